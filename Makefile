@@ -1,0 +1,53 @@
+# Every target sets up what it needs in .venv, on a machine that has only Python (3.10 or newer) and make.
+#
+#   make demo    train a digit classifier written for TensorFlow, on gradtape
+#   make test    the whole test suite
+#   make lint    style, format and types
+#   make bench   measure gradtape against its budgets
+#   make docs    run every example in the documentation
+#   make clean   remove all that these targets made
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+PIP    := $(RUN) -m pip --disable-pip-version-check install --quiet
+
+.PHONY: help demo test lint bench docs clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n '1,/^$$/s/^#\( \{0,1\}\)//p' Makefile
+
+demo: $(VENV)/viz.stamp
+	$(VENV)/bin/gradtape run examples/digits.py
+
+test: $(VENV)/dev.stamp
+	$(RUN) -m pytest
+
+lint: $(VENV)/dev.stamp
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+bench: $(VENV)/dev.stamp
+	$(RUN) -m benchmarks
+
+docs: $(VENV)/dev.stamp
+	$(RUN) -m pytest tests/test_docs.py
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache digits_loss.png digits_loss.svg
+	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# One environment, made once. Stamps say which extras it has; a change of pyproject.toml makes them stale.
+# Installs are editable, so that a change of the sources is seen without another install.
+$(VENV)/created.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "gradtape needs Python 3.10 or newer; name one: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) --upgrade pip
+	@touch $@
+
+$(VENV)/%.stamp: pyproject.toml $(VENV)/created.stamp
+	$(PIP) --editable ".[$*]"
+	@touch $@

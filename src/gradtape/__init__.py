@@ -1,0 +1,213 @@
+"""gradtape: TensorFlow's GradientTape, whole, without TensorFlow.
+
+>>> import gradtape as tf
+>>> x = tf.Variable(3.0)
+>>> with tf.GradientTape() as tape:
+...     y = x * x
+>>> float(tape.gradient(y, x))
+6.0
+"""
+
+from __future__ import annotations
+
+import logging as _logging
+import sys as _sys
+import warnings as _warnings
+from types import ModuleType as _ModuleType
+
+from gradtape import dtypes as _dtypes
+from gradtape import errors as errors
+from gradtape import nest as nest
+from gradtape.api import compat as _compat
+from gradtape.api import linalg as linalg
+from gradtape.api import math as math
+from gradtape.api import nn as nn
+from gradtape.api.array import (
+    boolean_mask as boolean_mask,
+    broadcast_dynamic_shape as broadcast_dynamic_shape,
+    broadcast_static_shape as broadcast_static_shape,
+    broadcast_to as broadcast_to,
+    cast as cast,
+    concat as concat,
+    constant as constant,
+    convert_to_tensor as convert_to_tensor,
+    ensure_shape as ensure_shape,
+    expand_dims as expand_dims,
+    eye as eye,
+    fill as fill,
+    gather as gather,
+    gather_nd as gather_nd,
+    identity as identity,
+    is_tensor as is_tensor,
+    linspace as linspace,
+    newaxis as newaxis,
+    one_hot as one_hot,
+    ones as ones,
+    ones_like as ones_like,
+    range as range,
+    rank as rank,
+    reshape as reshape,
+    reverse as reverse,
+    saturate_cast as saturate_cast,
+    shape as shape,
+    size as size,
+    split as split,
+    squeeze as squeeze,
+    stack as stack,
+    stop_gradient as stop_gradient,
+    transpose as transpose,
+    unstack as unstack,
+    where as where,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)  # fmt: skip
+from gradtape.api.clip import (
+    clip_by_global_norm as clip_by_global_norm,
+    clip_by_norm as clip_by_norm,
+    clip_by_value as clip_by_value,
+)  # fmt: skip
+from gradtape.api.compat import gradients as gradients, hessians as hessians
+from gradtape.api.linalg import (
+    einsum as einsum,
+    matmul as matmul,
+    norm as norm,
+    tensordot as tensordot,
+)  # fmt: skip
+from gradtape.api.math import (
+    abs as abs,
+    acos as acos,
+    acosh as acosh,
+    add as add,
+    add_n as add_n,
+    argmax as argmax,
+    argmin as argmin,
+    argsort as argsort,
+    asin as asin,
+    asinh as asinh,
+    atan as atan,
+    atan2 as atan2,
+    atanh as atanh,
+    cos as cos,
+    cosh as cosh,
+    cumsum as cumsum,
+    divide as divide,
+    equal as equal,
+    exp as exp,
+    floor as floor,
+    greater as greater,
+    greater_equal as greater_equal,
+    less as less,
+    less_equal as less_equal,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    maximum as maximum,
+    minimum as minimum,
+    multiply as multiply,
+    negative as negative,
+    not_equal as not_equal,
+    pow as pow,
+    reduce_all as reduce_all,
+    reduce_any as reduce_any,
+    reduce_logsumexp as reduce_logsumexp,
+    reduce_max as reduce_max,
+    reduce_mean as reduce_mean,
+    reduce_min as reduce_min,
+    reduce_prod as reduce_prod,
+    reduce_sum as reduce_sum,
+    round as round,
+    scalar_mul as scalar_mul,
+    sigmoid as sigmoid,
+    sign as sign,
+    sin as sin,
+    sinh as sinh,
+    sort as sort,
+    sqrt as sqrt,
+    square as square,
+    subtract as subtract,
+    tan as tan,
+    tanh as tanh,
+    truediv as truediv,
+    truncatediv as truncatediv,
+    truncatemod as truncatemod,
+)  # fmt: skip
+from gradtape.api.module import Module as Module
+from gradtape.api.scopes import (
+    control_dependencies as control_dependencies,
+    device as device,
+    executing_eagerly as executing_eagerly,
+    init_scope as init_scope,
+    name_scope as name_scope,
+)  # fmt: skip
+from gradtape.autodiff.custom_gradient import (
+    custom_gradient as custom_gradient,
+    grad_pass_through as grad_pass_through,
+    recompute_grad as recompute_grad,
+)  # fmt: skip
+from gradtape.autodiff.gradient_tape import (
+    GradientTape as GradientTape,
+    UnconnectedGradients as UnconnectedGradients,
+)  # fmt: skip
+from gradtape.dtypes import (
+    DType as DType,
+    as_dtype as as_dtype,
+    bfloat16 as bfloat16,
+    bool as bool,
+    complex64 as complex64,
+    complex128 as complex128,
+    double as double,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    half as half,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    string as string,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+)  # fmt: skip
+from gradtape.indexed_slices import IndexedSlices as IndexedSlices
+from gradtape.ops.math import complex_ as complex
+from gradtape.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
+from gradtape.tensor import Tensor as Tensor
+from gradtape.tensorflow_alias import install_as_tensorflow as install_as_tensorflow
+from gradtape.variable import (
+    Variable as Variable,
+    VariableAggregation as VariableAggregation,
+    VariableSynchronization as VariableSynchronization,
+)  # fmt: skip
+from gradtape.version import __version__ as __version__
+
+# NumPy warns where TensorFlow is silent (1/0, overflow): within gradtape only, and nowhere else.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradtape\.")
+
+
+def get_logger() -> _logging.Logger:
+    """The logger that warnings about tapes go to."""
+    return _logging.getLogger("tensorflow")
+
+
+# -- namespaces that are lists of names from several rooms -----------------------------------------------------------------
+def _namespace(name: str, doc: str, **names: object) -> _ModuleType:
+    module = _ModuleType(f"gradtape.{name}", doc)
+    module.__dict__.update(names)
+    return module
+
+
+autodiff = _namespace("autodiff", "Tapes.", GradientTape=GradientTape)
+dtypes = _namespace(
+    "dtypes",
+    "Dtypes and casts.",
+    cast=cast,
+    saturate_cast=saturate_cast,
+    complex=complex,
+    as_dtype=as_dtype,
+    DType=DType,
+    experimental=_dtypes,
+    **{n: v for n, v in vars(_dtypes).items() if isinstance(v, DType)},
+)
+compat = _compat.build(_sys.modules[__name__])

@@ -1,0 +1,71 @@
+"""Clipping values and gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import axes_of
+from gradtape.api.linalg import global_norm
+from gradtape.conversion import convert, operand
+from gradtape.indexed_slices import map_values
+from gradtape.ops import math, reduce
+from gradtape.tensor import Tensor
+
+
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+    """Each value kept between two bounds; at a bound the gradient still flows.
+
+    >>> clip_by_value([-3.0, 0.5, 9.0], -1.0, 2.0).numpy().tolist()
+    [-1.0, 0.5, 2.0]
+    """
+
+    def clip(x: Tensor) -> Tensor:
+        low, high = operand(clip_value_min, x.dtype), operand(clip_value_max, x.dtype)
+        result: Tensor = math.maximum(math.minimum(x, high), low)
+        if result.array.shape != x.array.shape:
+            raise errors.incompatible_shapes("ClipByValue", x.array.shape, low.array.shape)
+        return result
+
+    return map_values(clip, t)
+
+
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+    """Scaled down, where needed, to a Euclidean norm of at most `clip_norm`.
+
+    >>> clip_by_norm([3.0, 4.0], 1.0).numpy().round(3).tolist()
+    [0.6, 0.8]
+    """
+
+    def clip(x: Tensor) -> Tensor:
+        over = axes_of(axes, len(x.array.shape), "ClipByNorm")
+        squares = reduce.sum_(math.square(x), axis=over, keepdims=True)
+        positive = math.greater(squares, 0)
+        length = math.where(positive, math.sqrt(math.where(positive, squares, 1)), squares)
+        limit = operand(clip_norm, x.dtype)
+        result: Tensor = x * limit / math.maximum(length, limit)
+        if result.array.shape != x.array.shape:
+            raise errors.incompatible_shapes("ClipByNorm", x.array.shape, limit.array.shape)
+        return result
+
+    return map_values(clip, t)
+
+
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
+    """All tensors scaled by one factor, so that together their norm is at most `clip_norm`; also returns the norm.
+
+    >>> clipped, norm = clip_by_global_norm([[3.0], None, [4.0]], 1.0)
+    >>> norm.numpy().item(), clipped[0].numpy().round(3).tolist(), clipped[1]
+    (5.0, [0.6], None)
+    """
+    if isinstance(t_list, (Tensor, str, np.ndarray)) or not hasattr(t_list, "__iter__"):
+        raise TypeError(f"`t_list` should be a sequence of tensors. Received {t_list!r}.")
+    tensors = list(t_list)
+    norm = global_norm(tensors) if use_norm is None else convert(use_norm)
+    limit = operand(clip_norm, norm.dtype)
+    # A norm that is not finite makes the factor NaN: a broken step must not look like a small one.
+    factor = limit * math.minimum(1 / norm, 1 / limit) + (norm - norm)
+    return [None if t is None else map_values(lambda x: x * factor, t) for t in tensors], norm
+

@@ -1,0 +1,199 @@
+"""`tf.linalg`: products, norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api import math as tfmath
+from gradtape.api.arguments import axes_of, axis_of, integer, static
+from gradtape.api.array import eye as eye
+from gradtape.api.array import transpose
+from gradtape.conversion import convert, operand, operands, wrap
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.ops import array, linalg, math, reduce
+from gradtape.tensor import Tensor
+
+l2_normalize = tfmath.l2_normalize
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: Any = None,
+    grad_a: bool = False,
+    grad_b: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The matrix product over the last two axes; the others broadcast.
+
+    >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().item()
+    11.0
+    """
+    if transpose_a and adjoint_a:
+        raise ValueError("Only one of `transpose_a` and `adjoint_a` can be True. Received both.")
+    if transpose_b and adjoint_b:
+        raise ValueError("Only one of `transpose_b` and `adjoint_b` can be True. Received both.")
+    x, y = (a, b) if type(a) is Tensor and type(b) is Tensor else operands(a, b)
+    if transpose_a or adjoint_a:
+        x = adjoint(x) if adjoint_a else matrix_transpose(x)
+    if transpose_b or adjoint_b:
+        y = adjoint(y) if adjoint_b else matrix_transpose(y)
+    result: Tensor = linalg.checked_matmul(x, y)
+    return result
+
+
+def matvec(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """A matrix times a vector."""
+    x, y = operands(a, b)
+    column = array.reshape(y, shape=(*y.array.shape, 1))
+    product = matmul(x, column, transpose_a=transpose_a, adjoint_a=adjoint_a)
+    result: Tensor = array.reshape(product, shape=product.array.shape[:-1])
+    return result
+
+
+def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+    """The last two axes swapped."""
+    x = operand(a)
+    rank = len(x.array.shape)
+    if rank < 2:
+        raise ValueError(f"Argument `a` should be a (batch) matrix with rank >= 2.  Received `a` = {x!r}")
+    return transpose(x, (*range(rank - 2), rank - 1, rank - 2), conjugate=conjugate)
+
+
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+    """The conjugate transpose of the last two axes."""
+    return matrix_transpose(matrix, conjugate=True)
+
+
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+    """The sum of products over pairs of axes.
+
+    >>> tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1).numpy().tolist()
+    [[11.0]]
+    """
+    x, y = operands(a, b)
+    plain = static(axes)
+    rank_x, rank_y = len(x.array.shape), len(y.array.shape)
+    if np.ndim(plain) == 0:
+        count = integer(plain)
+        pairs = (list(range(rank_x - count, rank_x)), list(range(count)))
+    else:
+        first, second = plain
+        pairs = ([integer(i) for i in np.atleast_1d(static(first))], [integer(i) for i in np.atleast_1d(static(second))])
+    over_x = [axis_of(i, rank_x, "Tensordot") for i in pairs[0]]
+    over_y = [axis_of(i, rank_y, "Tensordot") for i in pairs[1]]
+    if [x.array.shape[i] for i in over_x] != [y.array.shape[i] for i in over_y]:
+        raise errors.invalid_argument(
+            f"Matrix size-incompatible: In[0]: {errors.brackets(x.array.shape)}, In[1]: "
+            f"{errors.brackets(y.array.shape)} over axes {over_x} and {over_y}", "MatMul",
+        )  # fmt: skip
+    free_x = [i for i in range(rank_x) if i not in over_x]
+    free_y = [i for i in range(rank_y) if i not in over_y]
+    inner = int(np.prod([x.array.shape[i] for i in over_x], dtype=int))
+    left = array.reshape(array.transpose(x, perm=(*free_x, *over_x)), shape=(-1 if inner else 0, inner))
+    right = array.reshape(array.transpose(y, perm=(*over_y, *free_y)), shape=(inner, -1 if inner else 0))
+    shape = (*(x.array.shape[i] for i in free_x), *(y.array.shape[i] for i in free_y))
+    result: Tensor = array.reshape(linalg.matmul(left, right), shape=shape)
+    return result
+
+
+def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
+    """Sums of products by index letters, any equation.
+
+    >>> einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]]).numpy().tolist()
+    [[11.0]]
+    """
+    operands_ = [operand(inputs[0])]
+    operands_ += [operand(x, operands_[0].dtype) for x in inputs[1:]]
+    for x in operands_[1:]:
+        if x.array.dtype != operands_[0].array.dtype:
+            raise errors.mismatched_dtypes("Einsum", operands_[0].dtype, x.dtype)
+    result: Tensor = linalg.einsum(*operands_, equation=linalg.full_equation(equation, [len(x.array.shape) for x in operands_]))
+    return result
+
+
+def norm(
+    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None
+) -> Tensor:
+    """A vector norm (any order) or, over two axes, a matrix norm.
+
+    >>> norm([3.0, 4.0]).numpy().item()
+    5.0
+    """
+    x = operand(tensor)
+    keep = bool(keepdims)
+    rank = len(x.array.shape)
+    plain = static(axis)
+    matrix = plain is not None and np.ndim(plain) == 1 and len(plain) == 2
+    if matrix:
+        return _matrix_norm(x, ord, axes_in_order(plain, rank), keep)
+    axes = axes_of(plain, rank, "Norm")
+    if ord in ("fro", "euclidean", 2, 2.0):
+        if ord == "fro":
+            raise ValueError("'ord' must be a supported vector norm, got fro. Give two axes for a matrix norm.")
+        return tfmath.reduce_euclidean_norm(x, axes, keep) if rank else math.absolute(x)  # type: ignore[no-any-return]
+    size = math.absolute(x)
+    if ord == np.inf:
+        return reduce.max_(size, axis=axes, keepdims=keep)  # type: ignore[no-any-return]
+    if ord == 1:
+        return reduce.sum_(size, axis=axes, keepdims=keep)  # type: ignore[no-any-return]
+    if not isinstance(ord, (int, float)) or ord <= 0:
+        raise ValueError(f"'ord' must be a supported vector norm, got {ord}.")
+    powers = reduce.sum_(size ** float(ord), axis=axes, keepdims=keep)
+    return powers ** (1.0 / ord)  # type: ignore[no-any-return]
+
+
+def axes_in_order(axis: Any, rank: int) -> tuple[int, int]:
+    first, second = (axis_of(integer(a), rank, "Norm") for a in axis)
+    return first, second
+
+
+def _matrix_norm(x: Tensor, ord: Any, axes: tuple[int, int], keep: bool) -> Tensor:
+    rows, columns = axes
+    if ord in ("fro", "euclidean"):
+        return tfmath.reduce_euclidean_norm(x, axes, keep)
+    size = math.absolute(x)
+    if ord in (1, np.inf):
+        over, then = (rows, columns) if ord == 1 else (columns, rows)
+        sums = reduce.sum_(size, axis=(over,), keepdims=True)
+        result: Tensor = reduce.max_(sums, axis=(then,), keepdims=True)
+        shape = tuple(n for i, n in enumerate(result.array.shape) if keep or i not in axes)
+        return array.reshape(result, shape=shape)  # type: ignore[no-any-return]
+    raise ValueError(f"'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, inf], got {ord}.")
+
+
+def global_norm(t_list: Any, name: str | None = None) -> Tensor:
+    """The norm of all tensors together; None entries are skipped.
+
+    >>> global_norm([[3.0], None, [4.0]]).numpy().item()
+    5.0
+    """
+    if isinstance(t_list, (Tensor, str)) or not hasattr(t_list, "__iter__"):
+        raise TypeError(f"`t_list` should be a sequence of tensors. Received {t_list!r}.")
+    values = [t.values if isinstance(t, IndexedSlices) else convert(t) for t in t_list if t is not None]
+    if not values:
+        return wrap(np.zeros((), np.float32))
+    total = None
+    for v in values:
+        axes = tuple(range(len(v.array.shape)))
+        part = reduce.sum_(math.square(v), axis=axes, keepdims=False)
+        total = part if total is None else total + part
+    result: Tensor = math.sqrt(total)
+    return result

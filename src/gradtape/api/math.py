@@ -1,0 +1,358 @@
+"""`tf.math`: elementwise functions, reductions and scans. Most are the primitives themselves."""
+
+from __future__ import annotations
+
+import builtins
+import math as _math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import Axes, axes_of, axis_of, numpy_dtype, static
+from gradtape.conversion import convert, operand, operands, wrap
+from gradtape.dtypes import as_dtype
+from gradtape.indexed_slices import IndexedSlices, map_values
+from gradtape.ops import array, index, math, nn, operators, reduce
+from gradtape.tensor import Tensor
+
+# -- elementwise: the primitives, under TensorFlow's names ------------------------------------------------------------------
+abs = math.absolute
+acos, acosh, asin, asinh = math.arccos, math.arccosh, math.arcsin, math.arcsinh
+atan, atan2, atanh = math.arctan, math.arctan2, math.arctanh
+add, subtract, multiply = math.add, math.subtract, math.multiply
+ceil, floor = math.ceil, math.floor
+cos, cosh, sin, sinh, tan, tanh = math.cos, math.cosh, math.sin, math.sinh, math.tan, math.tanh
+exp, expm1, log, log1p = math.exp, math.expm1, math.log, math.log1p
+equal, not_equal = math.equal, math.not_equal
+greater, greater_equal, less, less_equal = math.greater, math.greater_equal, math.less, math.less_equal
+logical_and, logical_or, logical_not = math.logical_and, math.logical_or, math.logical_not
+logical_xor = math.logical_xor
+is_nan, is_inf, is_finite = math.isnan, math.isinf, math.isfinite
+maximum, minimum = math.maximum, math.minimum
+negative, reciprocal, rint, rsqrt = math.negative, math.reciprocal, math.rint, math.rsqrt
+sigmoid, softplus, sign, sqrt, square = math.sigmoid, math.softplus, math.sign, math.sqrt, math.square
+squared_difference = math.squared_difference
+truediv, floordiv, floormod, pow = (
+    operators.true_divide, operators.floor_divide, operators.floor_mod, operators.power,
+)  # fmt: skip
+mod = floormod
+angle = math.angle
+
+
+def _complex_part(function: Any) -> Any:
+    def part(input: Any, name: str | None = None) -> Tensor:
+        result: Tensor = function(operand(input))
+        return result
+
+    part.__name__ = part.__qualname__ = function.__name__
+    return part
+
+
+real, imag = _complex_part(math.real), _complex_part(math.imag)
+
+
+def conj(x: Any, name: str | None = None) -> Tensor:
+    """The complex conjugate; real numbers as they are.
+
+    >>> conj(1 + 2j).numpy().item()
+    (1-2j)
+    """
+    x = operand(x)
+    result: Tensor = math.conj(x) if x.dtype.is_complex else x
+    return result
+
+
+def divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """x / y as Python divides."""
+    return operators.true_divide(x, y)
+
+
+def round(x: Any, name: str | None = None) -> Tensor:
+    """To the nearest integer, halves to even.
+
+    >>> round([0.5, 1.5, -2.7]).numpy().tolist()
+    [0.0, 2.0, -3.0]
+    """
+    x = operand(x)
+    result: Tensor = x if x.dtype.is_integer else math.rint(x)
+    return result
+
+
+def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Division towards zero."""
+    x, y = operands(x, y)
+    _no_integer_zero(x, y, "TruncateDiv")
+    quotient = np.trunc(x.array / y.array).astype(x.array.dtype)
+    return wrap(np.asarray(quotient))
+
+
+def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The remainder of division towards zero: it has the dividend's sign."""
+    x, y = operands(x, y)
+    _no_integer_zero(x, y, "TruncateMod")
+    return wrap(np.asarray(np.fmod(x.array, y.array)))
+
+
+def _no_integer_zero(x: Tensor, y: Tensor, op: str) -> None:
+    if x.array.dtype != y.array.dtype:
+        raise errors.mismatched_dtypes(op, x.dtype, y.dtype)
+    if x.dtype.is_integer and np.any(y.array == 0):
+        raise errors.invalid_argument("Integer division by zero", op)
+
+
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0.
+
+    >>> divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy().tolist()
+    [0.0, 0.5]
+    """
+    x, y = operands(x, y)
+    zero = math.equal(y, 0)
+    result: Tensor = math.where(zero, 0, x / math.where(zero, 1, y))
+    return result
+
+
+def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x * y, and 0 where y is 0 even if x is infinite or NaN."""
+    x, y = operands(x, y)
+    result: Tensor = math.where(math.equal(y, 0), 0, x * y)
+    return result
+
+
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+    """1 / x, and 0 where x is 0."""
+    x = operand(x)
+    return divide_no_nan(math.where(math.equal(x, x), 1, x), x)
+
+
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+    """A scalar times a tensor, or times the values of IndexedSlices."""
+    factor = operand(scalar, None if isinstance(x, IndexedSlices) else convert(x).dtype)
+    if factor.array.shape:
+        raise ValueError(f"The argument `scalar` must be a 0-D tensor. Received a tensor of shape {factor.shape}.")
+    return map_values(lambda t: factor * t, x)
+
+
+def add_n(inputs: Any, name: str | None = None) -> Tensor:
+    """The sum of a list of tensors of one shape.
+
+    >>> add_n([1.0, 2.0, 3.0]).numpy().item()
+    6.0
+    """
+    if isinstance(inputs, (Tensor, IndexedSlices)):
+        return convert(inputs)
+    tensors = [convert(t) for t in inputs]
+    if not tensors:
+        raise ValueError("Inputs to `add_n` must be a non-empty Python iterable of Tensors with the same dtype and shape.")
+    total = tensors[0]
+    for tensor in tensors[1:]:
+        if tensor.array.shape != total.array.shape:
+            raise errors.invalid_argument(
+                f"Shapes of all inputs must match: {errors.brackets(total.array.shape)} vs. "
+                f"{errors.brackets(tensor.array.shape)}", "AddN",
+            )  # fmt: skip
+        total = total + tensor
+    return total
+
+
+def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+    """log(sigmoid(x)), without overflow."""
+    return -math.softplus(-operand(x))  # type: ignore[no-any-return]
+
+
+# -- reductions ---------------------------------------------------------------------------------------------------------------
+def _reduction(name: str, function: Any, doc: str) -> Any:
+    def reduction(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+        x = input_tensor if type(input_tensor) is Tensor else operand(input_tensor)
+        return function(x, axis=axes_of(axis, len(x.array.shape)), keepdims=bool(keepdims))
+
+    reduction.__name__ = reduction.__qualname__ = name
+    reduction.__doc__ = doc
+    return reduction
+
+
+reduce_sum = _reduction("reduce_sum", reduce.sum_, "The sum along axes, all of them by default.")
+reduce_mean = _reduction("reduce_mean", reduce.mean, "The mean along axes, all of them by default.")
+reduce_prod = _reduction("reduce_prod", reduce.prod, "The product along axes; its gradient is exact at zeros.")
+reduce_max = _reduction("reduce_max", reduce.max_, "The largest along axes; equal ones share the gradient.")
+reduce_min = _reduction("reduce_min", reduce.min_, "The smallest along axes; equal ones share the gradient.")
+reduce_any = _reduction("reduce_any", reduce.any_, "Whether any is true along axes.")
+reduce_all = _reduction("reduce_all", reduce.all_, "Whether all are true along axes.")
+reduce_logsumexp = _reduction("reduce_logsumexp", reduce.logsumexp, "log(sum(exp(x))) along axes, without overflow.")
+
+
+def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """The mean squared distance from the mean."""
+    x = operand(input_tensor)
+    if x.dtype.is_integer:
+        raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype!r}.")
+    centred = x - reduce_mean(x, axis, keepdims=True)
+    squared = math.real(centred * math.conj(centred)) if x.dtype.is_complex else math.square(centred)
+    result: Tensor = reduce_mean(squared, axis, keepdims)
+    return result
+
+
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    """The standard deviation."""
+    result: Tensor = math.sqrt(reduce_variance(input_tensor, axis, keepdims))
+    return result
+
+
+def reduce_euclidean_norm(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The square root of the sum of squares."""
+    x = operand(input_tensor)
+    squared = math.real(x * math.conj(x)) if x.dtype.is_complex else math.square(x)
+    result: Tensor = math.sqrt(reduce_sum(squared, axis, keepdims))
+    return result
+
+
+def count_nonzero(
+    input: Any, axis: Any = None, keepdims: bool = False, dtype: Any = "int64", name: str | None = None
+) -> Tensor:
+    """How many elements are not zero."""
+    x = operand(input)
+    nonzero = np.asarray(x.array) != np.zeros((), x.array.dtype)
+    axes = axes_of(axis, nonzero.ndim)
+    return wrap(np.asarray(np.sum(nonzero, axis=axes, keepdims=keepdims)).astype(numpy_dtype(dtype)))
+
+
+def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+    """The part of the elements that are zero."""
+    x = np.asarray(operand(value).array)
+    return wrap(np.asarray(np.mean(x == 0), np.float32))
+
+
+def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
+    """The index of the largest along an axis (0 by default); of equal ones the first.
+
+    >>> argmax([[1, 5], [7, 2]]).numpy().tolist()
+    [1, 0]
+    """
+    return _arg(reduce.argmax, input, axis, output_type)
+
+
+def argmin(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
+    """The index of the smallest along an axis (0 by default); of equal ones the first."""
+    return _arg(reduce.argmin, input, axis, output_type)
+
+
+def _arg(function: Any, input: Any, axis: Any, output_type: Any) -> Tensor:
+    x = operand(input)
+    where = function(x, axis=axis_of(0 if axis is None else axis, len(x.array.shape), "ArgMax"))
+    wanted = numpy_dtype(output_type)
+    return where if where.array.dtype == wanted else wrap(where.array.astype(wanted))  # type: ignore[no-any-return]
+
+
+# -- scans ------------------------------------------------------------------------------------------------------------------
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """Running sums.
+
+    >>> cumsum([1, 2, 3]).numpy().tolist()
+    [1, 3, 6]
+    """
+    return _scan(reduce.cumsum, x, axis, exclusive, reverse, "Cumsum")
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """Running products; the gradient is exact where factors are zero."""
+    return _scan(reduce.cumprod, x, axis, exclusive, reverse, "Cumprod")
+
+
+def _scan(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: str) -> Tensor:
+    x = operand(x)
+    result: Tensor = function(
+        x, axis=axis_of(axis, len(x.array.shape), op), exclusive=bool(exclusive), reverse=bool(reverse)
+    )
+    return result
+
+
+# -- order ------------------------------------------------------------------------------------------------------------------
+def argsort(
+    values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+) -> Tensor:
+    """The indices that sort; equal elements keep their order."""
+    x = operand(values)
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise ValueError(f"Argument `direction` should be one of 'ASCENDING' or 'DESCENDING'. Received: {direction}")
+    order = reduce.argsort(x, axis=axis_of(axis, len(x.array.shape)), descending=direction == "DESCENDING")
+    return wrap(order.array.astype(np.int32))
+
+
+def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
+    """The elements in order along an axis.
+
+    >>> sort([3.0, 1.0, 2.0]).numpy().tolist()
+    [1.0, 2.0, 3.0]
+    """
+    x = operand(values)
+    order = argsort(x, axis, direction)
+    result: Tensor = index.take_along_axis(x, order, axis=axis_of(axis, len(x.array.shape)))
+    return result
+
+
+def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis, the last by default."""
+    x = operand(logits)
+    result: Tensor = nn.softmax(x, axis=axis_of(-1 if axis is None else axis, len(x.array.shape), "Softmax"))
+    return result
+
+
+def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """log(softmax(x)), without overflow."""
+    x = operand(logits)
+    result: Tensor = nn.log_softmax(x, axis=axis_of(-1 if axis is None else axis, len(x.array.shape), "LogSoftmax"))
+    return result
+
+
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+    """x divided by its Euclidean norm along axes, which counts as at least sqrt(epsilon)."""
+    x = operand(x)
+    squared = math.real(x * math.conj(x)) if x.dtype.is_complex else math.square(x)
+    inverse = math.rsqrt(math.maximum(reduce_sum(squared, axis, keepdims=True), epsilon))
+    result: Tensor = x * (array.astype(inverse, dtype=x.array.dtype, source=inverse.array.dtype) if x.dtype.is_complex
+                          else inverse)  # fmt: skip
+    return result
+
+
+# -- segments and counts -------------------------------------------------------------------------------------------------------
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = "int32",
+    name: str | None = None,
+    axis: Any = None,
+    binary_output: bool = False,
+) -> Tensor:
+    """How often each integer occurs, or the sum of its weights."""
+    values = np.asarray(operand(arr).array).ravel()
+    if maxlength is not None:
+        limit = int(static(maxlength))
+        kept = values < limit
+        values = values[kept]
+    length = builtins.max(int(values.max()) + 1 if values.size else 0, int(static(minlength or 0)))
+    if weights is None:
+        counts = np.bincount(values, minlength=length)
+        return wrap((counts > 0 if binary_output else counts).astype(as_dtype(dtype).numpy_dtype))
+    w = operand(weights)
+    flat = array.reshape(w, shape=(-1,))
+    if maxlength is not None:
+        flat = index.take(flat, np.flatnonzero(kept), axis=0, batch_dims=0)
+    result: Tensor = index.add_rows(flat, values, shape=(length,))
+    return result
+
+
+def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
+    """The polynomial with these coefficients, the highest power first, by Horner's rule."""
+    if not isinstance(coeffs, (list, tuple)):
+        raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
+    x = operand(x)
+    total = operand(0, x.dtype) * x
+    for c in coeffs:
+        total = total * x + c
+    return total

@@ -1,0 +1,62 @@
+"""Engines. The engine of a computation is the type of its arrays; `namespace_of` gives the functions that work on it.
+
+A namespace has one function for each primitive, under the primitive's name: NumPy's own function where there is one,
+a kernel of the engine's module, or a kernel written once over `xp` for every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from gradtape.arrays import numpy as numpy_kernels
+
+generic_kernels: dict[str, Callable[..., Any]] = {}
+"""Kernels that are compositions: functions of `xp` and arrays, good for every engine."""
+
+
+class Namespace:
+    """The functions of one engine; a missing one is looked up among the generic kernels, once."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._module, name, None)
+        if function is None:
+            function = partial(generic_kernels[name], self) if name in generic_kernels else None
+        if function is None:
+            raise AttributeError(f"the engine {self._module.__name__} has no function '{name}'")
+        setattr(self, name, function)
+        return function
+
+
+numpy_namespace: Any = Namespace(numpy_kernels)
+
+_namespaces: dict[type, Any] = {np.ndarray: numpy_namespace}
+for _scalar in {*np.sctypeDict.values(), ml_dtypes.bfloat16}:  # rules meet NumPy scalars where arrays have no axes
+    _namespaces[_scalar] = numpy_namespace
+
+
+def register_namespace(kind: type, namespace: Any) -> None:
+    """Declare the engine of a type of array."""
+    _namespaces[kind] = namespace
+
+
+def namespace_of(array: Any) -> Any:
+    """The namespace of an array; Python scalars count as NumPy."""
+    return _namespaces.get(type(array), numpy_namespace)
+
+
+def common_namespace(arrays: Any) -> Any:
+    """The namespace that can take all of these: the first one that is not plain NumPy, if any."""
+    for array in arrays:
+        found = _namespaces.get(type(array), numpy_namespace)
+        if found is not numpy_namespace:
+            return found
+    return numpy_namespace

@@ -1,0 +1,431 @@
+"""The NumPy engine: one function for each primitive, under the primitive's name.
+
+Most are NumPy's own. The rest follow the same conventions: `axis` is a tuple of non-negative ints (an int where only
+one axis makes sense), shapes are tuples, and the result has the dtype TensorFlow gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy import (  # noqa: F401 - these are the kernels
+    absolute,
+    add,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    ceil,
+    cos,
+    cosh,
+    divide,
+    equal,
+    exp,
+    expm1,
+    floor,
+    floor_divide,
+    greater,
+    greater_equal,
+    invert,
+    isfinite,
+    isinf,
+    isnan,
+    left_shift,
+    less,
+    less_equal,
+    log,
+    log1p,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    ndarray,
+    negative,
+    not_equal,
+    right_shift,
+    rint,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+)
+
+Array = Any
+Axes = tuple[int, ...]
+
+_FEW_BITS = frozenset({"e", "E"})  # float16 and bfloat16: products are summed in float32, as TensorFlow does
+
+
+# -- elementwise ----------------------------------------------------------------------------------------------------
+def power(x: Array, y: Array) -> Array:
+    """x**y, without the general power for the exponents that people write."""
+    if not y.ndim and y.dtype.kind in "fiu":
+        exponent = y.item()
+        if exponent == 2:
+            return square(x)
+        if exponent == 1:
+            return np.positive(x)
+        if exponent == 3:
+            return x * x * x
+        if exponent == 0.5:
+            return sqrt(x)
+        if exponent == -1 and x.dtype.kind != "i":
+            return np.reciprocal(x)
+    return np.power(x, y)
+
+
+def reciprocal(x: Array) -> Array:
+    return np.reciprocal(x) if x.dtype.kind in "fcV" else np.divide(1, x).astype(x.dtype)
+
+
+def rsqrt(x: Array) -> Array:
+    return np.reciprocal(np.sqrt(x))
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), exact at both ends: only exponentials of negative numbers are taken."""
+    if x.dtype.kind == "c":
+        return 1 / (1 + np.exp(-x))
+    small = np.exp(-np.absolute(x))
+    return np.where(x >= 0, 1, small).astype(x.dtype, copy=False) / (1 + small)
+
+
+def softplus(x: Array) -> Array:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.absolute(x)))
+
+
+def relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+def gate(x: Array, y: Array) -> Array:
+    """x where y is positive, 0 elsewhere."""
+    return np.multiply(x, y > 0)
+
+
+def squared_difference(x: Array, y: Array) -> Array:
+    difference = np.subtract(x, y)
+    return np.multiply(difference, np.conjugate(difference)) if x.dtype.kind == "c" else np.square(difference)
+
+
+def is_complex(x: Array) -> bool:
+    return bool(x.dtype.kind == "c")
+
+
+def conj(x: Array) -> Array:
+    return np.conjugate(x) if x.dtype.kind == "c" else x
+
+
+def real(x: Array) -> Array:
+    return np.ascontiguousarray(x.real) if x.dtype.kind == "c" else x
+
+
+def imag(x: Array) -> Array:
+    return np.ascontiguousarray(x.imag) if x.dtype.kind == "c" else np.zeros_like(x)
+
+
+def angle(x: Array) -> Array:
+    return np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.where(x < 0, np.pi, 0).astype(x.dtype)
+
+
+def complex(x: Array, y: Array) -> Array:
+    return (x + 1j * y).astype(np.result_type(x.dtype, np.complex64), copy=False)
+
+
+def where(condition: Array, x: Array, y: Array) -> Array:
+    result = np.where(condition, x, y)
+    dtype = getattr(x if hasattr(x, "dtype") else y, "dtype", None)
+    return result if dtype is None or result.dtype == dtype else result.astype(dtype)
+
+
+def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
+    """A cast as TensorFlow's kernels do it: towards zero, NaN to the lowest int, complex to its real part."""
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = x.real
+    if dtype.kind in "iu" and x.dtype.kind not in "iub":
+        return np.where(np.isnan(x), 0, x).astype(dtype) if dtype.kind == "u" else x.astype(np.float64).astype(dtype)
+    if dtype.kind == "b":
+        return x != 0
+    return x.astype(dtype)
+
+
+def identity(x: Array) -> Array:
+    return x
+
+
+# -- reductions and scans ---------------------------------------------------------------------------------------------
+def sum(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return np.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+
+
+def prod(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return np.multiply.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+
+
+def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    """The mean in x's own dtype; of integers, TensorFlow's integer division."""
+    count = 1
+    for i in axis:
+        count *= x.shape[i]
+    total = np.add.reduce(x, axis=axis, dtype=np.float32 if x.dtype.char in _FEW_BITS else x.dtype, keepdims=keepdims)
+    if x.dtype.kind in "iu":
+        return (np.sign(total) * (np.abs(total) // count)).astype(x.dtype) if count else total
+    # A NumPy scalar of the same dtype, so that low precision is not promoted; no elements give NaN, as 0/0 does.
+    result = total / total.dtype.type(count)
+    return result if result.dtype == x.dtype else result.astype(x.dtype)
+
+
+def max(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return _extreme(np.maximum, x, axis, keepdims, low=True)
+
+
+def min(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return _extreme(np.minimum, x, axis, keepdims, low=False)
+
+
+def _extreme(ufunc: np.ufunc, x: Array, axis: Axes, keepdims: bool, low: bool) -> Array:
+    if x.size:
+        return ufunc.reduce(x, axis=axis, keepdims=keepdims)
+    if x.dtype.kind in "iu":
+        info = np.iinfo(x.dtype)
+        start: Any = info.min if low else info.max
+    else:
+        start = -np.inf if low else np.inf
+    return ufunc.reduce(x, axis=axis, keepdims=keepdims, initial=start)
+
+
+def any(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return np.logical_or.reduce(x, axis=axis, keepdims=keepdims)
+
+
+def all(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return np.logical_and.reduce(x, axis=axis, keepdims=keepdims)
+
+
+def argmax(x: Array, *, axis: int) -> Array:
+    return np.argmax(x, axis=axis)
+
+
+def argmin(x: Array, *, axis: int) -> Array:
+    return np.argmin(x, axis=axis)
+
+
+def argsort(x: Array, *, axis: int, descending: bool = False) -> Array:
+    """Stable either way: equal elements keep their order."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    flipped = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(flipped, axis)
+
+
+def cumsum(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
+    return _scan(np.add, 0, x, axis, exclusive, reverse)
+
+
+def cumprod(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
+    return _scan(np.multiply, 1, x, axis, exclusive, reverse)
+
+
+def _scan(ufunc: np.ufunc, start: int, x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
+    if reverse:
+        x = np.flip(x, axis)
+    result = ufunc.accumulate(x, axis=axis, dtype=x.dtype)
+    if exclusive:
+        head = np.full_like(np.take(x, [0], axis), start) if x.shape[axis] else x
+        result = np.concatenate([head, np.delete(result, -1, axis)], axis) if x.shape[axis] else result
+    return np.flip(result, axis) if reverse else result
+
+
+# -- shaping ----------------------------------------------------------------------------------------------------------
+def reshape(x: Array, *, shape: Axes) -> Array:
+    return x.reshape(shape)
+
+
+def transpose(x: Array, *, perm: Axes) -> Array:
+    return x.transpose(perm)
+
+
+def broadcast_to(x: Array, *, shape: Axes) -> Array:
+    return np.broadcast_to(x, shape)
+
+
+def concatenate(*xs: Array, axis: int, sizes: Axes = ()) -> Array:
+    return np.concatenate(xs, axis)
+
+
+def stack(*xs: Array, axis: int) -> Array:
+    return np.stack(xs, axis)
+
+
+def unstack(x: Array, *, axis: int) -> tuple[Array, ...]:
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+def split(x: Array, *, sizes: Axes, axis: int) -> tuple[Array, ...]:
+    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+
+
+def pad(x: Array, *, before: Axes, after: Axes) -> Array:
+    """Zeros around x."""
+    shape = tuple(b + n + a for b, n, a in zip(before, x.shape, after, strict=True))
+    result = np.zeros(shape, x.dtype)
+    result[tuple(slice(b, b + n) for b, n in zip(before, x.shape, strict=True))] = x
+    return result
+
+
+def flip(x: Array, *, axis: Axes) -> Array:
+    return np.flip(x, axis)
+
+
+def roll(x: Array, *, shift: Axes, axis: Axes) -> Array:
+    return np.roll(x, shift, axis)
+
+
+def getitem(x: Array, *, index: tuple[Any, ...]) -> Array:
+    return x[index]
+
+
+def setitem(x: Array, *, index: tuple[Any, ...], shape: Axes) -> Array:
+    """Zeros of `shape` with x at `index`: what `getitem` turns into on the way back."""
+    result = np.zeros(shape, x.dtype)
+    result[index] = x
+    return result
+
+
+# -- indexing ---------------------------------------------------------------------------------------------------------
+def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
+    """Rows of x along `axis`; the first `batch_dims` axes of x and indices walk together."""
+    if not batch_dims:
+        return np.take(x, indices, axis)
+    lead = np.ix_(*(np.arange(n) for n in x.shape[:batch_dims]))
+    extra = indices.ndim - batch_dims
+    x = np.moveaxis(x, axis, batch_dims)
+    grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)
+    picked = x[(*grids, indices)]
+    between = range(batch_dims, batch_dims + extra)
+    return np.moveaxis(picked, list(between), [axis + i for i in range(extra)])
+
+
+def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
+    """Zeros of `shape` with `values` added at `indices` of the first axis; repeated indices add up."""
+    result = np.zeros(shape, values.dtype)
+    np.add.at(result, indices, values)
+    return result
+
+
+def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
+    lead = np.ix_(*(np.arange(n) for n in x.shape[:batch_dims]))
+    extra = indices.ndim - 1 - batch_dims
+    grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)
+    return x[(*grids, *np.moveaxis(indices, -1, 0))]
+
+
+def scatter_nd(updates: Array, indices: Array, *, shape: Axes, batch_dims: int = 0) -> Array:
+    """Zeros of `shape` with `updates` added at `indices` (whose last axis holds coordinates)."""
+    result = np.zeros(shape, updates.dtype)
+    lead = np.ix_(*(np.arange(n) for n in shape[:batch_dims]))
+    extra = indices.ndim - 1 - batch_dims
+    grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)
+    where_to = (*grids, *np.moveaxis(indices, -1, 0))
+    if where_to:
+        np.add.at(result, where_to, updates)
+    else:  # coordinates of length 0 name the whole tensor
+        result += np.add.reduce(updates.reshape((-1, *shape)), axis=0)
+    return result
+
+
+def replace_nd(x: Array, updates: Array, indices: Array) -> Array:
+    """x with `updates` put at `indices`; of repeated ones the last stays."""
+    result = np.array(x)
+    result[tuple(np.moveaxis(indices, -1, 0))] = updates
+    return result
+
+
+def take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
+    return np.take_along_axis(x, indices, axis)
+
+
+def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
+    """Zeros with x added at `indices` along `axis`: what `take_along_axis` turns into on the way back."""
+    shape = [*x.shape]
+    shape[axis] = size
+    result = np.zeros(shape, x.dtype)
+    grid = [g for g in np.ix_(*(np.arange(n) for n in indices.shape))]
+    grid[axis] = indices
+    np.add.at(result, tuple(grid), x)
+    return result
+
+
+# -- neural -----------------------------------------------------------------------------------------------------------
+def softmax(x: Array, *, axis: int) -> Array:
+    e = np.exp(x - _top(x, axis))
+    e /= np.add.reduce(e, axis=axis, dtype=e.dtype, keepdims=True)
+    return e
+
+
+def log_softmax(x: Array, *, axis: int) -> Array:
+    shifted = x - _top(x, axis)
+    shifted -= np.log(np.add.reduce(np.exp(shifted), axis=axis, dtype=shifted.dtype, keepdims=True))
+    return shifted
+
+
+def _top(x: Array, axis: int) -> Array:
+    return np.maximum.reduce(x, axis=axis, keepdims=True) if x.size else 0
+
+
+def sparse_cross_entropy(logits: Array, labels: Array) -> Array:
+    """-log_softmax(logits) at the label of each row; the last axis holds the classes."""
+    rows = logits.reshape(-1, logits.shape[-1])
+    shifted = rows - _top(rows, 1)
+    total = np.add.reduce(np.exp(shifted), axis=1, dtype=rows.dtype)
+    picked = shifted[np.arange(len(rows)), labels.ravel()]
+    return (np.log(total) - picked).reshape(labels.shape)
+
+
+def sparse_cross_entropy_slope(logits: Array, labels: Array) -> Array:
+    """softmax(logits) minus one at the label of each row."""
+    slope = softmax(logits, axis=logits.ndim - 1)
+    rows = slope.reshape(-1, slope.shape[-1])
+    rows[np.arange(len(rows)), labels.ravel()] -= 1
+    return slope
+
+
+# -- linear algebra ---------------------------------------------------------------------------------------------------
+def matmul(x: Array, y: Array) -> Array:
+    """The matrix product over the last two axes; a stack times one matrix is a single BLAS call."""
+    if x.dtype.char in _FEW_BITS:
+        return matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+    if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
+        return np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
+    return np.matmul(x, y)
+
+
+def einsum(*xs: Array, equation: str) -> Array:
+    """Any equation; three and more operands in a good order."""
+    if xs[0].dtype.char in _FEW_BITS:
+        return np.einsum(equation, *(x.astype(np.float32) for x in xs), optimize=True).astype(xs[0].dtype)
+    return np.einsum(equation, *xs, optimize=len(xs) > 1)
+
+
+def zeros(shape: Sequence[int], dtype: Any) -> Array:
+    return np.zeros(shape, dtype)
+
+
+def ones_like(x: Array) -> Array:
+    return np.ones_like(x)

@@ -1,0 +1,1 @@
+"""Derivatives: tapes, Jacobians, custom gradients."""

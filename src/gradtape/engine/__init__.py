@@ -1,0 +1,1 @@
+"""The engine: declaring primitives, running them, recording them, walking the records."""

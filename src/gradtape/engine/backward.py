@@ -1,0 +1,114 @@
+"""Reverse mode: walk a list of records backward, call rules, add up cotangents by uid.
+
+The walk does not know whether its cotangents are raw arrays (nothing is recording: no wrappers, no dispatch), tensors
+(somebody records the sweep, for the next order) or `Batched` (a Jacobian): the rules run on whatever is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape.arrays import common_namespace
+from gradtape.engine.op import Op, unbroadcast
+from gradtape.engine.sparse import Rows
+
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+Cotangents = dict[int, Any]
+Shapes = dict[int, tuple[int, ...]]
+
+
+def sweep(
+    records: list[Any], shapes: Shapes, cotangents: Cotangents, *, kept: frozenset[int], traced: bool, release: bool
+) -> Cotangents:
+    """Carry cotangents (uid -> value, of the targets to begin with) back through the records.
+
+    shapes    of the uids that may receive a cotangent; inputs not in it get none computed
+    kept      uids in the middle of the record whose cotangent somebody asked for
+    traced    cotangents are tensors, and every step is itself recorded
+    release   drop each record as it is passed, so that memory shrinks during the sweep
+    """
+    owned: set[int] = set()
+    found: Cotangents = {}
+    pop, shape_of = cotangents.pop, shapes.get
+    remaining = records if release else records[:]
+    while remaining:
+        op, inputs, output, values, attrs, dtype = remaining.pop()
+        d = pop(output, None)
+        if d is None:
+            if type(output) is not tuple:
+                continue
+            d = _collect(output, dtype, shapes, cotangents, kept, found)
+            if d is None:
+                continue
+        elif kept and output in kept:
+            found[output] = d
+        pulls = op.pulls
+        if dtype is not _FLOAT32 or traced or pulls is None or type(d) is Rows:
+            d, pulls = _unhurried(op, d, inputs, values, attrs, dtype, shapes, traced)
+        position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
+        for uid in inputs:
+            shape = shape_of(uid)
+            if shape is not None and (pull := pulls[position]) is not None:
+                c = pull(d, values, attrs, shape)
+                if uid in cotangents:
+                    _accumulate(cotangents, uid, c, owned)
+                elif c is not None:
+                    cotangents[uid] = c
+            position += 1
+    cotangents.update(found)
+    return cotangents
+
+
+def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: set[int]) -> None:
+    """Add a further contribution; a sum that was made here belongs to nobody else, and is added to in place."""
+    if c is None:
+        return
+    before = cotangents[uid]
+    if uid in owned and type(c) is ndarray and type(before) is ndarray:
+        np.add(before, c, out=before)
+        return
+    total = before + c
+    cotangents[uid] = total
+    if type(total) is ndarray:
+        owned.add(uid)
+
+
+def _collect(
+    outputs: tuple[int, ...], dtypes: Any, shapes: Shapes, cotangents: Cotangents, kept: frozenset[int], found: Any
+) -> list[Any] | None:
+    """The cotangents of an op with several outputs: zeros where none arrived, None if none arrived at all."""
+    ds = [cotangents.pop(uid, None) for uid in outputs]
+    if all(d is None for d in ds):
+        return None
+    for uid, d in zip(outputs, ds, strict=True):
+        if d is not None and uid in kept:
+            found[uid] = d
+    ds = [d.dense() if type(d) is Rows else d for d in ds]
+    xp = common_namespace([d for d in ds if d is not None])
+    return [
+        xp.zeros(shapes[uid], dtype) if d is None else d for uid, dtype, d in zip(outputs, dtypes, ds, strict=True)
+    ]
+
+
+def _unhurried(
+    op: Op, d: Any, inputs: tuple[int, ...], values: Any, attrs: Any, dtype: Any, shapes: Shapes, traced: bool
+) -> tuple[Any, Any]:
+    """The pulls of a record that is not plain float32: recorded, of another dtype, sparse, or one rule for all."""
+    if type(d) is Rows:
+        d = d.dense()
+    if op.joint is None:
+        plain = op.pulls if dtype is _FLOAT64 else op.checked_pulls
+        return d, op.traced_pulls if traced else plain
+    xp = common_namespace(d if type(d) is list else [d])
+    saved = values if traced else [None if v is None else v.array for v in values]
+    needs = [shapes.get(uid) for uid in inputs]
+    return d, [_given(c) for c in op.joint(xp, d, needs, *saved, **attrs)]
+
+
+def _given(c: Any) -> Any:
+    """A cotangent that is already there, in the form of a pull."""
+    return None if c is None else lambda d, values, attrs, shape: c if c.shape == shape else unbroadcast(c, shape)

@@ -1,0 +1,308 @@
+"""The one hot path: run a kernel, wrap the result, append a record where somebody follows an input.
+
+`unary` and `binary` build closures that are used as TensorFlow's functions and as the tensor's operators directly, so
+that `x * y` is one Python call. They repeat a few lines on purpose; the benchmark `chain` is why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape import errors
+from gradtape.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
+from gradtape.arrays.batched import Batched
+from gradtape.conversion import constant_operand, converter_of, operand, operands, wrap
+from gradtape.dtypes import dtype_of
+from gradtape.engine.op import Op, Rule
+from gradtape.engine.tape import active_recorders
+from gradtape.tensor import CONSTANT, Tensor, next_uid
+
+_new = object.__new__
+_BOOL = np.dtype(np.bool_)
+_NO_ATTRS: dict[str, Any] = {}
+
+
+class TensorNamespace:
+    """The primitives over tensors: what a rule computes in when the backward sweep itself is recorded."""
+
+    def is_complex(self, x: Tensor) -> bool:
+        return bool(x.array.dtype.kind == "c")
+
+    def zeros(self, shape: Any, dtype: Any) -> Tensor:
+        return constant_operand(np.zeros(shape, dtype))
+
+
+tensor_namespace: Any = TensorNamespace()
+register_namespace(Tensor, tensor_namespace)
+
+
+def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a primitive its call, and the call its name."""
+    call.__name__ = call.__qualname__ = op.name
+    op.call = call
+    setattr(TensorNamespace, op.name, staticmethod(call))
+    return call
+
+
+# -- recording --------------------------------------------------------------------------------------------------------
+def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...], attrs: dict[str, Any]) -> None:
+    """Tell every recorder that follows an input. The general form of what `unary` and `binary` spell out."""
+    recorders = active_recorders()
+    if not recorders:
+        return
+    uids = tuple(t.uid for t in inputs)
+    for recorder in recorders:
+        tracked = recorder.tracked
+        if not any(uid in tracked for uid in uids):
+            continue
+        several = type(outputs) is tuple
+        outs: tuple[Tensor, ...] = outputs if several else (outputs,)  # type: ignore[assignment]
+        if not op.differentiable:  # kept so that the tape can say where a path ended
+            recorder.append((op, uids, _only(outs, several, _uid), (), attrs, _only(outs, several, _dtype)))
+            continue
+        values = saved_values(op, uids, (*inputs, *outs))
+        recorder.append((op, uids, _only(outs, several, _uid), values, attrs, _only(outs, several, _dtype)))
+        recorder.fallible |= op.fallible
+        for out in outs:
+            tracked[out.uid] = out.array.shape
+
+
+def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+    """What to save: the needs of every input's rule, except of inputs that nobody can ever watch."""
+    if op.joint is not None:
+        return slots if op.joint_saves else ()
+    keep: frozenset[int] = frozenset()
+    for uid, needs in zip(uids, op.keep, strict=True):
+        if uid != CONSTANT:
+            keep |= needs
+    return tuple(t if i in keep else None for i, t in enumerate(slots))
+
+
+def _uid(tensor: Tensor) -> int:
+    return tensor.uid
+
+
+def _dtype(tensor: Tensor) -> Any:
+    return tensor.array.dtype
+
+
+def _only(outs: tuple[Tensor, ...], several: bool, part: Callable[[Tensor], Any]) -> Any:
+    return tuple(map(part, outs)) if several else part(outs[0])
+
+
+# -- the general call ---------------------------------------------------------------------------------------------------
+def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
+    """Run a primitive on tensors and record it."""
+    arrays = [t.array for t in inputs]
+    value = getattr(common_namespace(arrays), op.name)(*arrays, **attrs)
+    outputs: Any
+    if type(value) is tuple:
+        outputs = tuple(wrap(v if type(v) is not np.generic else np.asarray(v)) for v in map(_as_array, value))
+    else:
+        outputs = wrap(_as_array(value))
+    record(op, inputs, outputs, attrs)
+    return outputs
+
+
+def _as_array(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def primitive(
+    name: str, args: Sequence[str], *rules: Rule | None, **facts: Any
+) -> Callable[..., Any]:
+    """Declare a primitive with `len(args)` tensor inputs; its call takes tensors and static keywords."""
+    op = Op(name, args, rules or (None,) * len(args), **facts)
+
+    def call(*inputs: Any, **attrs: Any) -> Any:
+        return run(op, [t if type(t) is Tensor else operand(t) for t in inputs], attrs)
+
+    return declare(op, call)
+
+
+def linear(name: str, transpose: Rule, **facts: Any) -> Callable[..., Any]:
+    """Declare a linear primitive of one tensor: the reverse rule is its transpose, forward mode is itself."""
+    return primitive(name, ("x",), transpose, linear=True, **facts)
+
+
+# -- the hot forms -----------------------------------------------------------------------------------------------------
+def unary(
+    name: str, dx: Rule | None, *, tf_name: str | None = None, kinds: str = "fc", **facts: Any
+) -> Callable[..., Any]:
+    """Declare an elementwise primitive of one tensor."""
+    op = Op(name, ("x",), (dx,), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
+    kernel = _numpy_kernel(op)
+    follows = op.differentiable
+    keep_x, keep_out = 0 in op.keep[0], 1 in op.keep[0]
+
+    def call(x: Any, name: str | None = None) -> Tensor:
+        if type(x) is not Tensor:
+            x = operand(x)
+        array = x.array
+        if type(array) is ndarray:
+            value = kernel(array)
+            if type(value) is not ndarray:
+                value = np.asarray(value)
+        else:
+            value = getattr(namespace_of(array), op.name)(array)
+        dtype = value.dtype
+        if dtype is not array.dtype:
+            _check_unary(op, array, dtype)
+        out = _new(Tensor)
+        out.array = value
+        out.uid = uid = next_uid()
+        for recorder in active_recorders():
+            source = x.uid
+            if source in recorder.tracked:
+                if follows:
+                    values = (x if keep_x else None, out if keep_out else None)
+                    recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype))
+                    recorder.tracked[uid] = value.shape
+                else:
+                    recorder.append((op, (source,), uid, (), _NO_ATTRS, dtype))
+        return out
+
+    return declare(op, call)
+
+
+def binary(
+    name: str,
+    dx: Rule | None,
+    dy: Rule | None,
+    *,
+    tf_name: str | None = None,
+    kinds: str = "fciu",
+    **facts: Any,
+) -> Callable[..., Any]:
+    """Declare an elementwise primitive of two tensors of one dtype; the engine un-broadcasts its derivative."""
+    op = Op(name, ("x", "y"), (dx, dy), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
+    return declare(op, _binary_call(op, operator=False))
+
+
+def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator form of a binary primitive: it gives way to operands that know how to handle tensors."""
+    from gradtape.engine.op import registry
+
+    return _binary_call(registry[function.__name__], operator=True)
+
+
+def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
+    call = _following_call(op, operator) if op.differentiable else _severing_call(op, operator)
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _following_call(op: Op, operator: bool) -> Callable[..., Any]:
+    kernel = _numpy_kernel(op)
+    both = op.keep[0] | op.keep[1]
+    keep_x, keep_y, keep_out = 0 in both, 1 in both, 2 in both
+
+    def call(x: Any, y: Any, name: str | None = None) -> Any:
+        if type(x) is not Tensor or type(y) is not Tensor:
+            if operator and gives_way(y):
+                return NotImplemented
+            x, y = operands(x, y)
+        a, b = x.array, y.array
+        common = a.dtype
+        if common is b.dtype and type(a) is ndarray:
+            try:
+                value = kernel(a, b)
+            except (ValueError, TypeError):
+                value = _general_binary(op, a, b)
+            if type(value) is not ndarray:
+                value = _as_array(value)
+        else:
+            value = _general_binary(op, a, b)
+        dtype = value.dtype
+        if dtype is not common or dtype is _BOOL:
+            value = _settle_binary(op, a, b, value)
+            dtype = value.dtype
+        out = _new(Tensor)
+        out.array = value
+        out.uid = uid = next_uid()
+        for recorder in active_recorders():
+            tracked = recorder.tracked
+            first, second = x.uid, y.uid
+            if first in tracked or second in tracked:
+                if first and second:
+                    values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
+                else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
+                    slots = op.keep[0] if first else op.keep[1]
+                    values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
+                recorder.append((op, (first, second), uid, values, _NO_ATTRS, dtype))
+                tracked[uid] = value.shape
+        return out
+
+    return call
+
+
+def _severing_call(op: Op, operator: bool) -> Callable[..., Any]:
+    """A primitive without a derivative: comparisons, logic, rounding. Tapes only learn that a path ended here."""
+
+    def call(x: Any, y: Any, name: str | None = None) -> Any:
+        if operator and gives_way(y):
+            return NotImplemented
+        x, y = operands(x, y)
+        a, b = x.array, y.array
+        if not _allowed(op, a):
+            raise errors.unsupported_dtype(op.tf_name, dtype_of(a))
+        out = wrap(_general_binary(op, a, b))
+        record(op, (x, y), out, _NO_ATTRS)
+        return out
+
+    return call
+
+
+def _numpy_kernel(op: Op) -> Callable[..., Any]:
+    kernel: Callable[..., Any] = getattr(numpy_namespace, op.name)
+    return kernel
+
+
+def gives_way(other: Any) -> bool:
+    """Whether an operator should leave the work to the other operand: something foreign that is no array."""
+    return type(other) is Batched or (
+        not isinstance(other, (Tensor, int, float, complex, str, bytes, list, tuple, ndarray, np.generic))
+        and other is not None
+        and converter_of(other) is None
+        and not hasattr(other, "__array__")
+        and not hasattr(other, "__dlpack__")
+    )
+
+
+# -- off the hot path: what TensorFlow says of operands that do not fit -------------------------------------------------
+def _general_binary(op: Op, a: Any, b: Any) -> Any:
+    if a.dtype != b.dtype:
+        raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
+    try:
+        return _as_array(getattr(common_namespace((a, b)), op.name)(a, b))
+    except (ValueError, TypeError) as error:
+        raise _binary_error(op, a, b) or error from None
+
+
+def _binary_error(op: Op, a: Any, b: Any) -> Exception | None:
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        return errors.incompatible_shapes(op.tf_name, a.shape, b.shape)
+    return None if _allowed(op, a) else errors.unsupported_dtype(op.tf_name, dtype_of(a))
+
+
+def _allowed(op: Op, array: Any) -> bool:
+    kind = "f" if array.dtype.kind == "V" else array.dtype.kind
+    return kind in op.kinds or op.kinds == "any"
+
+
+def _check_unary(op: Op, array: Any, dtype: Any) -> None:
+    if not _allowed(op, array) and not (dtype is _BOOL):
+        raise errors.unsupported_dtype(op.tf_name, dtype_of(array))
+
+
+def _settle_binary(op: Op, a: Any, b: Any, value: Any) -> Any:
+    """A NumPy kernel changed the dtype: right for few (a dtype that is equal, but another object), wrong for most."""
+    if not _allowed(op, a):
+        raise errors.unsupported_dtype(op.tf_name, dtype_of(a))
+    return value if value.dtype == a.dtype else value.astype(a.dtype)

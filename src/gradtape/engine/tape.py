@@ -1,0 +1,82 @@
+"""Records, and who is recording.
+
+A record is a plain tuple, because one is made for every op (benchmark: chain); `Record` names its parts for every
+reader that is not in a hurry:
+
+    op      the primitive
+    inputs  uid of each input (0 for a Python or NumPy operand)
+    output  uid of the output, or a tuple of uids where the primitive has several outputs
+    values  the saved tensors by position: inputs first, then outputs; None where no rule needs the value
+    attrs   the primitive's static arguments
+    dtype   NumPy's dtype of the output, or a tuple of them
+
+A recorder is anything with `tracked` (uid -> shape of what it follows) and `append(record)`: a tape appends to its
+list, a forward accumulator consumes the record at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from gradtape.engine.op import Op
+
+
+class Record(NamedTuple):
+    """One op call, as a tape keeps it."""
+
+    op: Op
+    inputs: tuple[int, ...]
+    output: int | tuple[int, ...]
+    values: tuple[Any, ...]
+    attrs: dict[str, Any]
+    dtype: Any
+
+
+class Recorder:
+    """What ops look at: the uids it follows, and where to put a record."""
+
+    __slots__ = ("append", "fallible", "records", "tracked")
+
+    tracked: dict[int, tuple[int, ...]]
+    append: Callable[[Any], None]
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+        self.append = self.records.append
+        self.tracked = {}
+        self.fallible = False  # whether some record's rule may raise (user code, singular matrices)
+
+    def access(self, variable: Any) -> None:
+        """A variable that is not followed yet was read; a recorder may begin to follow it."""
+
+
+# A context variable is per thread and per asyncio task: nobody records another one's ops.
+_active: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_active", default=())
+active_recorders = _active.get
+
+
+def start(recorder: Recorder) -> None:
+    """Let every op of this thread or task be seen by the recorder.
+
+    The innermost recorder comes first: what it computes itself is seen by the ones outside.
+    """
+    _active.set((recorder, *_active.get()))
+
+
+def stop(recorder: Recorder) -> None:
+    """Take the recorder out, wherever in the stack it is."""
+    _active.set(tuple(r for r in _active.get() if r is not recorder))
+
+
+@contextmanager
+def only(recorders: tuple[Recorder, ...]) -> Iterator[None]:
+    """Within the block just these recorders see ops."""
+    token = _active.set(recorders)
+    try:
+        yield
+    finally:
+        _active.reset(token)

@@ -1,0 +1,221 @@
+"""TensorFlow's error classes and their numeric codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+OK = 0
+CANCELLED = 1
+UNKNOWN = 2
+INVALID_ARGUMENT = 3
+DEADLINE_EXCEEDED = 4
+NOT_FOUND = 5
+ALREADY_EXISTS = 6
+PERMISSION_DENIED = 7
+RESOURCE_EXHAUSTED = 8
+FAILED_PRECONDITION = 9
+ABORTED = 10
+OUT_OF_RANGE = 11
+UNIMPLEMENTED = 12
+INTERNAL = 13
+UNAVAILABLE = 14
+DATA_LOSS = 15
+UNAUTHENTICATED = 16
+
+
+class OpError(Exception):
+    """An operation failed while it ran.
+
+    The base class takes `OpError(node_def, op, message, error_code)`; every subclass knows its code and takes
+    `(node_def, op, message)`. A mapping among the further arguments becomes `experimental_payloads`.
+
+    >>> error = InvalidArgumentError(None, None, "Incompatible shapes: [2] vs. [3]")
+    >>> str(error), error.error_code == INVALID_ARGUMENT
+    ('Incompatible shapes: [2] vs. [3]', True)
+    """
+
+    _code: int | None = None
+
+    def __init__(self, node_def: Any, op: Any, message: str, *args: Any, error_code: int | None = None) -> None:
+        super().__init__(message)
+        if self._code is not None:
+            error_code = self._code
+        elif error_code is None and args:
+            error_code, *args = args  # type: ignore[assignment]
+        self._node_def = node_def
+        self._op = op
+        self._message = message
+        self._error_code = error_code
+        self._payloads: dict[Any, Any] = next((dict(a) for a in args if isinstance(a, dict)), {})
+
+    @property
+    def node_def(self) -> Any:
+        """The description of the failed graph node: None when running eagerly."""
+        return self._node_def
+
+    @property
+    def op(self) -> Any:
+        """The failed operation: None when running eagerly."""
+        return self._op
+
+    @property
+    def message(self) -> str:
+        """What went wrong."""
+        return self._message
+
+    @property
+    def error_code(self) -> int | None:
+        """One of this module's numeric codes."""
+        return self._error_code
+
+    @property
+    def experimental_payloads(self) -> dict[Any, Any]:
+        """Further details by name."""
+        return self._payloads
+
+    def __str__(self) -> str:
+        return str(self._message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exception's own way would call the class with `args`, which hold the message alone.
+        code = () if type(self)._code is not None else (self._error_code,)
+        return type(self), (self._node_def, self._op, self._message, *code, self._payloads), self.__dict__
+
+
+class CancelledError(OpError):
+    """The operation was cancelled."""
+
+    _code = CANCELLED
+
+
+class UnknownError(OpError):
+    """The operation failed for an unknown reason."""
+
+    _code = UNKNOWN
+
+
+class InvalidArgumentError(OpError):
+    """An argument's shape, dtype or value does not suit the operation."""
+
+    _code = INVALID_ARGUMENT
+
+
+class DeadlineExceededError(OpError):
+    """The operation did not finish in time."""
+
+    _code = DEADLINE_EXCEEDED
+
+
+class NotFoundError(OpError):
+    """A file or another entity does not exist."""
+
+    _code = NOT_FOUND
+
+
+class AlreadyExistsError(OpError):
+    """An entity that should be created is already there."""
+
+    _code = ALREADY_EXISTS
+
+
+class PermissionDeniedError(OpError):
+    """The caller may not do this."""
+
+    _code = PERMISSION_DENIED
+
+
+class ResourceExhaustedError(OpError):
+    """Memory, disk or a quota ran out."""
+
+    _code = RESOURCE_EXHAUSTED
+
+
+class FailedPreconditionError(OpError):
+    """The system is not in the state that the operation needs."""
+
+    _code = FAILED_PRECONDITION
+
+
+class AbortedError(OpError):
+    """The operation was given up, as a rule because of a concurrent one."""
+
+    _code = ABORTED
+
+
+class OutOfRangeError(OpError):
+    """An iteration went past its valid range."""
+
+    _code = OUT_OF_RANGE
+
+
+class UnimplementedError(OpError):
+    """The operation is not available for these arguments."""
+
+    _code = UNIMPLEMENTED
+
+
+class InternalError(OpError):
+    """An invariant of the system is broken."""
+
+    _code = INTERNAL
+
+
+class UnavailableError(OpError):
+    """The runtime cannot be reached at the moment."""
+
+    _code = UNAVAILABLE
+
+
+class DataLossError(OpError):
+    """Data cannot be recovered, or is corrupt."""
+
+    _code = DATA_LOSS
+
+
+class UnauthenticatedError(OpError):
+    """The caller has no valid credentials."""
+
+    _code = UNAUTHENTICATED
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """A Python construct needs the value of a tensor that is only being traced."""
+
+
+class InaccessibleTensorError(ValueError):
+    """A traced tensor is used outside the function that made it."""
+
+
+def invalid_argument(message: str, op: str | None = None) -> InvalidArgumentError:
+    """An InvalidArgumentError; `op` is TensorFlow's name of the operation and is put after the message.
+
+    >>> str(invalid_argument("Incompatible shapes: [2] vs. [3]", "AddV2"))
+    'Incompatible shapes: [2] vs. [3] [Op:AddV2]'
+    """
+    return InvalidArgumentError(None, None, message if op is None else f"{message} [Op:{op}]")
+
+
+# -- messages that ops share: TensorFlow's sentence first, then what helps ---------------------------------------------
+def mismatched_dtypes(op: str, expected: Any, received: Any) -> InvalidArgumentError:
+    return invalid_argument(
+        f"cannot compute {op} as input #1(zero-based) was expected to be a {expected.word} tensor but is a "
+        f"{received.word} tensor. Tensors are never promoted silently: use tf.cast on one of them.",
+        op,
+    )
+
+
+def incompatible_shapes(op: str, x: tuple[int, ...], y: tuple[int, ...]) -> InvalidArgumentError:
+    return invalid_argument(f"Incompatible shapes: {brackets(x)} vs. {brackets(y)}", op)
+
+
+def unsupported_dtype(op: str, dtype: Any) -> InvalidArgumentError:
+    return invalid_argument(
+        f"Value for attr 'T' of {dtype.word} is not in the list of allowed values. "
+        f"{op} does not take {dtype.name}: use tf.cast first.",
+        op,
+    )
+
+
+def brackets(shape: Any) -> str:
+    """A shape as kernels print it: [2,3]."""
+    return "[" + ",".join(str(n) for n in shape) + "]"

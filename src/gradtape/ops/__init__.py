@@ -1,0 +1,1 @@
+"""The primitives, in families: kernel, derivative and batching of each in one declaration."""

@@ -1,0 +1,178 @@
+"""Shaping: primitives that move numbers without changing them. All linear, each with its transpose."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradtape import conversion
+from gradtape.arrays.batched import Batched, batch_rules
+from gradtape.conversion import operand
+from gradtape.engine.dispatch import declare, linear, primitive, run
+from gradtape.engine.op import Op
+from gradtape.ops.batching import shift_axis
+
+Axes = tuple[int, ...]
+
+
+def _keep_aligned(name: str, keeps: Any) -> Any:
+    """The aligned rule of a one-tensor primitive that leaves the first axis alone when `keeps(x, attrs)` says so."""
+
+    def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
+        (x,) = operands
+        if not keeps(x, **attrs):
+            return None
+        size = x.array.shape[0]
+        return Batched(batch_rules[name](xp, size, [True], x.array, **attrs), level, aligned=True)
+
+    return rule
+
+
+identity = linear(
+    "identity", lambda d: d, batch=lambda xp, size, batched, x: x,
+    aligned=_keep_aligned("identity", lambda x: True),
+)  # fmt: skip
+
+astype = linear(
+    "astype",
+    lambda d, xp, source: xp.astype(d, dtype=source, source=None),
+    tf_name="Cast",
+    batch=lambda xp, size, batched, x, dtype, source=None: xp.astype(x, dtype=dtype, source=source),
+    aligned=_keep_aligned("astype", lambda x, dtype, source=None: True),
+)
+discrete_cast = primitive(  # a cast from or to integers or booleans: the end of every path
+    "discrete_cast", ("x",), tf_name="Cast", kernel=lambda xp, x, dtype: xp.astype(x, dtype=dtype),
+    batch=lambda xp, size, batched, x, dtype: xp.discrete_cast(x, dtype=dtype),
+)  # fmt: skip
+stop_gradient = primitive(
+    "stop_gradient", ("x",), kernel=lambda xp, x: x, batch=lambda xp, size, batched, x: x
+)
+
+reshape = linear(
+    "reshape",
+    lambda d, x_shape, xp: xp.reshape(d, shape=x_shape),
+    batch=lambda xp, size, batched, x, shape: xp.reshape(x, shape=(size, *_settled(x.shape[1:], shape))),
+    aligned=_keep_aligned("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
+)
+
+
+def _settled(have: Axes, shape: Axes) -> Axes:
+    """A shape with its -1 worked out (of one row, where the hidden axis must not be counted)."""
+    if -1 not in shape:
+        return shape
+    known = math.prod(n for n in shape if n != -1)
+    return tuple(math.prod(have) // known if n == -1 and known else max(n, 0) for n in shape)
+
+
+transpose = linear(
+    "transpose",
+    lambda d, xp, perm: xp.transpose(d, perm=_inverse(perm)),
+    batch=lambda xp, size, batched, x, perm: xp.transpose(x, perm=(0, *(p + 1 for p in perm))),
+    aligned=_keep_aligned("transpose", lambda x, perm: perm[:1] == (0,)),
+)
+
+
+def _inverse(perm: Axes) -> Axes:
+    return tuple(perm.index(i) for i in range(len(perm)))
+
+
+def _broadcast_batch(xp: Any, size: int, batched: list[bool], x: Any, *, shape: Axes) -> Any:
+    row = tuple(x.shape)[1:]
+    lifted = xp.reshape(x, shape=(size, *[1] * (len(shape) - len(row)), *row))
+    return xp.broadcast_to(lifted, shape=(size, *shape))
+
+
+broadcast_to = linear(  # its transpose is the un-broadcasting that the engine does for every op
+    "broadcast_to",
+    lambda d: d,
+    batch=_broadcast_batch,
+    aligned=_keep_aligned("broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]),
+)
+
+pad = linear(
+    "pad",
+    lambda d, x_shape, xp, before: xp.getitem(
+        d, index=tuple(slice(b, b + n) for b, n in zip(before, x_shape, strict=True))
+    ),
+    batch=lambda xp, size, batched, x, before, after: xp.pad(x, before=(0, *before), after=(0, *after)),
+)
+
+flip = linear("flip", lambda d, xp, axis: xp.flip(d, axis=axis), tf_name="ReverseV2", batch=shift_axis("flip"))
+roll = linear(
+    "roll", lambda d, xp, shift, axis: xp.roll(d, shift=tuple(-s for s in shift), axis=axis), batch=shift_axis("roll")
+)
+
+unstack = linear(
+    "unstack",
+    lambda d, xp, axis: xp.stack(*d, axis=axis),
+    tf_name="Unpack",
+    batch=shift_axis("unstack"),
+)
+split = linear("split", lambda d, xp, axis: xp.concatenate(*d, axis=axis), tf_name="SplitV", batch=shift_axis("split"))
+
+
+# -- many into one: one rule for all inputs -----------------------------------------------------------------------------
+def _concatenate_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int, sizes: Axes) -> list[Any]:
+    result, start = [], 0
+    for shape, size in zip(needs, sizes, strict=True):
+        index = (slice(None),) * axis + (slice(start, start + size),)
+        result.append(None if shape is None else xp.getitem(d, index=index))
+        start += size
+    return result
+
+
+def _stack_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int) -> list[Any]:
+    return [
+        None if shape is None else xp.getitem(d, index=(*[slice(None)] * axis, i)) for i, shape in enumerate(needs)
+    ]
+
+
+def _together(name: str) -> Any:
+    """The batch rule of concatenate and stack: every operand gets the hidden axis."""
+
+    def rule(xp: Any, size: int, batched: list[bool], *xs: Any, axis: int, **attrs: Any) -> Any:
+        rows = [
+            x if b else xp.broadcast_to(x, shape=(size, *x.shape)) for x, b in zip(xs, batched, strict=True)
+        ]
+        return getattr(xp, name)(*rows, axis=axis + 1, **attrs)
+
+    return rule
+
+
+_concatenate = Op("concatenate", (), (), joint=_concatenate_pull, tf_name="ConcatV2", linear=True,
+                  batch=_together("concatenate"))  # fmt: skip
+
+
+def _concatenate_call(*inputs: Any, axis: int, sizes: Axes = ()) -> Any:
+    tensors = [operand(x) for x in inputs]
+    return run(_concatenate, tensors, {"axis": axis, "sizes": tuple(t.array.shape[axis] for t in tensors)})
+
+
+concatenate = declare(_concatenate, _concatenate_call)
+stack = primitive("stack", (), joint=_stack_pull, tf_name="Pack", linear=True, batch=_together("stack"))
+
+
+def _pack(values: list[Any]) -> Any:
+    return stack(*values, axis=0)
+
+
+conversion.pack.append(_pack)
+
+
+# -- slices -------------------------------------------------------------------------------------------------------------
+def _behind(index: Any) -> Any:
+    return (slice(None), *index)
+
+
+getitem = linear(
+    "getitem",
+    lambda d, x_shape, xp, index: xp.setitem(d, index=index, shape=x_shape),
+    tf_name="StridedSlice",
+    batch=lambda xp, size, batched, x, index: xp.getitem(x, index=_behind(index)),
+)
+setitem = linear(
+    "setitem",
+    lambda d, xp, index: xp.getitem(d, index=index),
+    tf_name="StridedSliceGrad",
+    batch=lambda xp, size, batched, x, index, shape: xp.setitem(x, index=_behind(index), shape=(size, *shape)),
+)

@@ -1,0 +1,20 @@
+"""Batch rules that several families share: what a primitive does when its operands carry a hidden first axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def shift_axis(name: str) -> Any:
+    """For a primitive whose only concern is which axes it works on: they all move up by one."""
+
+    def rule(xp: Any, size: int, batched: list[bool], x: Any, *, axis: Any, **attrs: Any) -> Any:
+        moved = axis + 1 if isinstance(axis, int) else tuple(a + 1 for a in axis)
+        return getattr(xp, name)(x, axis=moved, **attrs)
+
+    return rule
+
+
+def spread(xp: Any, size: int, is_batched: bool, x: Any) -> Any:
+    """Give an operand the hidden axis if it has none."""
+    return x if is_batched else xp.broadcast_to(x, shape=(size, *x.shape))

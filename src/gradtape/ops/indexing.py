@@ -1,0 +1,98 @@
+"""`tensor[...]`: every kind of index TensorFlow has, turned into one slice or one lookup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.conversion import operand
+from gradtape.ops import array, index
+from gradtape.tensor import Tensor
+
+_BAD_INDEX = (
+    "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid "
+    "indices, got {!r}. To look up several positions use tf.gather."
+)
+
+
+def get_item(x: Any, key: Any) -> Tensor:
+    """x[key]: a strided slice, or a boolean mask."""
+    x = operand(x)
+    if _is_mask(key):
+        return boolean_mask(x, key)
+    result: Tensor = array.getitem(x, index=basic_index(key, x.array.shape))
+    return result
+
+
+def _is_mask(key: Any) -> bool:
+    return isinstance(key, (Tensor, np.ndarray)) and key.dtype == np.bool_ and key.ndim > 0
+
+
+def basic_index(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The index as NumPy takes it, without Ellipsis, every part checked against the shape."""
+    parts = list(key) if isinstance(key, (tuple, list)) else [key]
+    ellipses = sum(part is Ellipsis for part in parts)
+    if ellipses > 1:
+        raise errors.invalid_argument("Multiple ellipses in slice spec not allowed", "StridedSlice")
+    used = sum(part is not None and part is not Ellipsis for part in parts)
+    if used > len(shape):
+        raise errors.invalid_argument(
+            f"Index out of range using input dim {len(shape)}; input has only {len(shape)} dims", "StridedSlice"
+        )
+    if ellipses:
+        at = next(i for i, part in enumerate(parts) if part is Ellipsis)
+        parts[at : at + 1] = [slice(None)] * (len(shape) - used)
+    result, axis = [], 0
+    for part in parts:
+        if part is None:
+            result.append(None)
+            continue
+        result.append(_slice(part, axis) if isinstance(part, slice) else _position(part, axis, shape))
+        axis += 1
+    return tuple(result)
+
+
+def _whole(part: Any) -> int:
+    """An index or a slice's end as a Python int."""
+    if isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
+        return int(part)
+    value = part
+    if isinstance(part, np.ndarray) or hasattr(part, "numpy"):
+        value = np.asarray(part)
+        if value.ndim == 0 and value.dtype.kind in "iu":
+            return int(value)
+    raise TypeError(_BAD_INDEX.format(part))
+
+
+def _slice(part: slice, axis: int) -> slice:
+    start, stop, step = (None if end is None else _whole(end) for end in (part.start, part.stop, part.step))
+    if step == 0:
+        raise errors.invalid_argument(f"strides[{axis}] must be non-zero", "StridedSlice")
+    return slice(start, stop, step)
+
+
+def _position(part: Any, axis: int, shape: tuple[int, ...]) -> int:
+    position = _whole(part)
+    if not -shape[axis] <= position < shape[axis]:
+        raise errors.invalid_argument(f"slice index {position} of dimension {axis} out of bounds.", "StridedSlice")
+    return position
+
+
+def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
+    """The rows of x (along `axis`) where the mask is true."""
+    x, mask = operand(x), np.asarray(operand(mask).array)
+    shape, start = x.array.shape, axis or 0
+    start += len(shape) if start < 0 else 0
+    if mask.ndim == 0:
+        raise ValueError("mask cannot be scalar.")
+    if shape[start : start + mask.ndim] != mask.shape:
+        raise ValueError(
+            f"Shapes {tuple(shape[start : start + mask.ndim])} and {mask.shape} are incompatible: "
+            f"a mask of shape {mask.shape} does not fit a tensor of shape {shape} at axis {start}."
+        )
+    flat = array.reshape(x, shape=(*shape[:start], mask.size, *shape[start + mask.ndim :]))
+    where = np.flatnonzero(mask)
+    result: Tensor = index.take(flat, where, axis=start, batch_dims=0)
+    return result

@@ -1,0 +1,161 @@
+"""Linear algebra: the matrix product (more in families of their own)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.arrays import namespace_of
+from gradtape.arrays.batched import Batched
+from gradtape.engine.dispatch import primitive
+
+
+def adjoint(x: Any, xp: Any) -> Any:
+    """The conjugate transpose of the last two axes."""
+    rank = len(x.shape)
+    return xp.conj(xp.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2)))
+
+
+def _matmul_batch(xp: Any, size: int, batched: list[bool], x: Any, y: Any) -> Any:
+    """Line the stacks up behind the hidden axis; one matrix against a batch stays one matrix."""
+    rank = max(len(x.shape) - batched[0], len(y.shape) - batched[1])
+    return xp.matmul(_lift(xp, x, batched[0], rank), _lift(xp, y, batched[1], rank))
+
+
+def _lift(xp: Any, x: Any, is_batched: bool, rank: int) -> Any:
+    if not is_batched:
+        return x
+    size, *row = x.shape
+    return xp.reshape(x, shape=(size, *[1] * (rank - len(row)), *row)) if len(row) < rank else x
+
+
+def _matmul_aligned(xp: Any, level: int, operands: tuple[Any, ...]) -> Any:
+    """Rows of a matrix are positions of the aligned axis: times a matrix they stay apart, summed over they come free."""
+    x, y = operands
+    if type(y) is not Batched and len(y.shape) == 2 and len(x.shape) >= 2:
+        return Batched(xp.matmul(x.array, y), level, aligned=True)
+    if type(x) is not Batched and len(x.shape) == 2 and len(y.shape) == 2:
+        count, size, columns = y.array.shape  # row (b, k) of the result is x[:, b] times y[k, b, :]
+        positions = xp.reshape(xp.transpose(x, perm=(1, 0)), shape=(size, 1, x.shape[0], 1))
+        cotangent = xp.reshape(xp.transpose(y.array, perm=(1, 0, 2)), shape=(size, count, 1, columns))
+        outer = xp.multiply(positions, cotangent)
+        return Batched(xp.reshape(outer, shape=(size * count, x.shape[0], columns)), level)
+    return None
+
+
+def _matmul_dy(d: Any, x: Any, y_shape: Any, xp: Any) -> Any:
+    """One matrix behind a whole stack: the sum over the stack is part of a single product."""
+    if len(y_shape) == 2 and len(x.shape) > 2:
+        x, d = xp.reshape(x, shape=(-1, x.shape[-1])), xp.reshape(d, shape=(-1, d.shape[-1]))
+    return xp.matmul(adjoint(x, xp), d)
+
+
+matmul = primitive(
+    "matmul",
+    ("x", "y"),
+    lambda d, y, xp: xp.matmul(d, adjoint(y, xp)),
+    _matmul_dy,
+    tf_name="MatMul",
+    batch=_matmul_batch,
+    aligned=_matmul_aligned,
+)
+
+
+def checked_matmul(x: Any, y: Any) -> Any:
+    """The matrix product of two tensors, after TensorFlow's checks."""
+    a, b = x.array, y.array
+    if a.dtype != b.dtype:
+        raise errors.mismatched_dtypes("MatMul", x.dtype, y.dtype)
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        rank = len(a.shape) if len(a.shape) < 2 else len(b.shape)
+        raise errors.invalid_argument(
+            f"In[0] and In[1] ndims must be == 2: {rank}. Received shapes {a.shape} and {b.shape}; "
+            "tf.linalg.matvec multiplies a matrix and a vector.", "MatMul",
+        )  # fmt: skip
+    if a.shape[-1] != b.shape[-2]:
+        raise errors.invalid_argument(
+            f"Matrix size-incompatible: In[0]: {errors.brackets(a.shape)}, In[1]: {errors.brackets(b.shape)}", "MatMul"
+        )
+    return matmul(x, y)
+
+
+# -- einsum: the derivative of a sum of products is a sum of products ----------------------------------------------------------
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def full_equation(equation: str, ranks: list[int]) -> str:
+    """The equation with every index named: an ellipsis spelled out, the output written."""
+    text = equation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"einsum equation {equation!r} has {len(terms)} operands, but {len(ranks)} were given.")
+    free = [c for c in _LETTERS if c not in text]
+    extra = max((rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks, strict=True) if "..." in t), default=0)
+    dots = "".join(free[:extra])
+    named = []
+    for term, rank in zip(terms, ranks, strict=True):
+        bare = term.replace("...", "")
+        if "..." not in term and len(bare) != rank:
+            raise ValueError(f"einsum term {term!r} of {equation!r} does not fit an operand with {rank} axes.")
+        own = rank - len(bare)
+        named.append(term.replace("...", dots[len(dots) - own :] if own else ""))
+    if not arrow:
+        letters = "".join(named)
+        right = ("..." if "..." in text else "") + "".join(
+            sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
+        )
+    return ",".join(named) + "->" + right.replace("...", dots)
+
+
+def _einsum_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, equation: str) -> list[Any]:
+    """For each operand: the cotangent times all the others, summed over what the operand does not have."""
+    inputs, output = equation.split("->")
+    terms = inputs.split(",")
+    operands = saved[: len(terms)]
+    result: list[Any] = []
+    for i, (term, shape) in enumerate(zip(terms, needs, strict=True)):
+        if shape is None:
+            result.append(None)
+            continue
+        others = [(t, x) for j, (t, x) in enumerate(zip(terms, operands, strict=True)) if j != i]
+        once = "".join(dict.fromkeys(term))  # a repeated index (a diagonal) is written once, and spread afterwards
+        known = set(output).union(*(t for t, _ in others))
+        reduced = "".join(c for c in once if c in known)
+        given = [d, *(xp.conj(x) if type(d) is type(x) else _conjugate(x) for _, x in others)]
+        part = xp.einsum(*given, equation=",".join([output, *(t for t, _ in others)]) + "->" + reduced)
+        sizes = dict(zip(term, shape, strict=True))
+        if reduced != once:  # an index that only this operand has was summed away: every position gets the same
+            part = xp.reshape(part, shape=tuple(sizes[c] if c in reduced else 1 for c in once))
+            part = xp.broadcast_to(part, shape=tuple(sizes[c] for c in once))
+        result.append(part if once == term else _spread_diagonal(xp, part, once, term, sizes))
+    return result
+
+
+def _conjugate(x: Any) -> Any:
+    return namespace_of(x).conj(x)
+
+
+def _spread_diagonal(xp: Any, part: Any, once: str, term: str, sizes: dict[str, int]) -> Any:
+    """Put values on the diagonal of repeated indices, zeros elsewhere."""
+    shape = tuple(sizes[c] for c in term)
+    grids = np.indices(shape)
+    first = {c: term.index(c) for c in once}
+    on = np.ones(shape, bool)
+    for axis, c in enumerate(term):
+        on &= grids[axis] == grids[first[c]]
+    lifted = xp.reshape(part, shape=tuple(sizes[c] if first[c] == i else 1 for i, c in enumerate(term)))
+    ordered = xp.broadcast_to(lifted, shape=shape)
+    return xp.where(on, ordered, 0)
+
+
+def _einsum_batch(xp: Any, size: int, batched: list[bool], *xs: Any, equation: str) -> Any:
+    inputs, output = equation.split("->")
+    letter = next(c for c in _LETTERS if c not in equation)
+    terms = [letter + t if b else t for t, b in zip(inputs.split(","), batched, strict=True)]
+    return xp.einsum(*xs, equation=",".join(terms) + "->" + letter + output)
+
+
+einsum = primitive("einsum", (), joint=_einsum_pull, joint_saves=True, batch=_einsum_batch)

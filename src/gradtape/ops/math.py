@@ -1,0 +1,155 @@
+"""Elementwise primitives. Read each line as mathematics: the differential of the function, where d is dx (or dy).
+
+At kinks and ties the lines say what TensorFlow does there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape import errors
+from gradtape.conversion import operand, operands
+from gradtape.engine.dispatch import binary, declare, linear, primitive, run, unary
+from gradtape.engine.op import Op
+
+REAL = "fiu"
+
+# -- arithmetic ---------------------------------------------------------------------------------------------------------
+add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2")
+subtract = binary("subtract", lambda d: d, lambda d: -d, tf_name="Sub")
+multiply = binary("multiply", lambda d, y: d * y, lambda d, x: x * d, tf_name="Mul")
+divide = binary("divide", lambda d, y: d / y, lambda d, y, out: -d * out / y, tf_name="RealDiv")
+negative = unary("negative", lambda d: -d, tf_name="Neg", kinds="fciu")
+square = unary("square", lambda d, x: 2 * d * x, kinds="fciu")
+reciprocal = unary("reciprocal", lambda d, out: -d * out * out)
+squared_difference = binary(
+    "squared_difference",
+    lambda d, x, y: 2 * d * (x - y),
+    lambda d, x, y: -2 * d * (x - y),
+)
+floor_divide = binary("floor_divide", None, None, tf_name="FloorDiv", kinds="fiu")
+mod = binary("mod", lambda d: d, lambda d, x, y, xp: -d * xp.floor(x / y), tf_name="FloorMod", kinds="fiu")
+maximum = binary("maximum", lambda d, x, y, xp: xp.where(x >= y, d, 0), lambda d, x, y, xp: xp.where(x >= y, 0, d),
+                 kinds=REAL)  # fmt: skip  # a tie goes to x
+minimum = binary("minimum", lambda d, x, y, xp: xp.where(x <= y, d, 0), lambda d, x, y, xp: xp.where(x <= y, 0, d),
+                 kinds=REAL)  # fmt: skip
+
+
+def _power_dy(d, x, out, xp):  # type: ignore[no-untyped-def]
+    """d out log(x), where log counts as 0 for x <= 0, so that integer powers of negative numbers have a derivative."""
+    positive = xp.not_equal(x, 0) if xp.is_complex(d) else xp.greater(x, 0)
+    return d * out * xp.where(positive, xp.log(xp.where(positive, x, 1)), 0)
+
+
+power = binary("power", lambda d, x, y, xp: d * y * xp.power(x, y - 1), _power_dy, tf_name="Pow")
+arctan2 = binary(
+    "arctan2", lambda d, x, y: d * (y / (x * x + y * y)), lambda d, x, y: d * (-x / (x * x + y * y)),
+    tf_name="Atan2", kinds="f",
+)  # fmt: skip
+
+# -- exponentials, powers, trigonometry ---------------------------------------------------------------------------------
+exp = unary("exp", lambda d, out: d * out)
+expm1 = unary("expm1", lambda d, x, xp: d * xp.exp(x))
+log = unary("log", lambda d, x: d / x)
+log1p = unary("log1p", lambda d, x: d / (1 + x))
+
+
+def _guarded(d, slope, xp):  # type: ignore[no-untyped-def]
+    """A slope that is infinite where the cotangent is 0 gives 0 there, as TensorFlow's kernels do."""
+    return xp.where(xp.equal(d, 0), 0, d * slope)
+
+
+sqrt = unary("sqrt", lambda d, out, xp: _guarded(d, 0.5 / out, xp))
+rsqrt = unary("rsqrt", lambda d, out, xp: _guarded(d, -0.5 * out * out * out, xp))
+sin = unary("sin", lambda d, x, xp: d * xp.cos(x))
+cos = unary("cos", lambda d, x, xp: -d * xp.sin(x))
+tan = unary("tan", lambda d, out: d + d * out * out)
+arcsin = unary("arcsin", lambda d, x, xp: d / xp.sqrt(1 - x * x), tf_name="Asin")
+arccos = unary("arccos", lambda d, x, xp: -d / xp.sqrt(1 - x * x), tf_name="Acos")
+arctan = unary("arctan", lambda d, x: d / (1 + x * x), tf_name="Atan")
+sinh = unary("sinh", lambda d, x, xp: d * xp.cosh(x))
+cosh = unary("cosh", lambda d, x, xp: d * xp.sinh(x))
+tanh = unary("tanh", lambda d, out: d - d * out * out)
+arcsinh = unary("arcsinh", lambda d, out, xp: d / xp.cosh(out), tf_name="Asinh")
+arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")
+arctanh = unary("arctanh", lambda d, x: d / (1 - x * x), tf_name="Atanh")
+sigmoid = unary("sigmoid", lambda d, out: d * out * (1 - out))
+softplus = unary("softplus", lambda d, x, xp: d * xp.sigmoid(x), kinds="f")
+
+# -- kinks and steps ----------------------------------------------------------------------------------------------------
+relu = unary("relu", lambda d, out, xp: xp.gate(d, out), kinds=REAL)
+gate = binary("gate", lambda d, y, xp: xp.gate(d, y), lambda d: d * 0, tf_name="ReluGrad", kinds=REAL)
+sign = unary("sign", lambda d: d * 0, kinds="fciu")
+floor = unary("floor", None, kinds="f")
+ceil = unary("ceil", None, kinds="f")
+rint = unary("rint", None, kinds="f")
+
+# -- truth --------------------------------------------------------------------------------------------------------------
+equal = binary("equal", None, None, kinds="any")
+not_equal = binary("not_equal", None, None, kinds="any")
+less = binary("less", None, None, kinds=REAL)
+less_equal = binary("less_equal", None, None, kinds=REAL)
+greater = binary("greater", None, None, kinds=REAL)
+greater_equal = binary("greater_equal", None, None, kinds=REAL)
+logical_and = binary("logical_and", None, None, kinds="b")
+logical_or = binary("logical_or", None, None, kinds="b")
+logical_xor = binary("logical_xor", None, None, kinds="b")
+logical_not = unary("logical_not", None, kinds="b")
+bitwise_and = binary("bitwise_and", None, None, kinds="iub")
+bitwise_or = binary("bitwise_or", None, None, kinds="iub")
+bitwise_xor = binary("bitwise_xor", None, None, kinds="iub")
+invert = unary("invert", None, kinds="iub")
+isnan = unary("isnan", None, tf_name="IsNan", kinds="f")
+isinf = unary("isinf", None, tf_name="IsInf", kinds="f")
+isfinite = unary("isfinite", None, tf_name="IsFinite", kinds="f")
+
+_where = Op(
+    "where",
+    ("condition", "x", "y"),
+    (None, lambda d, condition, xp: xp.where(condition, d, 0), lambda d, condition, xp: xp.where(condition, 0, d)),
+    tf_name="SelectV2",
+    elementwise=True,
+    kinds="any",
+)
+
+
+def _select(condition: Any, x: Any, y: Any) -> Any:
+    x, y = operands(x, y)
+    if x.array.dtype != y.array.dtype:
+        raise errors.mismatched_dtypes("SelectV2", x.dtype, y.dtype)
+    return run(_where, [operand(condition), x, y], {})
+
+
+where = declare(_where, _select)
+
+# -- complex numbers: these change the dtype, so each states both directions ---------------------------------------------
+conj = linear("conj", lambda d, xp: xp.conj(d), batch=lambda xp, size, batched, x: xp.conj(x))
+real = primitive(
+    "real", ("x",), lambda d, xp: xp.complex(d, d * 0), jvp=lambda xp, t: xp.real(t),
+    batch=lambda xp, size, batched, x: xp.real(x),
+)  # fmt: skip
+imag = primitive(
+    "imag", ("x",), lambda d, xp: xp.complex(d * 0, d), jvp=lambda xp, t: xp.imag(t),
+    batch=lambda xp, size, batched, x: xp.imag(x),
+)  # fmt: skip
+complex_ = primitive(
+    "complex", ("x", "y"), lambda d, xp: xp.real(d), lambda d, xp: xp.imag(d), elementwise=True, kinds="f"
+)
+
+
+def _absolute_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
+    if not xp.is_complex(x):
+        return d * xp.sign(x)
+    safe = xp.where(xp.equal(out, 0), 1, out)  # the derivative at 0 is taken as 0
+    return xp.complex(d * xp.real(x) / safe, d * xp.imag(x) / safe)
+
+
+def _angle_dx(d, x, xp):  # type: ignore[no-untyped-def]
+    if not xp.is_complex(x):
+        return d * 0
+    return xp.complex(d * 0, d) / xp.conj(x)
+
+
+absolute = primitive("absolute", ("x",), _absolute_dx, tf_name="Abs",
+                     batch=lambda xp, size, batched, x: xp.absolute(x))  # fmt: skip
+angle = primitive("angle", ("x",), _angle_dx, batch=lambda xp, size, batched, x: xp.angle(x))

@@ -1,0 +1,176 @@
+"""Python's operators on tensors: the primitives themselves, attached to the class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.conversion import operand, operands, wrap
+from gradtape.engine.dispatch import as_operator, gives_way
+from gradtape.ops import array, linalg, math
+from gradtape.ops.indexing import get_item
+from gradtape.tensor import Tensor
+
+Operator = Callable[..., Any]
+
+_divide = as_operator(math.divide)
+_floor_divide = as_operator(math.floor_divide)
+_mod = as_operator(math.mod)
+_power = as_operator(math.power)
+
+
+def true_divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """x / y; integers are divided in float64 (the small ones in float32), as TensorFlow does."""
+    if type(x) is Tensor and x.array.dtype.kind == "f":
+        return _divide(x, y)
+    pair = _paired(x, y)
+    if pair is NotImplemented:
+        return NotImplemented
+    x, y = pair
+    if x.array.dtype != y.array.dtype:
+        raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype!r} != {y.dtype!r}.")
+    if x.array.dtype.kind in "iu":
+        wide = np.dtype(np.float64 if x.array.dtype.itemsize > 2 else np.float32)
+        x, y = (wrap(t.array.astype(wide)) for t in (x, y))
+    return math.divide(x, y)
+
+
+def floor_divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """Division towards minus infinity."""
+    return _integer_checked(_floor_divide, x, y, "FloorDiv")
+
+
+def floor_mod(x: Any, y: Any, name: str | None = None) -> Any:
+    """The remainder of floor division: it has the divisor's sign."""
+    return _integer_checked(_mod, x, y, "FloorMod")
+
+
+def _integer_checked(operator: Operator, x: Any, y: Any, op: str) -> Any:
+    pair = _paired(x, y)
+    if pair is NotImplemented:
+        return NotImplemented
+    x, y = pair
+    if x.array.dtype.kind in "iu" and y.array.dtype.kind in "iu" and np.any(np.asarray(y.array) == 0):
+        raise errors.invalid_argument("Integer division by zero", op)
+    return operator(x, y)
+
+
+def power(x: Any, y: Any, name: str | None = None) -> Any:
+    """x to the power of y, elementwise.
+
+    >>> power(2.0, [1.0, 3.0]).numpy().tolist()
+    [2.0, 8.0]
+    """
+    pair = _paired(x, y)
+    if pair is NotImplemented:
+        return NotImplemented
+    x, y = pair
+    if x.array.dtype.kind in "i" and y.array.dtype.kind == "i" and np.any(np.asarray(y.array) < 0):
+        raise errors.invalid_argument("Integers to negative integer powers are not allowed", "Pow")
+    return _power(x, y)
+
+
+def _paired(x: Any, y: Any) -> Any:
+    if gives_way(y) or gives_way(x):
+        return NotImplemented
+    return operands(x, y)
+
+
+def _truth(logical: Operator, bitwise: Operator) -> Operator:
+    def method(x: Any, y: Any) -> Any:
+        x, y = operands(x, y)
+        return (logical if x.array.dtype.kind == "b" else bitwise)(x, y)
+
+    return method
+
+
+def _invert(x: Any) -> Any:
+    x = operand(x)
+    return math.logical_not(x) if x.array.dtype.kind == "b" else math.invert(x)
+
+
+def _equality(function: Operator, otherwise: bool) -> Operator:
+    """== and !=: with None a Python bool, with a shape that does not broadcast one scalar, else elementwise."""
+
+    def method(x: Any, y: Any) -> Any:
+        if y is None:
+            return otherwise
+        pair = _paired(x, y)
+        if pair is NotImplemented:
+            return NotImplemented
+        x, y = pair
+        try:
+            np.broadcast_shapes(x.array.shape, y.array.shape)
+        except ValueError:
+            if x.array.dtype == y.array.dtype:
+                return wrap(np.array(otherwise))
+        return function(x, y)
+
+    return method
+
+
+def _iterate(x: Any) -> Iterator[Any]:
+    x = operand(x)
+    if not x.array.shape:
+        raise TypeError("Cannot iterate over a scalar tensor.")
+    return iter(array.unstack(x, axis=0)) if x.array.shape[0] else iter(())
+
+
+def matmul_operator(x: Any, y: Any) -> Any:
+    pair = _paired(x, y)
+    return NotImplemented if pair is NotImplemented else linalg.checked_matmul(*pair)
+
+
+def reflected(function: Operator) -> Operator:
+    """The operator with its operands the other way round."""
+
+    def method(self: Any, other: Any) -> Any:
+        return function(other, self)
+
+    return method
+
+
+BINARY: dict[str, Operator] = {
+    "add": as_operator(math.add),
+    "sub": as_operator(math.subtract),
+    "mul": as_operator(math.multiply),
+    "truediv": true_divide,
+    "floordiv": floor_divide,
+    "mod": floor_mod,
+    "pow": power,
+    "matmul": matmul_operator,
+    "and": _truth(math.logical_and, math.bitwise_and),
+    "or": _truth(math.logical_or, math.bitwise_or),
+    "xor": _truth(math.logical_xor, math.bitwise_xor),
+}
+COMPARISON: dict[str, Operator] = {
+    "lt": as_operator(math.less),
+    "le": as_operator(math.less_equal),
+    "gt": as_operator(math.greater),
+    "ge": as_operator(math.greater_equal),
+}
+
+
+def attach(kind: type) -> None:
+    """Give a class all of a tensor's operators."""
+    for name, function in BINARY.items():
+        setattr(kind, f"__{name}__", function)
+        setattr(kind, f"__r{name}__", reflected(function))
+    for name, function in COMPARISON.items():
+        setattr(kind, f"__{name}__", function)
+    for name, function in {
+        "eq": _equality(math.equal, False),
+        "ne": _equality(math.not_equal, True),
+        "neg": lambda x: math.negative(x),
+        "abs": lambda x: math.absolute(x),
+        "invert": _invert,
+        "iter": _iterate,
+        "getitem": get_item,
+    }.items():
+        setattr(kind, f"__{name}__", function)
+
+
+attach(Tensor)

@@ -1,0 +1,122 @@
+"""Reductions, scans and order: many numbers become few, or are put in order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.arrays.batched import Batched
+from gradtape.engine.dispatch import linear, primitive
+from gradtape.engine.op import numpy_dtype
+from gradtape.ops.batching import shift_axis
+
+Axes = tuple[int, ...]
+
+
+def _expand(d: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
+    """Give a reduced array its axes back, with length 1."""
+    return xp.reshape(d, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
+
+
+def _spread(d: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
+    """Repeat a reduced array along the axes that were reduced."""
+    return xp.broadcast_to(_expand(d, xp, axis, shape), shape=shape)
+
+
+def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, keepdims: bool = False) -> Any:
+    """Summing the aligned axis away leaves the diagonal itself: the rows need not be written out."""
+    (x,) = operands
+    others = tuple(a + 1 for a in axis if a != 0)
+    result = xp.sum(x.array, axis=others, keepdims=keepdims) if others else x.array
+    if 0 not in axis:
+        return Batched(result, level, aligned=True)
+    count, size, *rest = result.shape
+    rows = xp.transpose(result, perm=(1, 0, *range(2, 2 + len(rest))))
+    return Batched(xp.reshape(rows, shape=(size * count, *([1] if keepdims else []), *rest)), level)
+
+
+sum_ = linear("sum", lambda d, x_shape, xp, axis: _spread(d, xp, axis, x_shape), batch=shift_axis("sum"),
+              aligned=_sum_aligned)  # fmt: skip
+mean = linear(
+    "mean",
+    lambda d, x_shape, xp, axis: _spread(d / max(math.prod(x_shape[i] for i in axis), 1), xp, axis, x_shape),
+    batch=shift_axis("mean"),
+)
+
+
+def _prod_dx(d, x, xp, axis):  # type: ignore[no-untyped-def]
+    """d times the product of all the others, exact where factors are zero: from the left times from the right."""
+    shape, kept = tuple(x.shape), [i for i in range(len(x.shape)) if i not in axis]
+    order = (*kept, *axis)
+    flat = xp.reshape(xp.transpose(x, perm=order), shape=(*(shape[i] for i in kept), math.prod(shape[i] for i in axis)))
+    last = len(kept)
+    left = xp.cumprod(flat, axis=last, exclusive=True, reverse=False)
+    right = xp.cumprod(flat, axis=last, exclusive=True, reverse=True)
+    others = xp.reshape(xp.conj(left * right), shape=tuple(shape[i] for i in order))
+    back = tuple(order.index(i) for i in range(len(shape)))
+    return _expand(d, xp, axis, shape) * xp.transpose(others, perm=back)
+
+
+prod = primitive("prod", ("x",), _prod_dx, batch=shift_axis("prod"))
+
+
+def _extreme_dx(d, x, out, xp, axis):  # type: ignore[no-untyped-def]
+    """Equal extremes share the cotangent equally."""
+    hit = xp.astype(xp.equal(x, _expand(out, xp, axis, tuple(x.shape))), dtype=numpy_dtype(d))
+    share = hit / xp.sum(hit, axis=axis, keepdims=True)
+    return _expand(d, xp, axis, tuple(x.shape)) * share
+
+
+max_ = primitive("max", ("x",), _extreme_dx, batch=shift_axis("max"))
+min_ = primitive("min", ("x",), _extreme_dx, batch=shift_axis("min"))
+any_ = primitive("any", ("x",), batch=shift_axis("any"))
+all_ = primitive("all", ("x",), batch=shift_axis("all"))
+argmax = primitive("argmax", ("x",), tf_name="ArgMax", batch=shift_axis("argmax"))
+argmin = primitive("argmin", ("x",), tf_name="ArgMin", batch=shift_axis("argmin"))
+argsort = primitive("argsort", ("x",), batch=shift_axis("argsort"))
+
+cumsum = linear(
+    "cumsum",
+    lambda d, xp, axis, exclusive, reverse: xp.cumsum(d, axis=axis, exclusive=exclusive, reverse=not reverse),
+    batch=shift_axis("cumsum"),
+)
+
+
+def _cumprod_dx(d, x, xp, axis, exclusive, reverse):  # type: ignore[no-untyped-def]
+    """Row j of the result is the product of the others up to each i >= j; exact where factors are zero.
+
+    P[j, i] = x_0 … x_{j-1} x_{j+1} … x_i: a running product from j onward with x_j left out, times what stands
+    before j. Quadratic in the length of the axis, as any exact formula with zeros is.
+    """
+    n = x.shape[axis]
+    shape = tuple(x.shape)
+    wide = (*shape[:axis], n, n, *shape[axis + 1 :])  # axis: j (left out), axis + 1: i (position)
+    eye = np.eye(n, dtype=bool).reshape((1,) * axis + (n, n) + (1,) * (len(shape) - axis - 1))
+    rows = xp.broadcast_to(xp.reshape(x, shape=(*shape[:axis], 1, n, *shape[axis + 1 :])), shape=wide)
+    left_out = xp.where(eye, 1, rows)
+    products = xp.cumprod(left_out, axis=axis + 1, exclusive=exclusive, reverse=reverse)
+    i, j = np.arange(n), np.arange(n)[:, None]
+    reaches = (i < j if exclusive else i <= j) if reverse else (i > j if exclusive else i >= j)
+    mask = reaches.reshape(eye.shape)
+    cotangent = xp.reshape(d, shape=(*shape[:axis], 1, n, *shape[axis + 1 :]))
+    return xp.sum(xp.where(mask, cotangent * xp.conj(products), 0), axis=(axis + 1,), keepdims=False)
+
+
+cumprod = primitive("cumprod", ("x",), _cumprod_dx, batch=shift_axis("cumprod"))
+
+
+def _logsumexp_kernel(xp, x, *, axis, keepdims=False):  # type: ignore[no-untyped-def]
+    top = xp.max(x, axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, 0)
+    total = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else xp.reshape(total, shape=tuple(n for i, n in enumerate(x.shape) if i not in axis))
+
+
+def _logsumexp_dx(d, x, out, xp, axis):  # type: ignore[no-untyped-def]
+    shape = tuple(x.shape)
+    return _expand(d, xp, axis, shape) * xp.exp(x - _expand(out, xp, axis, shape))
+
+
+logsumexp = primitive("logsumexp", ("x",), _logsumexp_dx, kernel=_logsumexp_kernel, batch=shift_axis("logsumexp"))

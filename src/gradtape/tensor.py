@@ -1,0 +1,264 @@
+"""Tensor: an array with an identity that tapes can follow.
+
+The engine is the array's type (`arrays/`); the identity is `uid`, a number that is never used twice. A tensor does not
+know which tapes follow it, and tapes do not hold tensors they do not need: nothing here points back.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape.dtypes import DType, dtype_of
+from gradtape.shape import TensorShape, known_shape
+
+Array: TypeAlias = Any
+"""A value of some engine: `numpy.ndarray`, `jax.Array`, `Batched`."""
+
+next_uid: Callable[[], int] = itertools.count(1).__next__
+
+CONSTANT = 0
+"""The uid of tensors made from Python or NumPy operands: nobody can hold one, so no tape will ever follow it."""
+
+CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+_NUMPY_STYLE = frozenset({"T", "size", "astype", "reshape", "ravel", "tolist", "clip", "data", "transpose"})
+_GRAPH_ONLY = frozenset({"name", "op", "graph", "value_index", "consumers"})
+
+
+class Reference:
+    """A hashable stand-in for a tensor or variable, equal only to references to the same object.
+
+    >>> import gradtape as tf
+    >>> x = tf.constant(1.0)
+    >>> {x.ref(): "x"}[x.ref()]
+    'x'
+    """
+
+    __slots__ = ("_wrapped",)
+
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
+
+    def deref(self) -> Any:
+        """The object this reference stands for."""
+        return self._wrapped
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reference):
+            raise TypeError(f"Cannot compare wrapped object with unwrapped object. Received {type(other).__name__}.")
+        return self._wrapped is other._wrapped
+
+    def __hash__(self) -> int:
+        return id(self._wrapped)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._wrapped!r}>"
+
+
+class Tensor:
+    """An immutable n-dimensional array whose history a `GradientTape` can follow.
+
+    Made by `constant`, `convert_to_tensor` and every op; not by calling this class.
+
+    >>> import gradtape as tf
+    >>> tf.constant([1.0, 2.0]) * 3
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([3., 6.], dtype=float32)>
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "array", "uid")
+    # NumPy's operators give way to ours when the other operand is a tensor.
+    __array_priority__ = 100
+
+    array: Array
+    uid: int
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.uid = next_uid()
+
+    # -- what it is -----------------------------------------------------------------------------------------------
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.array)
+
+    @property
+    def shape(self) -> TensorShape:
+        return known_shape(tuple(self.array.shape))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.array.shape)
+
+    @property
+    def device(self) -> str:
+        return CPU
+
+    def get_shape(self) -> TensorShape:
+        """The shape, as `tensor.shape`."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Check that `shape` agrees with the tensor's own; an eager tensor's shape is always known."""
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}.")
+
+    def ref(self) -> Reference:
+        """A hashable reference to this very tensor (tensors themselves are not hashable: `==` is elementwise)."""
+        return Reference(self)
+
+    def __hash__(self) -> int:
+        raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+
+    # -- out to Python and NumPy ------------------------------------------------------------------------------------
+    def numpy(self) -> Any:
+        """The value as a NumPy array (a copy) or, for a scalar, a NumPy scalar.
+
+        >>> import gradtape as tf
+        >>> tf.constant([1, 2]).numpy().tolist()
+        [1, 2]
+        """
+        value = self.array
+        if type(value) is not ndarray:
+            value = np.asarray(value)
+        return value.copy() if value.ndim else value[()]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        if copy is False:
+            raise ValueError("A tensor's memory is never shared, because tensors never change: a copy is needed.")
+        value = np.array(self.array)
+        return value if dtype is None else value.astype(dtype, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return np.array(self.array).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def _scalar(self) -> Any:
+        value = np.asarray(self.array)
+        if value.ndim:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars, got a tensor of shape {self.shape}"
+            )
+        return value[()]
+
+    def __bool__(self) -> bool:
+        value = np.asarray(self.array)
+        if value.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
+                f"Received a tensor of shape {self.shape}; tf.reduce_any or tf.reduce_all make one truth value of it."
+            )
+        return bool(value.size and value.item())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        value = self._scalar()
+        if not isinstance(value, np.integer):
+            raise TypeError(f"only integer scalar tensors can be converted to an index, got {self.dtype!r}")
+        return int(value)
+
+    def __len__(self) -> int:
+        if not self.array.shape:
+            raise TypeError("Scalar tensor has no `len()`")
+        return int(self.array.shape[0])
+
+    def __format__(self, spec: str) -> str:
+        value = np.asarray(self.array)
+        return format(value[()], spec) if not value.ndim and spec else format(str(self), spec)
+
+    def _text(self) -> str:
+        value = np.asarray(self.array)
+        return str(value[()]) if not value.ndim else str(value)
+
+    def __str__(self) -> str:
+        return f"tf.Tensor({self._text()}, shape={self.shape}, dtype={self.dtype.name})"
+
+    def __repr__(self) -> str:
+        if hasattr(self.array, "batch_size"):
+            return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, batched={self.array!r}>"
+        value = np.asarray(self.array)
+        text = repr(value) if value.ndim else (repr(value[()]) if value.dtype == object else str(value[()]))
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={text}>"
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Tensor, (np.array(self.array),))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NUMPY_STYLE:
+            raise AttributeError(
+                f"Tensor has no attribute '{name}': tensors are not NumPy arrays. "
+                f"Use the function of the library (tf.transpose, tf.reshape, tf.cast, …) or .numpy().{name}."
+            )
+        if name in _GRAPH_ONLY:
+            raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
+        raise AttributeError(f"'Tensor' object has no attribute '{name}'")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError(
+            "'Tensor' object does not support item assignment. Tensors never change: use tf.tensor_scatter_nd_update, "
+            "tf.where, or a tf.Variable, whose slices have .assign."
+        )
+
+    def __round__(self, digits: int | None = None) -> Any:
+        raise AttributeError("Tensor has no attribute 'astype': use tf.round, which rounds a tensor.")
+
+    if TYPE_CHECKING:  # attached by ops/operators.py: the operators are the ops themselves, with nothing between
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __eq__(self, other: Any) -> Any: ...
+        def __ne__(self, other: Any) -> Any: ...
+        def __getitem__(self, key: Any) -> Tensor: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
+
+
+def is_followable(array: Array) -> bool:
+    """Whether derivatives exist for this dtype: real and complex floating kinds, ml_dtypes' ones included."""
+    kind = array.dtype.kind
+    return kind == "f" or kind == "c" or (kind == "V" and dtype_of(array).is_floating)

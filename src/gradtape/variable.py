@@ -1,0 +1,532 @@
+"""Variable: a tensor that changes. Reading it is what tapes see."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape import errors
+from gradtape.conversion import Tensor, array_from, convert, operand, register_converter
+from gradtape.dtypes import DType, as_dtype, dtype_of
+from gradtape.engine.tape import active_recorders
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.ops import array, index, operators
+from gradtape.ops.indexing import basic_index, get_item
+from gradtape.shape import TensorShape
+from gradtape.tensor import Reference, next_uid
+
+
+class VariableSynchronization(Enum):
+    """When replicas of a variable are brought together."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(Enum):
+    """How replicas of a variable are brought together."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+class Variable:
+    """A tensor that can be assigned to, and that tapes watch by themselves while it is trainable.
+
+    All readings share the variable's own identity, so that a gradient with respect to the variable adds up every
+    reading, before and after assignments.
+
+    >>> import gradtape as tf
+    >>> v = tf.Variable([1.0, 2.0], name="v")
+    >>> v.assign_add([1.0, 1.0])
+    <tf.Variable 'UnreadVariable' shape=(2,) dtype=float32, numpy=array([2., 3.], dtype=float32)>
+    """
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_aggregation", "_constraint", "_declared_shape", "_name", "_synchronization",
+        "_tensor", "_trainable", "uid",
+    )  # fmt: skip
+    __array_priority__ = 100
+
+    _tensor: Tensor
+    uid: int
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: Any = None,
+        constraint: Callable[[Any], Any] | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: Any = None,
+        experimental_enable_variable_lifting: bool = True,
+    ) -> None:
+        if initial_value is None:
+            raise ValueError(
+                "The `initial_value` arg to `tf.Variable` must be specified except when you are not providing a "
+                "`variable_def`. You provided neither."
+            )
+        if constraint is not None and not callable(constraint):
+            raise ValueError(f"The `constraint` must be a callable. Received {constraint!r}.")
+        if callable(initial_value) and not isinstance(initial_value, Variable):
+            initial_value = initial_value()
+        value = _initial_array(initial_value, dtype)
+        declared = TensorShape(value.shape) if shape is None else TensorShape(shape)
+        if not declared.is_compatible_with(value.shape):
+            raise ValueError(
+                f"In this `tf.Variable` creation, the initial value's shape ({tuple(value.shape)}) is not compatible "
+                f"with the explicitly supplied `shape` argument ({shape})."
+            )
+        self.uid = next_uid()
+        self._name = f"{name or 'Variable'}:0"
+        self._trainable = (
+            bool(trainable) if trainable is not None else synchronization is not VariableSynchronization.ON_READ
+        )
+        self._constraint, self._synchronization, self._aggregation = constraint, synchronization, aggregation
+        self._declared_shape = declared
+        self._tensor = self._reading(value)
+
+    def _reading(self, value: Any) -> Tensor:
+        """A tensor with this variable's identity: what ops on the variable take and tapes record."""
+        tensor: Tensor = object.__new__(Tensor)
+        tensor.array = value
+        tensor.uid = self.uid
+        return tensor
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+    def read(self) -> Tensor:
+        """The current reading, for ops: tapes that watch what is accessed notice it."""
+        for recorder in active_recorders():
+            if self.uid not in recorder.tracked:
+                recorder.access(self)
+        return self._tensor
+
+    def value(self) -> Tensor:
+        """The current value, as a tensor of its own that later assignments do not change."""
+        result: Tensor = array.identity(self.read())
+        return result
+
+    def read_value(self) -> Tensor:
+        """The current value, as a tensor of its own that later assignments do not change."""
+        return self.value()
+
+    def numpy(self) -> Any:
+        """The current value as a NumPy array (a copy)."""
+        return self.read().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        return self.read().__array__(dtype, copy)
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self._tensor.array)
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._declared_shape
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        return self._constraint
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        return self._synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        return self._aggregation
+
+    @property
+    def device(self) -> str:
+        return self._tensor.device
+
+    @property
+    def handle(self) -> Reference:
+        """The identity of the variable's storage."""
+        return Reference(self)
+
+    @property
+    def ndim(self) -> int:
+        return self._tensor.ndim
+
+    @property
+    def initial_value(self) -> Any:
+        raise RuntimeError("This property is not supported when eager execution is enabled.")
+
+    def get_shape(self) -> TensorShape:
+        """The shape, as `variable.shape`."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Merge more knowledge into the declared shape."""
+        self._declared_shape = self._declared_shape.merge_with(shape)
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """Always true: a variable is created with its value."""
+        return convert(True)
+
+    def ref(self) -> Reference:
+        """A hashable reference to this very variable."""
+        return Reference(self)
+
+    def __hash__(self) -> int:
+        raise TypeError(f"Variable is unhashable. Instead, use variable.ref() as the key. (Variable: {self!r})")
+
+    def __bool__(self) -> bool:
+        return bool(self.read())
+
+    def __float__(self) -> float:
+        return float(self.read())
+
+    def __int__(self) -> int:
+        return int(self.read())
+
+    def __complex__(self) -> complex:
+        return complex(self.read())
+
+    def __repr__(self) -> str:
+        value = np.asarray(self.read().array)
+        text = repr(value) if value.ndim else str(value[()])
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
+
+    def __copy__(self) -> Variable:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        twin = _unpickle(*self.__reduce__()[1])
+        memo[id(self)] = twin
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts = (np.array(self._tensor.array), self._name, self._trainable, self._declared_shape, self._constraint,
+                 self._synchronization, self._aggregation)  # fmt: skip
+        return (_unpickle, facts)
+
+    # -- assigning ------------------------------------------------------------------------------------------------------
+    def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Replace the value.
+
+        >>> import gradtape as tf
+        >>> v = tf.Variable(1.0)
+        >>> float(v.assign(5.0))
+        5.0
+        """
+        new = self._incoming(value)
+        if not self._declared_shape.is_compatible_with(new.shape):
+            raise ValueError(
+                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable shape {self.shape}, and "
+                f"the assigned value shape {tuple(new.shape)} are incompatible."
+            )
+        return self._put(new, read_value)
+
+    def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Add to the value."""
+        return self._update(np.add, delta, "AssignAddVariableOp", read_value)
+
+    def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Subtract from the value."""
+        return self._update(np.subtract, delta, "AssignSubVariableOp", read_value)
+
+    def _incoming(self, value: Any) -> Any:
+        """A value that is to be stored: of the variable's dtype, in an array that nobody will write to."""
+        if type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float, list, tuple)):
+            return convert(value, self.dtype).array
+        return array_from(value, self.dtype) if not isinstance(value, (list, tuple)) else convert(value, self.dtype).array
+
+    def _update(self, ufunc: Callable[..., Any], delta: Any, op: str, read_value: bool) -> Any:
+        change = self._incoming(delta)
+        tensor = self._tensor
+        value = tensor.array
+        if change.shape != value.shape:
+            raise errors.invalid_argument(
+                f"Cannot update variable with shape {errors.brackets(value.shape)} using a Tensor with shape "
+                f"{errors.brackets(change.shape)}, shapes must be equal.", op,
+            )  # fmt: skip
+        if type(value) is ndarray and value.ndim and _is_ours(value, tensor) and not np.may_share_memory(value, change):
+            ufunc(value, change, out=value)  # no reading of the old value is left anywhere: reuse its memory
+            self._notice()
+        else:
+            self._put(np.asarray(ufunc(value, change)), False)
+        return _View(self) if read_value else None
+
+    def _put(self, value: Any, read_value: bool) -> Any:
+        self._tensor = self._reading(value)
+        self._notice()
+        return _View(self) if read_value else None
+
+    def _notice(self) -> None:
+        for recorder in active_recorders():  # an assignment counts as an access, as in TensorFlow
+            if self.uid not in recorder.tracked:
+                recorder.access(self)
+
+    # -- slices -----------------------------------------------------------------------------------------------------------
+    def __getitem__(self, key: Any) -> Any:
+        return _slice_of(self, key)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Rows of the variable, with a sparse gradient."""
+        result: Tensor = index.checked_take(self.read(), operand(indices))
+        return result
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """Elements or slices at coordinates."""
+        result: Tensor = index.checked_gather_nd(self.read(), operand(indices))
+        return result
+
+    def _scatter(self, delta: Any, change: Callable[[ndarray, Any, Any], None]) -> Any:
+        if not isinstance(delta, IndexedSlices):
+            raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {delta!r}")
+        where = index.checked_indices(np.asarray(convert(delta.indices).array), self._tensor.array.shape[0])
+        return self._changed(lambda new: change(new, where, convert(delta.values, self.dtype).array))
+
+    def _changed(self, change: Callable[[ndarray], None]) -> Any:
+        new = np.array(self._tensor.array)
+        change(new)
+        return self._put(new, True)
+
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Add slices to rows."""
+        return self._scatter(sparse_delta, np.add.at)
+
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Subtract slices from rows."""
+        return self._scatter(sparse_delta, np.subtract.at)
+
+    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Multiply rows by slices."""
+        return self._scatter(sparse_delta, np.multiply.at)
+
+    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Divide rows by slices."""
+        return self._scatter(sparse_delta, np.divide.at)
+
+    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """The larger of rows and slices."""
+        return self._scatter(sparse_delta, np.maximum.at)
+
+    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """The smaller of rows and slices."""
+        return self._scatter(sparse_delta, np.minimum.at)
+
+    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Replace rows by slices; of repeated rows the last stays."""
+        return self._scatter(sparse_delta, np.ndarray.__setitem__)
+
+    def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Replace rows, where leading axes of indices and variable walk together."""
+        where, values = np.asarray(convert(sparse_delta.indices).array), convert(sparse_delta.values, self.dtype).array
+        lead = np.ix_(*(np.arange(n) for n in where.shape[:-1]))
+        grids = tuple(g[..., None] for g in lead)
+        return self._changed(lambda new: new.__setitem__((*grids, where), values))
+
+    def _scatter_nd(self, indices: Any, updates: Any, change: Callable[[ndarray, Any, Any], None]) -> Any:
+        where = index.checked_coordinates(np.asarray(convert(indices).array), self._tensor.array.shape)
+        values = convert(updates, self.dtype).array
+        return self._changed(lambda new: change(new, where, values))
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Add at coordinates."""
+        return self._scatter_nd(indices, updates, np.add.at)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Subtract at coordinates."""
+        return self._scatter_nd(indices, updates, np.subtract.at)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Replace at coordinates."""
+        return self._scatter_nd(indices, updates, np.ndarray.__setitem__)
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """The larger of what is there and the updates, at coordinates."""
+        return self._scatter_nd(indices, updates, np.maximum.at)
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """The smaller of what is there and the updates, at coordinates."""
+        return self._scatter_nd(indices, updates, np.minimum.at)
+
+    if TYPE_CHECKING:  # attached below
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+
+
+ResourceVariable = Variable
+
+
+def _initial_array(value: Any, dtype: Any) -> Any:
+    if isinstance(value, (Tensor, Variable)):
+        tensor = value.read() if isinstance(value, Variable) else value
+        if dtype is not None and as_dtype(dtype) != tensor.dtype:
+            raise ValueError(
+                f"initial_value: Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
+                f"{tensor.dtype.name}: {tensor!r}"
+            )
+        return np.array(tensor.array) if type(tensor.array) is ndarray else tensor.array
+    return convert(value, dtype).array
+
+
+def _unpickle(value: Any, name: str, trainable: bool, shape: Any, *rest: Any) -> Variable:
+    constraint, synchronization, aggregation = rest
+    twin = Variable(value, trainable, constraint=constraint, synchronization=synchronization, aggregation=aggregation,
+                    shape=shape)  # fmt: skip
+    twin._name = name
+    return twin
+
+
+class _View(Variable):
+    """What an assignment returns: the same variable, read when used."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Variable) -> None:
+        self._of = of
+        self.uid, self._name, self._trainable = of.uid, "UnreadVariable", of._trainable
+        self._constraint, self._declared_shape = of._constraint, of._declared_shape
+        self._synchronization, self._aggregation = of._synchronization, of._aggregation
+
+    @property
+    def _tensor(self) -> Tensor:  # type: ignore[override]
+        return self._of._tensor
+
+    @_tensor.setter
+    def _tensor(self, tensor: Tensor) -> None:
+        self._of._tensor = tensor
+
+    def read(self) -> Tensor:
+        return self._of.read()
+
+
+class _VariableSlice(Tensor):
+    """A slice of a variable: a tensor that can also be assigned to."""
+
+    __slots__ = ("_key", "_variable")
+
+    def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Replace this part of the variable."""
+        variable: Variable = self._variable
+        new = np.array(variable._tensor.array)
+        part = variable._incoming(value)
+        target = new[self._key]
+        if np.shape(target) != part.shape:
+            raise errors.invalid_argument(
+                f"Cannot assign a value of shape {errors.brackets(part.shape)} to a slice of shape "
+                f"{errors.brackets(np.shape(target))}", "ResourceStridedSliceAssign",
+            )  # fmt: skip
+        new[self._key] = part
+        return variable._put(new, read_value)
+
+
+def _slice_of(variable: Variable, key: Any) -> Any:
+    tensor = get_item(variable.read(), key)
+    if isinstance(key, (Tensor, ndarray)) and np.ndim(key):
+        return tensor
+    part: Any = object.__new__(_VariableSlice)
+    part.array, part.uid = tensor.array, tensor.uid
+    part._variable, part._key = variable, basic_index(key, variable._tensor.array.shape)
+    return part
+
+
+# -- in-place updates ------------------------------------------------------------------------------------------------------
+def _holders(value: Any, tensor: Any) -> tuple[int, int]:
+    return sys.getrefcount(value), sys.getrefcount(tensor)
+
+
+def _is_ours(value: ndarray, tensor: Tensor) -> bool:
+    """Whether nobody but the variable holds this array: no tape, no reading, no view."""
+    return value.base is None and value.flags.writeable and _holders(value, tensor) == _ALONE
+
+
+def _calibrate() -> tuple[int, int]:
+    """The reference counts that `_is_ours` sees when only the variable holds its tensor, on this Python."""
+
+    class Owner:
+        __slots__ = ("tensor",)
+
+    owner = Owner()
+    owner.tensor = object.__new__(Tensor)
+    owner.tensor.array = np.zeros(1)
+
+    def inside(value: Any, tensor: Any) -> tuple[int, int]:
+        return _holders(value, tensor)
+
+    def update(self: Owner) -> tuple[int, int]:
+        tensor = self.tensor
+        value = tensor.array
+        return inside(value, tensor)
+
+    return update(owner)
+
+
+_ALONE = _calibrate() if hasattr(sys, "getrefcount") else (-1, -1)
+
+operators.attach(Variable)
+Variable.__getitem__ = lambda self, key: _slice_of(self, key)  # type: ignore[method-assign]
+register_converter(Variable, lambda variable: variable.read())
+
+
+def _refuse(symbol: str, method: str) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        advice = f"Use `variable.{method}(value)` to modify the variable, or" if method else "Use"
+        raise RuntimeError(
+            f"`variable {symbol}= value` with `tf.Variable`s is not supported. {advice} "
+            f"`out = variable {symbol} value` if you need to get a new output Tensor."
+        )
+
+    return operator
+
+
+for _name, _symbol, _method in (
+    ("iadd", "+", "assign_add"), ("isub", "-", "assign_sub"), ("imul", "*", ""), ("itruediv", "/", ""),
+    ("ifloordiv", "//", ""), ("imod", "%", ""), ("ipow", "**", ""),
+):  # fmt: skip
+    setattr(Variable, f"__{_name}__", _refuse(_symbol, _method))
+
+
+def _variable_equality(name: str) -> Callable[[Any, Any], Any]:
+    compare = getattr(Tensor, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if other is None:
+            raise ValueError(
+                "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor."
+            )
+        return compare(self.read(), other)
+
+    return method
+
+
+for _name in ("__eq__", "__ne__"):
+    setattr(Variable, _name, _variable_equality(_name))

@@ -1,0 +1,96 @@
+"""gradtape.errors: TensorFlow's hierarchy, constructors and codes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from gradtape import errors
+
+CODES = {
+    "CancelledError": 1,
+    "UnknownError": 2,
+    "InvalidArgumentError": 3,
+    "DeadlineExceededError": 4,
+    "NotFoundError": 5,
+    "AlreadyExistsError": 6,
+    "PermissionDeniedError": 7,
+    "ResourceExhaustedError": 8,
+    "FailedPreconditionError": 9,
+    "AbortedError": 10,
+    "OutOfRangeError": 11,
+    "UnimplementedError": 12,
+    "InternalError": 13,
+    "UnavailableError": 14,
+    "DataLossError": 15,
+    "UnauthenticatedError": 16,
+}
+
+
+@pytest.mark.parametrize(("name", "code"), CODES.items())
+def test_every_class_knows_its_code(name, code):
+    kind = getattr(errors, name)
+    assert kind.__mro__[1:3] == (errors.OpError, Exception)
+    error = kind(None, None, "went wrong")
+    assert (error.error_code, error.message, str(error), error.op, error.node_def) == (
+        code,
+        "went wrong",
+        "went wrong",
+        None,
+        None,
+    )
+
+
+def test_codes_are_named_after_the_classes():
+    for name, code in CODES.items():
+        words = "".join("_" + c if c.isupper() else c for c in name.removesuffix("Error")).strip("_").upper()
+        assert getattr(errors, words) == code
+    assert errors.OK == 0
+
+
+def test_the_base_class_takes_a_code():
+    assert errors.OpError(None, None, "m", 3).error_code == 3
+    assert errors.OpError(None, None, "m", error_code=3).error_code == 3
+    assert errors.OpError(None, None, "m").error_code is None
+
+
+def test_keywords_and_missing_arguments():
+    assert errors.NotFoundError(node_def=None, op=None, message="m").message == "m"
+    with pytest.raises(TypeError, match="required positional argument"):
+        errors.NotFoundError("m")
+
+
+def test_payloads():
+    assert errors.AbortedError(None, None, "m").experimental_payloads == {}
+    assert errors.AbortedError(None, None, "m", {"key": b"value"}).experimental_payloads == {"key": b"value"}
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InvalidArgumentError("node", "op", "m", {"key": b"value"}),
+        errors.OpError(None, None, "m", 5, {"key": b"value"}),
+        errors.OpError(None, None, "m"),
+    ],
+)
+def test_copies_keep_everything(error, copied):
+    again = copied(error)
+    assert type(again) is type(error)
+    for name in ("node_def", "op", "message", "error_code", "experimental_payloads", "args"):
+        assert getattr(again, name) == getattr(error, name)
+
+
+def test_classes_outside_the_hierarchy():
+    assert issubclass(errors.OperatorNotAllowedInGraphError, TypeError)
+    assert issubclass(errors.InaccessibleTensorError, ValueError)
+    assert not issubclass(errors.InvalidArgumentError, (ValueError, TypeError))
+
+
+def test_invalid_argument_names_the_op():
+    assert str(errors.invalid_argument("bad")) == "bad"
+    error = errors.invalid_argument("bad", "AddV2")
+    assert isinstance(error, errors.InvalidArgumentError)
+    assert error.message == "bad [Op:AddV2]"

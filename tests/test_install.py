@@ -1,0 +1,94 @@
+"""What users download: a small wheel of pure Python that needs NumPy and ml_dtypes, and works with nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+import gradtape
+
+ROOT = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.slow
+
+
+def call(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("wheel")
+    call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", target, ROOT, cwd=target)
+    (built,) = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of programs of a new environment that has the wheel and the two packages it depends on."""
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home, with_pip=True)
+    bin_ = home / ("Scripts" if sys.platform == "win32" else "bin")
+    pip: list[str | Path] = [bin_ / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    call(*pip, "--no-deps", wheel, cwd=home)
+    call(*pip, "numpy", "ml_dtypes", cwd=home)
+    return bin_
+
+
+def test_the_wheel_is_pure_python(wheel: Path) -> None:
+    assert wheel.name == f"gradtape-{gradtape.__version__}-py3-none-any.whl"
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    info = f"gradtape-{gradtape.__version__}.dist-info"
+
+    assert {name.partition("/")[0] for name in names} == {"gradtape", info}
+    assert "gradtape/py.typed" in names
+    assert f"{info}/licenses/LICENSE" in names
+    packed = {name for name in names if name.endswith(".py")}
+    assert packed == {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/gradtape").rglob("*.py")}
+
+
+def test_only_numpy_and_ml_dtypes_are_required(wheel: Path) -> None:
+    metadata = zipfile.ZipFile(wheel).read(f"gradtape-{gradtape.__version__}.dist-info/METADATA").decode()
+    required = [line for line in Parser().parsestr(metadata).get_all("Requires-Dist", []) if "extra ==" not in line]
+
+    assert required == ["ml-dtypes>=0.4", "numpy>=2.0"]
+
+
+def test_what_is_installed_is_all_that_is_needed(programs: Path, tmp_path: Path) -> None:
+    call(programs / "python", "-m", "pip", "check", cwd=tmp_path)
+
+
+def test_a_program_of_two_lines(programs: Path, tmp_path: Path) -> None:
+    program = (
+        "import gradtape as tf; x = tf.Variable(3.0); tape = tf.GradientTape()\n"
+        "with tape: y = x * x\n"
+        "print(float(tape.gradient(y, x)))"
+    )
+
+    assert call(programs / "python", "-c", program, cwd=tmp_path) == "6.0\n"
+
+
+def test_the_command_is_installed(programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "slope.py").write_text(
+        "import tensorflow as tf\n"
+        "x = tf.constant(2.0)\n"
+        "with tf.GradientTape() as tape:\n"
+        "    tape.watch(x)\n"
+        "    y = x * x * x\n"
+        "print(float(tape.gradient(y, x)))\n"
+    )
+
+    assert call(programs / "gradtape", "--version", cwd=tmp_path) == f"gradtape {gradtape.__version__}\n"
+    assert call(programs / "gradtape", "run", "slope.py", cwd=tmp_path) == "12.0\n"
