@@ -131,6 +131,12 @@ from gradtape.api.math import (
     truncatediv as truncatediv,
     truncatemod as truncatemod,
 )  # fmt: skip
+# -- families: special functions ---------------------------------------------------------------------------------------------
+# -- families: linear algebra -----------------------------------------------------------------------------------------------
+# -- families: neural -------------------------------------------------------------------------------------------------------
+# -- families: shaping, indexing and segments -------------------------------------------------------------------------------
+# -- families: signal, image, random ----------------------------------------------------------------------------------------
+# -- families: control flow -------------------------------------------------------------------------------------------------
 from gradtape.api.module import Module as Module
 from gradtape.api.scopes import (
     control_dependencies as control_dependencies,

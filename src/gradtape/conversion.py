@@ -98,6 +98,19 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
 
 def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Two operands: a tensor decides the dtype of a plain value beside it, otherwise the first one does."""
+    # The common cases first: a variable or a plain number beside a tensor (benchmarks: rnn, mlp32).
+    if type(x) is Tensor:
+        converter = converters.get(type(y))
+        if converter is not None:
+            return x, converter(y)
+        if type(y) is float or type(y) is int:
+            return x, constant_operand(array_from(y, dtype_of(x.array)))
+    elif type(y) is Tensor:
+        converter = converters.get(type(x))
+        if converter is not None:
+            return converter(x), y
+        if type(x) is float or type(x) is int:
+            return constant_operand(array_from(x, dtype_of(y.array))), y
     x_known, y_known = _is_library(x), _is_library(y)
     if x_known or not y_known:
         first = operand(x)
@@ -187,6 +200,8 @@ def _cannot(value: Any, dtype: DType) -> TypeError:
 
 def _scalar_array(value: Any, dtype: DType) -> ndarray:
     """One Python scalar in a requested dtype; a conversion that would lose its kind is refused."""
+    if dtype.is_floating:
+        return np.array(value, dtype.numpy_dtype) if type(value) in _NUMBERS else _refused(value, dtype)
     _check_kind(value, type(value), dtype)
     if dtype.name == "string":
         return np.array(value.encode() if isinstance(value, str) else value, _OBJECT)
@@ -194,6 +209,13 @@ def _scalar_array(value: Any, dtype: DType) -> ndarray:
         return np.array(value, dtype.numpy_dtype)
     except OverflowError:
         raise _cannot(value, dtype) from None
+
+
+_NUMBERS = frozenset({bool, int, float})
+
+
+def _refused(value: Any, dtype: DType) -> ndarray:
+    raise _cannot(value, dtype)
 
 
 def _check_kind(value: Any, kind: type, dtype: DType) -> None:
@@ -215,12 +237,11 @@ def _from_numpy(value: Any, dtype: DType | None) -> ndarray:
         value = np.array([_to_bytes(v) for v in np.ravel(value)], _OBJECT).reshape(np.shape(value))
     if dtype is None:
         try:
-            dtype_of(value)
+            dtype = dtype_of(value)  # its NumPy dtype is the canonical object, which the hot path compares by identity
         except TypeError as error:
             raise ValueError(
                 f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {value.dtype})."
             ) from error
-        return np.array(value, value.dtype.newbyteorder("="), order="C")
     if (value.dtype.kind == "O") != (dtype.name == "string"):
         raise _cannot(value, dtype)
     if value.dtype.kind == "c" and not dtype.is_complex:

@@ -43,12 +43,14 @@ def matmul(
     if transpose_b and adjoint_b:
         raise ValueError("Only one of `transpose_b` and `adjoint_b` can be True. Received both.")
     x, y = (a, b) if type(a) is Tensor and type(b) is Tensor else operands(a, b)
-    if transpose_a or adjoint_a:
-        x = adjoint(x) if adjoint_a else matrix_transpose(x)
-    if transpose_b or adjoint_b:
-        y = adjoint(y) if adjoint_b else matrix_transpose(y)
-    result: Tensor = linalg.checked_matmul(x, y)
-    return result
+    if not (transpose_a or transpose_b or adjoint_a or adjoint_b):
+        return linalg.checked_matmul(x, y)  # type: ignore[no-any-return]
+    if x.dtype.is_complex:  # only there a transpose is not an adjoint
+        x = matrix_transpose(x) if transpose_a else x
+        y = matrix_transpose(y) if transpose_b else y
+    else:
+        adjoint_a, adjoint_b = adjoint_a or transpose_a, adjoint_b or transpose_b
+    return linalg.checked_matmul(x, y, adjoint_a, adjoint_b)  # type: ignore[no-any-return]
 
 
 def matvec(

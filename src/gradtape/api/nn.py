@@ -137,8 +137,8 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
             f"Received a label value of {bad} which is outside the valid range of [0, {shape[-1]}).",
             "SparseSoftmaxCrossEntropyWithLogits",
         )
-    result: Tensor = nn.sparse_cross_entropy(x, y)
-    return result
+    loss: Tensor = nn.sparse_cross_entropy(x, y)[0]
+    return loss
 
 
 def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: str | None = None) -> Tensor:

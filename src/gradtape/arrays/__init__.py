@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradtape.arrays import numpy as numpy_kernels
+from gradtape.arrays.numpy_engine import core, image, linalg, neural, random, segment, signal, special
 
 generic_kernels: dict[str, Callable[..., Any]] = {}
 """Kernels that are compositions: functions of `xp` and arrays, good for every engine."""
@@ -23,20 +23,20 @@ generic_kernels: dict[str, Callable[..., Any]] = {}
 class Namespace:
     """The functions of one engine; a missing one is looked up among the generic kernels, once."""
 
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
+    def __init__(self, engine: str, *families: ModuleType) -> None:
+        self._engine, self._families = engine, families
 
     def __getattr__(self, name: str) -> Any:
-        function = getattr(self._module, name, None)
+        function = next((vars(family)[name] for family in self._families if name in vars(family)), None)
+        if function is None and name in generic_kernels:
+            function = partial(generic_kernels[name], self)
         if function is None:
-            function = partial(generic_kernels[name], self) if name in generic_kernels else None
-        if function is None:
-            raise AttributeError(f"the engine {self._module.__name__} has no function '{name}'")
+            raise AttributeError(f"the {self._engine} engine has no function '{name}'")
         setattr(self, name, function)
         return function
 
 
-numpy_namespace: Any = Namespace(numpy_kernels)
+numpy_namespace: Any = Namespace("NumPy", core, special, linalg, neural, signal, image, random, segment)
 
 _namespaces: dict[type, Any] = {np.ndarray: numpy_namespace}
 for _scalar in {*np.sctypeDict.values(), ml_dtypes.bfloat16}:  # rules meet NumPy scalars where arrays have no axes

@@ -268,8 +268,7 @@ class GradientTape:
             cotangents = self._sweep(recording, _seed_cotangents(targets, seeds, flat_sources, traced), flat_sources,
                                      traced, last=True)  # fmt: skip
         results = [
-            finished(cotangents.get(source.uid), source, policy, from_string=source.dtype.name == "string")
-            for source in flat_sources
+            finished(cotangents.get(source.uid), source, policy) for source in flat_sources
         ]
         return nest.pack_sequence_as(sources, results)
 
@@ -514,13 +513,13 @@ def _seed_cotangents(
     return cotangents
 
 
-def finished(result: Any, source: Any, policy: UnconnectedGradients, from_string: bool = False) -> Any:
+def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
     """A cotangent as the user gets it: a tensor, IndexedSlices, zeros or None."""
     if result is None:
         if policy is UnconnectedGradients.NONE:
             return None
         value = _array(source)
-        return wrap(np.full(value.shape, b"", object) if from_string else np.zeros(value.shape, value.dtype))
+        return wrap(np.full(value.shape, b"", object) if value.dtype.kind == "O" else np.zeros_like(value))
     if type(result) is Rows:
         shape = wrap(np.array(result.shape, np.int32))
         return IndexedSlices(as_tensor(result.values), as_tensor(result.indices), shape)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape.arrays import common_namespace
-from gradtape.engine.op import Op, unbroadcast
+from gradtape.engine.op import Op, unbroadcast, write_pulls
 from gradtape.engine.sparse import Rows
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -41,7 +41,7 @@ def sweep(
         if d is None:
             if type(output) is not tuple:
                 continue
-            d = _collect(output, dtype, shapes, cotangents, kept, found)
+            d = _collect(op, output, dtype, shapes, cotangents, kept, found)
             if d is None:
                 continue
         elif kept and output in kept:
@@ -78,7 +78,13 @@ def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: set[int]) -> No
 
 
 def _collect(
-    outputs: tuple[int, ...], dtypes: Any, shapes: Shapes, cotangents: Cotangents, kept: frozenset[int], found: Any
+    op: Op,
+    outputs: tuple[int, ...],
+    dtypes: Any,
+    shapes: Shapes,
+    cotangents: Cotangents,
+    kept: frozenset[int],
+    found: Cotangents,
 ) -> list[Any] | None:
     """The cotangents of an op with several outputs: zeros where none arrived, None if none arrived at all."""
     ds = [cotangents.pop(uid, None) for uid in outputs]
@@ -88,6 +94,8 @@ def _collect(
         if d is not None and uid in kept:
             found[uid] = d
     ds = [d.dense() if type(d) is Rows else d for d in ds]
+    if not op.joint_zeros:
+        return ds
     xp = common_namespace([d for d in ds if d is not None])
     return [
         xp.zeros(shapes[uid], dtype) if d is None else d for uid, dtype, d in zip(outputs, dtypes, ds, strict=True)
@@ -101,9 +109,12 @@ def _unhurried(
     if type(d) is Rows:
         d = d.dense()
     if op.joint is None:
-        plain = op.pulls if dtype is _FLOAT64 else op.checked_pulls
-        return d, op.traced_pulls if traced else plain
-    xp = common_namespace(d if type(d) is list else [d])
+        if op.pulls is None:
+            write_pulls(op)
+        if traced:
+            return d, op.traced_pulls
+        return d, op.pulls if dtype is _FLOAT32 or dtype is _FLOAT64 else op.checked_pulls
+    xp = common_namespace([x for x in d if x is not None] if type(d) is list else [d])
     saved = values if traced else [None if v is None else v.array for v in values]
     needs = [shapes.get(uid) for uid in inputs]
     return d, [_given(c) for c in op.joint(xp, d, needs, *saved, **attrs)]

@@ -7,6 +7,7 @@ that `x * y` is one Python call. They repeat a few lines on purpose; the benchma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,22 +52,28 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
 # -- recording --------------------------------------------------------------------------------------------------------
 def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...], attrs: dict[str, Any]) -> None:
     """Tell every recorder that follows an input. The general form of what `unary` and `binary` spell out."""
-    recorders = active_recorders()
-    if not recorders:
-        return
-    uids = tuple(t.uid for t in inputs)
-    for recorder in recorders:
+    for recorder in active_recorders():
         tracked = recorder.tracked
-        if not any(uid in tracked for uid in uids):
+        for tensor in inputs:
+            if tensor.uid in tracked:
+                break
+        else:
             continue
-        several = type(outputs) is tuple
-        outs: tuple[Tensor, ...] = outputs if several else (outputs,)  # type: ignore[assignment]
+        uids = tuple([t.uid for t in inputs])
+        output: Any
+        dtype: Any
+        if type(outputs) is tuple:
+            outs = outputs
+            output, dtype = tuple([t.uid for t in outs]), tuple([t.array.dtype for t in outs])
+        else:
+            outs = (outputs,)  # type: ignore[assignment]
+            output, dtype = outputs.uid, outputs.array.dtype  # type: ignore[union-attr]
         if not op.differentiable:  # kept so that the tape can say where a path ended
-            recorder.append((op, uids, _only(outs, several, _uid), (), attrs, _only(outs, several, _dtype)))
+            recorder.append((op, uids, output, (), attrs, dtype))
             continue
-        values = saved_values(op, uids, (*inputs, *outs))
-        recorder.append((op, uids, _only(outs, several, _uid), values, attrs, _only(outs, several, _dtype)))
-        recorder.fallible |= op.fallible
+        recorder.append((op, uids, output, saved_values(op, uids, (*inputs, *outs)), attrs, dtype))
+        if op.fallible:
+            recorder.fallible = True
         for out in outs:
             tracked[out.uid] = out.array.shape
 
@@ -74,24 +81,12 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
 def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
     """What to save: the needs of every input's rule, except of inputs that nobody can ever watch."""
     if op.joint is not None:
-        return slots if op.joint_saves else ()
-    keep: frozenset[int] = frozenset()
-    for uid, needs in zip(uids, op.keep, strict=True):
-        if uid != CONSTANT:
-            keep |= needs
-    return tuple(t if i in keep else None for i, t in enumerate(slots))
-
-
-def _uid(tensor: Tensor) -> int:
-    return tensor.uid
-
-
-def _dtype(tensor: Tensor) -> Any:
-    return tensor.array.dtype
-
-
-def _only(outs: tuple[Tensor, ...], several: bool, part: Callable[[Tensor], Any]) -> Any:
-    return tuple(map(part, outs)) if several else part(outs[0])
+        return tuple([t if i in op.joint_saves else None for i, t in enumerate(slots)]) if op.joint_saves else ()
+    if len(uids) == 1:
+        keep = op.keep[0]
+    else:
+        keep = frozenset().union(*[needs for uid, needs in zip(uids, op.keep, strict=True) if uid != CONSTANT])
+    return tuple([t if i in keep else None for i, t in enumerate(slots)])
 
 
 # -- the general call ---------------------------------------------------------------------------------------------------
@@ -99,16 +94,13 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on tensors and record it."""
     arrays = [t.array for t in inputs]
     value = getattr(common_namespace(arrays), op.name)(*arrays, **attrs)
-    outputs: Any
-    if type(value) is tuple:
-        outputs = tuple(wrap(v if type(v) is not np.generic else np.asarray(v)) for v in map(_as_array, value))
-    else:
-        outputs = wrap(_as_array(value))
+    outputs = tuple([wrap(_as_array(v)) for v in value]) if type(value) is tuple else wrap(_as_array(value))
     record(op, inputs, outputs, attrs)
     return outputs
 
 
 def _as_array(value: Any) -> Any:
+    """NumPy gives scalars where arrays have no axes: tensors hold arrays."""
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
@@ -183,6 +175,24 @@ def binary(
     return declare(op, _binary_call(op, operator=False))
 
 
+def product(
+    name: str, dx: Rule, dy: Rule, flags: tuple[str, str], *, tf_name: str, kinds: str, **facts: Any
+) -> Callable[..., Any]:
+    """Declare a product of two tensors of one dtype with two static flags (benchmarks: rnn, mlp32)."""
+    op = Op(name, ("x", "y"), (dx, dy), tf_name=tf_name, kinds=kinds, **facts)
+    calls = {
+        (a, b): _following_call(op, False, {flags[0]: a, flags[1]: b}) for a in (False, True) for b in (False, True)
+    }
+    plain = calls[False, False]
+
+    def call(x: Any, y: Any, **given: bool) -> Any:
+        if not given:
+            return plain(x, y)
+        return calls[given.get(flags[0], False), given.get(flags[1], False)](x, y)
+
+    return declare(op, call)
+
+
 def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """The operator form of a binary primitive: it gives way to operands that know how to handle tensors."""
     from gradtape.engine.op import registry
@@ -196,8 +206,8 @@ def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
     return call
 
 
-def _following_call(op: Op, operator: bool) -> Callable[..., Any]:
-    kernel = _numpy_kernel(op)
+def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
+    kernel = partial(_numpy_kernel(op), **attrs) if attrs else _numpy_kernel(op)
     both = op.keep[0] | op.keep[1]
     keep_x, keep_y, keep_out = 0 in both, 1 in both, 2 in both
 
@@ -212,11 +222,11 @@ def _following_call(op: Op, operator: bool) -> Callable[..., Any]:
             try:
                 value = kernel(a, b)
             except (ValueError, TypeError):
-                value = _general_binary(op, a, b)
+                value = _general_binary(op, a, b, attrs)
             if type(value) is not ndarray:
                 value = _as_array(value)
         else:
-            value = _general_binary(op, a, b)
+            value = _general_binary(op, a, b, attrs)
         dtype = value.dtype
         if dtype is not common or dtype is _BOOL:
             value = _settle_binary(op, a, b, value)
@@ -233,7 +243,7 @@ def _following_call(op: Op, operator: bool) -> Callable[..., Any]:
                 else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
                     slots = op.keep[0] if first else op.keep[1]
                     values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
-                recorder.append((op, (first, second), uid, values, _NO_ATTRS, dtype))
+                recorder.append((op, (first, second), uid, values, attrs, dtype))
                 tracked[uid] = value.shape
         return out
 
@@ -250,7 +260,7 @@ def _severing_call(op: Op, operator: bool) -> Callable[..., Any]:
         a, b = x.array, y.array
         if not _allowed(op, a):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(a))
-        out = wrap(_general_binary(op, a, b))
+        out = wrap(_general_binary(op, a, b, _NO_ATTRS))
         record(op, (x, y), out, _NO_ATTRS)
         return out
 
@@ -274,11 +284,11 @@ def gives_way(other: Any) -> bool:
 
 
 # -- off the hot path: what TensorFlow says of operands that do not fit -------------------------------------------------
-def _general_binary(op: Op, a: Any, b: Any) -> Any:
+def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any]) -> Any:
     if a.dtype != b.dtype:
         raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
     try:
-        return _as_array(getattr(common_namespace((a, b)), op.name)(a, b))
+        return _as_array(getattr(common_namespace((a, b)), op.name)(a, b, **attrs))
     except (ValueError, TypeError) as error:
         raise _binary_error(op, a, b) or error from None
 

@@ -17,7 +17,7 @@ asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from gradtape.arrays import batched, generic_kernels, namespace_of
@@ -36,10 +36,12 @@ class Op:
         "args",
         "checked_pulls",
         "call",
+        "differentiable",
         "elementwise",
         "fallible",
         "joint",
         "joint_saves",
+        "joint_zeros",
         "jvp",
         "keep",
         "kinds",
@@ -68,19 +70,24 @@ class Op:
         aligned: Callable[..., Any] | None = None,
         jvp: Rule | None = None,
         joint: Rule | None = None,
-        joint_saves: bool = False,
+        joint_saves: Container[int] = (),
+        joint_zeros: bool = True,
         fallible: bool = False,
     ) -> None:
         self.name, self.args, self.rules = name, tuple(args), tuple(rules)
         self.tf_name = tf_name or name.title().replace("_", "")
         self.elementwise, self.linear, self.outputs = elementwise, linear, outputs
         self.kinds = kinds
-        self.jvp, self.joint, self.joint_saves, self.fallible = jvp, joint, joint_saves, fallible
-        indexed = tuple(enumerate(self.rules))
-        self.pulls = None if joint else tuple(_pull(self, i, rule, traced=False, plain=True) for i, rule in indexed)
-        self.checked_pulls = tuple(_pull(self, i, rule, traced=False) for i, rule in indexed)
-        self.traced_pulls = tuple(_pull(self, i, rule, traced=True) for i, rule in indexed)
+        self.jvp, self.joint, self.fallible = jvp, joint, fallible
+        self.joint_saves, self.joint_zeros = joint_saves, joint_zeros
+        for rule in self.rules:
+            if rule is not None and parameters(rule)[:1] != ("d",):
+                raise TypeError(f"the first parameter of a rule is d, the cotangent; {name} has {parameters(rule)}")
+        self.pulls: tuple[Pull | None, ...] | None = None  # written when first needed
+        self.checked_pulls: tuple[Pull | None, ...] | None = None
+        self.traced_pulls: tuple[Pull | None, ...] | None = None
         self.keep = tuple(self._keep(rule) for rule in self.rules)
+        self.differentiable = joint is not None or any(rule is not None for rule in self.rules)
         self.call: Callable[..., Any] = _undeclared
         if kernel is not None:
             generic_kernels[name] = kernel
@@ -91,10 +98,6 @@ class Op:
         if aligned is not None:
             batched.aligned_rules[name] = aligned
         registry[name] = self
-
-    @property
-    def differentiable(self) -> bool:
-        return self.joint is not None or any(rule is not None for rule in self.rules)
 
     def slot(self, name: str) -> int | None:
         """Where a named value stands in a record's values: inputs first, then outputs."""
@@ -126,53 +129,46 @@ def parameters(rule: Rule) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _pull(op: Op, position: int, rule: Rule | None, *, traced: bool, plain: bool = False) -> Pull | None:
-    """Turn a rule into `pull(d, values, attrs, shape)`: fetch what the parameter names ask for, and call.
+def write_pulls(op: Op) -> None:
+    """Turn each rule of a primitive into `pull(d, values, attrs, shape)`, when the first sweep meets it.
 
-    A plain pull is for float32 and float64, where elementwise rules need no care for conjugates and casts.
+    The parameter names of a rule become the arguments of a call that is written out and compiled once, the way
+    namedtuple makes its classes: a sweep runs it for every record (benchmarks: chain, rnn). Three forms:
+
+        pulls           raw arrays of float32 and float64
+        checked_pulls   raw arrays of any dtype: conjugates for complex numbers, casts for bfloat16
+        traced_pulls    tensors, when the sweep is itself recorded
     """
+    for form in ("pulls", "checked_pulls", "traced_pulls"):
+        setattr(op, form, tuple(_pull(op, i, rule, form) for i, rule in enumerate(op.rules)))
+
+
+def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
     if rule is None:
         return None
-    names = parameters(rule)
-    if not names or names[0] != "d":
-        raise TypeError(f"a rule's first parameter is d, the cotangent; the rule of {op.name} has {names}")
-    wants = names[1:]
-    slots = [op.slot(name) for name in wants]
-    if op.elementwise and None not in slots and len(slots) <= 2:
-        return _elementwise_pull(rule, [s for s in slots if s is not None], len(op.args) == 1, traced, plain)
-    sources = [
-        ("slot", s) if s is not None
-        else ("xp", None) if name == "xp"
-        else ("shape", None) if name == f"{_arg_name(op, position)}_shape"
-        else ("attr", name)
-        for name, s in zip(wants, slots, strict=True)
-    ]  # fmt: skip
-    alone = op.elementwise and len(op.args) == 1  # nothing was broadcast against it
-    conjugated = op.elementwise and not plain and any(s is not None for s in slots)
-
-    def pull(d: Any, values: tuple[Any, ...], attrs: dict[str, Any], shape: Any) -> Any:
-        args: list[Any] = []
-        for kind, key in sources:
-            if kind == "slot":
-                value = values[key]
-                args.append(value if traced or value is None else value.array)
-            elif kind == "xp":
-                args.append(namespace_of(d[0] if type(d) is list else d))
-            elif kind == "shape":
-                args.append(shape)
-            else:
-                args.append(attrs[key])
-        if conjugated and kind_of(d) != "f":
-            result = _unusual(rule, d, args)
+    slots, args = [], []
+    for name in parameters(rule)[1:]:
+        slot = op.slot(name)
+        if slot is not None:
+            slots.append(slot)
+            args.append(f"values[{slot}]" if form == "traced_pulls" else f"values[{slot}].array")
+        elif name == "xp":
+            args.append("namespace_of(d[0] if type(d) is list else d)" if op.outputs else "namespace_of(d)")
+        elif name == f"{op.args[position]}_shape":
+            args.append("shape")
         else:
-            result = rule(d, *args)
-        return result if alone or result is None or result.shape == shape else unbroadcast(result, shape)
-
+            args.append(f"attrs[{name!r}]")
+    call = f"rule(d{''.join(', ' + a for a in args)})"
+    # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
+    if op.elementwise and slots and form != "pulls":
+        call = f"({call} if kind_of(d) == 'f' else unusual(rule, d, [{', '.join(args)}]))"
+    if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
+        call = f"c if (c := {call}) is None or c.shape == shape else unbroadcast(c, shape)"
+    source = f"lambda d, values, attrs, shape: {call}"
+    names = {"rule": rule, "namespace_of": namespace_of, "kind_of": kind_of, "unusual": _unusual,
+             "unbroadcast": unbroadcast}  # fmt: skip
+    pull: Pull = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
     return pull
-
-
-def _arg_name(op: Op, position: int) -> str:
-    return op.args[position]
 
 
 def kind_of(value: Any) -> str:
@@ -181,28 +177,6 @@ def kind_of(value: Any) -> str:
         value = value.array
     kind: str = value.dtype.kind
     return kind
-
-
-def _elementwise_pull(rule: Rule, slots: list[int], alone: bool, traced: bool, plain: bool) -> Pull:
-    """Formulas of d and at most two saved values; the plain ones are spelled out (benchmark: chain)."""
-    if plain and len(slots) == 1:
-        i = slots[0]
-        if alone:
-            return lambda d, values, attrs, shape: rule(d, values[i].array)
-
-        def pull(d: Any, values: tuple[Any, ...], attrs: dict[str, Any], shape: Any) -> Any:
-            c = rule(d, values[i].array)
-            return c if c.shape == shape else unbroadcast(c, shape)
-
-        return pull
-
-    def pull_any(d: Any, values: tuple[Any, ...], attrs: dict[str, Any], shape: Any) -> Any:
-        args = [values[k] if traced else values[k].array for k in slots]
-        # Without saved values the formula is linear with real coefficients: the same for every dtype.
-        c = rule(d, *args) if plain or not slots or kind_of(d) == "f" else _unusual(rule, d, args)
-        return c if alone or c.shape == shape else unbroadcast(c, shape)
-
-    return pull_any
 
 
 def _unusual(rule: Rule, d: Any, args: list[Any]) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
-from gradtape.engine.dispatch import primitive
+from gradtape.engine.dispatch import primitive, product
 
 
 def adjoint(x: Any, xp: Any) -> Any:
@@ -18,10 +18,30 @@ def adjoint(x: Any, xp: Any) -> Any:
     return xp.conj(xp.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2)))
 
 
-def _matmul_batch(xp: Any, size: int, batched: list[bool], x: Any, y: Any) -> Any:
+# out = x y, or with x, y or both replaced by their adjoint. The derivative has the same form, with other flags, so that
+# no order of derivative ever transposes anything: BLAS reads matrices both ways.
+def _matmul_dx(d: Any, y: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
+    if adjoint_x:
+        return xp.matmul(y, d, adjoint_x=adjoint_y, adjoint_y=True)
+    return xp.matmul(d, y, adjoint_x=False, adjoint_y=not adjoint_y)
+
+
+def _matmul_dy(d: Any, x: Any, y_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
+    if len(y_shape) == 2 and len(x.shape) > 2 and not adjoint_x:
+        # One matrix behind a whole stack: the sum over the stack is part of a single product.
+        x, d = xp.reshape(x, shape=(-1, x.shape[-1])), xp.reshape(d, shape=(-1, d.shape[-1]))
+    if adjoint_y:
+        return xp.matmul(d, x, adjoint_x=True, adjoint_y=adjoint_x)
+    return xp.matmul(x, d, adjoint_x=not adjoint_x, adjoint_y=False)
+
+
+def _matmul_batch(
+    xp: Any, size: int, batched: list[bool], x: Any, y: Any, *, adjoint_x: bool = False, adjoint_y: bool = False
+) -> Any:
     """Line the stacks up behind the hidden axis; one matrix against a batch stays one matrix."""
     rank = max(len(x.shape) - batched[0], len(y.shape) - batched[1])
-    return xp.matmul(_lift(xp, x, batched[0], rank), _lift(xp, y, batched[1], rank))
+    x, y = _lift(xp, x, batched[0], rank), _lift(xp, y, batched[1], rank)
+    return xp.matmul(x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y)
 
 
 def _lift(xp: Any, x: Any, is_batched: bool, rank: int) -> Any:
@@ -31,54 +51,46 @@ def _lift(xp: Any, x: Any, is_batched: bool, rank: int) -> Any:
     return xp.reshape(x, shape=(size, *[1] * (rank - len(row)), *row)) if len(row) < rank else x
 
 
-def _matmul_aligned(xp: Any, level: int, operands: tuple[Any, ...]) -> Any:
+def _matmul_aligned(
+    xp: Any, level: int, operands: tuple[Any, ...], *, adjoint_x: bool = False, adjoint_y: bool = False
+) -> Any:
     """Rows of a matrix are positions of the aligned axis: times a matrix they stay apart, summed over they come free."""
     x, y = operands
-    if type(y) is not Batched and len(y.shape) == 2 and len(x.shape) >= 2:
-        return Batched(xp.matmul(x.array, y), level, aligned=True)
-    if type(x) is not Batched and len(x.shape) == 2 and len(y.shape) == 2:
-        count, size, columns = y.array.shape  # row (b, k) of the result is x[:, b] times y[k, b, :]
-        positions = xp.reshape(xp.transpose(x, perm=(1, 0)), shape=(size, 1, x.shape[0], 1))
-        cotangent = xp.reshape(xp.transpose(y.array, perm=(1, 0, 2)), shape=(size, count, 1, columns))
-        outer = xp.multiply(positions, cotangent)
-        return Batched(xp.reshape(outer, shape=(size * count, x.shape[0], columns)), level)
+    if type(y) is not Batched and len(y.shape) == 2 and len(x.shape) >= 2 and not adjoint_x:
+        return Batched(xp.matmul(x.array, y, adjoint_x=False, adjoint_y=adjoint_y), level, aligned=True)
+    if type(x) is not Batched and len(x.shape) == 2 and len(y.shape) == 2 and not adjoint_y:
+        # Row (b, k) of the result is the outer product of x[:, b] and y[k, b, :].
+        count, size, columns = y.array.shape
+        positions = xp.conj(x) if adjoint_x else xp.transpose(x, perm=(1, 0))
+        rows = positions.shape[1]
+        cotangent = xp.transpose(y.array, perm=(1, 0, 2))
+        outer = xp.multiply(
+            xp.reshape(positions, shape=(size, 1, rows, 1)), xp.reshape(cotangent, shape=(size, count, 1, columns))
+        )
+        return Batched(xp.reshape(outer, shape=(size * count, rows, columns)), level)
     return None
 
 
-def _matmul_dy(d: Any, x: Any, y_shape: Any, xp: Any) -> Any:
-    """One matrix behind a whole stack: the sum over the stack is part of a single product."""
-    if len(y_shape) == 2 and len(x.shape) > 2:
-        x, d = xp.reshape(x, shape=(-1, x.shape[-1])), xp.reshape(d, shape=(-1, d.shape[-1]))
-    return xp.matmul(adjoint(x, xp), d)
+matmul = product(
+    "matmul", _matmul_dx, _matmul_dy, ("adjoint_x", "adjoint_y"), tf_name="MatMul", kinds="fciu",
+    batch=_matmul_batch, aligned=_matmul_aligned,
+)  # fmt: skip
 
 
-matmul = primitive(
-    "matmul",
-    ("x", "y"),
-    lambda d, y, xp: xp.matmul(d, adjoint(y, xp)),
-    _matmul_dy,
-    tf_name="MatMul",
-    batch=_matmul_batch,
-    aligned=_matmul_aligned,
-)
-
-
-def checked_matmul(x: Any, y: Any) -> Any:
+def checked_matmul(x: Any, y: Any, adjoint_x: bool = False, adjoint_y: bool = False) -> Any:
     """The matrix product of two tensors, after TensorFlow's checks."""
     a, b = x.array, y.array
-    if a.dtype != b.dtype:
-        raise errors.mismatched_dtypes("MatMul", x.dtype, y.dtype)
     if len(a.shape) < 2 or len(b.shape) < 2:
         rank = len(a.shape) if len(a.shape) < 2 else len(b.shape)
         raise errors.invalid_argument(
             f"In[0] and In[1] ndims must be == 2: {rank}. Received shapes {a.shape} and {b.shape}; "
             "tf.linalg.matvec multiplies a matrix and a vector.", "MatMul",
         )  # fmt: skip
-    if a.shape[-1] != b.shape[-2]:
+    if a.shape[-2 if adjoint_x else -1] != b.shape[-1 if adjoint_y else -2]:
         raise errors.invalid_argument(
             f"Matrix size-incompatible: In[0]: {errors.brackets(a.shape)}, In[1]: {errors.brackets(b.shape)}", "MatMul"
         )
-    return matmul(x, y)
+    return matmul(x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y) if adjoint_x or adjoint_y else matmul(x, y)
 
 
 # -- einsum: the derivative of a sum of products is a sum of products ----------------------------------------------------------
@@ -158,4 +170,4 @@ def _einsum_batch(xp: Any, size: int, batched: list[bool], *xs: Any, equation: s
     return xp.einsum(*xs, equation=",".join(terms) + "->" + letter + output)
 
 
-einsum = primitive("einsum", (), joint=_einsum_pull, joint_saves=True, batch=_einsum_batch)
+einsum = primitive("einsum", (), joint=_einsum_pull, joint_saves=range(60), batch=_einsum_batch)

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradtape.arrays import namespace_of
 from gradtape.engine.dispatch import primitive
+from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import shift_axis, spread
 
 
@@ -32,33 +33,33 @@ def _rows(name: str) -> Any:
     return rule
 
 
+def _sparse_pull(xp, d, needs, logits, labels, loss, slope):  # type: ignore[no-untyped-def]
+    """The slope is an output too: a derivative that flows back into it is the second one."""
+    first, second = d
+    last = len(labels.shape)
+    result = None
+    if first is not None:
+        result = xp.reshape(first, shape=(*first.shape, 1)) * slope
+    if second is not None:
+        p = slope + xp.one_hot(labels, depth=slope.shape[-1], dtype=numpy_dtype(slope))
+        weighted = second * p
+        bend = weighted - p * xp.sum(weighted, axis=(last,), keepdims=True)
+        result = bend if result is None else result + bend
+    return [result, None]
+
+
 sparse_cross_entropy = primitive(
     "sparse_cross_entropy",
     ("logits", "labels"),
-    lambda d, logits, labels, xp: xp.reshape(d, shape=(*d.shape, 1)) * _slope(logits, labels),
-    None,
+    joint=_sparse_pull,
+    joint_saves=(1, 3),
+    joint_zeros=False,
+    outputs=2,
     tf_name="SparseSoftmaxCrossEntropyWithLogits",
     batch=_rows("sparse_cross_entropy"),
 )
-
-
-def _slope(logits: Any, labels: Any) -> Any:
-    return namespace_of(logits).sparse_cross_entropy_slope(logits, labels)
-
-
-def _slope_dx(d, logits, xp):  # type: ignore[no-untyped-def]
-    p = namespace_of(logits).softmax(logits, axis=len(logits.shape) - 1)
-    weighted = d * p
-    return weighted - p * xp.sum(weighted, axis=(len(logits.shape) - 1,), keepdims=True)
-
-
-sparse_cross_entropy_slope = primitive(
-    "sparse_cross_entropy_slope",
-    ("logits", "labels"),
-    _slope_dx,
-    None,
-    tf_name="SparseSoftmaxCrossEntropyWithLogits",
-    batch=_rows("sparse_cross_entropy_slope"),
+one_hot = primitive(
+    "one_hot", ("indices",), tf_name="OneHot", batch=lambda xp, size, batched, x, **attrs: xp.one_hot(x, **attrs)
 )
 
 

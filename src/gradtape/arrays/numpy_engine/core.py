@@ -1,4 +1,4 @@
-"""The NumPy engine: one function for each primitive, under the primitive's name.
+"""Elementwise functions, reductions, shaping, lookups and products.
 
 Most are NumPy's own. The rest follow the same conventions: `axis` is a tuple of non-negative ints (an int where only
 one axis makes sense), shapes are tuples, and the result has the dtype TensorFlow gives it.
@@ -7,6 +7,7 @@ one axis makes sense), shapes are tuples, and the result has the dtype TensorFlo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod as prod_of
 from typing import Any
 
 import numpy as np
@@ -262,7 +263,11 @@ def transpose(x: Array, *, perm: Axes) -> Array:
 
 
 def broadcast_to(x: Array, *, shape: Axes) -> Array:
-    return np.broadcast_to(x, shape)
+    if prod_of(shape) > 4096:
+        return np.broadcast_to(x, shape)
+    result = np.empty(shape, x.dtype)  # writing a small array is cheaper than NumPy's view of one
+    result[...] = x
+    return result
 
 
 def concatenate(*xs: Array, axis: int, sizes: Axes = ()) -> Array:
@@ -357,6 +362,10 @@ def replace_nd(x: Array, updates: Array, indices: Array) -> Array:
     return result
 
 
+def one_hot(indices: Array, *, depth: int, dtype: Any) -> Array:
+    return (indices[..., None] == np.arange(depth)).astype(dtype)
+
+
 def take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
     return np.take_along_axis(x, indices, axis)
 
@@ -389,28 +398,33 @@ def _top(x: Array, axis: int) -> Array:
     return np.maximum.reduce(x, axis=axis, keepdims=True) if x.size else 0
 
 
-def sparse_cross_entropy(logits: Array, labels: Array) -> Array:
-    """-log_softmax(logits) at the label of each row; the last axis holds the classes."""
+def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
+    """-log_softmax(logits) at the label of each row, and its slope: softmax(logits) minus one at the label."""
     rows = logits.reshape(-1, logits.shape[-1])
-    shifted = rows - _top(rows, 1)
-    total = np.add.reduce(np.exp(shifted), axis=1, dtype=rows.dtype)
-    picked = shifted[np.arange(len(rows)), labels.ravel()]
-    return (np.log(total) - picked).reshape(labels.shape)
-
-
-def sparse_cross_entropy_slope(logits: Array, labels: Array) -> Array:
-    """softmax(logits) minus one at the label of each row."""
-    slope = softmax(logits, axis=logits.ndim - 1)
-    rows = slope.reshape(-1, slope.shape[-1])
-    rows[np.arange(len(rows)), labels.ravel()] -= 1
-    return slope
+    at = (np.arange(len(rows)), labels.ravel())
+    slope = rows - _top(rows, 1)
+    picked = slope[at]
+    np.exp(slope, out=slope)
+    total = np.add.reduce(slope, axis=1, dtype=slope.dtype)
+    slope /= total[:, None]
+    slope[at] -= 1
+    return (np.log(total) - picked).reshape(labels.shape), slope.reshape(logits.shape)
 
 
 # -- linear algebra ---------------------------------------------------------------------------------------------------
-def matmul(x: Array, y: Array) -> Array:
+def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False) -> Array:
     """The matrix product over the last two axes; a stack times one matrix is a single BLAS call."""
+    if x.ndim == 2 == y.ndim and x.dtype.kind == "f" and x.dtype.itemsize > 2:
+        if adjoint_x:
+            return np.matmul(x.T, y.T if adjoint_y else y)
+        return np.dot(x, y.T if adjoint_y else y)  # less overhead than matmul, except for a transposed first operand
     if x.dtype.char in _FEW_BITS:
-        return matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+        wide = matmul(x.astype(np.float32), y.astype(np.float32), adjoint_x=adjoint_x, adjoint_y=adjoint_y)
+        return wide.astype(x.dtype)
+    if adjoint_x:
+        x = conj(np.swapaxes(x, -1, -2))
+    if adjoint_y:
+        y = conj(np.swapaxes(y, -1, -2))
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
         return np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
     return np.matmul(x, y)

@@ -1,0 +1,3 @@
+"""Resampling."""
+
+from __future__ import annotations

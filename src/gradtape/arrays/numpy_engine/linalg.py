@@ -1,0 +1,3 @@
+"""Factorisations and solvers of stacks of matrices."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reductions of rows by segment."""
+
+from __future__ import annotations

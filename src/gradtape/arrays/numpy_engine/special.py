@@ -1,0 +1,3 @@
+"""Special functions that NumPy lacks."""
+
+from __future__ import annotations
