@@ -22,6 +22,7 @@ from gradtape.api import compat as _compat
 from gradtape.api import linalg as linalg
 from gradtape.api import math as math
 from gradtape.api import nn as nn
+from gradtape.api import test as test
 from gradtape.api.array import (
     boolean_mask as boolean_mask,
     broadcast_dynamic_shape as broadcast_dynamic_shape,
@@ -150,6 +151,7 @@ from gradtape.autodiff.custom_gradient import (
     grad_pass_through as grad_pass_through,
     recompute_grad as recompute_grad,
 )  # fmt: skip
+from gradtape.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
 from gradtape.autodiff.gradient_tape import (
     GradientTape as GradientTape,
     UnconnectedGradients as UnconnectedGradients,
@@ -204,7 +206,9 @@ def _namespace(name: str, doc: str, **names: object) -> _ModuleType:
     return module
 
 
-autodiff = _namespace("autodiff", "Tapes.", GradientTape=GradientTape)
+autodiff = _namespace(
+    "autodiff", "Tapes and accumulators.", GradientTape=GradientTape, ForwardAccumulator=_ForwardAccumulator
+)
 dtypes = _namespace(
     "dtypes",
     "Dtypes and casts.",

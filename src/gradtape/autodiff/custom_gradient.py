@@ -184,7 +184,13 @@ def _row_by_row(call: _Call, d: list[Any], level: int, traced: bool) -> list[Any
     ]
 
 
-_CUSTOM = Op("custom_gradient", (), (), joint=_pull_custom, fallible=True)
+def _push_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tangents: dict[int, Any]) -> Any:
+    """Going forward the body's own derivatives win, as in TensorFlow; an opaque body leaves it to the gradient."""
+    found = tuple(tangents.get(uid) for uid in attrs["body"])
+    return found if any(t is not None for t in found) else None
+
+
+_CUSTOM = Op("custom_gradient", (), (), joint=_pull_custom, jvp=_push_custom, outputs=1, fallible=True)
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:

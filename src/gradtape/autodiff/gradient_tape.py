@@ -6,31 +6,31 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
 
-from gradtape import errors, nest
+from gradtape import nest
+from gradtape.autodiff import directional
 from gradtape.autodiff import jacobian as jacobians
-from gradtape.conversion import convert, wrap
+from gradtape.autodiff.arguments import (
+    UnconnectedGradients,
+    array_of,
+    as_policy,
+    check_differentiable,
+    components,
+    finished,
+    seed_cotangents,
+    seeds_of,
+)
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep
-from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import Record, Recorder, active_recorders
-from gradtape.indexed_slices import IndexedSlices
-from gradtape.tensor import CONSTANT, Array, Tensor, is_followable
+from gradtape.tensor import Tensor, is_followable
 from gradtape.variable import Variable
 
 logger = logging.getLogger("tensorflow")
-
-
-class UnconnectedGradients(Enum):
-    """What a gradient is where no path leads from the target to the source: None, or zeros."""
-
-    NONE = "none"
-    ZERO = "zero"
 
 
 class _Recording(Recorder):
@@ -44,12 +44,20 @@ class _Recording(Recorder):
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}
 
+    def twin(self) -> _Recording:
+        """A recording of its own with the same past."""
+        twin = _Recording(self.watch_accessed)
+        twin.records.extend(self.records)
+        twin.tracked.update(self.tracked)
+        twin.roots, twin.variables, twin.fallible = set(self.roots), dict(self.variables), self.fallible
+        return twin
+
     def access(self, variable: Variable) -> None:
         if self.watch_accessed and variable.trainable:
             self.follow(variable)
 
     def follow(self, source: Tensor | Variable) -> None:
-        value = source._tensor.array if isinstance(source, Variable) else source.array
+        value = array_of(source)
         if isinstance(source, Variable):
             self.variables.setdefault(source.uid, source)
         if is_followable(value) and source.uid not in self.tracked:
@@ -136,7 +144,7 @@ class GradientTape:
         >>> float(tape.gradient(y, x))
         12.0
         """
-        sources = [part for leaf in nest.flatten(tensor) for part in _components(leaf)]
+        sources = [part for leaf in nest.flatten(tensor) for part in components(leaf)]
         for source in sources:
             if not isinstance(source, (Tensor, Variable)):
                 raise ValueError(
@@ -150,7 +158,7 @@ class GradientTape:
                 "Call it inside the tape's `with` block."
             )
         for source in sources:
-            if not is_followable(source._tensor.array if isinstance(source, Variable) else source.array):
+            if not is_followable(array_of(source)):
                 _warn_per_call_site(
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", source.dtype, most=5
                 )
@@ -258,15 +266,15 @@ class GradientTape:
                 "Argument `target` should be a list or nested structure of Tensors, Variables or CompositeTensors to "
                 "be differentiated, but received None."
             )
-        targets = [part for leaf in nest.flatten(target) for part in _components(leaf)]
+        targets = [part for leaf in nest.flatten(target) for part in components(leaf)]
         flat_sources = nest.flatten(sources)
         for kind, items in (("target", targets), ("sources", flat_sources)):
             for item in items:
-                _check_differentiable(kind, item)
-        seeds = _seeds(target, targets, output_gradients)
+                check_differentiable(kind, item)
+        seeds = seeds_of(target, targets, output_gradients)
         with self._asking("gradient") as traced:
-            cotangents = self._sweep(recording, _seed_cotangents(targets, seeds, flat_sources, traced), flat_sources,
-                                     traced, last=True)  # fmt: skip
+            start = seed_cotangents(targets, seeds, flat_sources, traced)
+            cotangents = self._sweep(recording, start, flat_sources, traced, last=True)
         results = [
             finished(cotangents.get(source.uid), source, policy) for source in flat_sources
         ]
@@ -279,10 +287,12 @@ class GradientTape:
         unconnected_gradients: Any = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
+        mode: str = "reverse",
     ) -> Any:
         """All partial derivatives of one target: shape `target.shape + source.shape` for each source.
 
         `parallel_iterations` is how many rows of the Jacobian one sweep carries; by default as many as memory bears.
+        `mode` is "reverse" (by rows), "forward" (by columns) or "auto" (the fewer of the two).
 
         >>> import gradtape as tf
         >>> x = tf.constant([1.0, 2.0])
@@ -293,7 +303,7 @@ class GradientTape:
         [[2.0, 0.0], [0.0, 4.0]]
         """
         return jacobians.jacobian(
-            self, target, sources, as_policy(unconnected_gradients), parallel_iterations, experimental_use_pfor
+            self, target, sources, as_policy(unconnected_gradients), parallel_iterations, experimental_use_pfor, mode
         )
 
     def batch_jacobian(
@@ -336,7 +346,61 @@ class GradientTape:
         """
         return jacobians.batch_gradient(self, target, sources, output_gradients, as_policy(unconnected_gradients))
 
+    def jvp(
+        self, target: Any, sources: Any, tangents: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Any:
+        """The derivative of the targets along `tangents`, by a walk forward over what was recorded.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable([1.0, 2.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> tape.jvp(y, x, [1.0, 10.0]).numpy().tolist()
+        [2.0, 40.0]
+        """
+        if isinstance(sources, (Tensor, Variable)) and isinstance(tangents, (list, tuple)):
+            tangents = np.asarray(tangents, sources.dtype.as_numpy_dtype)
+        return directional.jvp(self, target, sources, tangents, as_policy(unconnected_gradients))
+
+    def hessian(
+        self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Any:
+        """Second derivatives of one scalar target: for several sources a structure of structures of blocks.
+
+        No outer tape is needed: the walk back is recorded behind what this tape holds.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable([1.0, 2.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = x[0] ** 2 * x[1]
+        >>> tape.hessian(y, x).numpy().tolist()
+        [[4.0, 2.0], [2.0, 0.0]]
+        """
+        return directional.hessian(self, target, sources, as_policy(unconnected_gradients))
+
+    def hvp(
+        self, target: Any, sources: Any, vectors: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Any:
+        """The Hessian of a target times vectors, without the Hessian: forward over reverse.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable([1.0, 2.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.reduce_sum(x ** 3)
+        >>> tape.hvp(y, x, tf.constant([1.0, 0.0])).numpy().tolist()
+        [6.0, 0.0]
+        """
+        return directional.hvp(self, target, sources, vectors, as_policy(unconnected_gradients))
+
     # -- how a question is asked ----------------------------------------------------------------------------------------
+    def _quiet_gradient(self, target: Any, sources: list[Any]) -> list[Any]:
+        """The recorded gradient, for the tape's own use: no question is asked, nothing is said or consumed."""
+        assert self._recording is not None
+        start = seed_cotangents([target], [None], sources, traced=True)
+        with np.errstate(all="ignore"):
+            cotangents = self._sweep(self._recording, start, sources, True, last=False)
+        return [finished(cotangents.get(s.uid), s, UnconnectedGradients.NONE) for s in sources]
+
     def _require_record(self) -> _Recording:
         if self._recording is None:
             if self._used_at is None:
@@ -416,125 +480,6 @@ def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tupl
                 reached.add(output)
     tracked = recording.tracked
     return {uid: tracked[uid] for uid in reached if uid in tracked}
-
-
-# -- targets, sources and results ------------------------------------------------------------------------------------------
-def as_policy(value: Any) -> UnconnectedGradients:
-    """The enum, or exactly its values as strings."""
-    if isinstance(value, UnconnectedGradients):
-        return value
-    if isinstance(value, str) and value in ("none", "zero"):
-        return UnconnectedGradients(value)
-    raise ValueError(f"Unknown value for unconnected_gradients: {value!r}. Use 'none' or 'zero'.")
-
-
-def _components(leaf: Any) -> list[Any]:
-    if isinstance(leaf, IndexedSlices):
-        return [part for part in (leaf.values, leaf.indices, leaf.dense_shape) if part is not None]
-    return [leaf]
-
-
-def _check_differentiable(kind: str, item: Any) -> None:
-    if not isinstance(item, (Tensor, Variable)):
-        raise TypeError(
-            f"Argument `{kind}` should hold Tensors or Variables, but it has {item!r} of type "
-            f"'{type(item).__name__}'. Plain numbers and arrays have no history to differentiate."
-        )
-
-
-def _array(value: Tensor | Variable) -> Array:
-    return value._tensor.array if isinstance(value, Variable) else value.array
-
-
-def _seeds(target: Any, targets: list[Any], output_gradients: Any) -> list[Any]:
-    """The upstream gradient of each target, checked: None stands for ones."""
-    if output_gradients is None:
-        return [None] * len(targets)
-    single = isinstance(target, (Tensor, Variable))
-    if single and isinstance(output_gradients, (list, tuple)) and len(output_gradients) == 1:
-        flat = list(output_gradients) if np.ndim(_plain(output_gradients[0])) == _array(target).ndim else [output_gradients]
-    elif single:
-        flat = [output_gradients]
-    else:
-        flat = nest.flatten(output_gradients)
-    if len(flat) != len(targets):
-        raise ValueError(
-            f"output_gradients has {len(flat)} entries for {len(targets)} targets. Give one for each target, in the "
-            "same structure, or None for all of them."
-        )
-    return [_seed(t, g) for t, g in zip(targets, flat, strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    return value._tensor.array if isinstance(value, Variable) else value.array if isinstance(value, Tensor) else value
-
-
-def _seed(target: Any, gradient: Any) -> Tensor:
-    dtype = target.dtype
-    seed = convert(gradient) if isinstance(gradient, (Tensor, Variable, np.ndarray)) else convert(gradient, dtype)
-    if seed.dtype != dtype:
-        raise errors.mismatched_dtypes("Mul", seed.dtype, dtype)
-    shape = tuple(_array(target).shape)
-    if seed.array.shape != shape:
-        try:
-            fits = np.broadcast_shapes(seed.array.shape, shape) == shape
-        except ValueError:
-            fits = False
-        if not fits:
-            raise errors.invalid_argument(
-                f"Incompatible shapes: {errors.brackets(seed.array.shape)} vs. {errors.brackets(shape)}. An entry of "
-                "output_gradients has the shape of its target.", "Mul",
-            )  # fmt: skip
-        from gradtape.ops.array import broadcast_to
-
-        seed = broadcast_to(seed, shape=shape)
-    return seed
-
-
-def _seed_cotangents(
-    targets: list[Any], seeds: list[Tensor | None], sources: list[Any], traced: bool
-) -> dict[int, Any]:
-    """Where the walk starts: the upstream gradients by uid, added up for a target that is given twice."""
-    cotangents: dict[int, Any] = {}
-    direct = {source.uid for source in sources}
-    for target, seed in zip(targets, seeds, strict=True):
-        value, uid = _array(target), target.uid
-        if not is_followable(value) and uid not in direct:
-            continue  # integers and booleans carry no gradient, except to themselves
-        if value.dtype.kind == "O":
-            continue
-        if seed is None:
-            start: Any = np.ones(value.shape, value.dtype)
-            if traced:
-                start = wrap(start)
-        else:
-            start = seed if traced else seed.array
-        cotangents[uid] = cotangents[uid] + start if uid in cotangents else start
-    return cotangents
-
-
-def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
-    """A cotangent as the user gets it: a tensor, IndexedSlices, zeros or None."""
-    if result is None:
-        if policy is UnconnectedGradients.NONE:
-            return None
-        value = _array(source)
-        return wrap(np.full(value.shape, b"", object) if value.dtype.kind == "O" else np.zeros_like(value))
-    if type(result) is Rows:
-        shape = wrap(np.array(result.shape, np.int32))
-        return IndexedSlices(as_tensor(result.values), as_tensor(result.indices), shape)
-    return as_tensor(result)
-
-
-def as_tensor(result: Any) -> Tensor:
-    """A raw result as a tensor of its own; a recorded one as it is."""
-    if isinstance(result, Tensor):
-        return wrap(result.array) if result.uid == CONSTANT else result
-    return wrap(result if type(result) is np.ndarray else _solid(result))
-
-
-def _solid(result: Any) -> Any:
-    return np.asarray(result) if isinstance(result, np.generic) else result
 
 
 # -- where the user's code is ----------------------------------------------------------------------------------------------

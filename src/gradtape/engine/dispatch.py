@@ -71,11 +71,11 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
         if not op.differentiable:  # kept so that the tape can say where a path ended
             recorder.append((op, uids, output, (), attrs, dtype))
             continue
-        recorder.append((op, uids, output, saved_values(op, uids, (*inputs, *outs)), attrs, dtype))
-        if op.fallible:
-            recorder.fallible = True
         for out in outs:
             tracked[out.uid] = out.array.shape
+        if op.fallible:
+            recorder.fallible = True
+        recorder.append((op, uids, output, saved_values(op, uids, (*inputs, *outs)), attrs, dtype))
 
 
 def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
@@ -151,9 +151,9 @@ def unary(
             source = x.uid
             if source in recorder.tracked:
                 if follows:
+                    recorder.tracked[uid] = value.shape
                     values = (x if keep_x else None, out if keep_out else None)
                     recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype))
-                    recorder.tracked[uid] = value.shape
                 else:
                     recorder.append((op, (source,), uid, (), _NO_ATTRS, dtype))
         return out
@@ -243,8 +243,8 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                 else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
                     slots = op.keep[0] if first else op.keep[1]
                     values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
-                recorder.append((op, (first, second), uid, values, attrs, dtype))
                 tracked[uid] = value.shape
+                recorder.append((op, (first, second), uid, values, attrs, dtype))
         return out
 
     return call

@@ -71,9 +71,20 @@ def _matmul_aligned(
     return None
 
 
+def _matmul_jvp(given: list[Any], values: list[Any], attrs: Any, tangents: Any) -> Any:
+    """A product is linear in each factor."""
+    (tx, ty), (x, y) = given, values[:2]
+    parts = [
+        namespace_of(t).matmul(*pair, **attrs)
+        for t, pair in ((tx, (tx, y)), (ty, (x, ty)))
+        if t is not None and pair[0] is not None and pair[1] is not None
+    ]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
 matmul = product(
     "matmul", _matmul_dx, _matmul_dy, ("adjoint_x", "adjoint_y"), tf_name="MatMul", kinds="fciu",
-    batch=_matmul_batch, aligned=_matmul_aligned,
+    batch=_matmul_batch, aligned=_matmul_aligned, jvp=_matmul_jvp,
 )  # fmt: skip
 
 

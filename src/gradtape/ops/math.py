@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape import errors
+from gradtape.arrays import namespace_of
 from gradtape.conversion import operand, operands
 from gradtape.engine.dispatch import binary, declare, linear, primitive, run, unary
 from gradtape.engine.op import Op
@@ -124,17 +125,25 @@ where = declare(_where, _select)
 
 # -- complex numbers: these change the dtype, so each states both directions ---------------------------------------------
 conj = linear("conj", lambda d, xp: xp.conj(d), batch=lambda xp, size, batched, x: xp.conj(x))
-real = primitive(
-    "real", ("x",), lambda d, xp: xp.complex(d, d * 0), jvp=lambda xp, t: xp.real(t),
+real = linear(
+    "real", lambda d, xp: xp.complex(d, d * 0),
     batch=lambda xp, size, batched, x: xp.real(x),
 )  # fmt: skip
-imag = primitive(
-    "imag", ("x",), lambda d, xp: xp.complex(d * 0, d), jvp=lambda xp, t: xp.imag(t),
+imag = linear(
+    "imag", lambda d, xp: xp.complex(d * 0, d),
     batch=lambda xp, size, batched, x: xp.imag(x),
 )  # fmt: skip
 complex_ = primitive(
-    "complex", ("x", "y"), lambda d, xp: xp.real(d), lambda d, xp: xp.imag(d), elementwise=True, kinds="f"
-)
+    "complex", ("x", "y"), lambda d, xp: xp.real(d), lambda d, xp: xp.imag(d), elementwise=True, kinds="f",
+    jvp=lambda given, values, attrs, tangents: _complex_jvp(*given),
+)  # fmt: skip
+
+
+def _complex_jvp(x: Any, y: Any) -> Any:
+    some = x if x is not None else y
+    return namespace_of(some).complex(some * 0 if x is None else x, some * 0 if y is None else y)
+
+
 
 
 def _absolute_dx(d, x, out, xp):  # type: ignore[no-untyped-def]

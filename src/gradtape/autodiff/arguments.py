@@ -1,0 +1,139 @@
+"""What tapes take and give back: targets, sources, upstream gradients, and results as the user gets them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors, nest
+from gradtape.conversion import convert, wrap
+from gradtape.engine.sparse import Rows
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.ops.array import broadcast_to
+from gradtape.tensor import CONSTANT, Array, Tensor, is_followable
+from gradtape.variable import Variable
+
+
+class UnconnectedGradients(Enum):
+    """What a gradient is where no path leads from the target to the source: None, or zeros."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def as_policy(value: Any) -> UnconnectedGradients:
+    """The enum, or exactly its values as strings."""
+    if isinstance(value, UnconnectedGradients):
+        return value
+    if isinstance(value, str) and value in ("none", "zero"):
+        return UnconnectedGradients(value)
+    raise ValueError(f"Unknown value for unconnected_gradients: {value!r}. Use 'none' or 'zero'.")
+
+
+def components(leaf: Any) -> list[Any]:
+    if isinstance(leaf, IndexedSlices):
+        return [part for part in (leaf.values, leaf.indices, leaf.dense_shape) if part is not None]
+    return [leaf]
+
+
+def check_differentiable(kind: str, item: Any) -> None:
+    if not isinstance(item, (Tensor, Variable)):
+        raise TypeError(
+            f"Argument `{kind}` should hold Tensors or Variables, but it has {item!r} of type "
+            f"'{type(item).__name__}'. Plain numbers and arrays have no history to differentiate."
+        )
+
+
+def array_of(value: Tensor | Variable) -> Array:
+    return value._tensor.array if isinstance(value, Variable) else value.array
+
+
+def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any]:
+    """The upstream gradient of each target, checked: None stands for ones."""
+    if output_gradients is None:
+        return [None] * len(targets)
+    single = isinstance(target, (Tensor, Variable))
+    if single and isinstance(output_gradients, (list, tuple)) and len(output_gradients) == 1:
+        flat = list(output_gradients) if np.ndim(_plain(output_gradients[0])) == array_of(target).ndim else [output_gradients]
+    elif single:
+        flat = [output_gradients]
+    else:
+        flat = nest.flatten(output_gradients)
+    if len(flat) != len(targets):
+        raise ValueError(
+            f"output_gradients has {len(flat)} entries for {len(targets)} targets. Give one for each target, in the "
+            "same structure, or None for all of them."
+        )
+    return [_seed(t, g) for t, g in zip(targets, flat, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    return value._tensor.array if isinstance(value, Variable) else value.array if isinstance(value, Tensor) else value
+
+
+def _seed(target: Any, gradient: Any) -> Tensor:
+    dtype = target.dtype
+    seed = convert(gradient) if isinstance(gradient, (Tensor, Variable, np.ndarray)) else convert(gradient, dtype)
+    if seed.dtype != dtype:
+        raise errors.mismatched_dtypes("Mul", seed.dtype, dtype)
+    shape = tuple(array_of(target).shape)
+    if seed.array.shape != shape:
+        try:
+            fits = np.broadcast_shapes(seed.array.shape, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise errors.invalid_argument(
+                f"Incompatible shapes: {errors.brackets(seed.array.shape)} vs. {errors.brackets(shape)}. An entry of "
+                "output_gradients has the shape of its target.", "Mul",
+            )  # fmt: skip
+        seed = broadcast_to(seed, shape=shape)
+    return seed
+
+
+def seed_cotangents(
+    targets: list[Any], seeds: list[Tensor | None], sources: list[Any], traced: bool
+) -> dict[int, Any]:
+    """Where the walk starts: the upstream gradients by uid, added up for a target that is given twice."""
+    cotangents: dict[int, Any] = {}
+    direct = {source.uid for source in sources}
+    for target, seed in zip(targets, seeds, strict=True):
+        value, uid = array_of(target), target.uid
+        if not is_followable(value) and uid not in direct:
+            continue  # integers and booleans carry no gradient, except to themselves
+        if value.dtype.kind == "O":
+            continue
+        if seed is None:
+            start: Any = np.ones(value.shape, value.dtype)
+            if traced:
+                start = wrap(start)
+        else:
+            start = seed if traced else seed.array
+        cotangents[uid] = cotangents[uid] + start if uid in cotangents else start
+    return cotangents
+
+
+def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
+    """A cotangent as the user gets it: a tensor, IndexedSlices, zeros or None."""
+    if result is None:
+        if policy is UnconnectedGradients.NONE:
+            return None
+        value = array_of(source)
+        return wrap(np.full(value.shape, b"", object) if value.dtype.kind == "O" else np.zeros_like(value))
+    if type(result) is Rows:
+        shape = wrap(np.array(result.shape, np.int32))
+        return IndexedSlices(as_tensor(result.values), as_tensor(result.indices), shape)
+    return as_tensor(result)
+
+
+def as_tensor(result: Any) -> Tensor:
+    """A raw result as a tensor of its own; a recorded one as it is."""
+    if isinstance(result, Tensor):
+        return wrap(result.array) if result.uid == CONSTANT else result
+    return wrap(result if type(result) is np.ndarray else _solid(result))
+
+
+def _solid(result: Any) -> Any:
+    return np.asarray(result) if isinstance(result, np.generic) else result

@@ -1,0 +1,115 @@
+"""ForwardAccumulator: Jacobian-vector products, computed while the program runs."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from gradtape import nest
+from gradtape.autodiff.arguments import UnconnectedGradients
+from gradtape.autodiff.gradient_tape import logger
+from gradtape.conversion import convert, wrap
+from gradtape.engine import tape as stack
+from gradtape.engine.forward import push
+from gradtape.engine.tape import Recorder, active_recorders
+from gradtape.tensor import Tensor, is_followable
+from gradtape.variable import Variable
+
+
+class _Pusher(Recorder):
+    """A recorder that keeps no records: each one is pushed forward as it arrives."""
+
+    __slots__ = ("tangents",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tangents: dict[int, Tensor] = {}
+        self.append = self._push
+
+    def _push(self, record: Any) -> None:
+        active = active_recorders()
+        outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
+        with stack.only(outside), np.errstate(all="ignore"):
+            push(record, self.tangents, self.tracked, traced=True)
+
+
+class ForwardAccumulator:
+    """Directional derivatives of what runs inside a `with` block, in the direction of `tangents`.
+
+    >>> import gradtape as tf
+    >>> x = tf.constant(3.0)
+    >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(2.0)) as acc:
+    ...     y = x * x
+    >>> float(acc.jvp(y))
+    12.0
+    """
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        self._pusher = _Pusher()
+        self._recording = False
+        nest.assert_same_structure(primals, tangents)
+        for primal, tangent in zip(nest.flatten(primals), nest.flatten(tangents), strict=True):
+            self._watch(primal, tangent)
+
+    def _watch(self, primal: Any, tangent: Any) -> None:
+        if not isinstance(primal, (Tensor, Variable)):
+            raise TypeError(
+                f"A primal should be a Tensor or Variable, but received {primal!r} of type '{type(primal).__name__}'."
+            )
+        value = primal._tensor.array if isinstance(primal, Variable) else primal.array
+        direction = convert(tangent, primal.dtype)
+        if primal.uid in self._pusher.tangents:
+            raise ValueError(
+                "Tensor {} was specified as a primal multiple times. This may indicate an error. If it was intended, "
+                "please sum the corresponding tangents."
+            )
+        if not (primal.dtype.is_floating):
+            logger.warning(
+                "The dtype of the watched primal must be floating (e.g. tf.float32), got %r", primal.dtype
+            )
+        if not is_followable(value):
+            return
+        if direction.array.shape != value.shape:
+            try:
+                direction = convert(wrap(np.array(np.broadcast_to(direction.array, value.shape))))
+            except ValueError:
+                raise ValueError(
+                    f"A tangent has the shape of its primal: received {tuple(direction.array.shape)} for a primal of "
+                    f"shape {tuple(value.shape)}."
+                ) from None
+        self._pusher.tangents[primal.uid] = direction
+        self._pusher.tracked[primal.uid] = tuple(value.shape)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._recording:
+            raise ValueError("Accumulator is already recording.")
+        stack.start(self._pusher)
+        self._recording = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._recording:
+            stack.stop(self._pusher)
+            self._recording = False
+
+    def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
+        """The derivatives of results computed inside the block, in the structure of `primals`.
+
+        Nothing is computed here: the tangents were carried along.
+        """
+        policy = UnconnectedGradients(unconnected_gradients)
+
+        def tangent_of(primal: Any) -> Any:
+            if not isinstance(primal, (Tensor, Variable)):
+                raise TypeError(f"jvp takes Tensors and Variables, but received {primal!r}.")
+            found = self._pusher.tangents.get(primal.uid)
+            if found is None and policy is UnconnectedGradients.ZERO:
+                value = primal._tensor.array if isinstance(primal, Variable) else primal.array
+                return wrap(np.zeros(value.shape, value.dtype))
+            return found
+
+        return nest.map_structure(tangent_of, primals)

@@ -1,0 +1,57 @@
+"""Many rows in one walk: how many fit, what came back, and zeros where nothing did."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape.arrays import namespace_of
+from gradtape.arrays.batched import Batched
+from gradtape.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
+from gradtape.conversion import wrap
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
+
+next_level = itertools.count(1).__next__
+
+ROWS_BUDGET = 256 * 2**20
+"""Bytes that one sweep's rows may take: what a chunk of a Jacobian is chosen by."""
+
+
+def only_tensor(name: str, value: Any) -> Any:
+    if not isinstance(value, (Tensor, Variable)):
+        raise TypeError(f"`{name}` should be one Tensor or Variable, but received {value!r}.")
+    return value
+
+
+def chunks(total: int, unit_bytes: int, asked: int | None) -> list[tuple[int, int]]:
+    """Split `total` units of work into spans; as large as asked for, or as the budget allows."""
+    size = asked if asked is not None and asked > 0 else max(1, ROWS_BUDGET // max(unit_bytes, 1))
+    return [(i, min(i + size, total)) for i in range(0, total, size)] or [(0, 0)]
+
+
+def row_bytes(recording: Any, sources: list[Any], itemsize: int) -> int:
+    """What one row costs: its part of the results, and twice the largest cotangent on the way."""
+    largest = max((math.prod(shape) for shape in recording.tracked.values()), default=0)
+    return itemsize * (sum(math.prod(array_of(s).shape) for s in sources) + 2 * largest)
+
+
+def rows_of(cotangent: Any, seed: Batched) -> Any:
+    """What arrived at a source as [rows, ...]; a value that is the same in every row arrives unbatched."""
+    if cotangent is None:
+        return None
+    if type(cotangent) is Batched:
+        return cotangent.rows()
+    return namespace_of(cotangent).broadcast_to(cotangent, shape=(seed.batch_size, *cotangent.shape))
+
+
+def or_zeros(result: Any, shape: tuple[int, ...], source: Any, policy: UnconnectedGradients) -> Any:
+    if result is not None:
+        return as_tensor(result)
+    if policy.value == "none":
+        return None
+    value = array_of(source)
+    return wrap(np.zeros((*shape, *value.shape), value.dtype))

@@ -1,0 +1,136 @@
+"""Forward mode: push tangents through one record. The rules are the reverse ones.
+
+An elementwise rule is a differential, so it is its own forward rule; a linear primitive applied to the tangent is its
+derivative; a product is linear in each factor. What is left is transposed: the reverse rule of any primitive is a
+linear function of the cotangent, and differentiating that function gives the forward rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape.arrays import namespace_of
+from gradtape.conversion import wrap
+from gradtape.engine import tape as stack
+from gradtape.engine.backward import sweep
+from gradtape.engine.dispatch import tensor_namespace
+from gradtape.engine.op import Op, parameters
+from gradtape.engine.tape import Recorder
+from gradtape.tensor import Tensor
+
+Tangents = dict[int, Any]
+
+
+def push(record: Any, tangents: Tangents, shapes: dict[int, tuple[int, ...]], *, traced: bool) -> None:
+    """Put the tangents of a record's outputs into `tangents`, if any input has one.
+
+    Tangents are tensors (`traced`: every step is itself recorded), or raw arrays, or `Batched`.
+    """
+    op, inputs, output, values, attrs, dtype = record
+    given = [tangents.get(uid) for uid in inputs]
+    if not op.differentiable or all(t is None for t in given):
+        return
+    outputs = output if type(output) is tuple else (output,)
+    dtypes = dtype if type(dtype) is tuple else (dtype,)
+    if op.jvp is not None:
+        pushed = op.jvp(given, _saved(values, traced), attrs, tangents)
+    elif op.elementwise:
+        pushed = _differential(op, given, values, attrs, shapes, inputs, traced)
+    elif op.linear and len(op.args) == 1:
+        pushed = getattr(namespace_of(given[0]), op.name)(given[0], **attrs)
+    else:
+        pushed = None
+    if pushed is None:
+        pushed = _transposed(op, given, inputs, outputs, values, attrs, dtypes, shapes, traced)
+    results = pushed if type(pushed) is tuple else (pushed,)
+    for uid, t in zip(outputs, results, strict=True):
+        if t is not None:
+            tangents[uid] = t if tuple(t.shape) == shapes[uid] else namespace_of(t).broadcast_to(t, shape=shapes[uid])
+
+
+def _saved(values: tuple[Any, ...], traced: bool) -> list[Any]:
+    return [v if traced or v is None else v.array for v in values]
+
+
+def _differential(
+    op: Op, given: list[Any], values: Any, attrs: Any, shapes: Any, inputs: tuple[int, ...], traced: bool
+) -> Any:
+    """The sum of the rules, each with the tangent of its own input."""
+    total = None
+    saved = _saved(values, traced)
+    for position, (rule, t) in enumerate(zip(op.rules, given, strict=True)):
+        if rule is None or t is None:
+            continue
+        args = []
+        for name in parameters(rule)[1:]:
+            slot = op.slot(name)
+            if slot is not None:
+                args.append(saved[slot])
+            elif name == "xp":
+                args.append(namespace_of(t))
+            elif name == f"{op.args[position]}_shape":
+                args.append(shapes.get(inputs[position]))
+            else:
+                args.append(attrs[name])
+        part = rule(t, *args)
+        total = part if total is None else total + part
+    return total
+
+
+def _transposed(
+    op: Op,
+    given: list[Any],
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
+    values: tuple[Any, ...],
+    attrs: dict[str, Any],
+    dtypes: tuple[Any, ...],
+    shapes: dict[int, tuple[int, ...]],
+    traced: bool,
+) -> tuple[Any, ...]:
+    """J t, as the derivative of <u, J t> = <Jᴴ u, t> with respect to u; Jᴴ u is what the reverse rule computes."""
+    probes = [wrap(np.zeros(shapes[uid], dtype)) for uid, dtype in zip(outputs, dtypes, strict=True)]
+    inner = Recorder()
+    for probe in probes:
+        inner.tracked[probe.uid] = tuple(probe.array.shape)
+    wanted = {uid: shapes.get(uid) for uid, t in zip(inputs, given, strict=True) if t is not None}
+    outer = stack.active_recorders() if traced else ()
+    with stack.only((inner, *outer)):
+        # One step of a recorded sweep over this record alone.
+        step = (op, inputs, outputs if len(outputs) > 1 or op.outputs else outputs[0], values, attrs,
+                dtypes if len(dtypes) > 1 or op.outputs else dtypes[0])  # fmt: skip
+        start = {uid: probe for uid, probe in zip(outputs, probes, strict=True)}
+        all_shapes = {**{uid: s for uid, s in wanted.items() if s is not None},
+                      **{uid: shapes[uid] for uid in outputs}}  # fmt: skip
+        pulled = sweep([step], all_shapes, dict(start), kept=frozenset(), traced=True, release=False)
+        total: Any = None
+        seen = set()
+        for uid, t in zip(inputs, given, strict=True):
+            c = pulled.get(uid)
+            if t is None or c is None or uid in seen:
+                continue
+            seen.add(uid)
+            c = c.dense() if hasattr(c, "dense") else c
+            tangent = t if isinstance(t, Tensor) else wrap(t)
+            xp = tensor_namespace
+            product = xp.multiply(xp.conj(c) if xp.is_complex(c) else c, tangent)
+            part = xp.sum(product, axis=tuple(range(len(c.array.shape))), keepdims=False)
+            part = xp.real(part) if xp.is_complex(part) else part
+            total = part if total is None else total + part
+    if total is None:
+        return (None,) * len(outputs)
+    seed: Any = np.ones((), total.array.dtype)
+    with stack.only(outer):
+        found = sweep(
+            inner.records, inner.tracked, {total.uid: wrap(seed) if traced else seed}, kept=frozenset(),
+            traced=traced, release=False,
+        )  # fmt: skip
+    results = []
+    for probe in probes:
+        t = found.get(probe.uid)
+        results.append(t.dense() if hasattr(t, "dense") else t)
+    return tuple(results)
+
+
