@@ -7,6 +7,7 @@ know which tapes follow it, and tapes do not hold tensors they do not need: noth
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -125,6 +126,8 @@ class Tensor:
         value = self.array
         if type(value) is not ndarray:
             value = np.asarray(value)
+        if value.nbytes > _HAND_OVER and value.flags.writeable and _references(self, value) in _LAST:
+            return value  # `f(x).numpy()`: the tensor ends here, and nobody is left to notice a change (benchmark: jac)
         return value.copy() if value.ndim else value[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
@@ -256,6 +259,45 @@ class Tensor:
         def __ne__(self, other: Any) -> Any: ...
         def __getitem__(self, key: Any) -> Tensor: ...
         def __iter__(self) -> Iterator[Tensor]: ...
+
+
+# -- handing over an array instead of a copy ----------------------------------------------------------------------------------
+_HAND_OVER = 2**16
+"""Bytes from which on it is worth looking whether the tensor is about to die."""
+
+
+def _references(tensor: Any, value: ndarray) -> tuple[int, int, int]:
+    """How often a tensor, its array, and the array that owns the memory are referred to, as seen from a method."""
+    base = value.base
+    owner = 0 if base is None else sys.getrefcount(base) if type(base) is ndarray and base.base is None else -1
+    return sys.getrefcount(tensor), sys.getrefcount(value), owner
+
+
+def _calibrated() -> set[tuple[int, int, int]]:
+    """What `_references` gives for a tensor that only a method call still holds, if this Python can tell.
+
+    Where it cannot (a variable and a passing value look the same, or there are no counts), nothing is handed over.
+    """
+    if not hasattr(sys, "getrefcount"):
+        return set()
+
+    class Probe:
+        __slots__ = ("array",)
+
+        def __init__(self, array: ndarray) -> None:
+            self.array = array
+
+        def numpy(self) -> tuple[int, int, int]:
+            value = self.array
+            return _references(self, value)
+
+    passing = {Probe(np.zeros(2)).numpy(), Probe(np.zeros(2)[:]).numpy()}
+    held = Probe(np.zeros(2))
+    other = np.zeros(2)
+    return passing - {held.numpy(), Probe(other).numpy(), Probe(other[:]).numpy()}
+
+
+_LAST = _calibrated()
 
 
 def is_followable(array: Array) -> bool:

@@ -494,7 +494,8 @@ _ALONE = _calibrate() if hasattr(sys, "getrefcount") else (-1, -1)
 
 operators.attach(Variable)
 Variable.__getitem__ = lambda self, key: _slice_of(self, key)  # type: ignore[method-assign]
-register_converter(Variable, lambda variable: variable.read())
+register_converter(Variable, Variable.read)
+register_converter(_View, _View.read)
 
 
 def _refuse(symbol: str, method: str) -> Callable[[Any, Any], Any]:

@@ -38,19 +38,19 @@ def matmul(
     >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().item()
     11.0
     """
+    if not (transpose_a or transpose_b or adjoint_a or adjoint_b):
+        return linalg.plain_matmul(a, b)  # type: ignore[no-any-return]
     if transpose_a and adjoint_a:
         raise ValueError("Only one of `transpose_a` and `adjoint_a` can be True. Received both.")
     if transpose_b and adjoint_b:
         raise ValueError("Only one of `transpose_b` and `adjoint_b` can be True. Received both.")
-    x, y = (a, b) if type(a) is Tensor and type(b) is Tensor else operands(a, b)
-    if not (transpose_a or transpose_b or adjoint_a or adjoint_b):
-        return linalg.checked_matmul(x, y)  # type: ignore[no-any-return]
+    x, y = operands(a, b)
     if x.dtype.is_complex:  # only there a transpose is not an adjoint
         x = matrix_transpose(x) if transpose_a else x
         y = matrix_transpose(y) if transpose_b else y
     else:
         adjoint_a, adjoint_b = adjoint_a or transpose_a, adjoint_b or transpose_b
-    return linalg.checked_matmul(x, y, adjoint_a, adjoint_b)  # type: ignore[no-any-return]
+    return linalg.matmul(x, y, adjoint_x=adjoint_a, adjoint_y=adjoint_b)  # type: ignore[no-any-return]
 
 
 def matvec(

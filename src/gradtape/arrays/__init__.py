@@ -38,25 +38,32 @@ class Namespace:
 
 numpy_namespace: Any = Namespace("NumPy", core, special, linalg, neural, signal, image, random, segment)
 
-_namespaces: dict[type, Any] = {np.ndarray: numpy_namespace}
+class _ByType(dict[type, Any]):
+    """Namespaces by type of array; Python numbers and whatever else is unknown count as NumPy."""
+
+    def __missing__(self, kind: type) -> Any:
+        return numpy_namespace
+
+
+namespaces = _ByType({np.ndarray: numpy_namespace})
 for _scalar in {*np.sctypeDict.values(), ml_dtypes.bfloat16}:  # rules meet NumPy scalars where arrays have no axes
-    _namespaces[_scalar] = numpy_namespace
+    namespaces[_scalar] = numpy_namespace
 
 
 def register_namespace(kind: type, namespace: Any) -> None:
     """Declare the engine of a type of array."""
-    _namespaces[kind] = namespace
+    namespaces[kind] = namespace
 
 
 def namespace_of(array: Any) -> Any:
     """The namespace of an array; Python scalars count as NumPy."""
-    return _namespaces.get(type(array), numpy_namespace)
+    return namespaces[type(array)]
 
 
 def common_namespace(arrays: Any) -> Any:
     """The namespace that can take all of these: the first one that is not plain NumPy, if any."""
     for array in arrays:
-        found = _namespaces.get(type(array), numpy_namespace)
+        found = namespaces[type(array)]
         if found is not numpy_namespace:
             return found
     return numpy_namespace

@@ -69,7 +69,7 @@ def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: set[int]) -> No
         return
     before = cotangents[uid]
     if uid in owned and type(c) is ndarray and type(before) is ndarray:
-        np.add(before, c, out=before)
+        np.add(before, c, before)
         return
     total = before + c
     cotangents[uid] = total

@@ -176,10 +176,13 @@ def binary(
 
 
 def product(
-    name: str, dx: Rule, dy: Rule, flags: tuple[str, str], *, tf_name: str, kinds: str, **facts: Any
-) -> Callable[..., Any]:
-    """Declare a product of two tensors of one dtype with two static flags (benchmarks: rnn, mlp32)."""
-    op = Op(name, ("x", "y"), (dx, dy), tf_name=tf_name, kinds=kinds, **facts)
+    name: str, dx: Rule, dy: Rule, flags: tuple[str, str], **facts: Any
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Declare a product of two tensors of one dtype with two static flags: its call, and the call without flags.
+
+    The second one is for the hot path (benchmarks: rnn, mlp32).
+    """
+    op = Op(name, ("x", "y"), (dx, dy), **facts)
     calls = {
         (a, b): _following_call(op, False, {flags[0]: a, flags[1]: b}) for a in (False, True) for b in (False, True)
     }
@@ -190,7 +193,7 @@ def product(
             return plain(x, y)
         return calls[given.get(flags[0], False), given.get(flags[1], False)](x, y)
 
-    return declare(op, call)
+    return declare(op, call), plain
 
 
 def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -207,7 +210,7 @@ def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
 
 
 def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
-    kernel = partial(_numpy_kernel(op), **attrs) if attrs else _numpy_kernel(op)
+    kernel = partial(_numpy_kernel(op), **attrs) if any(attrs.values()) else _numpy_kernel(op)
     both = op.keep[0] | op.keep[1]
     keep_x, keep_y, keep_out = 0 in both, 1 in both, 2 in both
 
@@ -287,6 +290,8 @@ def gives_way(other: Any) -> bool:
 def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any]) -> Any:
     if a.dtype != b.dtype:
         raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
+    if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
+        raise problem
     try:
         return _as_array(getattr(common_namespace((a, b)), op.name)(a, b, **attrs))
     except (ValueError, TypeError) as error:

@@ -20,7 +20,10 @@ import math
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
-from gradtape.arrays import batched, generic_kernels, namespace_of
+import numpy as np
+from numpy import ndarray
+
+from gradtape.arrays import batched, generic_kernels, namespace_of, namespaces
 
 Rule = Callable[..., Any]
 Pull = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
@@ -30,7 +33,10 @@ registry: dict[str, Op] = {}
 
 
 class Op:
-    """A primitive: everything the engine knows about it."""
+    """A primitive: everything the engine knows about it.
+
+    `outputs` is 0 for one output, else their number (-1: it varies); a rule's d is then a list.
+    """
 
     __slots__ = (
         "args",
@@ -38,6 +44,7 @@ class Op:
         "call",
         "differentiable",
         "elementwise",
+        "explain",
         "fallible",
         "joint",
         "joint_saves",
@@ -73,13 +80,14 @@ class Op:
         joint_saves: Container[int] = (),
         joint_zeros: bool = True,
         fallible: bool = False,
+        explain: Callable[[Any, Any], Exception | None] | None = None,
     ) -> None:
         self.name, self.args, self.rules = name, tuple(args), tuple(rules)
         self.tf_name = tf_name or name.title().replace("_", "")
         self.elementwise, self.linear, self.outputs = elementwise, linear, outputs
         self.kinds = kinds
         self.jvp, self.joint, self.fallible = jvp, joint, fallible
-        self.joint_saves, self.joint_zeros = joint_saves, joint_zeros
+        self.joint_saves, self.joint_zeros, self.explain = joint_saves, joint_zeros, explain
         for rule in self.rules:
             if rule is not None and parameters(rule)[:1] != ("d",):
                 raise TypeError(f"the first parameter of a rule is d, the cotangent; {name} has {parameters(rule)}")
@@ -153,7 +161,7 @@ def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
             slots.append(slot)
             args.append(f"values[{slot}]" if form == "traced_pulls" else f"values[{slot}].array")
         elif name == "xp":
-            args.append("namespace_of(d[0] if type(d) is list else d)" if op.outputs else "namespace_of(d)")
+            args.append("namespaces[type(d[0])]" if op.outputs else "namespaces[type(d)]")
         elif name == f"{op.args[position]}_shape":
             args.append("shape")
         else:
@@ -165,7 +173,7 @@ def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
     if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
         call = f"c if (c := {call}) is None or c.shape == shape else unbroadcast(c, shape)"
     source = f"lambda d, values, attrs, shape: {call}"
-    names = {"rule": rule, "namespace_of": namespace_of, "kind_of": kind_of, "unusual": _unusual,
+    names = {"rule": rule, "namespaces": namespaces, "kind_of": kind_of, "unusual": _unusual,
              "unbroadcast": unbroadcast}  # fmt: skip
     pull: Pull = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
     return pull
@@ -196,8 +204,11 @@ def numpy_dtype(value: Any) -> Any:
 
 def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
     """Sum over the axes along which an operand was repeated (or repeat, where a rule gave less than asked)."""
-    xp, have = namespace_of(c), tuple(c.shape)
+    have = tuple(c.shape)
     extra = len(have) - len(shape)
+    if extra > 0 and have[extra:] == shape and type(c) is ndarray:  # a bias: the common case, at once (benchmark: rnn)
+        return np.add.reduce(c, 0 if extra == 1 else tuple(range(extra)))
+    xp = namespace_of(c)
     if extra < 0:
         return xp.broadcast_to(c, shape=shape)
     axes = tuple(i for i, n in enumerate(have) if i < extra or (shape[i - extra] == 1 and n != 1))

@@ -106,9 +106,16 @@ unstack = linear(
     "unstack",
     lambda d, xp, axis: xp.stack(*d, axis=axis),
     tf_name="Unpack",
+    outputs=-1,
     batch=shift_axis("unstack"),
 )
-split = linear("split", lambda d, xp, axis: xp.concatenate(*d, axis=axis), tf_name="SplitV", batch=shift_axis("split"))
+split = linear(
+    "split",
+    lambda d, xp, axis: xp.concatenate(*d, axis=axis),
+    tf_name="SplitV",
+    outputs=-1,
+    batch=shift_axis("split"),
+)
 
 
 # -- many into one: one rule for all inputs -----------------------------------------------------------------------------

@@ -63,12 +63,18 @@ def _matmul_aligned(
         count, size, columns = y.array.shape
         positions = xp.conj(x) if adjoint_x else xp.transpose(x, perm=(1, 0))
         rows = positions.shape[1]
-        cotangent = xp.transpose(y.array, perm=(1, 0, 2))
+        cotangent = _packed(xp.transpose(y.array, perm=(1, 0, 2)))
+        positions = _packed(positions)
         outer = xp.multiply(
             xp.reshape(positions, shape=(size, 1, rows, 1)), xp.reshape(cotangent, shape=(size, count, 1, columns))
         )
         return Batched(xp.reshape(outer, shape=(size * count, rows, columns)), level)
     return None
+
+
+def _packed(x: Any) -> Any:
+    """In C order, so that the large product made from it is too, and can be reshaped without a copy."""
+    return np.ascontiguousarray(x) if type(x) is np.ndarray else x
 
 
 def _matmul_jvp(given: list[Any], values: list[Any], attrs: Any, tangents: Any) -> Any:
@@ -82,26 +88,26 @@ def _matmul_jvp(given: list[Any], values: list[Any], attrs: Any, tangents: Any) 
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-matmul = product(
-    "matmul", _matmul_dx, _matmul_dy, ("adjoint_x", "adjoint_y"), tf_name="MatMul", kinds="fciu",
-    batch=_matmul_batch, aligned=_matmul_aligned, jvp=_matmul_jvp,
-)  # fmt: skip
-
-
-def checked_matmul(x: Any, y: Any, adjoint_x: bool = False, adjoint_y: bool = False) -> Any:
-    """The matrix product of two tensors, after TensorFlow's checks."""
-    a, b = x.array, y.array
+def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = False) -> Exception | None:
+    """Why two arrays cannot be multiplied, in TensorFlow's words."""
     if len(a.shape) < 2 or len(b.shape) < 2:
         rank = len(a.shape) if len(a.shape) < 2 else len(b.shape)
-        raise errors.invalid_argument(
+        return errors.invalid_argument(
             f"In[0] and In[1] ndims must be == 2: {rank}. Received shapes {a.shape} and {b.shape}; "
             "tf.linalg.matvec multiplies a matrix and a vector.", "MatMul",
         )  # fmt: skip
     if a.shape[-2 if adjoint_x else -1] != b.shape[-1 if adjoint_y else -2]:
-        raise errors.invalid_argument(
+        return errors.invalid_argument(
             f"Matrix size-incompatible: In[0]: {errors.brackets(a.shape)}, In[1]: {errors.brackets(b.shape)}", "MatMul"
         )
-    return matmul(x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y) if adjoint_x or adjoint_y else matmul(x, y)
+    return None
+
+
+matmul, plain_matmul = product(
+    "matmul", _matmul_dx, _matmul_dy, ("adjoint_x", "adjoint_y"), tf_name="MatMul", kinds="fciu",
+    batch=_matmul_batch, aligned=_matmul_aligned, jvp=_matmul_jvp,
+    explain=_matmul_problem,
+)  # fmt: skip
 
 
 # -- einsum: the derivative of a sum of products is a sum of products ----------------------------------------------------------

@@ -121,7 +121,7 @@ def _iterate(x: Any) -> Iterator[Any]:
 
 def matmul_operator(x: Any, y: Any) -> Any:
     pair = _paired(x, y)
-    return NotImplemented if pair is NotImplemented else linalg.checked_matmul(*pair)
+    return NotImplemented if pair is NotImplemented else linalg.plain_matmul(*pair)
 
 
 def reflected(function: Operator) -> Operator:

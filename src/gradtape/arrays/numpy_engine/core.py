@@ -421,6 +421,8 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
     if x.dtype.char in _FEW_BITS:
         wide = matmul(x.astype(np.float32), y.astype(np.float32), adjoint_x=adjoint_x, adjoint_y=adjoint_y)
         return wide.astype(x.dtype)
+    if x.ndim < 2 or y.ndim < 2:
+        raise ValueError("matmul multiplies matrices")
     if adjoint_x:
         x = conj(np.swapaxes(x, -1, -2))
     if adjoint_y:
