@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import logging as _logging
 import sys as _sys
 import warnings as _warnings
 from types import ModuleType as _ModuleType
@@ -134,9 +133,48 @@ from gradtape.api.math import (
 )  # fmt: skip
 # -- families: special functions ---------------------------------------------------------------------------------------------
 # -- families: linear algebra -----------------------------------------------------------------------------------------------
+from gradtape.api.decompositions import (
+    eig as eig,
+    eigvals as eigvals,
+    sqrtm as matrix_square_root,
+)  # fmt: skip
 # -- families: neural -------------------------------------------------------------------------------------------------------
 # -- families: shaping, indexing and segments -------------------------------------------------------------------------------
+from gradtape.api.indexing import (
+    dynamic_partition as dynamic_partition,
+    dynamic_stitch as dynamic_stitch,
+    histogram_fixed_width as histogram_fixed_width,
+    histogram_fixed_width_bins as histogram_fixed_width_bins,
+    scatter_nd as scatter_nd,
+    searchsorted as searchsorted,
+    tensor_scatter_nd_add as tensor_scatter_nd_add,
+    tensor_scatter_nd_max as tensor_scatter_nd_max,
+    tensor_scatter_nd_min as tensor_scatter_nd_min,
+    tensor_scatter_nd_sub as tensor_scatter_nd_sub,
+    tensor_scatter_nd_update as tensor_scatter_nd_update,
+    unique as unique,
+    unique_with_counts as unique_with_counts,
+)  # fmt: skip
+from gradtape.api.shaping import (
+    bitcast as bitcast,
+    get_static_value as get_static_value,
+    guarantee_const as guarantee_const,
+    identity_n as identity_n,
+    meshgrid as meshgrid,
+    pad as pad,
+    parallel_stack as parallel_stack,
+    repeat as repeat,
+    reverse_sequence as reverse_sequence,
+    roll as roll,
+    sequence_mask as sequence_mask,
+    shape_n as shape_n,
+    slice as slice,
+    strided_slice as strided_slice,
+    tile as tile,
+    unravel_index as unravel_index,
+)  # fmt: skip
 # -- families: signal, image, random ----------------------------------------------------------------------------------------
+from gradtape.api import signal as signal
 # -- families: control flow -------------------------------------------------------------------------------------------------
 from gradtape.api.module import Module as Module
 from gradtape.api.scopes import (
@@ -152,10 +190,8 @@ from gradtape.autodiff.custom_gradient import (
     recompute_grad as recompute_grad,
 )  # fmt: skip
 from gradtape.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
-from gradtape.autodiff.gradient_tape import (
-    GradientTape as GradientTape,
-    UnconnectedGradients as UnconnectedGradients,
-)  # fmt: skip
+from gradtape.autodiff.arguments import UnconnectedGradients as UnconnectedGradients
+from gradtape.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
 from gradtape.dtypes import (
     DType as DType,
     as_dtype as as_dtype,
@@ -182,7 +218,6 @@ from gradtape.indexed_slices import IndexedSlices as IndexedSlices
 from gradtape.ops.math import complex_ as complex
 from gradtape.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
 from gradtape.tensor import Tensor as Tensor
-from gradtape.tensorflow_alias import install_as_tensorflow as install_as_tensorflow
 from gradtape.variable import (
     Variable as Variable,
     VariableAggregation as VariableAggregation,
@@ -194,9 +229,18 @@ from gradtape.version import __version__ as __version__
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradtape\.")
 
 
-def get_logger() -> _logging.Logger:
-    """The logger that warnings about tapes go to."""
-    return _logging.getLogger("tensorflow")
+def install_as_tensorflow() -> None:
+    """Let `import tensorflow` mean gradtape, in this process.
+
+    >>> import gradtape
+    >>> gradtape.install_as_tensorflow()
+    >>> import tensorflow as tf
+    >>> tf.GradientTape is gradtape.GradientTape
+    True
+    """
+    from gradtape.tensorflow_alias import install_as_tensorflow as install
+
+    install()
 
 
 # -- namespaces that are lists of names from several rooms -----------------------------------------------------------------

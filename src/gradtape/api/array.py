@@ -419,7 +419,7 @@ def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
 def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape along a new axis."""
     if isinstance(values, (Tensor, Variable)) or not isinstance(values, (list, tuple)):
-        values = list(values)
+        values = list(iter(values))
     if not values:
         raise ValueError("tf.stack needs at least one tensor.")
     tensors = _one_dtype(values, "Pack")

@@ -63,16 +63,14 @@ def get_variable(
     )  # fmt: skip
 
 
-_rng = np.random.default_rng(0)
-
-
 def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
     if not dtype.is_floating:
         return wrap(np.zeros(shape, dtype.numpy_dtype))
     receptive = int(np.prod(shape[:-2], dtype=int))
     fan_in, fan_out = (shape[-2:] if len(shape) > 1 else (shape[0] if shape else 1,) * 2)
     limit = np.sqrt(6.0 / max(1, (fan_in + fan_out) * receptive))
-    return wrap(np.asarray(_rng.uniform(-limit, limit, shape)).astype(dtype.numpy_dtype))
+    rng = np.random.default_rng()
+    return wrap(np.asarray(rng.uniform(-limit, limit, shape)).astype(dtype.numpy_dtype))
 
 
 @contextmanager

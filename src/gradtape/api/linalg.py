@@ -1,7 +1,8 @@
-"""`tf.linalg`: products, norms."""
+"""`tf.linalg`: products and norms; what `decompositions` has is found here too."""
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,53 @@ from gradtape.api import math as tfmath
 from gradtape.api.arguments import axes_of, axis_of, integer, static
 from gradtape.api.array import eye as eye
 from gradtape.api.array import transpose
+from gradtape.api.decompositions import (
+    band_part as band_part,
+    banded_triangular_solve as banded_triangular_solve,
+    cholesky as cholesky,
+    cholesky_solve as cholesky_solve,
+    conjugate_gradient as _conjugate_gradient,
+    cross as cross,
+    det as det,
+    diag as diag,
+    diag_part as diag_part,
+    eig as eig,
+    eigh as eigh,
+    eigh_tridiagonal as eigh_tridiagonal,
+    eigvals as eigvals,
+    eigvalsh as eigvalsh,
+    expm as expm,
+    inv as inv,
+    logdet as logdet,
+    logm as logm,
+    lstsq as lstsq,
+    lu as lu,
+    lu_matrix_inverse as lu_matrix_inverse,
+    lu_reconstruct as lu_reconstruct,
+    lu_solve as lu_solve,
+    matrix_rank as matrix_rank,
+    pinv as pinv,
+    qr as qr,
+    set_diag as set_diag,
+    slogdet as slogdet,
+    solve as solve,
+    sqrtm as sqrtm,
+    svd as svd,
+    tensor_diag as tensor_diag,
+    tensor_diag_part as tensor_diag_part,
+    trace as trace,
+    triangular_solve as triangular_solve,
+    tridiagonal_matmul as tridiagonal_matmul,
+    tridiagonal_solve as tridiagonal_solve,
+)  # fmt: skip
 from gradtape.conversion import convert, operand, operands, wrap
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, linalg, math, reduce
 from gradtape.tensor import Tensor
 
 l2_normalize = tfmath.l2_normalize
+experimental = ModuleType(f"{__name__}.experimental", "Iterative solvers.")
+experimental.conjugate_gradient = _conjugate_gradient  # type: ignore[attr-defined]
 
 
 def matmul(
@@ -143,14 +185,15 @@ def norm(
     keep = bool(keepdims)
     rank = len(x.array.shape)
     plain = static(axis)
-    matrix = plain is not None and np.ndim(plain) == 1 and len(plain) == 2
-    if matrix:
+    if plain is not None and np.ndim(plain) == 1:
+        if len(plain) != 2 or integer(plain[0]) == integer(plain[1]):
+            raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
         return _matrix_norm(x, ord, axes_in_order(plain, rank), keep)
     axes = axes_of(plain, rank, "Norm")
     if ord in ("fro", "euclidean", 2, 2.0):
         if ord == "fro":
             raise ValueError("'ord' must be a supported vector norm, got fro. Give two axes for a matrix norm.")
-        return tfmath.reduce_euclidean_norm(x, axes, keep) if rank else math.absolute(x)  # type: ignore[no-any-return]
+        return _euclidean(x, axes, keep) if rank else math.absolute(x)  # type: ignore[no-any-return]
     size = math.absolute(x)
     if ord == np.inf:
         return reduce.max_(size, axis=axes, keepdims=keep)  # type: ignore[no-any-return]
@@ -170,15 +213,41 @@ def axes_in_order(axis: Any, rank: int) -> tuple[int, int]:
 def _matrix_norm(x: Tensor, ord: Any, axes: tuple[int, int], keep: bool) -> Tensor:
     rows, columns = axes
     if ord in ("fro", "euclidean"):
-        return tfmath.reduce_euclidean_norm(x, axes, keep)
-    size = math.absolute(x)
+        return _euclidean(x, axes, keep)
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.array.shape) if keep or i not in axes)
     if ord in (1, np.inf):
         over, then = (rows, columns) if ord == 1 else (columns, rows)
-        sums = reduce.sum_(size, axis=(over,), keepdims=True)
+        sums = reduce.sum_(math.absolute(x), axis=(over,), keepdims=True)
         result: Tensor = reduce.max_(sums, axis=(then,), keepdims=True)
-        shape = tuple(n for i, n in enumerate(result.array.shape) if keep or i not in axes)
         return array.reshape(result, shape=shape)  # type: ignore[no-any-return]
-    raise ValueError(f"'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, inf], got {ord}.")
+    if ord == 2:
+        others = tuple(i for i in range(len(x.array.shape)) if i not in axes)
+        values = svd(array.transpose(x, perm=(*others, *axes)), compute_uv=False)
+        largest = reduce.max_(values, axis=(len(others),), keepdims=False)
+        return array.reshape(largest, shape=shape)  # type: ignore[no-any-return]
+    raise ValueError(f"'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, 2, inf], got {ord}.")
+
+
+def _euclidean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    """The root of the sum of squares; complex, with imaginary part 0, for complex numbers, as in TensorFlow."""
+    if not x.dtype.is_complex:
+        return tfmath.reduce_euclidean_norm(x, axes, keep)
+    return math.sqrt(reduce.sum_(x * math.conj(x), axis=axes, keepdims=keep))  # type: ignore[no-any-return]
+
+
+def normalize(
+    tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """A tensor divided by its norm, and that norm (with its axes kept).
+
+    >>> normalize([3.0, 4.0])[0].numpy().round(5).tolist()
+    [0.6, 0.8]
+    """
+    x = operand(tensor)
+    length = norm(x, ord, axis, keepdims=True)
+    if length.array.dtype != x.array.dtype:
+        length = array.astype(length, dtype=x.array.dtype, source=length.array.dtype)
+    return x / length, length
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:

@@ -11,6 +11,28 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import Axes, axes_of, axis_of, numpy_dtype, static
+from gradtape.api.indexing import (
+    confusion_matrix as confusion_matrix,
+    invert_permutation as invert_permutation,
+    is_non_decreasing as is_non_decreasing,
+    is_strictly_increasing as is_strictly_increasing,
+)  # fmt: skip
+from gradtape.api.segments import (
+    accumulate_n as accumulate_n,
+    cumulative_logsumexp as cumulative_logsumexp,
+    scan_axis,
+    segment_max as segment_max,
+    segment_mean as segment_mean,
+    segment_min as segment_min,
+    segment_prod as segment_prod,
+    segment_sum as segment_sum,
+    unsorted_segment_max as unsorted_segment_max,
+    unsorted_segment_mean as unsorted_segment_mean,
+    unsorted_segment_min as unsorted_segment_min,
+    unsorted_segment_prod as unsorted_segment_prod,
+    unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
+    unsorted_segment_sum as unsorted_segment_sum,
+)  # fmt: skip
 from gradtape.conversion import convert, operand, operands, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.indexed_slices import IndexedSlices, map_values
@@ -32,7 +54,7 @@ logical_xor = math.logical_xor
 is_nan, is_inf, is_finite = math.isnan, math.isinf, math.isfinite
 maximum, minimum = math.maximum, math.minimum
 negative, reciprocal, rint, rsqrt = math.negative, math.reciprocal, math.rint, math.rsqrt
-sigmoid, softplus, sign, sqrt, square = math.sigmoid, math.softplus, math.sign, math.sqrt, math.square
+sigmoid, softplus, sqrt, square = math.sigmoid, math.softplus, math.sqrt, math.square
 squared_difference = math.squared_difference
 truediv, floordiv, floormod, pow = (
     operators.true_divide, operators.floor_divide, operators.floor_mod, operators.power,
@@ -64,6 +86,16 @@ def conj(x: Any, name: str | None = None) -> Tensor:
     return result
 
 
+def sign(x: Any, name: str | None = None) -> Tensor:
+    """-1, 0 or 1; of a complex number x / |x|, and 0 at 0.
+
+    >>> sign([-2.0, 0.0, 3.0]).numpy().tolist()
+    [-1.0, 0.0, 1.0]
+    """
+    result: Tensor = math.sign(operand(x))
+    return result
+
+
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """x / y as Python divides."""
     return operators.true_divide(x, y)
@@ -92,7 +124,8 @@ def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of division towards zero: it has the dividend's sign."""
     x, y = operands(x, y)
     _no_integer_zero(x, y, "TruncateMod")
-    return wrap(np.asarray(np.fmod(x.array, y.array)))
+    result: Tensor = math.fmod(x, y)
+    return result
 
 
 def _no_integer_zero(x: Tensor, y: Tensor, op: str) -> None:
@@ -116,8 +149,7 @@ def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x * y, and 0 where y is 0 even if x is infinite or NaN."""
-    x, y = operands(x, y)
-    result: Tensor = math.where(math.equal(y, 0), 0, x * y)
+    result: Tensor = math.multiply_no_nan(x, y)
     return result
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from gradtape.api.scopes import name_scope
 from gradtape.variable import Variable
-
-_VALID_NAME = re.compile(r"^[A-Za-z_]\w*$")
-
 
 class Module:
     """A container of variables and other modules; attributes, lists and dicts are searched.
@@ -31,7 +27,7 @@ class Module:
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = _snake_case(type(self).__name__)
-        elif not _VALID_NAME.match(name):
+        elif not name.isidentifier():
             raise ValueError(
                 f"{name!r} is not a valid module name. Module names must be valid Python identifiers (e.g. a valid "
                 "class name)."
@@ -136,4 +132,6 @@ def _parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
 
 
 def _snake_case(name: str) -> str:
+    import re
+
     return re.sub(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))", r"_\1", name).lower()

@@ -214,5 +214,5 @@ for _symbol, _name in {
     setattr(Batched, f"__{_symbol}__", _operator(_name))
     if _symbol in ("add", "sub", "mul", "truediv", "pow", "matmul"):
         setattr(Batched, f"__r{_symbol}__", _operator(_name, swapped=True))
-Batched.__neg__ = lambda self: apply("negative", (self,), {})  # type: ignore[attr-defined]
-Batched.__hash__ = None  # type: ignore[assignment]
+setattr(Batched, "__neg__", lambda self: apply("negative", (self,), {}))  # noqa: B010 - like the ones above
+setattr(Batched, "__hash__", None)  # noqa: B010 - == is elementwise

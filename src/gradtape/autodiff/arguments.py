@@ -66,6 +66,7 @@ def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any
             f"output_gradients has {len(flat)} entries for {len(targets)} targets. Give one for each target, in the "
             "same structure, or None for all of them."
         )
+    # A None among the entries is refused by the conversion, as TensorFlow refuses it.
     return [_seed(t, g) for t, g in zip(targets, flat, strict=True)]
 
 

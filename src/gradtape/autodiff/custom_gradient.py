@@ -140,10 +140,14 @@ class _Call:
 
 def _pull_custom(xp: Any, d: list[Any], needs: list[Any], *saved: Any, call: _Call, body: Any) -> list[Any]:
     """Hand the cotangents to the user as tensors, and take what comes back in the sweep's own kind."""
+    # What the user does with it need not be linear: every row is written out.
+    d = [Batched(x.rows(), x.level) if type(x) is Batched and x.aligned else x for x in d]
     traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in d)
     level = next((x.level for x in d if type(x) is Batched), None)
     if level is None:
         return [_received(g, traced) for g in call([_shown(x) for x in d])]
+    if traced:  # an outer tape must see which tensors the user's formula meets: a batch of tensors would hide them
+        return _row_by_row(call, d, level, traced)
     try:
         return [_received(g, traced) for g in call([_shown(x) for x in d])]
     except EscapeError:  # the user's function looks at values: give it one row at a time

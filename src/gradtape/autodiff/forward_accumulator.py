@@ -24,11 +24,11 @@ class _Pusher(Recorder):
     __slots__ = ("tangents",)
 
     def __init__(self) -> None:
-        super().__init__()
+        # Not Recorder's: a bound method kept in the recorder itself would be a cycle.
+        self.records, self.tracked, self.fallible = [], {}, False
         self.tangents: dict[int, Tensor] = {}
-        self.append = self._push
 
-    def _push(self, record: Any) -> None:
+    def append(self, record: Any) -> None:
         active = active_recorders()
         outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
         with stack.only(outside), np.errstate(all="ignore"):
@@ -66,7 +66,7 @@ class ForwardAccumulator:
                 "please sum the corresponding tangents."
             )
         if not (primal.dtype.is_floating):
-            logger.warning(
+            logger().warning(
                 "The dtype of the watched primal must be floating (e.g. tf.float32), got %r", primal.dtype
             )
         if not is_followable(value):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,17 +29,18 @@ from gradtape.engine.tape import Record, Recorder, active_recorders
 from gradtape.tensor import Tensor, is_followable
 from gradtape.variable import Variable
 
-logger = logging.getLogger("tensorflow")
-
+if TYPE_CHECKING:
+    from logging import Logger
 
 class _Recording(Recorder):
     """What a tape has recorded: the records, the uids it follows, and the variables among them."""
 
-    __slots__ = ("roots", "variables", "watch_accessed")
+    __slots__ = ("consumed", "roots", "variables", "watch_accessed")
 
     def __init__(self, watch_accessed: bool) -> None:
         super().__init__()
         self.watch_accessed = watch_accessed
+        self.consumed = False  # a sweep is freeing the records as it passes them
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}
 
@@ -433,7 +433,7 @@ class GradientTape:
             with np.errstate(all="ignore"):
                 yield bool(active_recorders())
         except BaseException:
-            if self._recording is recording and recording is not None and recording.records is None:
+            if recording is not None and recording.consumed:
                 self._forget()  # interrupted in the middle of a sweep that was freeing the record
             elif was_active and not self._persistent:
                 self._start()
@@ -461,11 +461,9 @@ class GradientTape:
         if not recording.roots <= uids:
             shapes = _reachable(recording, uids)
         release = last and not self._persistent and not recording.fallible and not traced
-        records = recording.records
-        if release:
-            recording.records = None  # type: ignore[assignment]  # marks that the record is being consumed
+        recording.consumed = release
         kept = uids - recording.roots  # the roots are never an output: what arrives there stays
-        return sweep(records, shapes, cotangents, kept=kept, traced=traced, release=release)
+        return sweep(recording.records, shapes, cotangents, kept=kept, traced=traced, release=release)
 
 
 def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:
@@ -508,4 +506,11 @@ def _warn_per_call_site(message: str, *args: Any, most: int) -> None:
     key = (message, "", 0) if frame is None else (message, frame.f_code.co_filename, frame.f_lineno)
     _said[key] = _said.get(key, 0) + 1
     if _said[key] <= most:
-        logger.warning(message, *args)
+        logger().warning(message, *args)
+
+
+def logger() -> Logger:
+    """The logger that tapes warn on, under TensorFlow's name; logging is loaded when there is something to say."""
+    import logging
+
+    return logging.getLogger("tensorflow")

@@ -14,6 +14,7 @@ from gradtape.autodiff import directional
 from gradtape.autodiff.arguments import UnconnectedGradients, array_of, as_tensor, seeds_of
 from gradtape.autodiff.rows import chunks, next_level, only_tensor, or_zeros, row_bytes, rows_of
 from gradtape.conversion import wrap
+from gradtape.engine.sparse import Rows
 from gradtape.tensor import is_followable
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def jacobian(
                 for s in flat
             ]
             joined = 0
-        elif use_pfor:
+        elif use_pfor or 0 in shape:  # no rows: nothing to loop over
             blocks, joined = _vectorised(tape, recording, target, flat, traced, parallel_iterations)
         else:
             blocks, joined = _row_by_row(tape, recording, target, flat, traced), 0
@@ -115,7 +116,7 @@ def _row_by_row(tape: GradientTape, recording: Any, target: Any, sources: list[A
         cotangents = tape._sweep(recording, {target.uid: wrap(hot) if traced else hot}, sources, traced, last=False)
         for block, source in zip(blocks, sources, strict=True):
             c = cotangents.get(source.uid)
-            c = c.dense() if hasattr(c, "dense") else c
+            c = c.dense() if isinstance(c, Rows) else c
             block.append(None if c is None else namespace_of(c).reshape(c, shape=(1, *c.shape)))
     return blocks
 
@@ -141,9 +142,9 @@ def batch_jacobian(
     """See `GradientTape.batch_jacobian`."""
     recording = tape._require_record()
     shape, x_shape = (tuple(array_of(only_tensor(n, v)).shape) for n, v in (("target", target), ("source", source)))
-    for found in (shape, x_shape):
-        if len(found) < 2:
-            raise ValueError(f"Shape {found} must have rank at least 2")
+    for have in (shape, x_shape):
+        if len(have) < 2:
+            raise ValueError(f"Shape {have} must have rank at least 2")
     if shape[0] != x_shape[0]:
         raise ValueError(
             f"Need first dimension of target shape ({shape}) and source shape ({x_shape}) to match."
@@ -157,7 +158,7 @@ def batch_jacobian(
     columns = math.prod(shape[1:])
     unit = row_bytes(recording, [source], value.dtype.itemsize)
     spans = chunks(columns, unit, parallel_iterations if use_pfor else 1)
-    blocks = []
+    blocks: list[Any] = []
     with tape._asking("batch_jacobian") as traced:
         for start, stop in spans:
             hot = _columns(shape, start, stop, value.dtype)

@@ -34,6 +34,7 @@ def sweep(
     owned: set[int] = set()
     found: Cotangents = {}
     pop, shape_of = cotangents.pop, shapes.get
+    hurried = None if traced else _FLOAT32  # the dtype whose records take the short way
     remaining = records if release else records[:]
     while remaining:
         op, inputs, output, values, attrs, dtype = remaining.pop()
@@ -47,7 +48,7 @@ def sweep(
         elif kept and output in kept:
             found[output] = d
         pulls = op.pulls
-        if dtype is not _FLOAT32 or traced or pulls is None or type(d) is Rows:
+        if dtype is not hurried or pulls is None or type(d) is Rows:
             d, pulls = _unhurried(op, d, inputs, values, attrs, dtype, shapes, traced)
         position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
         for uid in inputs:

@@ -16,14 +16,14 @@ from numpy import ndarray
 from gradtape import errors
 from gradtape.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape.arrays.batched import Batched
-from gradtape.conversion import constant_operand, converter_of, operand, operands, wrap
+from gradtape.conversion import constant_operand, converter_of, converters, operand, operands, wrap
 from gradtape.dtypes import dtype_of
-from gradtape.engine.op import Op, Rule
+from gradtape.engine.op import Op, Rule, registry
 from gradtape.engine.tape import active_recorders
 from gradtape.tensor import CONSTANT, Tensor, next_uid
 
 _new = object.__new__
-_BOOL = np.dtype(np.bool_)
+_FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
 
 
@@ -93,10 +93,26 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
 def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on tensors and record it."""
     arrays = [t.array for t in inputs]
+    if _recorded_inside(arrays):
+        arrays = _with_identity(inputs)
+        inputs = ()
     value = getattr(common_namespace(arrays), op.name)(*arrays, **attrs)
     outputs = tuple([wrap(_as_array(v)) for v in value]) if type(value) is tuple else wrap(_as_array(value))
     record(op, inputs, outputs, attrs)
     return outputs
+
+
+def _recorded_inside(arrays: Sequence[Any]) -> bool:
+    """Whether an operand is a batch of a recorded tensor: the op itself runs, and is recorded, on what is inside."""
+    for array in arrays:
+        if type(array) is Batched and type(array.array) is Tensor:
+            return True
+    return False
+
+
+def _with_identity(inputs: Sequence[Tensor]) -> list[Any]:
+    """Operands for such an op: what is not batched goes in as the tensor that tapes know, not as a bare array."""
+    return [t.array if type(t.array) is Batched else t for t in inputs]
 
 
 def _as_array(value: Any) -> Any:
@@ -127,8 +143,11 @@ def unary(
 ) -> Callable[..., Any]:
     """Declare an elementwise primitive of one tensor."""
     op = Op(name, ("x",), (dx,), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
+    return declare(op, _following_unary(op) if op.differentiable else _severing_unary(op))
+
+
+def _following_unary(op: Op) -> Callable[..., Any]:
     kernel = _numpy_kernel(op)
-    follows = op.differentiable
     keep_x, keep_out = 0 in op.keep[0], 1 in op.keep[0]
 
     def call(x: Any, name: str | None = None) -> Tensor:
@@ -138,27 +157,40 @@ def unary(
         if type(array) is ndarray:
             value = kernel(array)
             if type(value) is not ndarray:
-                value = np.asarray(value)
+                value = _as_array(value)
         else:
             value = getattr(namespace_of(array), op.name)(array)
-        dtype = value.dtype
-        if dtype is not array.dtype:
-            _check_unary(op, array, dtype)
+        dtype = array.dtype
+        if dtype is not _FLOAT32:
+            value = _settle(op, array, value)
         out = _new(Tensor)
         out.array = value
         out.uid = uid = next_uid()
         for recorder in active_recorders():
+            tracked = recorder.tracked
             source = x.uid
-            if source in recorder.tracked:
-                if follows:
-                    recorder.tracked[uid] = value.shape
-                    values = (x if keep_x else None, out if keep_out else None)
-                    recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype))
-                else:
-                    recorder.append((op, (source,), uid, (), _NO_ATTRS, dtype))
+            if source in tracked:
+                tracked[uid] = tracked[source]
+                values = (x if keep_x else None, out if keep_out else None)
+                recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype))
         return out
 
-    return declare(op, call)
+    return call
+
+
+def _severing_unary(op: Op) -> Callable[..., Any]:
+    """A primitive without a derivative: rounding, questions. Tapes only learn that a path ended here."""
+
+    def call(x: Any, name: str | None = None) -> Tensor:
+        x = operand(x)
+        array = x.array
+        if not _allowed(op, array):
+            raise errors.unsupported_dtype(op.tf_name, dtype_of(array))
+        out = wrap(_as_array(getattr(namespace_of(array), op.name)(array)))
+        record(op, (x,), out, _NO_ATTRS)
+        return out
+
+    return call
 
 
 def binary(
@@ -198,8 +230,6 @@ def product(
 
 def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """The operator form of a binary primitive: it gives way to operands that know how to handle tensors."""
-    from gradtape.engine.op import registry
-
     return _binary_call(registry[function.__name__], operator=True)
 
 
@@ -220,20 +250,22 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                 return NotImplemented
             x, y = operands(x, y)
         a, b = x.array, y.array
-        common = a.dtype
-        if common is b.dtype and type(a) is ndarray:
+        dtype = a.dtype
+        if dtype is b.dtype and type(a) is ndarray:
             try:
                 value = kernel(a, b)
             except (ValueError, TypeError):
+                if _recorded_inside((a, b)):
+                    return wrap(_general_binary(op, a, b, attrs, _with_identity((x, y))))
                 value = _general_binary(op, a, b, attrs)
             if type(value) is not ndarray:
                 value = _as_array(value)
         else:
+            if _recorded_inside((a, b)):
+                return wrap(_general_binary(op, a, b, attrs, _with_identity((x, y))))
             value = _general_binary(op, a, b, attrs)
-        dtype = value.dtype
-        if dtype is not common or dtype is _BOOL:
-            value = _settle_binary(op, a, b, value)
-            dtype = value.dtype
+        if dtype is not _FLOAT32:
+            value = _settle(op, a, value)
         out = _new(Tensor)
         out.array = value
         out.uid = uid = next_uid()
@@ -263,6 +295,8 @@ def _severing_call(op: Op, operator: bool) -> Callable[..., Any]:
         a, b = x.array, y.array
         if not _allowed(op, a):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(a))
+        if _recorded_inside((a, b)):
+            return wrap(_general_binary(op, a, b, _NO_ATTRS, _with_identity((x, y))))
         out = wrap(_general_binary(op, a, b, _NO_ATTRS))
         record(op, (x, y), out, _NO_ATTRS)
         return out
@@ -277,7 +311,10 @@ def _numpy_kernel(op: Op) -> Callable[..., Any]:
 
 def gives_way(other: Any) -> bool:
     """Whether an operator should leave the work to the other operand: something foreign that is no array."""
-    return type(other) is Batched or (
+    kind = type(other)
+    if kind is Tensor or kind is float or kind is int or kind in converters:
+        return False
+    return kind is Batched or (
         not isinstance(other, (Tensor, int, float, complex, str, bytes, list, tuple, ndarray, np.generic))
         and other is not None
         and converter_of(other) is None
@@ -287,13 +324,13 @@ def gives_way(other: Any) -> bool:
 
 
 # -- off the hot path: what TensorFlow says of operands that do not fit -------------------------------------------------
-def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any]) -> Any:
+def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], given: Sequence[Any] = ()) -> Any:
     if a.dtype != b.dtype:
         raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
     if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
         raise problem
     try:
-        return _as_array(getattr(common_namespace((a, b)), op.name)(a, b, **attrs))
+        return _as_array(getattr(common_namespace((a, b)), op.name)(*(given or (a, b)), **attrs))
     except (ValueError, TypeError) as error:
         raise _binary_error(op, a, b) or error from None
 
@@ -311,13 +348,10 @@ def _allowed(op: Op, array: Any) -> bool:
     return kind in op.kinds or op.kinds == "any"
 
 
-def _check_unary(op: Op, array: Any, dtype: Any) -> None:
-    if not _allowed(op, array) and not (dtype is _BOOL):
+def _settle(op: Op, array: Any, value: Any) -> Any:
+    """The dtype of the result is the input's, where the primitive takes it at all; NumPy has wider ideas."""
+    if not _allowed(op, array):
         raise errors.unsupported_dtype(op.tf_name, dtype_of(array))
+    return value if value.dtype == array.dtype else value.astype(array.dtype)
 
 
-def _settle_binary(op: Op, a: Any, b: Any, value: Any) -> Any:
-    """A NumPy kernel changed the dtype: right for few (a dtype that is equal, but another object), wrong for most."""
-    if not _allowed(op, a):
-        raise errors.unsupported_dtype(op.tf_name, dtype_of(a))
-    return value if value.dtype == a.dtype else value.astype(a.dtype)

@@ -17,6 +17,7 @@ from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep
 from gradtape.engine.dispatch import tensor_namespace
 from gradtape.engine.op import Op, parameters
+from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import Recorder
 from gradtape.tensor import Tensor
 
@@ -112,7 +113,7 @@ def _transposed(
             if t is None or c is None or uid in seen:
                 continue
             seen.add(uid)
-            c = c.dense() if hasattr(c, "dense") else c
+            c = c.dense() if isinstance(c, Rows) else c
             tangent = t if isinstance(t, Tensor) else wrap(t)
             xp = tensor_namespace
             product = xp.multiply(xp.conj(c) if xp.is_complex(c) else c, tangent)
@@ -130,7 +131,7 @@ def _transposed(
     results = []
     for probe in probes:
         t = found.get(probe.uid)
-        results.append(t.dense() if hasattr(t, "dense") else t)
+        results.append(t.dense() if isinstance(t, Rows) else t)
     return tuple(results)
 
 

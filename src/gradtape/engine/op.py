@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape.arrays import batched, generic_kernels, namespace_of, namespaces
+from gradtape.arrays import batched, common_namespace, generic_kernels, namespace_of, namespaces
 
 Rule = Callable[..., Any]
 Pull = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
@@ -161,20 +161,28 @@ def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
             slots.append(slot)
             args.append(f"values[{slot}]" if form == "traced_pulls" else f"values[{slot}].array")
         elif name == "xp":
-            args.append("namespaces[type(d[0])]" if op.outputs else "namespaces[type(d)]")
+            # Zeros stand in for outputs without a cotangent, and are plain arrays beside a batch.
+            args.append("common_namespace(d)" if op.outputs else "namespaces[type(d)]")
         elif name == f"{op.args[position]}_shape":
             args.append("shape")
         else:
             args.append(f"attrs[{name!r}]")
-    call = f"rule(d{''.join(', ' + a for a in args)})"
+    call = f"rule({', '.join(['d', *args])})"
     # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
     if op.elementwise and slots and form != "pulls":
         call = f"({call} if kind_of(d) == 'f' else unusual(rule, d, [{', '.join(args)}]))"
     if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
-        call = f"c if (c := {call}) is None or c.shape == shape else unbroadcast(c, shape)"
+        fits = f"(c := {call}).shape == shape" if op.elementwise else f"(c := {call}) is None or c.shape == shape"
+        call = f"c if {fits} else unbroadcast(c, shape)"
     source = f"lambda d, values, attrs, shape: {call}"
-    names = {"rule": rule, "namespaces": namespaces, "kind_of": kind_of, "unusual": _unusual,
-             "unbroadcast": unbroadcast}  # fmt: skip
+    names = {
+        "rule": rule,
+        "namespaces": namespaces,
+        "common_namespace": common_namespace,
+        "kind_of": kind_of,
+        "unusual": _unusual,
+        "unbroadcast": unbroadcast,
+    }
     pull: Pull = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
     return pull
 

@@ -27,7 +27,7 @@ def _matmul_dx(d: Any, y: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any
 
 
 def _matmul_dy(d: Any, x: Any, y_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
-    if len(y_shape) == 2 and len(x.shape) > 2 and not adjoint_x:
+    if x.ndim > 2 and len(y_shape) == 2 and not adjoint_x:
         # One matrix behind a whole stack: the sum over the stack is part of a single product.
         x, d = xp.reshape(x, shape=(-1, x.shape[-1])), xp.reshape(d, shape=(-1, d.shape[-1]))
     if adjoint_y:

@@ -22,13 +22,27 @@ multiply = binary("multiply", lambda d, y: d * y, lambda d, x: x * d, tf_name="M
 divide = binary("divide", lambda d, y: d / y, lambda d, y, out: -d * out / y, tf_name="RealDiv")
 negative = unary("negative", lambda d: -d, tf_name="Neg", kinds="fciu")
 square = unary("square", lambda d, x: 2 * d * x, kinds="fciu")
-reciprocal = unary("reciprocal", lambda d, out: -d * out * out)
+# 0 where y is 0, whatever x is: what TensorFlow's kernels do with an infinite slope where the cotangent is 0. A `where`
+# would do for the value, but not for the next order: the derivative by y is x also at 0.
+multiply_no_nan = binary(
+    "multiply_no_nan", lambda d, y, xp: xp.multiply_no_nan(d, y), lambda d, x, xp: xp.multiply_no_nan(x, d),
+    tf_name="MulNoNan", kinds="fc",
+)  # fmt: skip
+reciprocal = unary("reciprocal", lambda d, out, xp: xp.multiply_no_nan(-out * out, d))
 squared_difference = binary(
     "squared_difference",
     lambda d, x, y: 2 * d * (x - y),
     lambda d, x, y: -2 * d * (x - y),
 )
+
+
+def _truncated(x: Any, xp: Any) -> Any:
+    """Towards zero."""
+    return xp.sign(x) * xp.floor(xp.absolute(x))
+
+
 floor_divide = binary("floor_divide", None, None, tf_name="FloorDiv", kinds="fiu")
+fmod = binary("fmod", lambda d: d, lambda d, x, y, xp: -d * _truncated(x / y, xp), tf_name="TruncateMod", kinds="fiu")
 mod = binary("mod", lambda d: d, lambda d, x, y, xp: -d * xp.floor(x / y), tf_name="FloorMod", kinds="fiu")
 maximum = binary("maximum", lambda d, x, y, xp: xp.where(x >= y, d, 0), lambda d, x, y, xp: xp.where(x >= y, 0, d),
                  kinds=REAL)  # fmt: skip  # a tie goes to x
@@ -51,17 +65,37 @@ arctan2 = binary(
 # -- exponentials, powers, trigonometry ---------------------------------------------------------------------------------
 exp = unary("exp", lambda d, out: d * out)
 expm1 = unary("expm1", lambda d, x, xp: d * xp.exp(x))
-log = unary("log", lambda d, x: d / x)
+
+
+def _log_dx(d, x, xp):  # type: ignore[no-untyped-def]
+    """d / x; the reciprocal is the one whose own derivative is 0 where d is 0 (of complex numbers it is no better)."""
+    return d / x if xp.is_complex(d) else d * xp.reciprocal(x)
+
+
+log = unary("log", _log_dx)
 log1p = unary("log1p", lambda d, x: d / (1 + x))
 
 
-def _guarded(d, slope, xp):  # type: ignore[no-untyped-def]
-    """A slope that is infinite where the cotangent is 0 gives 0 there, as TensorFlow's kernels do."""
-    return xp.where(xp.equal(d, 0), 0, d * slope)
+sqrt = unary("sqrt", lambda d, out, xp: xp.multiply_no_nan(0.5 / out, d))
+rsqrt = unary("rsqrt", lambda d, out, xp: xp.multiply_no_nan(-0.5 * out * out * out, d))
 
 
-sqrt = unary("sqrt", lambda d, out, xp: _guarded(d, 0.5 / out, xp))
-rsqrt = unary("rsqrt", lambda d, out, xp: _guarded(d, -0.5 * out * out * out, xp))
+# Written with *= and -=, which work in place on arrays (and make new tensors of tensors): a temporary of a large
+# array costs more than the arithmetic.
+def _tanh_dx(d: Any, out: Any) -> Any:
+    """d (1 - out²)"""
+    part = d * out
+    part *= out
+    return d - part
+
+
+def _sigmoid_dx(d: Any, out: Any) -> Any:
+    """d out (1 - out)"""
+    part = d * out
+    part -= part * out
+    return part
+
+
 sin = unary("sin", lambda d, x, xp: d * xp.cos(x))
 cos = unary("cos", lambda d, x, xp: -d * xp.sin(x))
 tan = unary("tan", lambda d, out: d + d * out * out)
@@ -70,17 +104,16 @@ arccos = unary("arccos", lambda d, x, xp: -d / xp.sqrt(1 - x * x), tf_name="Acos
 arctan = unary("arctan", lambda d, x: d / (1 + x * x), tf_name="Atan")
 sinh = unary("sinh", lambda d, x, xp: d * xp.cosh(x))
 cosh = unary("cosh", lambda d, x, xp: d * xp.sinh(x))
-tanh = unary("tanh", lambda d, out: d - d * out * out)
+tanh = unary("tanh", _tanh_dx)
 arcsinh = unary("arcsinh", lambda d, out, xp: d / xp.cosh(out), tf_name="Asinh")
 arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")
 arctanh = unary("arctanh", lambda d, x: d / (1 - x * x), tf_name="Atanh")
-sigmoid = unary("sigmoid", lambda d, out: d * out * (1 - out))
+sigmoid = unary("sigmoid", _sigmoid_dx)
 softplus = unary("softplus", lambda d, x, xp: d * xp.sigmoid(x), kinds="f")
 
 # -- kinks and steps ----------------------------------------------------------------------------------------------------
 relu = unary("relu", lambda d, out, xp: xp.gate(d, out), kinds=REAL)
 gate = binary("gate", lambda d, y, xp: xp.gate(d, y), lambda d: d * 0, tf_name="ReluGrad", kinds=REAL)
-sign = unary("sign", lambda d: d * 0, kinds="fciu")
 floor = unary("floor", None, kinds="f")
 ceil = unary("ceil", None, kinds="f")
 rint = unary("rint", None, kinds="f")
@@ -153,6 +186,17 @@ def _absolute_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
     return xp.complex(d * xp.real(x) / safe, d * xp.imag(x) / safe)
 
 
+def _sign_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
+    """x / |x| moves only across x: the part of d along x is taken out. At 0 the derivative is taken as 0."""
+    if not xp.is_complex(d):
+        return d * 0
+    along = xp.real(xp.conj(out) * d)
+    size = xp.absolute(x)
+    zero = xp.equal(size, 0)
+    slope = xp.where(zero, 0, 1 / xp.where(zero, 1, size))
+    return (d - out * xp.complex(along, along * 0)) * xp.complex(slope, slope * 0)
+
+
 def _angle_dx(d, x, xp):  # type: ignore[no-untyped-def]
     if not xp.is_complex(x):
         return d * 0
@@ -161,4 +205,5 @@ def _angle_dx(d, x, xp):  # type: ignore[no-untyped-def]
 
 absolute = primitive("absolute", ("x",), _absolute_dx, tf_name="Abs",
                      batch=lambda xp, size, batched, x: xp.absolute(x))  # fmt: skip
+sign = primitive("sign", ("x",), _sign_dx, batch=lambda xp, size, batched, x: xp.sign(x))
 angle = primitive("angle", ("x",), _angle_dx, batch=lambda xp, size, batched, x: xp.angle(x))

@@ -33,6 +33,7 @@ from numpy import (  # noqa: F401 - these are the kernels
     expm1,
     floor,
     floor_divide,
+    fmod,
     greater,
     greater_equal,
     invert,
@@ -69,6 +70,12 @@ from numpy import (  # noqa: F401 - these are the kernels
 
 Array = Any
 Axes = tuple[int, ...]
+
+# NumPy's reductions, untyped: its annotations differ from version to version.
+_sum: Any = np.add.reduce
+_product: Any = np.multiply.reduce
+_any: Any = np.logical_or.reduce
+_all: Any = np.logical_and.reduce
 
 _FEW_BITS = frozenset({"e", "E"})  # float16 and bfloat16: products are summed in float32, as TensorFlow does
 
@@ -120,6 +127,11 @@ def gate(x: Array, y: Array) -> Array:
     return np.multiply(x, y > 0)
 
 
+def multiply_no_nan(x: Array, y: Array) -> Array:
+    product = np.multiply(x, y)
+    return np.where(np.equal(y, 0), product.dtype.type(0), product)
+
+
 def squared_difference(x: Array, y: Array) -> Array:
     difference = np.subtract(x, y)
     return np.multiply(difference, np.conjugate(difference)) if x.dtype.kind == "c" else np.square(difference)
@@ -134,19 +146,22 @@ def conj(x: Array) -> Array:
 
 
 def real(x: Array) -> Array:
-    return np.ascontiguousarray(x.real) if x.dtype.kind == "c" else x
+    return x.real.copy() if x.dtype.kind == "c" else x
 
 
 def imag(x: Array) -> Array:
-    return np.ascontiguousarray(x.imag) if x.dtype.kind == "c" else np.zeros_like(x)
+    return x.imag.copy() if x.dtype.kind == "c" else np.zeros_like(x)
 
 
 def angle(x: Array) -> Array:
-    return np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.where(x < 0, np.pi, 0).astype(x.dtype)
+    turned: Any = np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.where(x < 0, np.pi, 0)
+    return turned.astype(x.real.dtype, copy=False)
 
 
 def complex(x: Array, y: Array) -> Array:
-    return (x + 1j * y).astype(np.result_type(x.dtype, np.complex64), copy=False)
+    result: Any = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x.dtype, np.complex64))
+    result.real, result.imag = x, y  # by parts: 1j * inf would be NaN
+    return result
 
 
 def where(condition: Array, x: Array, y: Array) -> Array:
@@ -172,11 +187,11 @@ def identity(x: Array) -> Array:
 
 # -- reductions and scans ---------------------------------------------------------------------------------------------
 def sum(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    return np.add.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    return _sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
 
 
 def prod(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    return np.multiply.reduce(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    return _product(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
 
 
 def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
@@ -184,7 +199,7 @@ def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
     count = 1
     for i in axis:
         count *= x.shape[i]
-    total = np.add.reduce(x, axis=axis, dtype=np.float32 if x.dtype.char in _FEW_BITS else x.dtype, keepdims=keepdims)
+    total = _sum(x, axis=axis, dtype=np.float32 if x.dtype.char in _FEW_BITS else x.dtype, keepdims=keepdims)
     if x.dtype.kind in "iu":
         return (np.sign(total) * (np.abs(total) // count)).astype(x.dtype) if count else total
     # A NumPy scalar of the same dtype, so that low precision is not promoted; no elements give NaN, as 0/0 does.
@@ -212,11 +227,11 @@ def _extreme(ufunc: np.ufunc, x: Array, axis: Axes, keepdims: bool, low: bool) -
 
 
 def any(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    return np.logical_or.reduce(x, axis=axis, keepdims=keepdims)
+    return _any(x, axis=axis, keepdims=keepdims)
 
 
 def all(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    return np.logical_and.reduce(x, axis=axis, keepdims=keepdims)
+    return _all(x, axis=axis, keepdims=keepdims)
 
 
 def argmax(x: Array, *, axis: int) -> Array:
@@ -414,7 +429,7 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
 # -- linear algebra ---------------------------------------------------------------------------------------------------
 def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False) -> Array:
     """The matrix product over the last two axes; a stack times one matrix is a single BLAS call."""
-    if x.ndim == 2 == y.ndim and x.dtype.kind == "f" and x.dtype.itemsize > 2:
+    if x.ndim == 2 == y.ndim and x.dtype.char in "fd":
         if adjoint_x:
             return np.matmul(x.T, y.T if adjoint_y else y)
         return np.dot(x, y.T if adjoint_y else y)  # less overhead than matmul, except for a transposed first operand

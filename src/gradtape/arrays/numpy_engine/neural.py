@@ -356,54 +356,57 @@ def sum_unpool(
 
 
 def max_unpool(
-    z: Array, x: Array, out: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
+    z: Array, x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
-    """Zeros like x with z added where each window of x has its first maximum (`out` holds the maxima)."""
+    """Zeros like x with z added where each window of x has its first maximum (`top` holds the maxima).
+
+    z may have axes in front of those of x: rows that share the positions.
+    """
+    lead = (slice(None),) * (z.ndim - x.ndim)
+    shape = z.shape[: z.ndim - x.ndim] + x.shape
     apart = all((k - 1) * d < s for k, s, d in zip(window, strides, dilations, strict=True))
     tiles = apart and all(
         k == s and d == 1 and pair == (0, 0) and n == k * m
-        for n, m, k, s, d, pair in zip(x.shape[1:-1], out.shape[1:-1], window, strides, dilations, padding, strict=True)
+        for n, m, k, s, d, pair in zip(x.shape[1:-1], top.shape[1:-1], window, strides, dilations, padding, strict=True)
     )
-    result = np.empty(x.shape, z.dtype) if tiles else np.zeros(x.shape, z.dtype)
-    for hit, positions, places in _first_hits(x, out, window, strides, dilations, padding):
+    result = np.empty(shape, z.dtype) if tiles else np.zeros(shape, z.dtype)
+    for hit, positions, places in _first_hits(x, top, window, strides, dilations, padding):
         if apart:
-            np.multiply(z[positions], hit, out=result[places])
+            np.multiply(z[lead + positions], hit, out=result[lead + places])
         else:
-            result[places] += z[positions] * hit
+            result[lead + places] += z[lead + positions] * hit
     return result
 
 
 def max_pick(
-    z: Array, x: Array, out: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
+    z: Array, x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
     """The transpose of `max_unpool`: z where each window of x has its first maximum."""
-    result = np.zeros(out.shape, z.dtype)
-    for hit, positions, places in _first_hits(x, out, window, strides, dilations, padding):
-        result[positions] += z[places] * hit
+    lead = (slice(None),) * (z.ndim - x.ndim)
+    result = np.zeros(z.shape[: z.ndim - x.ndim] + top.shape, z.dtype)
+    for hit, positions, places in _first_hits(x, top, window, strides, dilations, padding):
+        result[lead + positions] += z[lead + places] * hit
     return result
 
 
 def max_position(
-    x: Array, out: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
+    x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
     """Where each window of x has its first maximum, as an index into one image with its channels."""
     places_of = np.arange(prod(x.shape[1:]), dtype=np.int64).reshape(1, *x.shape[1:])
-    result = np.zeros(out.shape, np.int64)
-    for hit, positions, places in _first_hits(x, out, window, strides, dilations, padding):
+    result = np.zeros(top.shape, np.int64)
+    for hit, positions, places in _first_hits(x, top, window, strides, dilations, padding):
         result[positions] += places_of[places] * hit
     return result
 
 
 def _first_hits(
-    x: Array, out: Array, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
+    x: Array, top: Array, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Iterator[tuple[Array, tuple[slice, ...], tuple[slice, ...]]]:
     """For each tap: which windows have their first maximum there."""
-    free: Array = None
-    for _, positions, places in _taps(x.shape[1:-1], window, out.shape[1:-1], strides, dilations, padding):
-        hit = x[places] == out[positions]
-        if free is None:
-            free = np.ones(out.shape, bool)
-        else:
-            hit &= free[positions]
+    free = np.ones(top.shape, bool)
+    for _, positions, places in _taps(x.shape[1:-1], window, top.shape[1:-1], strides, dilations, padding):
+        hit = x[places] == top[positions]
+        hit &= free[positions]
         free[positions] ^= hit
         yield hit, positions, places

@@ -1,3 +1,116 @@
-"""Reductions of rows by segment."""
+"""Segments, scatters and scans that NumPy has no single function for."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+Axes = tuple[int, ...]
+
+
+# -- segments ---------------------------------------------------------------------------------------------------------
+def segment_max(x: Array, ids: Array, *, count: int, gaps: bool = False) -> Array:
+    """The largest of the rows with each id; an id without rows gets the lowest number, or 0 if `gaps`."""
+    return _segment_extreme(np.maximum, x, ids, count, _edge(x.dtype, low=True), gaps)
+
+
+def segment_min(x: Array, ids: Array, *, count: int, gaps: bool = False) -> Array:
+    return _segment_extreme(np.minimum, x, ids, count, _edge(x.dtype, low=False), gaps)
+
+
+def _segment_extreme(ufunc: np.ufunc, x: Array, ids: Array, count: int, edge: Any, gaps: bool) -> Array:
+    """Sorted by id, every segment is a run, and one pass reduces all runs (`ufunc.at` is several times slower)."""
+    result = np.full((count, *x.shape[1:]), 0 if gaps else edge, x.dtype)
+    if ids.size:
+        order = np.argsort(ids, kind="stable")
+        found = ids[order]
+        starts = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))
+        result[found[starts]] = ufunc(ufunc.reduceat(x[order], starts, axis=0), np.asarray(edge, x.dtype))
+    return result
+
+
+def _edge(dtype: Any, low: bool) -> Any:
+    """The lowest or highest finite number of a dtype."""
+    if dtype.kind in "iu":
+        info: Any = np.iinfo(dtype)
+    elif dtype.kind == "f":
+        info = np.finfo(dtype)
+    else:
+        import ml_dtypes
+
+        info = ml_dtypes.finfo(dtype)
+    return info.min if low else info.max
+
+
+# -- scatters ---------------------------------------------------------------------------------------------------------
+def scatter_max(x: Array, updates: Array, indices: Array) -> Array:
+    """x with the larger of its own and the updates' elements at `indices` (whose last axis holds coordinates)."""
+    return _scatter_extreme(np.maximum, x, updates, indices)
+
+
+def scatter_min(x: Array, updates: Array, indices: Array) -> Array:
+    return _scatter_extreme(np.minimum, x, updates, indices)
+
+
+def _scatter_extreme(ufunc: np.ufunc, x: Array, updates: Array, indices: Array) -> Array:
+    result = np.array(x)
+    ufunc.at(result, tuple(np.moveaxis(indices, -1, 0)), updates)
+    return result
+
+
+# -- scans ------------------------------------------------------------------------------------------------------------
+def cumulative_logsumexp(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
+    """log of the running sums of exp(x); the sum of nothing has the logarithm -inf."""
+    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    return _running_log(wide, axis, exclusive, reverse).astype(x.dtype, copy=False)
+
+
+def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
+    if not x.shape[axis]:
+        return x
+    x = np.moveaxis(x, axis, 0)
+    if reverse:
+        x = x[::-1]
+    with np.errstate(invalid="ignore"):
+        result = np.logaddexp.accumulate(x, axis=0)
+    if exclusive:
+        result = np.concatenate([np.full_like(result[:1], -np.inf), result[:-1]])
+    return np.moveaxis(result[::-1] if reverse else result, 0, axis)
+
+
+def weighted_scan(d: Array, x: Array, y: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
+    """Running sums of d exp(-y), times exp(x): in logarithms, for positive and negative parts, so nothing overflows."""
+    dtype = d.dtype
+    if dtype.itemsize == 2:
+        d, x, y = (a.astype(np.float32) for a in (d, x, y))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        halves = []
+        for part in (np.maximum(d, 0), np.maximum(-d, 0)):
+            total = _running_log(np.where(part > 0, np.log(part) - y, -np.inf), axis, exclusive, reverse)
+            halves.append(np.where(np.isneginf(total) | np.isneginf(x), 0, np.exp(x + total)))
+        result = halves[0] - halves[1]
+    if np.isnan(d).any():
+        result = result + np.where(np.isnan(d), d, 0)
+    return result.astype(dtype)
+
+
+# -- looking at values -------------------------------------------------------------------------------------------------
+def bitcast(x: Array, *, dtype: Any) -> Array:
+    """The same bytes read as another dtype; the last axis appears or disappears where sizes differ."""
+    x = np.ascontiguousarray(x)
+    if dtype.itemsize == x.dtype.itemsize:
+        return x.view(dtype)
+    if dtype.itemsize < x.dtype.itemsize:
+        return x.reshape(*x.shape, 1).view(dtype)
+    return x.view(dtype).reshape(x.shape[:-1])
+
+
+def unique(x: Array) -> tuple[Array, Array, Array]:
+    """The distinct elements in the order in which they first occur, where each element's is, and how often it occurs."""
+    _, first, inverse, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    order = np.argsort(first, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return x[first[order]], place[inverse.reshape(-1)], count[order]

@@ -1,0 +1,942 @@
+"""`tf.linalg`: inverses, linear systems, factorisations, functions of matrices, diagonals and bands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import integer, static
+from gradtape.conversion import constant_operand, operand, operands
+from gradtape.dtypes import as_dtype
+from gradtape.ops import array, factorisations, index, linalg, math, reduce
+from gradtape.tensor import Tensor
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+class LogMatrixDeterminant(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Tensor
+    log_abs_determinant: Tensor
+
+
+class Qr(NamedTuple):
+    """What `qr` gives."""
+
+    q: Tensor
+    r: Tensor
+
+
+class Lu(NamedTuple):
+    """What `lu` gives."""
+
+    lu: Tensor
+    p: Tensor
+
+
+class CGState(NamedTuple):
+    """What `experimental.conjugate_gradient` gives."""
+
+    i: Tensor
+    x: Tensor
+    r: Tensor
+    p: Tensor
+    gamma: Tensor
+
+
+# -- reading arguments --------------------------------------------------------------------------------------------------
+def _checked(x: Tensor, op: str, *, square: bool = True) -> Tensor:
+    """A stack of matrices of floating or complex numbers, or TensorFlow's error."""
+    shape = x.array.shape
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        raise errors.unsupported_dtype(op, x.dtype)
+    if len(shape) < 2:
+        raise errors.invalid_argument(
+            f"Input tensor 0 must have rank >= 2, got {len(shape)}. Received shape {errors.brackets(shape)}.", op
+        )
+    if square and shape[-1] != shape[-2]:
+        raise errors.invalid_argument(f"Input matrix must be square. Received shape {errors.brackets(shape)}.", op)
+    return x
+
+
+def _widened(function: Callable[..., Any], *given: Tensor, **attrs: Any) -> Any:
+    """Run a primitive; float16 and bfloat16, for which there are no factorisations, by way of float32."""
+    narrow = given[0].array.dtype
+    if narrow.itemsize > 2:
+        return function(*given, **attrs)
+    result = function(*(array.astype(x, dtype=_FLOAT32, source=narrow) for x in given), **attrs)
+
+    def back(x: Tensor) -> Tensor:
+        floating = x.array.dtype == _FLOAT32
+        return array.astype(x, dtype=narrow, source=_FLOAT32) if floating else x  # type: ignore[no-any-return]
+
+    return tuple(map(back, result)) if isinstance(result, tuple) else back(result)
+
+
+def _pair(matrix: Any, rhs: Any, op: str) -> tuple[Tensor, Tensor]:
+    x, y = operands(matrix, rhs)
+    if x.array.dtype != y.array.dtype:
+        raise errors.mismatched_dtypes(op, x.dtype, y.dtype)
+    return x, y
+
+
+def _slices(x: Tensor, *last: Any) -> Tensor:
+    """x with an index for its last axes."""
+    lead = (slice(None),) * (len(x.array.shape) - len(last))
+    return array.getitem(x, index=(*lead, *last))  # type: ignore[no-any-return]
+
+
+def _plain(x: Tensor, value: Any) -> Tensor:
+    """A constant of x's dtype."""
+    return constant_operand(np.asarray(value, x.array.dtype))
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    rank = len(x.array.shape)
+    flipped: Tensor = array.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
+    return math.conj(flipped) if x.dtype.is_complex else flipped  # type: ignore[no-any-return]
+
+
+def _matmul(x: Tensor, y: Tensor, adjoint_x: bool = False, adjoint_y: bool = False) -> Tensor:
+    return linalg.checked_matmul(x, y, adjoint_x, adjoint_y)  # type: ignore[no-any-return]
+
+
+# -- inverses and determinants ------------------------------------------------------------------------------------------
+def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """The inverse of square matrices, or of their adjoints.
+
+    >>> inv([[2.0, 0.0], [0.0, 4.0]]).numpy().tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    result: Tensor = _widened(factorisations.inv, _checked(operand(input), "MatrixInverse"))
+    return _adjoint(result) if adjoint else result
+
+
+def det(input: Any, name: str | None = None) -> Tensor:
+    """The determinant.
+
+    >>> det([[4.0, 1.0], [2.0, 3.0]]).numpy().round(4).item()
+    10.0
+    """
+    return _widened(factorisations.det, _checked(operand(input), "MatrixDeterminant"))  # type: ignore[no-any-return]
+
+
+def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
+    """The sign of the determinant and the logarithm of its absolute value, without overflow."""
+    return LogMatrixDeterminant(*_widened(factorisations.slogdet, _checked(operand(input), "LogMatrixDeterminant")))
+
+
+def logdet(matrix: Any, name: str | None = None) -> Tensor:
+    """The logarithm of the determinant of Hermitian positive definite matrices."""
+    factor = math.real(diag_part(cholesky(matrix)))
+    total = reduce.sum_(math.log(factor), axis=(len(factor.array.shape) - 1,), keepdims=False)
+    return 2.0 * total  # type: ignore[no-any-return]
+
+
+# -- linear systems -----------------------------------------------------------------------------------------------------
+def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """The solution x of matrix x = rhs.
+
+    >>> solve([[2.0, 0.0], [0.0, 4.0]], [[2.0], [2.0]]).numpy().tolist()
+    [[1.0], [0.5]]
+    """
+    x, y = _pair(matrix, rhs, "MatrixSolve")
+    _checked(x, "MatrixSolve")
+    a, b = x.array.shape, y.array.shape
+    if len(a) != len(b):
+        raise errors.invalid_argument(
+            f"All input tensors must have the same rank. Received shapes {errors.brackets(a)} and "
+            f"{errors.brackets(b)}; a vector is given as a matrix with one column.", "MatrixSolve",
+        )  # fmt: skip
+    if a[:-2] != b[:-2]:
+        raise errors.invalid_argument(
+            f"All input tensors must have the same outer dimensions. Received shapes {errors.brackets(a)} and "
+            f"{errors.brackets(b)}.", "MatrixSolve",
+        )  # fmt: skip
+    if a[-1] != b[-2]:
+        raise errors.invalid_argument(
+            f"Input matrix and rhs are incompatible. Received shapes {errors.brackets(a)} and {errors.brackets(b)}.",
+            "MatrixSolve",
+        )
+    return _widened(factorisations.solve, x, y, adjoint=bool(adjoint))  # type: ignore[no-any-return]
+
+
+def triangular_solve(
+    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Tensor:
+    """The solution x of matrix x = rhs, where only one triangle of the matrix is read; batch axes broadcast.
+
+    >>> triangular_solve([[2.0, 9.0], [1.0, 4.0]], [[2.0], [5.0]]).numpy().tolist()
+    [[1.0], [1.0]]
+    """
+    x, y = _pair(matrix, rhs, "MatrixTriangularSolve")
+    a, b = x.array.shape, y.array.shape
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        raise errors.unsupported_dtype("MatrixTriangularSolve", x.dtype)
+    for position, shape in enumerate((a, b)):
+        if len(shape) < 2:
+            raise errors.invalid_argument(
+                f"In[{position}] ndims must be >= 2: {len(shape)}. A vector is given as a matrix with one column.",
+                "MatrixTriangularSolve",
+            )
+    if a[-1] != a[-2]:
+        raise errors.invalid_argument(
+            f"In[0] matrices in the last dimensions must be square ({a[-1]} =/= {a[-2]})", "MatrixTriangularSolve"
+        )
+    if a[-1] != b[-2]:
+        raise errors.invalid_argument(
+            f"In[0] mismatch In[1] shape: {a[-1]} vs. {b[-2]}: {errors.brackets(a)} {errors.brackets(b)}",
+            "MatrixTriangularSolve",
+        )
+    _broadcast_batches(a, b, "MatrixTriangularSolve")
+    return _widened(  # type: ignore[no-any-return]
+        factorisations.triangular_solve, x, y, lower=bool(lower), adjoint=bool(adjoint)
+    )
+
+
+def _broadcast_batches(a: tuple[int, ...], b: tuple[int, ...], op: str) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        raise errors.invalid_argument(
+            f"In[0] and In[1] must have compatible batch dimensions: {errors.brackets(a)} vs. {errors.brackets(b)}", op
+        ) from None
+
+
+def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
+    """The solution x of A x = rhs, given the Cholesky factor of A."""
+    x, y = _pair(chol, rhs, "MatrixTriangularSolve")
+    return triangular_solve(x, triangular_solve(x, y), adjoint=True)
+
+
+def lstsq(
+    matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
+) -> Tensor:
+    """Least squares: the x that makes |matrix x - rhs|² + l2_regularizer |x|² smallest.
+
+    `fast` solves the normal equations; otherwise a pseudo-inverse is used, which takes matrices of any rank, gives
+    the shortest x, and knows no regularizer, as in TensorFlow.
+    """
+    x, y = _pair(matrix, rhs, "MatrixSolveLs")
+    _checked(x, "MatrixSolveLs", square=False)
+    if not fast:
+        return _matmul(pinv(x), y)
+    rows, columns = x.array.shape[-2:]
+    tall = rows >= columns
+    gram = _matmul(x, x, adjoint_x=True) if tall else _matmul(x, x, adjoint_y=True)
+    strength = static(l2_regularizer)
+    if np.any(strength):
+        gram = gram + _plain(x, np.eye(min(rows, columns)) * strength)
+    factor = cholesky(gram)
+    if tall:
+        return cholesky_solve(factor, _matmul(x, y, adjoint_x=True))
+    return _matmul(x, cholesky_solve(factor, y), adjoint_x=True)
+
+
+_FORMATS = ("compact", "sequence", "matrix")
+
+
+def _bands(diagonals: Any, diagonals_format: str) -> Tensor:
+    """Tridiagonal matrices in compact form: [..., 3, n] with superdiagonal, diagonal, subdiagonal."""
+    if diagonals_format not in _FORMATS:
+        raise ValueError(f"Unrecognized diagonals_format: {diagonals_format}. It must be one of {_FORMATS}.")
+    if diagonals_format == "compact":
+        compact = operand(diagonals)
+    elif diagonals_format == "matrix":
+        x = operand(diagonals)
+        if len(x.array.shape) < 2 or x.array.shape[-1] != x.array.shape[-2]:
+            raise ValueError(f"Expected last two dimensions of diagonals to be same, got shape {x.array.shape}")
+        n = x.array.shape[-1]
+        if n == 1:
+            zero = x * 0
+            compact = array.concatenate(zero, x, zero, axis=len(x.array.shape) - 2)
+        else:
+            compact = diag_part(x, k=(-1, 1), align="LEFT_RIGHT")
+    else:
+        if not isinstance(diagonals, (list, tuple)) or len(diagonals) != 3:
+            raise ValueError("Expected diagonals to be a sequence of length 3.")
+        upper, main, lower = (operand(d) for d in diagonals)
+        n, rank = main.array.shape[-1], len(main.array.shape)
+        none = (0,) * (rank - 1)
+        if upper.array.shape[-1] == n - 1:
+            upper = array.pad(upper, before=(0,) * rank, after=(*none, 1))
+        if lower.array.shape[-1] == n - 1:
+            lower = array.pad(lower, before=(*none, 1), after=(0,) * rank)
+        for band in (upper, lower):
+            if band.array.shape != main.array.shape:
+                raise ValueError(
+                    f"Expected superdiagonal and subdiagonal of length {n} or {n - 1}, got {band.array.shape[-1]}."
+                )
+        compact = array.stack(upper, main, lower, axis=rank - 1)
+    shape = compact.array.shape
+    if len(shape) < 2:
+        raise ValueError(f"Expected diagonals to have rank at least 2, got {len(shape)}")
+    if shape[-2] != 3:
+        raise ValueError(f"Expected 3 diagonals got {shape[-2]}")
+    return compact  # type: ignore[no-any-return]
+
+
+def tridiagonal_solve(
+    diagonals: Any,
+    rhs: Any,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
+    name: str | None = None,
+    partial_pivoting: bool = True,
+    perturb_singular: bool = False,
+) -> Tensor:
+    """The solution of tridiagonal systems, in time proportional to their size.
+
+    Rows are always swapped where that is more accurate, whatever `partial_pivoting` says.
+
+    >>> tridiagonal_solve([[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]], [5.0, 6.0, 5.0]).numpy().tolist()
+    [1.0, 1.0, 1.0]
+    """
+    bands = _bands(diagonals, diagonals_format)
+    y = operand(rhs, bands.dtype)
+    if bands.array.dtype != y.array.dtype:
+        raise errors.mismatched_dtypes("TridiagonalSolve", bands.dtype, y.dtype)
+    rank, got = len(bands.array.shape), len(y.array.shape)
+    if got not in (rank, rank - 1):
+        raise ValueError(f"Expected the rank of rhs to be {rank - 1} or {rank}, got {got}")
+    if bands.array.shape[:-2] != y.array.shape[: rank - 2]:
+        raise ValueError(f"Batch shapes {bands.array.shape[:-2]} and {y.array.shape[: rank - 2]} are incompatible")
+    if perturb_singular and not partial_pivoting:
+        raise ValueError("partial_pivoting must be True if perturb_singular is True.")
+    vector = got == rank - 1
+    if vector:
+        y = array.reshape(y, shape=(*y.array.shape, 1))
+    elif transpose_rhs:
+        y = array.transpose(y, perm=(*range(rank - 2), rank - 1, rank - 2))
+    y = math.conj(y) if conjugate_rhs else y
+    if bands.array.shape[-1] != y.array.shape[-2]:
+        raise ValueError(
+            "Expected number of left-hand sided and right-hand sides to be equal, got "
+            f"{bands.array.shape[-1]} and {y.array.shape[-2]}"
+        )
+    result: Tensor = _widened(factorisations.tridiagonal_solve, bands, y)
+    return array.reshape(result, shape=result.array.shape[:-1]) if vector else result  # type: ignore[no-any-return]
+
+
+def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
+    """Tridiagonal matrices times matrices.
+
+    >>> tridiagonal_matmul([[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]], [[1.0], [1.0], [1.0]]).numpy().ravel().tolist()
+    [5.0, 6.0, 5.0]
+    """
+    bands = _bands(diagonals, diagonals_format)
+    y = operand(rhs, bands.dtype)
+    if bands.array.dtype != y.array.dtype:
+        raise errors.mismatched_dtypes("TridiagonalMatMul", bands.dtype, y.dtype)
+    rank = len(bands.array.shape)
+    if len(y.array.shape) != rank:
+        raise errors.invalid_argument("All input tensors must have the same rank.", "TridiagonalMatMul")
+    if bands.array.shape[-1] != y.array.shape[-2]:
+        raise errors.invalid_argument(
+            f"Input matrix and rhs are incompatible. Received shapes {errors.brackets(bands.array.shape)} and "
+            f"{errors.brackets(y.array.shape)}.", "TridiagonalMatMul",
+        )  # fmt: skip
+    upper, main, lower = (array.reshape(_slices(bands, i, slice(None)), shape=(*bands.array.shape[:-2], -1, 1))
+                          for i in range(3))  # fmt: skip
+    none = (0,) * rank
+    one = (*none[:-2], min(y.array.shape[-2], 1), 0)
+    after = array.pad(_slices(y, slice(1, None), slice(None)), before=none, after=one)
+    before = array.pad(_slices(y, slice(None, -1), slice(None)), before=one, after=none)
+    return upper * after + main * y + lower * before  # type: ignore[no-any-return]
+
+
+def banded_triangular_solve(
+    bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Tensor:
+    """The solution of triangular systems given by their bands [..., k, n] (alignment 'LEFT_RIGHT').
+
+    >>> banded_triangular_solve([[2.0, 3.0, 4.0], [1.0, 2.0, 3.0]], [[1.0], [1.0], [1.0]]).numpy().ravel().tolist()
+    [0.5, 0.0, 0.25]
+    """
+    x, y = _pair(bands, rhs, "BandedTriangularSolve")
+    for position, value in enumerate((x, y)):
+        if len(value.array.shape) < 2:
+            raise errors.invalid_argument(
+                f"In[{position}] ndims must be >= 2: {len(value.array.shape)}", "BandedTriangularSolve"
+            )
+    count, n = x.array.shape[-2:]
+    if not 1 <= count <= n:
+        raise errors.invalid_argument(f"Number of bands {count} must be between 1 and {n}", "BandedTriangularSolve")
+    band = (1 - count, 0) if lower else (0, count - 1)
+    if count == 1:
+        matrix = diag(_slices(x, 0, slice(None)))
+    else:
+        matrix = diag(x, k=band, num_rows=n, num_cols=n, align="LEFT_RIGHT")
+    return triangular_solve(matrix, y, lower=lower, adjoint=adjoint)
+
+
+def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The solution x of A x = rhs, given the LU factors of A."""
+    x, y = _pair(lower_upper, rhs, "MatrixTriangularSolve")
+    order = operand(perm)
+    if validate_args:
+        _check_lu(x, order)
+    lead = _broadcast_batches(x.array.shape, y.array.shape, "MatrixTriangularSolve")
+    y = array.broadcast_to(y, shape=(*lead, *y.array.shape[-2:]))
+    rows = np.broadcast_to(np.asarray(order.array), (*lead, order.array.shape[-1]))
+    permuted = index.take(y, constant_operand(np.array(rows)), axis=len(lead), batch_dims=len(lead))
+    return triangular_solve(x, triangular_solve(_unit_lower(x), permuted), lower=False)
+
+
+def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The inverse of A, given its LU factors."""
+    x = operand(lower_upper)
+    eye = np.broadcast_to(np.eye(x.array.shape[-1], dtype=x.array.dtype), x.array.shape)
+    return lu_solve(x, perm, constant_operand(eye), validate_args)
+
+
+def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The matrix A, given its LU factors.
+
+    >>> lu_reconstruct(*lu([[1.0, 2.0], [4.0, 3.0]])).numpy().tolist()
+    [[1.0, 2.0], [4.0, 3.0]]
+    """
+    x, order = operand(lower_upper), operand(perm)
+    if validate_args:
+        _check_lu(x, order)
+    product = _matmul(_unit_lower(x), band_part(x, 0, -1))
+    lead = len(product.array.shape) - 2
+    inverse = np.argsort(np.broadcast_to(np.asarray(order.array), product.array.shape[:-1]), axis=-1)
+    return index.take(product, constant_operand(inverse), axis=lead, batch_dims=lead)  # type: ignore[no-any-return]
+
+
+def _unit_lower(x: Tensor) -> Tensor:
+    return set_diag(band_part(x, -1, 0), constant_operand(np.ones(x.array.shape[:-1], x.array.dtype)))
+
+
+def _check_lu(x: Tensor, perm: Tensor) -> None:
+    shape = x.array.shape
+    if len(shape) < 2:
+        raise ValueError(f"Input `lower_upper` must have at least 2 dimensions. Received: {len(shape)}.")
+    if shape[-1] != shape[-2]:
+        raise ValueError(f"Input `lower_upper` must be (batches of) square matrices. Received shape {shape}.")
+    if perm.array.shape[-1:] != shape[-1:]:
+        raise ValueError(f"Input `perm` must have length {shape[-1]}. Received shape {perm.array.shape}.")
+
+
+# -- factorisations -------------------------------------------------------------------------------------------------------
+def cholesky(input: Any, name: str | None = None) -> Tensor:
+    """The lower triangular L with L L^H = input, for Hermitian positive definite matrices.
+
+    >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy().tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    return _widened(factorisations.cholesky, _checked(operand(input), "Cholesky"))  # type: ignore[no-any-return]
+
+
+def lu(input: Any, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
+    """LU with row swaps: both triangles in one matrix (the lower one has ones on its diagonal), and the rows' order."""
+    wanted = as_dtype(output_idx_type).numpy_dtype
+    factors, order = _widened(factorisations.lu, _checked(operand(input), "Lu"))
+    return Lu(factors, order if order.array.dtype == wanted else array.discrete_cast(order, dtype=wanted))
+
+
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
+    """QR: orthonormal columns times an upper triangle.
+
+    >>> q, r = qr([[3.0, 1.0], [4.0, 2.0]])
+    >>> (q @ r).numpy().round(5).tolist()
+    [[3.0, 1.0], [4.0, 2.0]]
+    """
+    x = _checked(operand(input), "Qr", square=False)
+    return Qr(*_widened(factorisations.qr, x, full_matrices=bool(full_matrices)))
+
+
+def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Eigenvalues (rising) and eigenvectors (columns) of Hermitian matrices, read from the lower triangle.
+
+    >>> values, vectors = eigh([[2.0, 1.0], [1.0, 2.0]])
+    >>> values.numpy().round(5).tolist()
+    [1.0, 3.0]
+    """
+    values, vectors = _widened(factorisations.eigh, _checked(operand(tensor), "SelfAdjointEigV2"))
+    return values, vectors
+
+
+def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
+    """The eigenvalues (rising) of Hermitian matrices, read from the lower triangle."""
+    return _widened(factorisations.eigvalsh, _checked(operand(tensor), "SelfAdjointEigV2"))  # type: ignore[no-any-return]
+
+
+def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Complex eigenvalues and eigenvectors (columns of length 1) of square matrices.
+
+    >>> values, vectors = eig([[0.0, 1.0], [-1.0, 0.0]])
+    >>> sorted(values.numpy().imag.tolist())
+    [-1.0, 1.0]
+    """
+    values, vectors = factorisations.eig(_single(_checked(operand(tensor), "Eig")))
+    return values, vectors
+
+
+def eigvals(tensor: Any, name: str | None = None) -> Tensor:
+    """The complex eigenvalues of square matrices."""
+    return factorisations.eigvals(_single(_checked(operand(tensor), "Eig")))  # type: ignore[no-any-return]
+
+
+def _single(x: Tensor) -> Tensor:
+    """At least float32: there are no complex numbers of fewer bits."""
+    narrow = x.array.dtype
+    return array.astype(x, dtype=_FLOAT32, source=narrow) if narrow.itemsize <= 2 else x  # type: ignore[no-any-return]
+
+
+def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+    """Singular values (falling), left and right singular vectors (columns): tensor = u diag(s) v^H.
+
+    >>> svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False).numpy().tolist()
+    [4.0, 3.0]
+    """
+    x = _checked(operand(tensor), "Svd", square=False)
+    if compute_uv:
+        return _widened(factorisations.svd, x, full_matrices=bool(full_matrices))
+    return _widened(factorisations.svdvals, x)
+
+
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The pseudo-inverse; singular values up to `rcond` times the largest count as 0.
+
+    >>> pinv([[1.0], [1.0]]).numpy().round(5).tolist()
+    [[0.5, 0.5]]
+    """
+    x = operand(a)
+    _check_matrix(x)
+    if rcond is None:
+        rcond = 10.0 * max(x.array.shape[-2:]) * _epsilon(x)
+    return _widened(factorisations.pinv, x, rcond=np.asarray(static(rcond), np.float64))  # type: ignore[no-any-return]
+
+
+def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """How many singular values are above `tol` (by default what rounding can make of 0).
+
+    >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy().item()
+    1
+    """
+    x = operand(a)
+    x = array.discrete_cast(x, dtype=_FLOAT32) if x.dtype.is_integer else x
+    _check_matrix(x)
+    s = _widened(factorisations.svdvals, x)
+    if tol is None:
+        largest = _slices(s, slice(0, 1))
+        limit = largest * (max(x.array.shape[-2:]) * _epsilon(x))
+    else:
+        given = np.asarray(static(tol))
+        limit = constant_operand(np.asarray(given, s.array.dtype)[..., None])
+    count = array.discrete_cast(math.greater(s, limit), dtype=np.dtype(np.int32))
+    return reduce.sum_(count, axis=(len(s.array.shape) - 1,), keepdims=False)  # type: ignore[no-any-return]
+
+
+def _check_matrix(x: Tensor) -> None:
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        raise TypeError(f"Input `a` must have `float`-like `dtype` (saw {x.dtype.name}).")
+    if len(x.array.shape) < 2:
+        raise ValueError(f"Input `a` must have at least 2 dimensions (saw: {len(x.array.shape)}).")
+
+
+def _epsilon(x: Tensor) -> float:
+    kind = x.array.dtype
+    return float(np.finfo(kind if kind.itemsize > 2 else _FLOAT32).eps)
+
+
+def eigh_tridiagonal(
+    alpha: Any,
+    beta: Any,
+    eigvals_only: bool = True,
+    select: str = "a",
+    select_range: Any = None,
+    tol: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Eigenvalues (and vectors) of the Hermitian tridiagonal matrix with diagonal alpha and superdiagonal beta.
+
+    `select` "a" takes all, "i" those with indices in `select_range`, "v" those in the interval (low, high].
+    """
+    main, side = operands(alpha, beta)
+    if main.array.dtype != side.array.dtype:
+        raise ValueError(f"'alpha' and 'beta' must have the same type. Received {main.dtype.name}, {side.dtype.name}.")
+    if select not in ("a", "i", "v"):
+        raise ValueError(f"'select must have a value in {{'a', 'i', 'v'}}. Received {select!r}.")
+    if select != "a" and select_range is None:
+        raise ValueError(f"'select_range' must be given when select is {select!r}.")
+    # eigh reads the lower triangle: the subdiagonal is the conjugate of beta.
+    matrix = diag(main) + diag(math.conj(side), k=-1)
+    if eigvals_only:
+        values = eigvalsh(matrix)
+        vectors = None
+    else:
+        values, vectors = eigh(matrix)
+    values = math.real(values)
+    if select != "a":
+        low, high = (np.asarray(static(v)).item() for v in static(select_range))
+        known = np.asarray(values.array)
+        picked = np.arange(int(low), int(high) + 1) if select == "i" else np.flatnonzero((known > low) & (known <= high))
+        values = _slices(values, picked)
+        vectors = None if vectors is None else _slices(vectors, picked)
+    return values if vectors is None else (values, vectors)
+
+
+# -- functions of matrices --------------------------------------------------------------------------------------------------
+def expm(input: Any, name: str | None = None) -> Tensor:
+    """The matrix exponential.
+
+    >>> expm([[0.0, 1.0], [0.0, 0.0]]).numpy().tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    x = operand(input)
+    if not (x.dtype.is_floating or x.dtype.is_complex):
+        raise ValueError(f"tf.linalg.expm does not support matrices of type {x.dtype!r}")
+    return _widened(factorisations.expm, _checked(x, "MatrixExponential"))  # type: ignore[no-any-return]
+
+
+def sqrtm(input: Any, name: str | None = None) -> Tensor:
+    """The principal square root of matrices.
+
+    >>> sqrtm([[4.0, 0.0], [0.0, 9.0]]).numpy().tolist()
+    [[2.0, 0.0], [0.0, 3.0]]
+    """
+    return _widened(factorisations.sqrtm, _checked(operand(input), "MatrixSquareRoot"))  # type: ignore[no-any-return]
+
+
+def logm(input: Any, name: str | None = None) -> Tensor:
+    """The principal logarithm of complex matrices."""
+    x = _checked(operand(input), "MatrixLogarithm")
+    if not x.dtype.is_complex:
+        raise errors.unsupported_dtype("MatrixLogarithm", x.dtype)
+    return factorisations.logm(x)  # type: ignore[no-any-return]
+
+
+# -- diagonals and bands ------------------------------------------------------------------------------------------------------
+_ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
+
+
+def _band(k: Any, op: str) -> tuple[int, int]:
+    """The lowest and highest diagonal of an argument k: one, or two that are in order."""
+    plain = np.asarray(static(k))
+    if plain.ndim > 1 or plain.size not in (1, 2):
+        raise errors.invalid_argument(
+            f"diag_index must be a scalar or vector, received shape: {errors.brackets(plain.shape)}", op
+        )
+    low, high = integer(plain.ravel()[0]), integer(plain.ravel()[-1])
+    if low > high:
+        raise errors.invalid_argument(
+            f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}", op
+        )
+    return low, high
+
+
+def _check_align(align: str, op: str) -> None:
+    if align not in _ALIGNMENTS:
+        allowed = ", ".join(f'"{a}"' for a in _ALIGNMENTS)
+        raise errors.invalid_argument(
+            f"Value for attr 'align' of \"{align}\" is not in the list of allowed values: {allowed}", op
+        )
+
+
+def _check_bounds(low: int, high: int, rows: int, columns: int, op: str) -> None:
+    for word, k in (("lower", low), ("upper", high)):
+        if not (-rows < k < columns or k == 0):
+            raise errors.invalid_argument(
+                f"{word}_diag_index is out of bound: {k}. It must be between {-rows} and {columns}", op
+            )
+
+
+def _places(low: int, high: int, rows: int, columns: int, align: str) -> tuple[Any, Any, Any, Any, int]:
+    """Where the elements of the diagonals low..high stand: (which diagonal, position in it, row, column), and how long
+    the longest diagonal is. The first diagonal is the highest; shorter ones are padded on the side `align` says."""
+    upper, lower = align.split("_")
+    lengths = {k: max(0, min(rows + min(0, k), columns - max(0, k))) for k in range(low, high + 1)}
+    longest = max(lengths.values())
+    which, position, row, column = [], [], [], []
+    for i, k in enumerate(range(high, low - 1, -1)):
+        along = np.arange(lengths[k])
+        side = upper if k >= 0 else lower
+        which.append(np.full(lengths[k], i))
+        position.append(along + (longest - lengths[k] if side == "RIGHT" else 0))
+        row.append(along - min(0, k))
+        column.append(along + max(0, k))
+    return (*(np.concatenate(part) for part in (which, position, row, column)), longest)
+
+
+def diag(
+    diagonal: Any,
+    name: str = "diag",
+    k: Any = 0,
+    num_rows: Any = -1,
+    num_cols: Any = -1,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Matrices with given diagonals: the main one, diagonal k, or all from k[0] to k[1] (the highest first).
+
+    >>> diag([1, 2], k=1).numpy().tolist()
+    [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+    """
+    x, op = operand(diagonal), "MatrixDiagV3"
+    low, high = _band(k, op)
+    _check_align(align, op)
+    shape = x.array.shape
+    if not shape:
+        raise errors.invalid_argument("diagonal must be at least 1-dim, received shape: []", op)
+    many = low != high
+    if many and (len(shape) < 2 or shape[-2] != high - low + 1):
+        raise errors.invalid_argument(
+            "The number of diagonals provided in the input does not match the lower_diag_index and upper_diag_index "
+            f"range. Received shape {errors.brackets(shape)} for diagonals {low} to {high}.", op,
+        )  # fmt: skip
+    lead, length = shape[: -2 if many else -1], shape[-1]
+    least_rows, least_columns = length - min(high, 0), length + max(low, 0)
+    rows, columns = integer(num_rows), integer(num_cols)
+    if rows == -1 and columns == -1:
+        rows = columns = max(least_rows, least_columns)
+    rows = least_rows if rows == -1 else rows
+    columns = least_columns if columns == -1 else columns
+    if rows < least_rows:
+        raise errors.invalid_argument(f"The number of rows is too small. Received {rows}, needs {least_rows}.", op)
+    if columns < least_columns:
+        raise errors.invalid_argument(
+            f"The number of columns is too small. Received {columns}, needs {least_columns}.", op
+        )
+    if rows != least_rows and columns != least_columns:
+        raise errors.invalid_argument(
+            f"The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal. "
+            f"Received {rows} rows and {columns} columns for diagonals of length {length}.", op,
+        )  # fmt: skip
+    which, position, row, column, _ = _places(low, high, rows, columns, align)
+    values = _slices(x, which, position) if many else _slices(x, position)
+    at = (*(slice(None) for _ in lead), row, column)
+    result: Tensor = array.setitem(values, index=at, shape=(*lead, rows, columns))
+    padding = np.asarray(static(padding_value))
+    if not padding.any():
+        return result
+    inside = np.zeros((rows, columns), bool)
+    inside[row, column] = True
+    return math.where(inside, result, _plain(x, padding))  # type: ignore[no-any-return]
+
+
+def diag_part(
+    input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
+    """The main diagonal of matrices, diagonal k, or all from k[0] to k[1] (the highest first, padded to equal length).
+
+    >>> diag_part([[1, 2], [3, 4]]).numpy().tolist()
+    [1, 4]
+    """
+    x, op = operand(input), "MatrixDiagPartV3"
+    low, high = _band(k, op)
+    _check_align(align, op)
+    shape = _at_least_matrix(x, op)
+    rows, columns = shape[-2:]
+    _check_bounds(low, high, rows, columns, op)
+    which, position, row, column, longest = _places(low, high, rows, columns, align)
+    values = _slices(x, row, column)
+    if low == high:
+        return values
+    lead = shape[:-2]
+    at = (*(slice(None) for _ in lead), which, position)
+    result: Tensor = array.setitem(values, index=at, shape=(*lead, high - low + 1, longest))
+    padding = np.asarray(static(padding_value))
+    if not padding.any():
+        return result
+    inside = np.zeros((high - low + 1, longest), bool)
+    inside[which, position] = True
+    return math.where(inside, result, _plain(x, padding))  # type: ignore[no-any-return]
+
+
+def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
+    shape = x.array.shape
+    if len(shape) < 2:
+        raise errors.invalid_argument(f"input must be at least 2-dim, received shape: {errors.brackets(shape)}", op)
+    return tuple(shape)
+
+
+def set_diag(
+    input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
+    """Matrices with diagonals replaced: the main one, diagonal k, or all from k[0] to k[1].
+
+    >>> set_diag([[1, 2], [3, 4]], [0, 0]).numpy().tolist()
+    [[0, 2], [3, 0]]
+    """
+    op = "MatrixSetDiagV3"
+    x, d = _pair(input, diagonal, op)
+    low, high = _band(k, op)
+    _check_align(align, op)
+    shape = _at_least_matrix(x, op)
+    lead, (rows, columns) = shape[:-2], shape[-2:]
+    _check_bounds(low, high, rows, columns, op)
+    which, position, row, column, longest = _places(low, high, rows, columns, align)
+    many = low != high
+    expected = (*lead, high - low + 1, longest) if many else (*lead, longest)
+    if d.array.shape != expected:
+        raise errors.invalid_argument(
+            "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape[:-1] is not equal to "
+            f"the longests diagonal in range [lower_diag_index:upper_diag_index]. Input shape: {errors.brackets(shape)}"
+            f", diagonal shape: {errors.brackets(d.array.shape)}, expected diagonal shape: {errors.brackets(expected)}",
+            op,
+        )
+    values = _slices(d, which, position) if many else _slices(d, position)
+    at = (*(slice(None) for _ in lead), row, column)
+    inside = np.zeros((rows, columns), bool)
+    inside[row, column] = True
+    return math.where(inside, array.setitem(values, index=at, shape=shape), x)  # type: ignore[no-any-return]
+
+
+def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+    """Matrices with zeros outside a band: `num_lower` diagonals below the main one, `num_upper` above; -1 for all.
+
+    >>> band_part([[1, 2], [3, 4]], 0, -1).numpy().tolist()
+    [[1, 2], [0, 4]]
+    """
+    x = operand(input)
+    shape = _at_least_matrix(x, "MatrixBandPart")
+    rows, columns = shape[-2:]
+    below, above = integer(num_lower), integer(num_upper)
+    if below > rows:
+        raise errors.invalid_argument(
+            f"num_lower must be negative or less or equal to number of rows ({rows}) got: {below}", "MatrixBandPart"
+        )
+    if above > columns:
+        raise errors.invalid_argument(
+            f"num_upper must be negative or less or equal to number of columns ({columns}) got: {above}",
+            "MatrixBandPart",
+        )
+    offset = np.arange(columns) - np.arange(rows)[:, None]
+    inside = ((below < 0) | (offset >= -below)) & ((above < 0) | (offset <= above))
+    return math.where(inside, x, _plain(x, 0))  # type: ignore[no-any-return]
+
+
+def trace(x: Any, name: str | None = None) -> Tensor:
+    """The sum of the main diagonal.
+
+    >>> trace([[1.0, 2.0], [3.0, 4.0]]).numpy().item()
+    5.0
+    """
+    diagonal = diag_part(x)
+    return reduce.sum_(diagonal, axis=(len(diagonal.array.shape) - 1,), keepdims=False)  # type: ignore[no-any-return]
+
+
+def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
+    """A tensor of twice the rank, zero except where both halves of an index are equal."""
+    x = operand(diagonal)
+    shape = tuple(x.array.shape)
+    if not shape:
+        raise errors.invalid_argument("Input must be at least rank 1, got 0", "Diag")
+    flat = array.reshape(x, shape=(int(np.prod(shape, dtype=int)),))
+    return array.reshape(diag(flat), shape=(*shape, *shape))  # type: ignore[no-any-return]
+
+
+def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
+    """The elements whose index has two equal halves: undoes `tensor_diag`."""
+    x = operand(input)
+    shape = tuple(x.array.shape)
+    half = len(shape) // 2
+    if not shape or len(shape) % 2:
+        raise errors.invalid_argument(
+            f"The rank of the tensor should be even and positive, got shape {errors.brackets(shape)}", "DiagPart"
+        )
+    for i in range(half):
+        if shape[i] != shape[i + half]:
+            raise errors.invalid_argument(
+                f"Invalid shape {errors.brackets(shape)}: dimensions {i} and {i + half} do not match.", "DiagPart"
+            )
+    size = int(np.prod(shape[:half], dtype=int))
+    return array.reshape(diag_part(array.reshape(x, shape=(size, size))), shape=shape[:half])  # type: ignore[no-any-return]
+
+
+def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+    """The cross product of vectors of three elements along the last axis.
+
+    >>> cross([1, 0, 0], [0, 1, 0]).numpy().tolist()
+    [0, 0, 1]
+    """
+    x, y = _pair(a, b, "Cross")
+    if x.dtype.is_complex or x.dtype.is_bool:
+        raise errors.unsupported_dtype("Cross", x.dtype)
+    first, second = x.array.shape, y.array.shape
+    if first != second:
+        raise errors.invalid_argument(
+            f"Both inputs must be of same shape: {errors.brackets(first)} vs. {errors.brackets(second)}", "Cross"
+        )
+    if not first or first[-1] != 3:
+        raise errors.FailedPreconditionError(
+            None, None,
+            f"Cross-products are only defined for 3-element vectors. Received shape {errors.brackets(first)}. [Op:Cross]",
+        )  # fmt: skip
+    next_, after = np.array([1, 2, 0]), np.array([2, 0, 1])
+    return _slices(x, next_) * _slices(y, after) - _slices(x, after) * _slices(y, next_)  # type: ignore[no-any-return]
+
+
+# -- iterative ----------------------------------------------------------------------------------------------------------------
+def conjugate_gradient(
+    operator: Any,
+    rhs: Any,
+    preconditioner: Any = None,
+    x: Any = None,
+    tol: float = 1e-5,
+    max_iter: int = 20,
+    name: str = "conjugate_gradient",
+) -> CGState:
+    """The solution of A x = rhs for a self-adjoint, positive definite A that is only ever multiplied with.
+
+    `operator` is a matrix, or an object with a method `matvec` (and, if it has them, `is_self_adjoint` and
+    `is_positive_definite` that are true). Iterates until the residual is `tol` times the right side, or `max_iter` times.
+
+    >>> conjugate_gradient([[4.0, 1.0], [1.0, 3.0]], [5.0, 4.0]).x.numpy().round(4).tolist()
+    [1.0, 1.0]
+    """
+    for fact in ("is_self_adjoint", "is_positive_definite"):
+        if hasattr(operator, "matvec") and not getattr(operator, fact, True):
+            raise ValueError("Expected a self-adjoint, positive definite operator.")
+    apply, precondition = _action(operator), _action(preconditioner)
+    right = operand(rhs)
+    start = apply(right) if x is None else apply(operand(x, right.dtype))  # for its shape, which may be broadcast
+    shape = np.broadcast_shapes(start.array.shape, right.array.shape)
+    residual = array.broadcast_to(right, shape=shape) if right.array.shape != shape else right
+    limit = tol * np.linalg.norm(np.asarray(residual.array), axis=-1)
+    guess = residual * 0 if x is None else operand(x, right.dtype)
+    residual = residual if x is None else residual - start
+    direction = precondition(residual)
+    gamma = _dot(residual, direction)
+    count = 0
+    while count < max_iter and np.any(np.linalg.norm(np.asarray(residual.array), axis=-1) > limit):
+        image = apply(direction)
+        step = _as_column(gamma / _dot(direction, image))
+        guess, residual = guess + step * direction, residual - step * image
+        towards = precondition(residual)
+        before, gamma = gamma, _dot(residual, towards)
+        direction = towards + _as_column(gamma / before) * direction
+        count += 1
+    return CGState(operand(np.int32(count)), guess, residual, direction, gamma)
+
+
+def _action(operator: Any) -> Callable[[Tensor], Tensor]:
+    """Multiplication by an operator, a matrix, or nothing."""
+    if operator is None:
+        return lambda v: v
+    if hasattr(operator, "matvec"):
+        return operator.matvec  # type: ignore[no-any-return]
+    matrix = operand(operator)
+
+    def times(v: Tensor) -> Tensor:
+        column = _matmul(matrix, array.reshape(v, shape=(*v.array.shape, 1)))
+        return array.reshape(column, shape=column.array.shape[:-1])  # type: ignore[no-any-return]
+
+    return times
+
+
+def _dot(x: Tensor, y: Tensor) -> Tensor:
+    product = math.conj(x) * y
+    return reduce.sum_(product, axis=(len(product.array.shape) - 1,), keepdims=False)  # type: ignore[no-any-return]
+
+
+def _as_column(x: Tensor) -> Tensor:
+    return array.reshape(x, shape=(*x.array.shape, 1))  # type: ignore[no-any-return]

@@ -1,0 +1,396 @@
+"""Scatters, partitions, searches and counts: functions where one tensor says where, or how often."""
+
+from __future__ import annotations
+
+import builtins
+import math as _math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of
+from gradtape.api.array import cast
+from gradtape.conversion import convert, operand, operands, wrap
+from gradtape.dtypes import as_dtype
+from gradtape.ops import array, index, scatter
+from gradtape.tensor import Tensor
+
+
+# -- scatters -------------------------------------------------------------------------------------------------------------
+def scatter_nd(
+    indices: Any, updates: Any, shape: Any, bad_indices_policy: str = "", name: str | None = None
+) -> Tensor:
+    """Zeros of a shape with the updates added at the coordinates that the last axis of indices holds.
+
+    >>> scatter_nd([[1], [3], [1]], [5, 6, 7], [5]).numpy().tolist()
+    [0, 12, 0, 6, 0]
+    """
+    where, values, wanted = operand(indices), operand(updates), shape_of(shape)
+    where, values = _checked(where, values, wanted, "ScatterNd", bad_indices_policy)
+    result: Tensor = index.scatter_nd(values, where, shape=wanted, batch_dims=0)
+    return result
+
+
+def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    """The tensor with some of its elements or slices replaced; of repeated indices the last one stays.
+
+    >>> tensor_scatter_nd_update([1, 2, 3], [[0], [2]], [7, 9]).numpy().tolist()
+    [7, 2, 9]
+    """
+    x, where, values = _scattered(tensor, indices, updates, "TensorScatterUpdate", "")
+    result: Tensor = index.replace_nd(x, values, where)
+    return result
+
+
+def tensor_scatter_nd_add(
+    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+) -> Tensor:
+    """The tensor with the updates added at the indices; repeated ones add up."""
+    x, where, values = _scattered(tensor, indices, updates, "TensorScatterAdd", bad_indices_policy)
+    return x + index.scatter_nd(values, where, shape=tuple(x.array.shape), batch_dims=0)
+
+
+def tensor_scatter_nd_sub(
+    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+) -> Tensor:
+    """The tensor with the updates subtracted at the indices; repeated ones add up."""
+    x, where, values = _scattered(tensor, indices, updates, "TensorScatterSub", bad_indices_policy)
+    return x - index.scatter_nd(values, where, shape=tuple(x.array.shape), batch_dims=0)
+
+
+def tensor_scatter_nd_max(
+    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+) -> Tensor:
+    """The larger of the tensor and the updates at the indices; equal ones share the gradient."""
+    result: Tensor = scatter.scatter_max(
+        *_ordered(_scattered(tensor, indices, updates, "TensorScatterMax", bad_indices_policy))
+    )
+    return result
+
+
+def tensor_scatter_nd_min(
+    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+) -> Tensor:
+    """The smaller of the tensor and the updates at the indices; equal ones share the gradient."""
+    result: Tensor = scatter.scatter_min(
+        *_ordered(_scattered(tensor, indices, updates, "TensorScatterMin", bad_indices_policy))
+    )
+    return result
+
+
+def _ordered(parts: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    return parts[0], parts[2], parts[1]
+
+
+def _scattered(tensor: Any, indices: Any, updates: Any, op: str, policy: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The operands of a tensor_scatter_nd function, checked: tensor, indices, updates."""
+    x, values = operands(tensor, updates)
+    if x.array.dtype != values.array.dtype:
+        raise errors.mismatched_dtypes(op, x.dtype, values.dtype)
+    where, values = _checked(operand(indices), values, tuple(x.array.shape), op, policy)
+    return x, where, values
+
+
+def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -> tuple[Tensor, Tensor]:
+    """Indices and updates that fit the shape; with the policy IGNORE those outside are left out."""
+    if not where.dtype.is_integer:
+        raise errors.unsupported_dtype(op, where.dtype)
+    have, given = tuple(where.array.shape), tuple(values.array.shape)
+    if not given:
+        raise errors.invalid_argument(f"Updates shape must have rank at least one. Found:{errors.brackets(given)}", op)
+    if not have:
+        raise errors.invalid_argument(f"Indices shape must have rank at least one. Found:{errors.brackets(have)}", op)
+    depth, lead = have[-1], have[:-1]
+    if given[: len(lead)] != lead:
+        raise errors.invalid_argument(
+            f"Dimensions [0,{len(lead)}) of indices[shape={errors.brackets(have)}] must match dimensions "
+            f"[0,{len(lead)}) of updates[shape={errors.brackets(given)}]", op,
+        )  # fmt: skip
+    if depth > len(shape) or given[len(lead) :] != shape[depth:]:
+        raise errors.invalid_argument(
+            f"Dimensions [{depth},{len(shape)}) of input[shape={errors.brackets(shape)}] must match dimensions "
+            f"[{len(lead)},{len(given)}) of updates[shape={errors.brackets(given)}]", op,
+        )  # fmt: skip
+    if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
+        raise errors.invalid_argument(f"Unknown bad_indices_policy: {policy}. Expected ERROR or IGNORE.", op)
+    coordinates = np.asarray(where.array)
+    if policy != "IGNORE":
+        index.checked_coordinates(coordinates, shape, op)
+        return where, values
+    inside = np.all((coordinates >= 0) & (coordinates < np.array(shape[:depth])), axis=-1)
+    if inside.all():
+        return where, values
+    kept = np.flatnonzero(inside)
+    rows = array.reshape(values, shape=(_math.prod(lead), *given[len(lead) :]))
+    return wrap(coordinates.reshape(-1, depth)[kept]), index.take(array.identity(rows), kept, axis=0, batch_dims=0)
+
+
+# -- partitions ---------------------------------------------------------------------------------------------------------
+def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> list[Tensor]:
+    """The rows of data, each in the list's tensor that `partitions` names.
+
+    >>> [p.numpy().tolist() for p in dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
+    [[20], [10, 30]]
+    """
+    x, ids, count = operand(data), np.asarray(operand(partitions).array), integer(num_partitions)
+    have = tuple(x.array.shape)
+    if count < 1:
+        raise errors.invalid_argument(
+            f"Value for attr 'num_partitions' of {count} must be at least minimum 1", "DynamicPartition"
+        )
+    if have[: ids.ndim] != ids.shape:
+        raise errors.invalid_argument(
+            f"data.shape must start with partitions.shape, got data.shape = {errors.brackets(have)}, "
+            f"partitions.shape = {errors.brackets(ids.shape)}", "DynamicPartition",
+        )  # fmt: skip
+    _in_range("partitions", ids, count, "DynamicPartition")
+    rows, flat = array.reshape(x, shape=(ids.size, *have[ids.ndim :])), ids.reshape(-1)
+    return [index.take(rows, np.flatnonzero(flat == i), axis=0, batch_dims=0) for i in builtins.range(count)]
+
+
+def _in_range(word: str, ids: Any, count: int, op: str) -> None:
+    bad = np.argwhere((ids < 0) | (ids >= count))
+    if bad.size:
+        at = tuple(int(i) for i in bad[0])
+        raise errors.invalid_argument(f"{word}{errors.brackets(at)} = {ids[at]} is not in [0, {count})", op)
+
+
+def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
+    """Rows from several tensors put at their indices in one; of repeated indices the last one stays.
+
+    >>> dynamic_stitch([[0, 2], [1]], [[1, 3], [2]]).numpy().tolist()
+    [1, 2, 3]
+    """
+    if len(indices) != len(data):
+        raise ValueError(
+            f"List argument 'data' to 'dynamic_stitch' Op with length {len(data)} must match length {len(indices)} of "
+            "argument 'indices'."
+        )
+    places = [np.asarray(operand(i).array) for i in indices]
+    known = next((convert(d).dtype for d in data if isinstance(d, Tensor)), None) or operand(data[0]).dtype
+    pieces = [operand(d, None if isinstance(d, Tensor) else known) for d in data]
+    rest = tuple(pieces[0].array.shape)[places[0].ndim :]
+    rows = []
+    for i, (place, piece) in enumerate(zip(places, pieces, strict=True)):
+        have = tuple(piece.array.shape)
+        if have[: place.ndim] != place.shape:
+            raise errors.invalid_argument(
+                f"data[{i}].shape = {errors.brackets(have)} does not start with indices[{i}].shape = "
+                f"{errors.brackets(place.shape)}", "DynamicStitch",
+            )  # fmt: skip
+        if have[place.ndim :] != rest:
+            raise errors.invalid_argument(
+                f"Need data[0].shape[{places[0].ndim}:] = data[{i}].shape[{place.ndim}:], got data[0].shape = "
+                f"{errors.brackets(pieces[0].array.shape)}, data[{i}].shape = {errors.brackets(have)}, "
+                f"indices[0].shape = {errors.brackets(places[0].shape)}, indices[{i}].shape = "
+                f"{errors.brackets(place.shape)}", "DynamicStitch",
+            )  # fmt: skip
+        if place.size and place.min() < 0:
+            raise errors.invalid_argument(f"indices[{i}] is out of range", "DynamicStitch")
+        rows.append(array.reshape(piece, shape=(place.size, *rest)))
+    where = np.concatenate([p.reshape(-1) for p in places])
+    count = int(where.max()) + 1 if where.size else 0
+    # TensorFlow's gradient goes to every row, also to one that a later row of the same index has replaced.
+    empty = np.zeros((count, *rest), pieces[0].array.dtype)
+    joined = array.concatenate(*rows, axis=0)
+    result: Tensor = index.replace_nd(empty, joined, where[:, None])
+    return result
+
+
+# -- searching ------------------------------------------------------------------------------------------------------------
+def searchsorted(
+    sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = "int32", name: str | None = None
+) -> Tensor:
+    """Where each value would have to be inserted to keep its row in order.
+
+    >>> searchsorted([1, 3, 5], [0, 3, 9]).numpy().tolist()
+    [0, 1, 3]
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
+    op = "LowerBound" if side == "left" else "UpperBound"
+    rows, wanted = operand(sorted_sequence), operand(values)
+    if rows.array.dtype != wanted.array.dtype:
+        raise errors.mismatched_dtypes(op, rows.dtype, wanted.dtype)
+    sequence, queries = np.asarray(rows.array), np.asarray(wanted.array)
+    if not sequence.ndim or not queries.ndim:
+        raise errors.invalid_argument("slice index -1 of dimension 0 out of bounds. Values need an axis.", op)
+    if sequence.shape[:-1] != queries.shape[:-1]:
+        raise errors.invalid_argument("Leading dim_size of both tensors must match.", op)
+    flat, asked = sequence.reshape(-1, sequence.shape[-1]), queries.reshape(-1, queries.shape[-1])
+    found = [np.searchsorted(r, q, side) for r, q in zip(flat, asked, strict=True)]  # type: ignore[call-overload]
+    return wrap(np.array(found, numpy_dtype(out_type)).reshape(queries.shape))
+
+
+class Unique(NamedTuple):
+    """What `unique` returns."""
+
+    y: Tensor
+    idx: Tensor
+
+
+class UniqueWithCounts(NamedTuple):
+    """What `unique_with_counts` returns."""
+
+    y: Tensor
+    idx: Tensor
+    count: Tensor
+
+
+def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> Unique:
+    """The distinct elements in the order in which they first occur, and where each element's is.
+
+    >>> [t.numpy().tolist() for t in unique([3, 1, 3])]
+    [[3, 1], [0, 1, 0]]
+    """
+    y, idx, _ = scatter.unique(_vector(x, "Unique"))
+    return Unique(y, _as(idx, out_idx))
+
+
+def unique_with_counts(x: Any, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
+    """As `unique`, and how often each element occurs.
+
+    >>> unique_with_counts([3, 1, 3]).count.numpy().tolist()
+    [2, 1]
+    """
+    y, idx, count = scatter.unique_with_counts(_vector(x, "UniqueWithCounts"))
+    return UniqueWithCounts(y, _as(idx, out_idx), _as(count, out_idx))
+
+
+def _vector(x: Any, op: str) -> Tensor:
+    vector = operand(x)
+    if len(vector.array.shape) != 1:
+        raise errors.invalid_argument("unique expects a 1D vector.", op)
+    np.asarray(vector.array)  # how many there are depends on the values: a batch of rows has no one answer
+    return vector
+
+
+def _as(x: Tensor, dtype: Any) -> Tensor:
+    return wrap(np.asarray(x.array).astype(numpy_dtype(dtype)))
+
+
+def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+    """The permutation that undoes this one.
+
+    >>> invert_permutation([2, 0, 1]).numpy().tolist()
+    [1, 2, 0]
+    """
+    order = np.asarray(operand(x).array)
+    if order.ndim != 1:
+        raise errors.invalid_argument("invert_permutation expects a 1D vector.", "InvertPermutation")
+    seen = np.zeros(order.size, np.bool_)
+    for i in order.tolist():
+        if not 0 <= i < order.size:
+            raise errors.invalid_argument(f"{i} is not between 0 and {order.size}", "InvertPermutation")
+        if seen[i]:
+            raise errors.invalid_argument(f"{i} is duplicated in the input.", "InvertPermutation")
+        seen[i] = True
+    result = np.empty_like(order)
+    result[order] = np.arange(order.size)
+    return wrap(result)
+
+
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+    """Whether no element, read row by row, is smaller than the one before it."""
+    flat = np.asarray(operand(x).array).reshape(-1)
+    return wrap(np.asarray(np.all(flat[1:] >= flat[:-1])))
+
+
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+    """Whether every element, read row by row, is larger than the one before it."""
+    flat = np.asarray(operand(x).array).reshape(-1)
+    return wrap(np.asarray(np.all(flat[1:] > flat[:-1])))
+
+
+# -- counting --------------------------------------------------------------------------------------------------------------
+def histogram_fixed_width_bins(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
+) -> Tensor:
+    """The number of the bin that each value falls into; what lies outside the range goes to the first or last.
+
+    >>> histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
+    [0, 0, 1, 2, 4, 4]
+    """
+    return wrap(_bins(values, value_range, nbins, dtype)[0])
+
+
+def histogram_fixed_width(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
+) -> Tensor:
+    """How many values fall into each of `nbins` equal bins.
+
+    >>> histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
+    [2, 1, 1, 0, 2]
+    """
+    bins, count = _bins(values, value_range, nbins, dtype)
+    return wrap(np.bincount(bins.reshape(-1), minlength=count).astype(bins.dtype))
+
+
+def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> tuple[Any, int]:
+    op, count, wanted = "HistogramFixedWidth", integer(nbins), as_dtype(dtype)
+    x = operand(values)
+    ends = np.asarray(operand(value_range, None if isinstance(value_range, Tensor) else x.dtype).array)
+    if wanted.name not in ("int32", "int64"):
+        raise errors.unsupported_dtype(op, wanted)
+    if count < 1:
+        raise errors.invalid_argument(f"nbins should be a positive number, but got '{count}'", op)
+    if ends.shape != (2,):
+        raise errors.invalid_argument(f"value_range should be a vector of 2 elements, but got {ends.shape}", op)
+    if not ends[0] < ends[1]:
+        raise errors.invalid_argument(
+            f"value_range should satisfy value_range[0] < value_range[1], but got '[{ends[0]:g}, {ends[1]:g}]'", op
+        )
+    numbers = np.asarray(x.array)
+    if numbers.dtype.kind == "f" and np.isnan(numbers).any():
+        raise errors.invalid_argument("Histogram values must not contain NaN", op)
+    kind = numbers.dtype if numbers.dtype.kind == "f" else np.float64
+    low, high = ends.astype(kind)
+    scaled = (numbers.astype(kind) - low) / (high - low)
+    return np.clip(np.floor(scaled * count), 0, count - 1).astype(wanted.numpy_dtype), count
+
+
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    weights: Any = None,
+    dtype: Any = "int32",
+    name: str | None = None,
+) -> Tensor:
+    """How often label i was predicted as j, or the sum of the weights of those cases.
+
+    >>> confusion_matrix([1, 2, 1], [1, 1, 1], num_classes=3).numpy().tolist()
+    [[0, 0, 0], [0, 2, 0], [0, 1, 0]]
+    """
+    rows, columns = (np.asarray(operand(t).array).astype(np.int64) for t in (labels, predictions))
+    if rows.ndim - columns.ndim == 1 and rows.shape[-1] == 1:
+        rows = rows[..., 0]
+    elif columns.ndim - rows.ndim == 1 and columns.shape[-1] == 1:
+        columns = columns[..., 0]
+    rows, columns = rows.reshape(-1), columns.reshape(-1)
+    for word, ids in (("labels", rows), ("predictions", columns)):
+        if ids.size and ids.min() < 0:
+            raise errors.invalid_argument(f"`{word}` contains negative values.  \nCondition x >= 0 did not hold: {ids}")
+    if num_classes is None:
+        count = int(max(rows.max(initial=-1), columns.max(initial=-1))) + 1
+    else:
+        count = integer(num_classes)
+        for word, ids in (("labels", rows), ("predictions", columns)):
+            if ids.size and ids.max() >= count:
+                raise errors.invalid_argument(
+                    f"`{word}` out of bound\nCondition x < y did not hold.\nFirst {min(ids.size, 3)} elements of x:\n"
+                    f"{ids[:3]}\nFirst 1 elements of y:\n[{count}]"
+                )
+    if rows.shape != columns.shape:
+        raise ValueError(f"Shapes {rows.shape} and {columns.shape} are incompatible")
+    where = np.stack([rows, columns], axis=1)
+    if weights is None:
+        values = wrap(np.ones(rows.shape, numpy_dtype(dtype)))
+    else:
+        given = operand(weights)
+        if tuple(given.array.shape) != rows.shape:
+            raise ValueError(f"Shapes {tuple(given.array.shape)} and {rows.shape} are incompatible")
+        values = cast(given, dtype)
+    result: Tensor = index.scatter_nd(values, where, shape=(count, count), batch_dims=0)
+    return result

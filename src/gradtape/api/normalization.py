@@ -1,0 +1,248 @@
+"""Moments, batch normalization and dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api import math as tfmath
+from gradtape.api.arguments import axes_of, shape_of, static
+from gradtape.api.array import cast
+from gradtape.conversion import operand, operands, wrap
+from gradtape.dtypes import DType
+from gradtape.ops import array, math
+from gradtape.tensor import Tensor
+
+
+# -- moments ------------------------------------------------------------------------------------------------------------------
+def moments(
+    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The mean and the variance along axes (of float16, computed in float32).
+
+    >>> mean, variance = moments([1.0, 2.0, 3.0], [0])
+    >>> mean.numpy().item(), round(variance.numpy().item(), 4)
+    (2.0, 0.6667)
+    """
+    x = operand(x)
+    few_bits = x.dtype.name == "float16"
+    y = cast(x, "float32") if few_bits else x
+    axis = axes_of(axes, len(y.array.shape), "Mean")
+    mean = tfmath.reduce_mean(y, axis, keepdims=True)
+    # The mean is where the variance is least: its own derivative through the variance is zero.
+    variance = tfmath.reduce_mean(math.squared_difference(y, array.stop_gradient(mean)), axis, keepdims=True)
+    if not keepdims:
+        kept = tuple(n for i, n in enumerate(y.array.shape) if i not in axis)
+        mean, variance = array.reshape(mean, shape=kept), array.reshape(variance, shape=kept)
+    return (cast(mean, x.dtype), cast(variance, x.dtype)) if few_bits else (mean, variance)
+
+
+def sufficient_statistics(
+    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """The count, the (shifted) sum and the (shifted) sum of squares along axes, and the shift."""
+    x = operand(x)
+    axis = axes_of(axes, len(x.array.shape), "Sum")
+    count = wrap(np.asarray(np.prod([x.array.shape[i] for i in axis]), x.array.dtype))
+    if shift is None:
+        return count, tfmath.reduce_sum(x, axis, keepdims), tfmath.reduce_sum(math.square(x), axis, keepdims), None
+    shift = operand(shift, x.dtype)
+    sums = tfmath.reduce_sum(x - shift, axis, keepdims)
+    squares = tfmath.reduce_sum(math.squared_difference(x, shift), axis, keepdims)
+    return count, sums, squares, shift
+
+
+def normalize_moments(
+    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The mean and the variance from what `sufficient_statistics` gives."""
+    sums, squares = operands(mean_ss, variance_ss)
+    share = math.reciprocal(operand(counts, sums.dtype))
+    shifted = sums * share
+    mean = shifted if shift is None else shifted + operand(shift, sums.dtype)
+    return mean, squares * share - math.square(shifted)
+
+
+def weighted_moments(
+    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The mean and the variance along axes of elements that count `frequency_weights` times.
+
+    >>> mean, _ = weighted_moments([1.0, 3.0], [0], [3.0, 1.0])
+    >>> mean.numpy().item()
+    1.5
+    """
+    x = operand(x)
+    weights = operand(frequency_weights, x.dtype)
+    if weights.dtype != x.dtype:
+        weights = cast(weights, x.dtype)
+    few_bits = x.dtype.name == "float16"
+    if few_bits:
+        y, weights = cast(x, "float32"), cast(weights, "float32")
+    else:
+        y = x
+    axis = axes_of(axes, len(y.array.shape), "Sum")
+    shape = np.broadcast_shapes(y.array.shape, weights.array.shape)
+    wide = weights if weights.array.shape == shape else array.broadcast_to(weights, shape=shape)
+    total = tfmath.reduce_sum(wide, axis, keepdims=True)
+    mean = tfmath.reduce_sum(y * wide, axis, keepdims=True) / total
+    distance = math.squared_difference(y, array.stop_gradient(mean))
+    variance = tfmath.reduce_sum(distance * wide, axis, keepdims=True) / total
+    if not keepdims:
+        kept = tuple(n for i, n in enumerate(mean.array.shape) if i not in axis)
+        mean, variance = array.reshape(mean, shape=kept), array.reshape(variance, shape=kept)
+    return (cast(mean, x.dtype), cast(variance, x.dtype)) if few_bits else (mean, variance)
+
+
+# -- batch normalization ------------------------------------------------------------------------------------------------------
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
+) -> Tensor:
+    """(x - mean) / sqrt(variance + epsilon), times a scale and plus an offset where they are given.
+
+    >>> batch_normalization([1.0, 3.0], 2.0, 1.0, None, 2.0, 0.0).numpy().tolist()
+    [-2.0, 2.0]
+    """
+    x, variance = operands(x, variance)
+    factor = math.rsqrt(variance + variance_epsilon)
+    if scale is not None:
+        factor = factor * operand(scale, factor.dtype)
+    shift = -operand(mean, factor.dtype) * factor
+    if offset is not None:
+        shift = shift + operand(offset, factor.dtype)
+    if factor.dtype != x.dtype:
+        factor, shift = cast(factor, x.dtype), cast(shift, x.dtype)
+    result: Tensor = x * factor + shift
+    return result
+
+
+def batch_norm_with_global_normalization(
+    input: Any, mean: Any, variance: Any, beta: Any, gamma: Any, variance_epsilon: Any,
+    scale_after_normalization: bool, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`batch_normalization` under its older name."""
+    return batch_normalization(
+        input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon
+    )
+
+
+def fused_batch_norm(
+    x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
+    data_format: str = "NHWC", is_training: bool = True, name: str | None = None, exponential_avg_factor: float = 1.0,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Batch normalization over all axes but the channels, and the (running) mean and variance.
+
+    >>> y, mean, variance = fused_batch_norm([[[[1.0], [3.0]]]], [1.0], [0.0], epsilon=0.0)
+    >>> y.numpy().ravel().tolist(), mean.numpy().tolist(), variance.numpy().tolist()
+    ([-1.0, 1.0], [2.0], [2.0])
+    """
+    x = operand(x)
+    rank = len(x.array.shape)
+    if data_format not in ("NHWC", "NCHW", "NDHWC", "NCDHW"):
+        raise errors.invalid_argument(f"Invalid data format: {data_format}", "FusedBatchNormV3")
+    at = 1 if data_format.startswith("NC") else rank - 1
+    axes = [i for i in range(rank) if i != at]
+    few_bits = x.dtype.size < 4
+    y = cast(x, "float32") if few_bits else x
+    form = tuple(n if i == at else 1 for i, n in enumerate(y.array.shape))
+    scale, offset = operand(scale, y.dtype), operand(offset, y.dtype)
+    if is_training:
+        used_mean, used_variance = moments(y, axes)
+        count = y.array.size // max(y.array.shape[at], 1)
+        new_mean, new_variance = used_mean, used_variance * (count / max(count - 1, 1))
+        if exponential_avg_factor != 1.0 and mean is not None and variance is not None:
+            keep = 1.0 - exponential_avg_factor
+            new_mean = operand(mean, y.dtype) * keep + new_mean * exponential_avg_factor
+            new_variance = operand(variance, y.dtype) * keep + new_variance * exponential_avg_factor
+    else:
+        if mean is None or variance is None:
+            raise ValueError("`mean` and `variance` must be given when is_training is False.")
+        used_mean, used_variance = new_mean, new_variance = operand(mean, y.dtype), operand(variance, y.dtype)
+    parts = [array.reshape(p, shape=form) for p in (used_mean, used_variance, offset, scale)]
+    result = batch_normalization(y, *parts, epsilon)
+    return cast(result, x.dtype) if few_bits else result, new_mean, new_variance
+
+
+# -- dropout ------------------------------------------------------------------------------------------------------------------
+def _noise(shape: tuple[int, ...], dtype: DType, seed: Any) -> Tensor:
+    """Uniform numbers in [0, 1): the one place where dropout is random."""
+    from gradtape.api import random
+
+    drawn: Tensor = random.uniform(shape, dtype=dtype, seed=seed)
+    return drawn
+
+
+def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, ...], DType], Any]) -> Tensor:
+    x = operand(x)
+    if not x.dtype.is_floating:
+        raise ValueError(
+            f"`x.dtype` must be a floating point tensor as `x` will be scaled. Received: x_dtype={x.dtype!r}"
+        )
+    plain = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    if plain and not 0 <= rate < 1:
+        raise ValueError(
+            f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
+        )
+    if plain and rate == 0:
+        return x
+    if plain:
+        chance: Any = float(rate)
+    else:
+        given = operand(rate)
+        if given.array.shape:
+            raise ValueError(f"`rate` must be a scalar. Received: rate of shape {given.shape}")
+        if given.dtype != x.dtype:
+            raise ValueError(f"`rate` must have the dtype of `x`, {x.dtype.name}. Received: {given.dtype.name}")
+        chance = given
+    shape = tuple(x.array.shape)
+    if noise_shape is not None:
+        wanted = static(noise_shape)
+        sizes = list(wanted) if np.ndim(wanted) else [wanted]
+        if len(sizes) == len(shape):  # None stands for the size of x
+            sizes = [n if s is None else s for n, s in zip(shape, sizes, strict=True)]
+        shape = shape_of(sizes)
+    drawn = operand(sampler(shape, x.dtype))
+    keep = math.greater_equal(drawn, chance)
+    try:
+        fits = np.broadcast_shapes(keep.array.shape, x.array.shape) == x.array.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise errors.invalid_argument(
+            f"condition {errors.brackets(keep.array.shape)}, then {errors.brackets(x.array.shape)}, and else [] must be "
+            "broadcastable: noise_shape has 1 or the size of x along each axis", "SelectV2",
+        )  # fmt: skip
+    result: Tensor = math.where(keep, x * (1 / (1 - chance)), 0)
+    return result
+
+
+def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
+    """Zero each element with probability `rate`, and scale the others so that the mean stays.
+
+    >>> dropout([1.0, 2.0], 0.0).numpy().tolist()
+    [1.0, 2.0]
+    """
+    return _dropout(x, rate, noise_shape, lambda shape, dtype: _noise(shape, dtype, seed))
+
+
+def stateless_dropout(
+    x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
+) -> Tensor:
+    """Dropout that depends on nothing but its arguments: the same seed (two integers), the same elements."""
+
+    def sampler(shape: tuple[int, ...], dtype: DType) -> Any:
+        from gradtape.api import random
+
+        return random.stateless_uniform(shape, seed=seed, dtype=dtype)
+
+    return _dropout(x, rate, noise_shape, sampler)
+
+
+def general_dropout(
+    x: Any, rate: Any, uniform_sampler: Callable[..., Any], noise_shape: Any = None, name: str | None = None
+) -> Tensor:
+    """Dropout with your own source of uniform numbers: `uniform_sampler(shape=..., dtype=...)`."""
+    return _dropout(x, rate, noise_shape, lambda shape, dtype: uniform_sampler(shape=shape, dtype=dtype))

@@ -1,0 +1,274 @@
+"""Segments: rows with the same id are reduced to one. And scans and sums beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import Axes, integer, static
+from gradtape.api.array import cast
+from gradtape.conversion import convert, operand, wrap
+from gradtape.ops import array, index, math, segment
+from gradtape.tensor import Tensor
+
+
+# -- ids in order -----------------------------------------------------------------------------------------------------------
+def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows with each id; ids do not decrease.
+
+    >>> segment_sum([1, 2, 3, 4], [0, 0, 1, 3]).numpy().tolist()
+    [3, 3, 0, 4]
+    """
+    return _sum(*_in_order(data, segment_ids, "SegmentSum"))
+
+
+def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The mean of the rows with each id; 0 where there are none."""
+    x, ids, count = _in_order(data, segment_ids, "SegmentMean")
+    return _mean(x, ids, count)
+
+
+def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
+    return _product(*_in_order(data, segment_ids, "SegmentProd"))
+
+
+def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The largest of the rows with each id, 0 where there are none; equal ones share the gradient.
+
+    >>> segment_max([1, 5, 3], [0, 0, 2]).numpy().tolist()
+    [5, 0, 3]
+    """
+    x, ids, count = _in_order(data, segment_ids, "SegmentMax", ordered=True)
+    result: Tensor = segment.segment_max(x, ids, count=count, gaps=True)
+    return result
+
+
+def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The smallest of the rows with each id, 0 where there are none; equal ones share the gradient."""
+    x, ids, count = _in_order(data, segment_ids, "SegmentMin", ordered=True)
+    result: Tensor = segment.segment_min(x, ids, count=count, gaps=True)
+    return result
+
+
+def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tuple[Tensor, Any, int]:
+    """Data, ids and the number of segments, checked."""
+    x, ids = _numbers(data, segment_ids, op, ordered)
+    have = tuple(x.array.shape)
+    if ids.ndim != 1:
+        raise errors.invalid_argument("segment_ids should be a vector.", op)
+    if not have:
+        raise errors.invalid_argument("input must be at least rank 1", op)
+    if ids.size != have[0]:
+        raise errors.invalid_argument("segment_ids should be the same size as dimension 0 of input.", op)
+    if not ids.size:
+        return x, ids, 0
+    count = int(ids[-1]) + 1
+    if ids[0] < 0:
+        raise errors.invalid_argument(
+            f"Segment id {ids[0]} out of range [0, {count}), possibly because 'segment_ids' input is not sorted.", op
+        )
+    if np.any(ids[1:] < ids[:-1]):
+        raise errors.invalid_argument(
+            "segment ids are not increasing. tf.math.unsorted_segment_* take ids in any order", op
+        )
+    return x, ids, count
+
+
+def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tensor, Any]:
+    x, where = operand(data), operand(segment_ids)
+    if not where.dtype.is_integer:
+        raise errors.unsupported_dtype(op, where.dtype)
+    if x.dtype.is_bool or x.dtype.name == "string" or (ordered and x.dtype.is_complex):
+        raise errors.unsupported_dtype(op, x.dtype)
+    return x, np.asarray(where.array)
+
+
+# -- ids in any order -------------------------------------------------------------------------------------------------------
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows with each id; rows with a negative id are left out.
+
+    >>> unsorted_segment_sum([1, 2, 3, 4], [1, 0, -1, 1], 3).numpy().tolist()
+    [2, 5, 0]
+    """
+    return _sum(*_any_order(data, segment_ids, num_segments, "UnsortedSegmentSum"))
+
+
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The mean of the rows with each id; 0 where there are none."""
+    x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentSum")
+    return _mean(cast(x, "float64") if x.dtype.is_integer else x, ids, count)
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows with each id, divided by the square root of how many there are."""
+    x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentSum")
+    if x.dtype.is_integer:
+        raise errors.unsupported_dtype("Sqrt", x.dtype)
+    return _sum(x, ids, count) / np.sqrt(_sizes(ids, count, x)).astype(x.array.dtype)
+
+
+def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
+    return _product(*_any_order(data, segment_ids, num_segments, "UnsortedSegmentProd"))
+
+
+def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The largest of the rows with each id, the dtype's lowest number where there are none; ties share the gradient."""
+    x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentMax", ordered=True)
+    result: Tensor = segment.segment_max(x, ids, count=count)
+    return result
+
+
+def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The smallest of the rows with each id, the dtype's highest number where there are none; ties share the gradient."""
+    x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentMin", ordered=True)
+    result: Tensor = segment.segment_min(x, ids, count=count)
+    return result
+
+
+def _any_order(
+    data: Any, segment_ids: Any, num_segments: Any, op: str, ordered: bool = False
+) -> tuple[Tensor, Any, int]:
+    """Rows, their ids in [0, count) and count; rows with negative ids are gone."""
+    x, ids = _numbers(data, segment_ids, op, ordered)
+    plain = np.asarray(static(num_segments))
+    if plain.ndim:
+        raise errors.invalid_argument(f"num_segments should be a scalar, not shape {errors.brackets(plain.shape)}", op)
+    if plain.dtype.kind not in "iu":
+        raise errors.invalid_argument(f"Value for attr 'Tnumsegments' of {plain.dtype.name} is not an integer", op)
+    count, have = integer(plain), tuple(x.array.shape)
+    if count < 0:
+        raise errors.invalid_argument(f"Input num_segments == {count} must not be negative.", op)
+    if have[: ids.ndim] != ids.shape:
+        raise errors.invalid_argument(
+            f"data.shape = {errors.brackets(have)} does not start with segment_ids.shape = "
+            f"{errors.brackets(ids.shape)}", op,
+        )  # fmt: skip
+    bad = np.argwhere(ids >= count)
+    if bad.size:
+        at = tuple(int(i) for i in bad[0])
+        raise errors.invalid_argument(
+            f"segment_ids{errors.brackets(at) if at else ''} = {ids[at]} is out of range [0, {count})", op
+        )
+    if ids.ndim != 1:
+        x, ids = array.reshape(x, shape=(ids.size, *have[ids.ndim :])), ids.reshape(-1)
+    kept = np.flatnonzero(ids >= 0)
+    if kept.size < ids.size:
+        x, ids = index.take(array.identity(x), kept, axis=0, batch_dims=0), ids[kept]
+    return x, ids, count
+
+
+# -- what both kinds do -----------------------------------------------------------------------------------------------------
+def _sum(x: Tensor, ids: Any, count: int) -> Tensor:
+    result: Tensor = index.add_rows(x, ids, shape=(count, *x.array.shape[1:]))
+    return result
+
+
+def _sizes(ids: Any, count: int, x: Tensor) -> Any:
+    """How many rows each segment has (1 for none, which divides well), with an axis for every axis of a row."""
+    sizes = np.maximum(np.bincount(ids, minlength=count), 1)
+    return sizes.reshape(-1, *[1] * (len(x.array.shape) - 1))
+
+
+def _mean(x: Tensor, ids: Any, count: int) -> Tensor:
+    total, sizes = _sum(x, ids, count), _sizes(ids, count, x).astype(x.array.dtype)
+    if x.dtype.is_integer:  # as TensorFlow's kernel: towards zero
+        whole = np.asarray(total.array)
+        return wrap((np.sign(whole) * (np.abs(whole) // sizes)).astype(whole.dtype))
+    return total / sizes
+
+
+def _product(x: Tensor, ids: Any, count: int) -> Tensor:
+    """Products as blocks for `reduce_prod`, which is exact at zeros to every order.
+
+    Segments are filled up with ones to the next power of two of their length: few blocks, at most twice the numbers.
+    """
+    rest: Axes = tuple(x.array.shape)[1:]
+    ones = np.ones((1, *rest), x.array.dtype)
+    if not ids.size:
+        return wrap(np.ones((count, *rest), x.array.dtype))
+    order = np.argsort(ids, kind="stable")
+    sizes = np.bincount(ids, minlength=count)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    padded = array.concatenate(x, ones, axis=0)  # the last row stands for every place that is filled up
+    widths = np.where(sizes > 0, 2 ** np.ceil(np.log2(np.maximum(sizes, 1))), 0).astype(np.int64)
+    blocks, members = [], []
+    for width in np.unique(widths[widths > 0]):
+        segments = np.flatnonzero(widths == width)
+        steps = np.arange(width)
+        places = starts[segments][:, None] + steps
+        rows = np.where(steps < sizes[segments][:, None], order[np.minimum(places, ids.size - 1)], ids.size)
+        block = index.take(padded, rows.reshape(-1), axis=0, batch_dims=0)
+        block = array.reshape(block, shape=(len(segments), int(width), *rest))
+        blocks.append(_prod(block))
+        members.append(segments)
+    found = np.concatenate(members)
+    products = blocks[0] if len(blocks) == 1 else array.concatenate(*blocks, axis=0)
+    if found.size < count:
+        products = array.concatenate(products, np.broadcast_to(ones, (count - found.size, *rest)), axis=0)
+        found = np.concatenate([found, np.flatnonzero(sizes == 0)])
+    result: Tensor = index.take(products, np.argsort(found, kind="stable"), axis=0, batch_dims=0)
+    return result
+
+
+def _prod(block: Tensor) -> Any:
+    from gradtape.ops import reduce
+
+    return reduce.prod(block, axis=(1,), keepdims=False)
+
+
+# -- scans and sums -----------------------------------------------------------------------------------------------------------
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """log of the running sums of exp(x), without overflow.
+
+    >>> cumulative_logsumexp([1000.0, 1000.0]).numpy().round(3).tolist()
+    [1000.0, 1000.693]
+    """
+    x = operand(x)
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype("CumulativeLogsumexp", x.dtype)
+    result: Tensor = segment.cumulative_logsumexp(
+        x, axis=scan_axis(axis, len(x.array.shape), "CumulativeLogsumexp"), exclusive=bool(exclusive),
+        reverse=bool(reverse),
+    )  # fmt: skip
+    return result
+
+
+def scan_axis(axis: Any, rank: int, op: str) -> int:
+    """The axis of a scan as a non-negative int."""
+    at = integer(axis)
+    if not -rank <= at < rank:
+        raise errors.invalid_argument(
+            f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op
+        )
+    return at + rank if at < 0 else at
+
+
+def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
+    """The sum of tensors of one shape and dtype.
+
+    >>> accumulate_n([[1.0, 2.0], [3.0, 4.0]]).numpy().tolist()
+    [4.0, 6.0]
+    """
+    sentence = "inputs must be a list of at least one Tensor with the same dtype and shape"
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError(sentence)
+    tensors = [convert(t) for t in inputs]
+    if any(t.array.dtype != tensors[0].array.dtype for t in tensors):
+        raise ValueError(sentence)
+    if tensor_dtype is not None and tensors[0].dtype != tensor_dtype:
+        raise TypeError(
+            f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}. "
+            "These must be equal. Try casting the input to the desired type."
+        )
+    total = tensors[0]
+    for t in tensors[1:]:
+        if t.array.shape != total.array.shape:
+            raise ValueError(f"Shapes {total.shape} and {t.shape} are not compatible")
+        total = math.add(total, t)
+    return array.identity(total) if len(tensors) == 1 else total  # type: ignore[no-any-return]

@@ -1,0 +1,419 @@
+"""Functions at TensorFlow's root that repeat, pad, turn and slice tensors."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.array import stack
+from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of, static
+from gradtape.conversion import convert, operand, wrap
+from gradtape.dtypes import as_dtype
+from gradtape.dtypes import bool as bool_
+from gradtape.ops import array, index, math, scatter
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
+
+
+def picked(x: Tensor, positions: Any, axis: int) -> Tensor:
+    """Slices along an axis, with a dense gradient (a lookup along the first axis alone would have a sparse one)."""
+    result: Tensor = index.take(array.identity(x) if axis == 0 else x, positions, axis=axis, batch_dims=0)
+    return result
+
+
+# -- repeating --------------------------------------------------------------------------------------------------------------
+def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+    """The tensor laid side by side with itself, `multiples[i]` times along axis i.
+
+    >>> tile([1, 2], [2]).numpy().tolist()
+    [1, 2, 1, 2]
+    """
+    x, plain = operand(input), static(multiples)
+    have = tuple(x.array.shape)
+    if np.ndim(plain) != 1:
+        raise errors.invalid_argument(
+            f"Expected multiples to be 1-D, but got shape {errors.brackets(np.shape(plain))}", "Tile"
+        )
+    times = shape_of(plain)
+    if len(times) != len(have):
+        raise errors.invalid_argument(
+            f"Expected multiples argument to be a vector of length {len(have)} but got length {len(times)}", "Tile"
+        )
+    for i, n in enumerate(times):
+        if n < 0:
+            raise errors.invalid_argument(f"Expected multiples[{i}] >= 0, but got {n}", "Tile")
+    # Every axis gets a new one before it, which is then stretched: the transpose is the engine's own un-broadcasting.
+    apart = tuple(n for size in have for n in (1, size))
+    wide = tuple(n for k, size in zip(times, have, strict=True) for n in (k, size))
+    stretched = array.broadcast_to(array.reshape(x, shape=apart), shape=wide)
+    result: Tensor = array.reshape(stretched, shape=tuple(k * n for k, n in zip(times, have, strict=True)))
+    return result
+
+
+def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """Every element (or slice along an axis) as often as `repeats` says; without an axis the tensor is flattened.
+
+    >>> repeat([3, 4], [1, 2], axis=0).numpy().tolist()
+    [3, 4, 4]
+    """
+    x = operand(input)
+    if axis is None:
+        x, at = array.reshape(x, shape=(-1,) if x.array.shape else (1,)), 0
+    else:
+        rank, at = len(x.array.shape), integer(axis)
+        if not -rank <= at < rank:
+            raise ValueError(f"axis={at} out of bounds: expected {-rank}<=axis<{rank}")
+        at += rank if at < 0 else 0
+    have, counts = tuple(x.array.shape), np.asarray(operand(repeats).array)
+    if counts.dtype.kind not in "iu":
+        raise TypeError(
+            f"Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = {counts} of dtype: "
+            f"{as_dtype(counts.dtype)!r}"
+        )
+    if counts.ndim > 1:
+        raise ValueError(f"repeats must be a scalar or a vector, got the shape {counts.shape}.")
+    if counts.size and counts.min() < 0:
+        raise errors.invalid_argument(f"Expected multiples[1] >= 0, but got {counts.min()}", "Tile")
+    if counts.size == 1:
+        times = int(counts.reshape(-1)[0])
+        stretched = array.broadcast_to(
+            array.reshape(x, shape=(*have[: at + 1], 1, *have[at + 1 :])),
+            shape=(*have[: at + 1], times, *have[at + 1 :]),
+        )
+        result: Tensor = array.reshape(stretched, shape=(*have[:at], have[at] * times, *have[at + 1 :]))
+        return result
+    if counts.size != have[at]:
+        raise ValueError(f"Dimensions {have[at]} and {counts.size} are not compatible")
+    return picked(x, np.repeat(np.arange(have[at]), counts), at)
+
+
+def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
+    """Coordinate grids: one tensor for each vector, all of the shape that they span together.
+
+    >>> [g.numpy().tolist() for g in meshgrid([1, 2], [3, 4])]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
+    indexing = kwargs.pop("indexing", "xy")
+    kwargs.pop("name", None)
+    if kwargs:
+        raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
+    vectors = [array.reshape(operand(a), shape=(-1,)) for a in args]
+    if not vectors:
+        return []
+    for v in vectors[1:]:
+        if v.array.dtype != vectors[0].array.dtype:
+            raise errors.mismatched_dtypes("Mul", v.dtype, vectors[0].dtype)
+    places = list(builtins.range(len(vectors)))
+    if indexing == "xy" and len(vectors) > 1:
+        places[0], places[1] = 1, 0
+    shape = [0] * len(vectors)
+    for v, place in zip(vectors, places, strict=True):
+        shape[place] = v.array.shape[0]
+    grids = []
+    for v, place in zip(vectors, places, strict=True):
+        lying = tuple(n if i == place else 1 for i, n in enumerate(shape))
+        grids.append(array.broadcast_to(array.reshape(v, shape=lying), shape=tuple(shape)))
+    return grids
+
+
+# -- padding ------------------------------------------------------------------------------------------------------------------
+def pad(
+    tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
+) -> Tensor:
+    """More elements before and after, along every axis: constants, or a mirror image of what is there.
+
+    >>> pad([1, 2, 3], [[1, 2]]).numpy().tolist()
+    [0, 1, 2, 3, 0, 0]
+    >>> pad([1, 2, 3], [[1, 2]], "REFLECT").numpy().tolist()
+    [2, 1, 2, 3, 2, 1]
+    >>> pad([1, 2, 3], [[1, 2]], "SYMMETRIC").numpy().tolist()
+    [1, 1, 2, 3, 3, 2]
+    """
+    x, widths = operand(tensor), np.asarray(static(paddings))
+    kind = mode.upper()
+    if kind not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
+        raise ValueError(
+            'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
+            f"Received `mode` = {mode}"
+        )
+    op = "Pad" if kind == "CONSTANT" else "MirrorPad"
+    have = tuple(x.array.shape)
+    if not have and not widths.size:
+        return array.identity(x)  # type: ignore[no-any-return]
+    if widths.shape != (len(have), 2):
+        raise errors.invalid_argument(
+            f"The first dimension of paddings must be the rank of inputs{errors.brackets(widths.shape)} "
+            f"{errors.brackets(have)}", op,
+        )  # fmt: skip
+    before, after = shape_of(widths[:, 0]), shape_of(widths[:, 1])
+    for b, a in zip(before, after, strict=True):
+        if b < 0 or a < 0:
+            raise errors.invalid_argument(f"Paddings must be non-negative: {b} {a}", op)
+    if kind == "CONSTANT":
+        return _pad_constant(x, before, after, constant_values)
+    return _pad_mirror(x, before, after, int(kind == "REFLECT"))
+
+
+def _pad_constant(x: Tensor, before: Axes, after: Axes, value: Any) -> Tensor:
+    if x.array.dtype.kind == "O":
+        filling = b"" if value == 0 else np.asarray(operand(value).array).item()
+        return wrap(np.pad(np.asarray(x.array), list(zip(before, after, strict=True)), constant_values=filling))
+    padded: Tensor = array.pad(x, before=before, after=after)
+    if not isinstance(value, (Tensor, Variable, np.ndarray)) and value == 0:
+        return padded
+    inside = np.zeros(padded.array.shape, np.bool_)
+    inside[tuple(builtins.slice(b, b + n) for b, n in zip(before, x.array.shape, strict=True))] = True
+    filled: Tensor = math.where(inside, padded, array.stop_gradient(operand(value, x.dtype)))
+    return filled
+
+
+def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
+    """Mirror images, axis by axis; REFLECT leaves out (`skip`) the border itself."""
+    have = tuple(x.array.shape)
+    for b, a, n in zip(before, after, have, strict=True):
+        if b > n - skip or a > n - skip:
+            sentence = (
+                f"paddings must be less than the dimension size: {b}, {a} not less than {n}"
+                if skip
+                else f"paddings must be no greater than the dimension size: {b}, {a} greater than {n}"
+            )
+            raise errors.invalid_argument(sentence, "MirrorPad")
+    for axis, (b, a, n) in enumerate(zip(before, after, have, strict=True)):
+        if b or a:
+            line = np.arange(n)
+            positions = np.concatenate([line[skip : skip + b][::-1], line, line[n - skip - a : n - skip][::-1]])
+            x = picked(x, positions, axis)
+    return x
+
+
+# -- turning ------------------------------------------------------------------------------------------------------------------
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+    """Shifted along axes; what falls off one end comes back at the other.
+
+    >>> roll([1, 2, 3, 4], 1, 0).numpy().tolist()
+    [4, 1, 2, 3]
+    """
+    x, shifts, axes = operand(input), shape_of(shift), shape_of(axis)
+    rank = len(x.array.shape)
+    if not rank:
+        raise errors.invalid_argument("input must be 1-D or higher", "Roll")
+    if len(shifts) != len(axes):
+        raise errors.invalid_argument("shift and axis must have the same size", "Roll")
+    for a in axes:
+        if not -rank <= a < rank:
+            raise errors.invalid_argument(f"axis {a} is out of range", "Roll")
+    total: dict[int, int] = {}
+    for s, a in zip(shifts, axes, strict=True):  # shifts along the same axis add up
+        total[a % rank] = total.get(a % rank, 0) + s
+    result: Tensor = array.roll(x, shift=tuple(total.values()), axis=tuple(total))
+    return result
+
+
+def reverse_sequence(
+    input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
+) -> Tensor:
+    """The first `seq_lengths[i]` elements of row i backward, the rest as they are.
+
+    >>> reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1, batch_axis=0).numpy().tolist()
+    [[2, 1, 3], [6, 5, 4]]
+    """
+    if seq_axis is None:
+        raise TypeError("Expected int for argument 'seq_dim' not None.")
+    x, lengths = operand(input), np.asarray(operand(seq_lengths).array)
+    have, along, batch = tuple(x.array.shape), integer(seq_axis), 0 if batch_axis is None else integer(batch_axis)
+    for axis, word in ((along, "seq_dim"), (batch, "batch_dim")):
+        if not 0 <= axis < len(have):
+            raise errors.invalid_argument(f"Invalid {word} {axis}", "ReverseSequence")
+    if along == batch:
+        raise errors.invalid_argument(f"batch_dim == seq_dim == {along}", "ReverseSequence")
+    if lengths.shape != (have[batch],):
+        raise errors.invalid_argument(
+            f"Length of seq_lengths != input.dims({batch}), ({lengths.size} vs. {have[batch]})", "ReverseSequence"
+        )
+    for i, n in enumerate(lengths):
+        if n > have[along]:
+            raise errors.invalid_argument(f"seq_lens({i}) > input.dims({along})", "ReverseSequence")
+        if n < 0:
+            raise errors.invalid_argument(f"seq_lens({i}) < 0", "ReverseSequence")
+    steps, ends = np.arange(have[along]), lengths[:, None]
+    positions = np.where(steps < ends, ends - 1 - steps, steps)
+    order = (batch, along, *(i for i in builtins.range(len(have)) if i not in (batch, along)))
+    back = tuple(order.index(i) for i in builtins.range(len(have)))
+    turned = index.take(array.transpose(x, perm=order), positions, axis=1, batch_dims=1)
+    result: Tensor = array.transpose(turned, perm=back)
+    return result
+
+
+# -- slices -------------------------------------------------------------------------------------------------------------------
+def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TensorFlow's name
+    """A block: where it begins, and its size along every axis (-1: up to the end).
+
+    >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy().tolist()
+    [[2, 3], [5, 6]]
+    """
+    x, starts, sizes = operand(input_), shape_of(begin), shape_of(size)
+    have = tuple(x.array.shape)
+    if not len(starts) == len(sizes) == len(have):
+        raise errors.invalid_argument(
+            f"Expected begin and size arguments to be 1-D tensors of size {len(have)}, but got shapes "
+            f"[{len(starts)}] and [{len(sizes)}] instead.", "Slice",
+        )  # fmt: skip
+    parts = []
+    for i, (b, s, n) in enumerate(zip(starts, sizes, have, strict=True)):
+        if not 0 <= b <= n:
+            raise errors.invalid_argument(f"Expected begin[{i}] in [0, {n}], but got {b}", "Slice")
+        if s != -1 and not 0 <= s <= n - b:
+            raise errors.invalid_argument(f"Expected size[{i}] in [0, {n - b}], but got {s}", "Slice")
+        parts.append(builtins.slice(b, n if s == -1 else b + s))
+    result: Tensor = array.getitem(x, index=tuple(parts))
+    return result
+
+
+def strided_slice(
+    input_: Any,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    var: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """What `x[begin:end:strides]` does; bit i of a mask changes the meaning of entry i.
+
+    begin_mask, end_mask: from the very start, up to the very end. ellipsis_mask: as many axes as are left over.
+    new_axis_mask: a new axis of length 1. shrink_axis_mask: one position, whose axis disappears.
+
+    >>> strided_slice([1, 2, 3, 4, 5], [0], [5], [2]).numpy().tolist()
+    [1, 3, 5]
+    """
+    x, starts, ends = operand(input_), shape_of(begin), shape_of(end)
+    steps = (1,) * len(starts) if strides is None else shape_of(strides)
+    have = tuple(x.array.shape)
+    if not len(starts) == len(ends) == len(steps):
+        raise errors.invalid_argument(
+            f"Expected begin, end, and strides to be 1D equal size tensors, but got shapes [{len(starts)}], "
+            f"[{len(ends)}], and [{len(steps)}] instead.", "StridedSlice",
+        )  # fmt: skip
+    if ellipsis_mask & (ellipsis_mask - 1):
+        raise errors.invalid_argument("Multiple ellipses in slice spec not allowed", "StridedSlice")
+    parts: list[Any] = []
+    axis = 0
+    for i, (b, e, s) in enumerate(zip(starts, ends, steps, strict=True)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            later = sum(not new_axis_mask >> j & 1 for j in builtins.range(i + 1, len(starts)))
+            rest = max(len(have) - axis - later, 0)
+            parts += [builtins.slice(None)] * rest
+            axis += rest
+        elif new_axis_mask & bit:
+            parts.append(None)
+        elif axis >= len(have):
+            raise errors.invalid_argument(
+                f"Index out of range using input dim {axis}; input has only {len(have)} dims", "StridedSlice"
+            )
+        else:
+            if s == 0:
+                raise errors.invalid_argument(f"strides[{i}] must be non-zero", "StridedSlice")
+            if shrink_axis_mask & bit:
+                if not -have[axis] <= b < have[axis]:
+                    raise errors.invalid_argument(f"slice index {b} of dimension {axis} out of bounds.", "StridedSlice")
+                parts.append(b)
+            else:
+                parts.append(builtins.slice(None if begin_mask & bit else b, None if end_mask & bit else e, s))
+            axis += 1
+    result: Tensor = array.getitem(x, index=tuple(parts))
+    return result
+
+
+# -- masks, several tensors at once ---------------------------------------------------------------------------------------------
+def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
+    """True for the first `lengths[i]` places of row i.
+
+    >>> sequence_mask([1, 3], 4).numpy().astype(int).tolist()
+    [[1, 0, 0, 0], [1, 1, 1, 0]]
+    """
+    counts = np.asarray(operand(lengths).array)
+    if maxlen is None:
+        longest: Any = max(counts.max(initial=0), 0) if counts.size else 0
+    else:
+        longest = np.asarray(static(maxlen))
+        if longest.ndim:
+            raise ValueError(
+                f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {longest} with shape "
+                f"'{longest.shape}' instead"
+            )
+    mask = np.arange(float(longest)) < counts[..., None]
+    wanted = as_dtype(dtype)
+    return wrap(mask if wanted.is_bool else mask.astype(wanted.numpy_dtype))
+
+
+def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+    """`stack` along a new first axis. Eager tensors are all there already: nothing is left to run in parallel."""
+    return stack(values, axis=0)
+
+
+def shape_n(input: Any, out_type: Any = "int32", name: str | None = None) -> list[Tensor]:
+    """The shapes of several tensors."""
+    return [wrap(np.array(operand(x).array.shape, numpy_dtype(out_type))) for x in input]
+
+
+def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
+    """The same values, as tensors of their own."""
+    return [array.identity(operand(x)) for x in input]
+
+
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """The same values; TensorFlow has no gradient through this op."""
+    result: Tensor = scatter.guarantee_const(operand(input))
+    return result
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value as a NumPy array: an eager tensor's is always known."""
+    return np.array(convert(tensor).array)
+
+
+def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+    """The same bytes, read as another dtype.
+
+    >>> hex(bitcast(1.0, "uint32").numpy().item())
+    '0x3f800000'
+    """
+    x, wanted = operand(input), as_dtype(type)
+    for dtype in (x.dtype, wanted):
+        if dtype.is_bool or dtype.name == "string":
+            raise errors.unsupported_dtype("Bitcast", dtype)
+    have, want = x.array.dtype.itemsize, wanted.numpy_dtype.itemsize
+    if want > have:
+        last = x.array.shape[-1] if x.array.shape else None
+        if last is None or last * have != want:
+            raise errors.invalid_argument(
+                f"Cannot bitcast from {x.dtype.name} to {wanted.name}: the last axis should have {want // have} "
+                f"elements, but the shape is {errors.brackets(x.array.shape)}", "Bitcast",
+            )  # fmt: skip
+    result: Tensor = scatter.bitcast(x, dtype=wanted.numpy_dtype)
+    return result
+
+
+def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+    """Flat positions as coordinates: one row for each axis.
+
+    >>> unravel_index([1, 5], [2, 3]).numpy().tolist()
+    [[0, 1], [1, 2]]
+    """
+    flat, sizes = operand(indices), shape_of(dims)
+    positions = np.asarray(flat.array)
+    if any(n == 0 for n in sizes):
+        raise errors.invalid_argument("input dims cannot contain a dim of zero", "UnravelIndex")
+    if positions.size and (positions.min() < 0 or positions.max() >= np.prod(sizes)):
+        raise errors.invalid_argument("index is out of bound as with dims", "UnravelIndex")
+    return wrap(np.asarray(np.stack(np.unravel_index(positions, sizes)), positions.dtype))

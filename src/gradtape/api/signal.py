@@ -1,0 +1,599 @@
+"""`tf.signal`: Fourier and cosine transforms, frames, spectrograms, windows."""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import axes_of, integer, numpy_dtype, shape_of, static
+from gradtape.conversion import constant_operand, operand, wrap
+from gradtape.dtypes import as_dtype, float32
+from gradtape.ops import array, math
+from gradtape.ops import signal as ops
+from gradtape.tensor import Tensor
+
+Window = Callable[..., Any]
+
+
+# -- Fourier transforms ------------------------------------------------------------------------------------------------------
+def _complex_input(x: Any, op: str, rank: int) -> Tensor:
+    x = operand(x)
+    if not x.dtype.is_complex:
+        raise errors.invalid_argument(
+            f"Value for attr 'Tcomplex' of {x.dtype.word} is not in the list of allowed values: complex64, complex128. "
+            "Use tf.cast(x, tf.complex64), or tf.signal.rfft for real numbers.", op,
+        )  # fmt: skip
+    return _of_rank(x, op, rank)
+
+
+def _real_input(x: Any, op: str, rank: int) -> Tensor:
+    x = operand(x)
+    if x.dtype not in (float32, as_dtype("float64")):
+        raise errors.invalid_argument(
+            f"Value for attr 'Treal' of {x.dtype.word} is not in the list of allowed values: float, double. "
+            "Use tf.cast(x, tf.float32), or tf.signal.fft for complex numbers.", op,
+        )  # fmt: skip
+    return _of_rank(x, op, rank)
+
+
+def _of_rank(x: Tensor, op: str, rank: int) -> Tensor:
+    if len(x.array.shape) < rank:
+        raise errors.invalid_argument(
+            f"Input must have rank of at least {rank} but got: {errors.brackets(x.array.shape)}", op
+        )
+    return x
+
+
+def _fit(x: Tensor, axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    """Crop the axes, or put zeros at their ends, until they have these sizes."""
+    shape = x.array.shape
+    if any(n < shape[a] for a, n in zip(axes, sizes, strict=True)):
+        index = [slice(None)] * len(shape)
+        for a, n in zip(axes, sizes, strict=True):
+            index[a] = slice(0, n)
+        x = array.getitem(x, index=tuple(index))
+        shape = x.array.shape
+    if any(n > shape[a] for a, n in zip(axes, sizes, strict=True)):
+        after = [0] * len(shape)
+        for a, n in zip(axes, sizes, strict=True):
+            after[a] = n - shape[a]
+        x = array.pad(x, before=(0,) * len(shape), after=tuple(after))
+    return x
+
+
+def _lengths(fft_length: Any, count: int, op: str) -> tuple[int, ...]:
+    lengths = shape_of(fft_length)
+    if len(lengths) != count:
+        raise errors.invalid_argument(f"fft_length must have shape [{count}], got {len(lengths)} numbers", op)
+    if any(n < 0 for n in lengths):
+        raise errors.invalid_argument(f"fft_length must be >= 0, got {errors.brackets(lengths)}", op)
+    return lengths
+
+
+def _last(x: Tensor, count: int) -> tuple[int, ...]:
+    rank = len(x.array.shape)
+    return tuple(range(rank - count, rank))
+
+
+def _complex_transform(count: int, inverse: bool, name: str, doc: str) -> Callable[..., Tensor]:
+    op = f"{'I' if inverse else ''}FFT{f'{count}D' if count > 1 else ''}"
+
+    def transform(input: Any, name: str | None = None) -> Tensor:
+        x = _complex_input(input, op, count)
+        result: Tensor = ops.fft(x, axis=_last(x, count), inverse=inverse)
+        return result
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = doc
+    return transform
+
+
+fft = _complex_transform(1, False, "fft", "The Fourier transform of the last axis.")
+ifft = _complex_transform(1, True, "ifft", "The inverse Fourier transform of the last axis.")
+fft2d = _complex_transform(2, False, "fft2d", "The Fourier transform of the last two axes.")
+ifft2d = _complex_transform(2, True, "ifft2d", "The inverse Fourier transform of the last two axes.")
+fft3d = _complex_transform(3, False, "fft3d", "The Fourier transform of the last three axes.")
+ifft3d = _complex_transform(3, True, "ifft3d", "The inverse Fourier transform of the last three axes.")
+
+
+def _real_transform(count: int, name: str, doc: str) -> Callable[..., Tensor]:
+    op = f"RFFT{f'{count}D' if count > 1 else ''}"
+
+    def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+        x = _real_input(input_tensor, op, count)
+        axes = _last(x, count)
+        if fft_length is not None:
+            x = _fit(x, axes, _lengths(fft_length, count, op))
+        result: Tensor = ops.rfft(x, axis=axes)
+        return result
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = doc
+    return transform
+
+
+def _real_inverse(count: int, name: str, doc: str) -> Callable[..., Tensor]:
+    op = f"IRFFT{f'{count}D' if count > 1 else ''}"
+
+    def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+        x = _complex_input(input_tensor, op, count)
+        return _half_to_real(x, _last(x, count), fft_length, op)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = doc
+    return transform
+
+
+def _half_to_real(x: Tensor, axes: tuple[int, ...], fft_length: Any, op: str) -> Tensor:
+    shape = x.array.shape
+    if fft_length is None:
+        lengths = (*(shape[a] for a in axes[:-1]), max(2 * (shape[axes[-1]] - 1), 0))
+    else:
+        lengths = _lengths(fft_length, len(axes), op)
+    x = _fit(x, axes, (*lengths[:-1], lengths[-1] // 2 + 1))
+    result: Tensor = ops.irfft(x, axis=axes, length=lengths[-1])
+    return result
+
+
+rfft = _real_transform(1, "rfft", "The Fourier transform of real numbers: the first half of the last axis.")
+irfft = _real_inverse(1, "irfft", "Real numbers from half of their Fourier transform.")
+rfft2d = _real_transform(2, "rfft2d", "The two-dimensional transform of real numbers: half of the last axis.")
+irfft2d = _real_inverse(2, "irfft2d", "Real numbers from half of their two-dimensional transform.")
+rfft3d = _real_transform(3, "rfft3d", "The three-dimensional transform of real numbers: half of the last axis.")
+irfft3d = _real_inverse(3, "irfft3d", "Real numbers from half of their three-dimensional transform.")
+
+
+def _nd_axes(x: Tensor, fft_length: Any, axes: Any) -> tuple[int, ...]:
+    rank = len(x.array.shape)
+    if axes is None:
+        count = rank if fft_length is None else len(shape_of(fft_length))
+        return tuple(range(rank - count, rank))
+    return tuple(axes_of(a, rank, "FFTND")[0] for a in shape_of(axes))
+
+
+def _normed(result: Tensor, norm: str | None, points: int, inverse: bool) -> Tensor:
+    if norm is None or norm == "backward":
+        return result
+    if norm == "ortho":
+        return result * _math.sqrt(points) if inverse else result / _math.sqrt(points)
+    if norm == "forward":
+        return result * float(points) if inverse else result / float(points)
+    raise ValueError(f"Invalid norm value {norm!r}; should be None, 'backward', 'ortho' or 'forward'.")
+
+
+def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
+          name: str | None = None) -> Tensor:  # fmt: skip
+    """The Fourier transform over any axes, all of them by default."""
+    return _nd(input_tensor, fft_length, axes, norm, inverse=False)
+
+
+def ifftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The inverse Fourier transform over any axes, all of them by default."""
+    return _nd(input_tensor, fft_length, axes, norm, inverse=True)
+
+
+def _nd(input_tensor: Any, fft_length: Any, axes: Any, norm: str | None, inverse: bool) -> Tensor:
+    op = "IFFTND" if inverse else "FFTND"
+    x = _complex_input(input_tensor, op, 1)
+    over = _nd_axes(x, fft_length, axes)
+    if fft_length is not None:
+        x = _fit(x, over, _lengths(fft_length, len(over), op))
+    points = _math.prod(x.array.shape[a] for a in over)
+    return _normed(ops.fft(x, axis=over, inverse=inverse), norm, points, inverse)
+
+
+def rfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
+           name: str | None = None) -> Tensor:  # fmt: skip
+    """The transform of real numbers over any axes: of the last one given, half is kept."""
+    x = _real_input(input_tensor, "RFFTND", 1)
+    over = _nd_axes(x, fft_length, axes)
+    if fft_length is not None:
+        x = _fit(x, over, _lengths(fft_length, len(over), "RFFTND"))
+    points = _math.prod(x.array.shape[a] for a in over)
+    return _normed(ops.rfft(x, axis=over), norm, points, inverse=False)
+
+
+def irfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
+            name: str | None = None) -> Tensor:  # fmt: skip
+    """Real numbers from half of their transform over any axes."""
+    x = _complex_input(input_tensor, "IRFFTND", 1)
+    over = _nd_axes(x, fft_length, axes)
+    result = _half_to_real(x, over, fft_length, "IRFFTND")
+    return _normed(result, norm, _math.prod(result.array.shape[a] for a in over), inverse=True)
+
+
+def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+    """Move the zero frequency to the middle.
+
+    >>> fftshift([0.0, 1.0, 2.0, -2.0, -1.0]).numpy().tolist()
+    [-2.0, -1.0, 0.0, 1.0, 2.0]
+    """
+    return _shift(x, axes, lambda n: n // 2)
+
+
+def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+    """Undo `fftshift`."""
+    return _shift(x, axes, lambda n: -(n // 2))
+
+
+def _shift(x: Any, axes: Any, by: Callable[[int], int]) -> Tensor:
+    x = operand(x)
+    over = axes_of(axes, len(x.array.shape), "Roll")
+    result: Tensor = array.roll(x, shift=tuple(by(x.array.shape[a]) for a in over), axis=over)
+    return result
+
+
+# -- cosine transforms -----------------------------------------------------------------------------------------------------
+def _checked_dct(type: int, n: Any, norm: str | None) -> None:
+    if type not in (1, 2, 3, 4):
+        raise ValueError(f"Types I, II, III and IV (I)DCT are supported. Received: type={type}")
+    if type == 1 and norm == "ortho":
+        raise ValueError("Normalization is not supported for the Type-I DCT.")
+    if n is not None and integer(n) < 1:
+        raise ValueError(f"n should be a positive integer or None. Received: n={n}")
+    if norm not in (None, "ortho"):
+        raise ValueError(f"Unknown normalization. Expected None or 'ortho', got: {norm}")
+
+
+def dct(
+    input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
+) -> Tensor:
+    """The cosine transform of an axis, of type 1, 2, 3 or 4; scaled as SciPy scales it.
+
+    >>> dct([1.0, 2.0, 3.0, 4.0]).numpy().round(3).tolist()
+    [20.0, -6.309, 0.0, -0.448]
+    """
+    _checked_dct(type, n, norm)
+    x = _real_input(input, "RFFT", 1)
+    last = len(x.array.shape) - 1
+    at = axes_of(axis, last + 1, "RFFT")[0]
+    if at != last:  # TensorFlow stops here: only the last axis is there for it
+        swap = tuple(last if i == at else at if i == last else i for i in range(last + 1))
+        return array.transpose(dct(array.transpose(x, perm=swap), type, n, -1, norm), perm=swap)  # type: ignore[no-any-return]
+    if n is not None:
+        x = _fit(x, (last,), (integer(n),))
+    size = x.array.shape[last]
+    dtype = x.array.dtype
+    if type == 1:
+        if size < 2:
+            raise ValueError(f"Dimension must be greater than 1 for DCT type 1, got {size}")
+        mirrored = array.flip(array.getitem(x, index=(..., slice(1, -1))), axis=(last,))
+        return _real_part(ops.rfft(array.concatenate(x, mirrored, axis=last), axis=(last,)))
+    if type == 2:
+        result = _dct2(x, size, 2 * size)
+        return result * _constant(_ortho(size), dtype) if norm == "ortho" else result
+    if type == 3:
+        scale = 2 * np.exp(0.5j * np.pi * np.arange(size) / size) * (size / _ortho_inverse(size, norm))
+        spectrum = _as_complex(x) * _constant(scale, _complex_dtype(dtype))
+        return array.getitem(_half_to_real(spectrum, (last,), [2 * size], "IRFFT"), index=(..., slice(0, size)))
+    odd: Tensor = array.getitem(_dct2(x, 2 * size, 4 * size), index=(..., slice(1, None, 2)))
+    return odd * (_math.sqrt(0.5) * _math.sqrt(1 / size)) if norm == "ortho" else odd
+
+
+def _dct2(x: Tensor, count: int, length: int) -> Tensor:
+    """The first `count` cosine coefficients on a grid of `length` points: a transform with a quarter of a turn."""
+    last = len(x.array.shape) - 1
+    half = ops.rfft(_fit(x, (last,), (length,)), axis=(last,))
+    kept = array.getitem(half, index=(..., slice(0, count)))
+    turn = 2 * np.exp(-1j * np.pi * np.arange(count) / length)
+    return _real_part(kept * _constant(turn, kept.array.dtype))
+
+
+def _ortho(size: int) -> Any:
+    scale = np.full(size, _math.sqrt(0.5 / size))
+    scale[:1] *= _math.sqrt(0.5)
+    return scale
+
+
+def _ortho_inverse(size: int, norm: str | None) -> Any:
+    """What the inputs of type 3 are divided by, so that it undoes the orthogonal type 2."""
+    if norm is None:
+        return np.ones(size)
+    scale = np.full(size, _math.sqrt(2 * size))
+    scale[:1] = _math.sqrt(size)
+    return scale
+
+
+def _constant(value: Any, dtype: Any) -> Tensor:
+    return constant_operand(np.asarray(value).astype(dtype))
+
+
+def _complex_dtype(dtype: Any) -> Any:
+    return np.result_type(dtype, np.complex64)
+
+
+def _as_complex(x: Tensor) -> Tensor:
+    result: Tensor = array.astype(x, dtype=np.dtype(_complex_dtype(x.array.dtype)), source=x.array.dtype)
+    return result
+
+
+def _real_part(x: Tensor) -> Tensor:
+    result: Tensor = math.real(x)
+    return result
+
+
+def idct(
+    input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
+) -> Tensor:
+    """The inverse cosine transform: the transform of the inverse type (2 and 3 undo each other, 1 and 4 themselves)."""
+    _checked_dct(type, n, norm)
+    return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}[type], n, axis, norm)
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------------
+def frame(
+    signal: Any,
+    frame_length: Any,
+    frame_step: Any,
+    pad_end: bool = False,
+    pad_value: Any = 0,
+    axis: int = -1,
+    name: str | None = None,
+) -> Tensor:
+    """Windows of an axis, overlapping or not; with `pad_end` the last ones are filled up with `pad_value`.
+
+    >>> frame([0, 1, 2, 3, 4], 3, 2).numpy().tolist()
+    [[0, 1, 2], [2, 3, 4]]
+    """
+    x = operand(signal)
+    rank = len(x.array.shape)
+    at = axes_of(axis, rank, "Frame")[0]
+    length, step = integer(frame_length), integer(frame_step)
+    if length < 1 or step < 1:
+        raise ValueError(f"frame_length and frame_step must be positive. Received: {length} and {step}")
+    size = x.array.shape[at]
+    if pad_end:
+        need = max((-(-size // step) - 1) * step + length if size else 0, size)
+        if need > size:
+            filler = np.full((*x.array.shape[:at], need - size, *x.array.shape[at + 1 :]), static(pad_value))
+            x = array.concatenate(x, constant_operand(filler.astype(x.array.dtype)), axis=at)
+    result: Tensor = ops.frame(x, axis=at, length=length, step=step)
+    if pad_end:
+        result = array.getitem(result, index=(slice(None),) * at + (slice(0, -(-size // step)),))
+    return result
+
+
+def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+    """Lay frames [..., frames, length] `frame_step` apart and add them up: the transpose of `frame`.
+
+    >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy().tolist()
+    [1.0, 1.0, 2.0, 1.0, 1.0]
+    """
+    x = operand(signal)
+    rank = len(x.array.shape)
+    if rank < 2:
+        raise ValueError(f"signal should have at least 2 dimensions (frames and their samples). Received: {x.shape}")
+    step = integer(frame_step)
+    if step < 1:
+        raise ValueError(f"frame_step must be positive. Received: {step}")
+    frames, length = x.array.shape[-2:]
+    result: Tensor = ops.overlap_add(x, axis=rank - 2, step=step, size=max(frames - 1, 0) * step + length)
+    return result
+
+
+# -- windows -----------------------------------------------------------------------------------------------------------------
+def _window_dtype(dtype: Any) -> Any:
+    kind = as_dtype(dtype)
+    if not kind.is_floating:
+        raise ValueError(f"dtype must be a floating point type. Found {kind!r}")
+    return kind.numpy_dtype
+
+
+def _cosine_window(window_length: Any, periodic: Any, dtype: Any, a: float, b: float) -> Tensor:
+    length, kind = integer(window_length), _window_dtype(dtype)
+    if length == 1:
+        return wrap(np.ones(1, kind))
+    # As in TensorFlow, a window of odd length is symmetric either way.
+    period = length + (1 - length % 2) * bool(static(periodic)) - 1
+    return wrap((a - b * np.cos(2 * np.pi * np.arange(length) / max(period, 1))).astype(kind))
+
+
+def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """A raised cosine that is 0 at its ends."""
+    return _cosine_window(window_length, periodic, dtype, 0.5, 0.5)
+
+
+def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """A raised cosine that is 0.08 at its ends."""
+    return _cosine_window(window_length, periodic, dtype, 0.54, 0.46)
+
+
+def vorbis_window(window_length: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """The power-complementary window of the Vorbis format."""
+    length, kind = integer(window_length), _window_dtype(dtype)
+    inner = np.sin(np.pi / max(length, 1) * (np.arange(length) + 0.5))
+    return wrap(np.sin(np.pi / 2 * inner * inner).astype(kind))
+
+
+def _kaiser(length: int, beta: float) -> Any:
+    if length == 1:
+        return np.ones(1)
+    half = (length - 1) / 2
+    at = np.arange(length) - half
+    return np.i0(beta * np.sqrt(np.maximum(1 - (at / half) ** 2, 0))) / np.i0(beta)
+
+
+def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """The Kaiser window."""
+    kind = _window_dtype(dtype)
+    return wrap(_kaiser(integer(window_length), float(static(beta))).astype(kind))
+
+
+def kaiser_bessel_derived_window(
+    window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None
+) -> Tensor:
+    """The window made of running sums of a Kaiser window: squared halves add up to 1."""
+    kind = _window_dtype(dtype)
+    sums = np.cumsum(_kaiser(integer(window_length) // 2 + 1, float(static(beta))))
+    half = np.sqrt(sums[:-1] / sums[-1])
+    return wrap(np.concatenate([half, half[::-1]]).astype(kind))
+
+
+# -- spectrograms --------------------------------------------------------------------------------------------------------------
+def _enclosing_power_of_two(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def stft(
+    signals: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Window | None = hann_window,
+    pad_end: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The short-time Fourier transform: windowed frames of the last axis, transformed. [..., frames, bins].
+
+    >>> stft([0.0, 1.0, 0.0, -1.0] * 8, frame_length=8, frame_step=4).shape
+    TensorShape([7, 5])
+    """
+    x = operand(signals)
+    length = integer(frame_length)
+    points = _enclosing_power_of_two(length) if fft_length is None else integer(fft_length)
+    frames = frame(x, length, frame_step, pad_end=pad_end)
+    if window_fn is not None:
+        frames = frames * window_fn(length, dtype=frames.dtype)
+    return rfft(frames, [points])
+
+
+def inverse_stft_window_fn(
+    frame_step: Any, forward_window_fn: Window = hann_window, name: str | None = None
+) -> Window:
+    """The window with which `inverse_stft` undoes `stft`: the forward one over the sum of its overlapping squares."""
+    step = integer(frame_step)
+
+    def inverse_window(frame_length: Any, dtype: Any = "float32") -> Tensor:
+        length = integer(frame_length)
+        forward = np.asarray(operand(forward_window_fn(length, dtype=as_dtype(dtype))).array)
+        overlaps = -(-length // step)
+        squares = np.zeros(overlaps * step, forward.dtype)
+        squares[:length] = forward**2
+        total = np.tile(squares.reshape(overlaps, step).sum(0), overlaps)[:length]
+        return wrap((forward / total).astype(forward.dtype))
+
+    return inverse_window
+
+
+def inverse_stft(
+    stfts: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Window | None = hann_window,
+    name: str | None = None,
+) -> Tensor:
+    """A signal from its short-time transform: frames back, windowed, overlapped and added."""
+    x = operand(stfts)
+    if len(x.array.shape) < 2:
+        raise ValueError(f"stfts should have at least 2 dimensions (frames and bins). Received: {x.shape}")
+    length = integer(frame_length)
+    points = _enclosing_power_of_two(length) if fft_length is None else integer(fft_length)
+    frames = irfft(x, [points])
+    frames = _fit(frames, (len(frames.array.shape) - 1,), (length,))
+    if window_fn is not None:
+        frames = frames * window_fn(length, dtype=frames.dtype)
+    return overlap_and_add(frames, frame_step)
+
+
+def _mdct_window(window_fn: Window | None, length: int, dtype: Any) -> Any:
+    return _math.sqrt(0.5) if window_fn is None else window_fn(length, dtype=dtype)
+
+
+def mdct(
+    signals: Any,
+    frame_length: Any,
+    window_fn: Window | None = vorbis_window,
+    pad_end: bool = False,
+    norm: str | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The modified cosine transform: half-overlapping frames of length 2 N, folded to N coefficients each."""
+    length = integer(frame_length)
+    if length % 4:
+        raise ValueError(f"The frame length must be a multiple of 4. Received: {length}")
+    frames = frame(operand(signals), length, length // 2, pad_end=pad_end)
+    frames = frames * _mdct_window(window_fn, length, frames.dtype)
+    last, quarter = len(frames.array.shape) - 1, length // 4
+    a, b, c, d = array.split(frames, sizes=(quarter,) * 4, axis=last)
+    folded = array.concatenate(-array.flip(c, axis=(last,)) - d, a - array.flip(b, axis=(last,)), axis=last)
+    return dct(folded, type=4, norm=norm)
+
+
+def inverse_mdct(
+    mdcts: Any, window_fn: Window | None = vorbis_window, norm: str | None = None, name: str | None = None
+) -> Tensor:
+    """Undo `mdct`, where every sample lies under two frames."""
+    x = operand(mdcts)
+    last = len(x.array.shape) - 1
+    half = x.array.shape[last]
+    if half % 2:
+        raise ValueError(f"The number of coefficients must be even. Received: {half}")
+    folded = dct(x, type=4, norm=norm)
+    if norm is None:
+        folded = folded * (0.5 / half)
+    p, q = array.split(folded, sizes=(half // 2,) * 2, axis=last)
+    frames = array.concatenate(q, -array.flip(q, axis=(last,)), -array.flip(p, axis=(last,)), -p, axis=last)
+    return overlap_and_add(frames * _mdct_window(window_fn, 2 * half, frames.dtype), half)
+
+
+# -- mel ---------------------------------------------------------------------------------------------------------------------
+_MEL_BREAK_HERTZ, _MEL_HIGH_Q = 700.0, 1127.0
+
+
+def _mel(hertz: Any) -> Any:
+    return _MEL_HIGH_Q * np.log1p(hertz / _MEL_BREAK_HERTZ)
+
+
+def linear_to_mel_weight_matrix(
+    num_mel_bins: Any = 20,
+    num_spectrogram_bins: Any = 129,
+    sample_rate: Any = 8000,
+    lower_edge_hertz: Any = 125.0,
+    upper_edge_hertz: Any = 3800.0,
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> Tensor:
+    """The matrix [spectrogram bins, mel bins] of triangles, evenly spaced on the mel scale.
+
+    >>> linear_to_mel_weight_matrix(4, 17, 8000, 100.0, 3800.0).shape
+    TensorShape([17, 4])
+    """
+    kind = numpy_dtype(dtype)
+    mels, bins = integer(num_mel_bins), integer(num_spectrogram_bins)
+    rate, low, high = float(static(sample_rate)), float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
+    if mels <= 0:
+        raise ValueError(f"num_mel_bins must be positive. Got: {mels}")
+    if low < 0:
+        raise ValueError(f"lower_edge_hertz must be non-negative. Got: {low}")
+    if low >= high:
+        raise ValueError(f"lower_edge_hertz {low:.1f} >= upper_edge_hertz {high:.1f}")
+    if rate <= 0:
+        raise ValueError(f"sample_rate must be positive. Got: {rate}")
+    if high > rate / 2:
+        raise ValueError(
+            f"upper_edge_hertz must not be larger than the Nyquist frequency (sample_rate / 2). Got {high} for "
+            f"sample_rate: {rate}"
+        )
+    frequencies = _mel(np.linspace(0.0, rate / 2, bins)[1:, None])  # the first bin, a constant offset, belongs to none
+    edges = np.linspace(_mel(low), _mel(high), mels + 2)
+    lower, centre, upper = edges[:-2], edges[1:-1], edges[2:]
+    rising, falling = (frequencies - lower) / (centre - lower), (upper - frequencies) / (upper - centre)
+    weights = np.maximum(0.0, np.minimum(rising, falling))
+    return wrap(np.pad(weights, [(1, 0), (0, 0)]).astype(kind))
+
+
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
+    """The mel-frequency cepstral coefficients of log-magnitude mel spectrograms: a scaled cosine transform."""
+    x = operand(log_mel_spectrograms)
+    bins = x.array.shape[-1]
+    if bins == 0:
+        raise ValueError("num_mel_bins must be positive. Got: 0")
+    return dct(x, type=2) * (1 / _math.sqrt(2 * bins))
+
+
