@@ -132,6 +132,7 @@ from gradtape.api.math import (
     truncatemod as truncatemod,
 )  # fmt: skip
 # -- families: special functions ---------------------------------------------------------------------------------------------
+from gradtape.api import bitwise as bitwise
 # -- families: linear algebra -----------------------------------------------------------------------------------------------
 from gradtape.api.decompositions import (
     eig as eig,
@@ -139,6 +140,11 @@ from gradtape.api.decompositions import (
     sqrtm as matrix_square_root,
 )  # fmt: skip
 # -- families: neural -------------------------------------------------------------------------------------------------------
+from gradtape.api.convolution import (
+    batch_to_space as batch_to_space,
+    space_to_batch as space_to_batch,
+    space_to_batch_nd as space_to_batch_nd,
+)  # fmt: skip
 # -- families: shaping, indexing and segments -------------------------------------------------------------------------------
 from gradtape.api.indexing import (
     dynamic_partition as dynamic_partition,
@@ -174,13 +180,52 @@ from gradtape.api.shaping import (
     unravel_index as unravel_index,
 )  # fmt: skip
 # -- families: signal, image, random ----------------------------------------------------------------------------------------
-from gradtape.api import signal as signal
+from gradtape.api import image as image, io as io, random as random, signal as signal
 # -- families: control flow -------------------------------------------------------------------------------------------------
+from gradtape.api import debugging as debugging
+from gradtape.api.control_flow import (
+    case as case,
+    cond as cond,
+    foldl as foldl,
+    foldr as foldr,
+    group as group,
+    map_fn as map_fn,
+    no_op as no_op,
+    scan as scan,
+    switch_case as switch_case,
+    timestamp as timestamp,
+    tuple_ as tuple,
+    vectorized_map as vectorized_map,
+    while_loop as while_loop,
+)  # fmt: skip
+from gradtape.api.debugging import (
+    Assert as Assert,
+    assert_equal as assert_equal,
+    assert_greater as assert_greater,
+    assert_less as assert_less,
+    assert_rank as assert_rank,
+)  # fmt: skip
+from gradtape.api.initializers import (
+    constant_initializer as constant_initializer,
+    ones_initializer as ones_initializer,
+    random_normal_initializer as random_normal_initializer,
+    random_uniform_initializer as random_uniform_initializer,
+    zeros_initializer as zeros_initializer,
+)  # fmt: skip
+from gradtape.api.python_functions import (
+    RegisterGradient as RegisterGradient,
+    no_gradient as no_gradient,
+    numpy_function as numpy_function,
+    print_ as print,
+    py_function as py_function,
+)  # fmt: skip
+from gradtape.api.tensor_array import TensorArray as TensorArray
 from gradtape.api.module import Module as Module
 from gradtape.api.scopes import (
     control_dependencies as control_dependencies,
     device as device,
     executing_eagerly as executing_eagerly,
+    get_current_name_scope as get_current_name_scope,
     init_scope as init_scope,
     name_scope as name_scope,
 )  # fmt: skip
@@ -190,8 +235,12 @@ from gradtape.autodiff.custom_gradient import (
     recompute_grad as recompute_grad,
 )  # fmt: skip
 from gradtape.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
-from gradtape.autodiff.arguments import UnconnectedGradients as UnconnectedGradients
+from gradtape.autodiff.arguments import (
+    AggregationMethod as AggregationMethod,
+    UnconnectedGradients as UnconnectedGradients,
+)  # fmt: skip
 from gradtape.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
+from gradtape.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from gradtape.dtypes import (
     DType as DType,
     as_dtype as as_dtype,

@@ -46,6 +46,25 @@ def register_converter(kind: type, converter: Converter) -> None:
     converters[kind] = converter
 
 
+def register_tensor_conversion_function(base_type: Any, conversion_func: Any, priority: int = 100) -> None:
+    """Teach the library to take objects of a class of yours as tensors.
+
+    `conversion_func(value, dtype=None, name=None, as_ref=False)` returns a tensor, or NotImplemented.
+
+    >>> import gradtape as tf
+    >>> class Celsius:
+    ...     def __init__(self, degrees):
+    ...         self.degrees = degrees
+    >>> tf.register_tensor_conversion_function(Celsius, lambda c, **options: tf.constant(c.degrees))
+    >>> float(tf.constant(1.0) + Celsius(20.0))
+    21.0
+    """
+    if not callable(conversion_func):
+        raise TypeError(f"Argument `conversion_func` must be callable. Received {conversion_func!r}.")
+    for kind in base_type if isinstance(base_type, tuple) else (base_type,):
+        register_converter(kind, lambda value: convert(conversion_func(value, dtype=None, name=None, as_ref=False)))
+
+
 def converter_of(value: Any) -> Converter | None:
     """The registered conversion for this value's class, or None."""
     for base in type(value).__mro__:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,14 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape import errors
-from gradtape.conversion import Tensor, array_from, convert, operand, register_converter
+from gradtape.conversion import array_from, convert, operand, register_converter
 from gradtape.dtypes import DType, as_dtype, dtype_of
 from gradtape.engine.tape import active_recorders
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, index, operators
 from gradtape.ops.indexing import basic_index, get_item
 from gradtape.shape import TensorShape
-from gradtape.tensor import Reference, next_uid
+from gradtape.tensor import Reference, Tensor, next_uid
 
 
 class VariableSynchronization(Enum):
@@ -253,24 +254,28 @@ class Variable:
 
     def _incoming(self, value: Any) -> Any:
         """A value that is to be stored: of the variable's dtype, in an array that nobody will write to."""
+        if type(value) is Tensor and value.array.dtype is self._tensor.array.dtype:
+            return value.array
         if type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float, list, tuple)):
             return convert(value, self.dtype).array
         return array_from(value, self.dtype) if not isinstance(value, (list, tuple)) else convert(value, self.dtype).array
 
     def _update(self, ufunc: Callable[..., Any], delta: Any, op: str, read_value: bool) -> Any:
         change = self._incoming(delta)
-        tensor = self._tensor
-        value = tensor.array
-        if change.shape != value.shape:
-            raise errors.invalid_argument(
-                f"Cannot update variable with shape {errors.brackets(value.shape)} using a Tensor with shape "
-                f"{errors.brackets(change.shape)}, shapes must be equal.", op,
-            )  # fmt: skip
-        if type(value) is ndarray and value.ndim and _is_ours(value, tensor) and not np.may_share_memory(value, change):
-            ufunc(value, change, out=value)  # no reading of the old value is left anywhere: reuse its memory
-            self._notice()
-        else:
-            self._put(np.asarray(ufunc(value, change)), False)
+        with _updating:
+            tensor = self._tensor
+            value = tensor.array
+            if change.shape != value.shape:
+                raise errors.invalid_argument(
+                    f"Cannot update variable with shape {errors.brackets(value.shape)} using a Tensor with shape "
+                    f"{errors.brackets(change.shape)}, shapes must be equal.", op,
+                )  # fmt: skip
+            ours = type(value) is ndarray and value.ndim and _is_ours(value, tensor)
+            if ours and not np.may_share_memory(value, change):
+                ufunc(value, change, out=value)  # no reading of the old value is left anywhere: reuse its memory
+                self._notice()
+            else:
+                self._put(np.asarray(ufunc(value, change)), False)
         return _View(self) if read_value else None
 
     def _put(self, value: Any, read_value: bool) -> Any:
@@ -413,9 +418,13 @@ class _View(Variable):
 
     def __init__(self, of: Variable) -> None:
         self._of = of
-        self.uid, self._name, self._trainable = of.uid, "UnreadVariable", of._trainable
-        self._constraint, self._declared_shape = of._constraint, of._declared_shape
-        self._synchronization, self._aggregation = of._synchronization, of._aggregation
+
+    def __getattr__(self, name: str) -> Any:  # whatever the view has not is the variable's: its own slots stay empty
+        return getattr(self._of, name)
+
+    @property
+    def name(self) -> str:
+        return "UnreadVariable"
 
     @property
     def _tensor(self) -> Tensor:  # type: ignore[override]
@@ -465,15 +474,23 @@ def _holders(value: Any, tensor: Any) -> tuple[int, int]:
 
 
 def _is_ours(value: ndarray, tensor: Tensor) -> bool:
-    """Whether nobody but the variable holds this array: no tape, no reading, no view."""
-    return value.base is None and value.flags.writeable and _holders(value, tensor) == _ALONE
+    """Whether nobody but the variable holds this array: no tape, no reading, no view.
+
+    Another thread could begin to read between this question and the update: where there is one, nothing is ours.
+    """
+    alone = _holders(value, tensor) == _ALONE
+    return alone and value.base is None and value.flags.writeable and threading.active_count() == 1
+
+
+_updating = threading.RLock()
+"""Two threads that add to a variable at the same time must not lose one of the sums."""
 
 
 def _calibrate() -> tuple[int, int]:
     """The reference counts that `_is_ours` sees when only the variable holds its tensor, on this Python."""
 
     class Owner:
-        __slots__ = ("tensor",)
+        tensor: Any
 
     owner = Owner()
     owner.tensor = object.__new__(Tensor)
@@ -493,7 +510,7 @@ def _calibrate() -> tuple[int, int]:
 _ALONE = _calibrate() if hasattr(sys, "getrefcount") else (-1, -1)
 
 operators.attach(Variable)
-Variable.__getitem__ = lambda self, key: _slice_of(self, key)  # type: ignore[method-assign]
+Variable.__getitem__ = lambda self, key: _slice_of(self, key)
 register_converter(Variable, Variable.read)
 register_converter(_View, _View.read)
 

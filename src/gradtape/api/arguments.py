@@ -58,7 +58,13 @@ def axes_of(axis: Any, rank: int, op: str = "Sum") -> Axes:
         return (axis_of(axis, rank, op),)
     plain = static(axis)
     given = [integer(a) for a in plain] if np.ndim(plain) else [integer(plain)]
-    return tuple(sorted({axis_of(a, rank, op) for a in given}))
+    axes = sorted(axis_of(a, rank, op) for a in given)
+    for first, second in zip(axes, axes[1:], strict=False):
+        if first == second:
+            raise errors.invalid_argument(
+                f"Invalid reduction arguments: Axes contains duplicate dimension: {first}", op
+            )
+    return tuple(axes)
 
 
 def axis_of(axis: Any, rank: int, op: str = "Sum") -> int:

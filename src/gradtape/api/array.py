@@ -115,8 +115,17 @@ def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any 
 def fill_with(value: int, shape: Any, dtype: Any) -> Tensor:
     kind = as_dtype(dtype)
     if kind.name == "string":
-        return wrap(np.full(shape_of(shape), b"" if value == 0 else b"1", object))
-    return wrap(np.full(shape_of(shape), value, kind.numpy_dtype))
+        return wrap(np.full(_lengths(shape), b"" if value == 0 else b"1", object))
+    return wrap(np.full(_lengths(shape), value, kind.numpy_dtype))
+
+
+def _lengths(shape: Any) -> Axes:
+    """The shape of a new tensor: no length is negative."""
+    wanted = shape_of(shape)
+    for n in wanted:
+        if n < 0:
+            raise errors.invalid_argument(f"Dimension {n} must be >= 0", "Fill")
+    return wanted
 
 
 def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Tensor:
@@ -128,7 +137,7 @@ def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> 
     scalar = operand(value)
     if scalar.array.shape:
         raise errors.invalid_argument(f"value must be a scalar, got shape {errors.brackets(scalar.array.shape)}", "Fill")
-    result: Tensor = array.broadcast_to(scalar, shape=shape_of(dims))
+    result: Tensor = array.broadcast_to(scalar, shape=_lengths(dims))
     return result
 
 
@@ -168,6 +177,11 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         start, limit = 0, start
     parts = [convert(p, dtype) if dtype is not None and not isinstance(p, Tensor) else convert(p)
              for p in (start, limit, delta)]  # fmt: skip
+    for word, part in zip(("start", "limit", "delta"), parts, strict=True):
+        if part.array.shape:
+            raise errors.invalid_argument(
+                f"{word} must be a scalar, not shape {errors.brackets(part.array.shape)}", "Range"
+            )
     if dtype is None:
         order = ["int32", "int64", "float32", "float64"]
         dtype = builtins.max((p.dtype.name for p in parts), key=lambda n: order.index(n) if n in order else -1)
@@ -190,7 +204,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     if first.dtype.is_integer:
         first, last = cast(first, "float64"), cast(last, "float64")
     count = integer(num)
-    if count <= 0:
+    if count < 0:
         raise errors.invalid_argument(f"Requires num > 0: {count}", "LinSpace")
     rank = len(np.broadcast_shapes(first.array.shape, last.array.shape))
     at = axis + rank + 1 if axis < 0 else axis
@@ -215,15 +229,28 @@ def one_hot(
     >>> one_hot([0, 2], 3).numpy().tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    where = np.asarray(operand(indices).array)
+    places = operand(indices)
+    where = np.asarray(places.array)
+    if not places.dtype.is_integer:
+        raise errors.unsupported_dtype("OneHot", places.dtype)
+    if dtype is None and on_value is not None and off_value is not None:
+        on_kind, off_kind = convert(on_value).dtype, convert(off_value).dtype
+        if on_kind != off_kind:
+            raise TypeError(f"dtype {on_kind!r} of on_value does not match dtype {off_kind!r} of off_value")
     given = on_value if on_value is not None else off_value
     kind = as_dtype(dtype) if dtype is not None else float32 if given is None else convert(given).dtype
     on = np.asarray(convert(1 if on_value is None else on_value, kind).array)
     off = np.asarray(convert(0 if off_value is None else off_value, kind).array)
-    size = integer(depth)
+    size, at = integer(depth), -1 if axis is None else integer(axis)
+    if size < 0:
+        raise errors.invalid_argument(f"depth must be non-negative, got: {size}", "OneHot")
+    if not -1 <= at <= where.ndim:
+        raise errors.invalid_argument(
+            f"Expected axis to be -1 or between [0, {where.ndim + 1}).  But received: {at}", "OneHot"
+        )
     hot = where[..., None] == np.arange(size)
     result = np.where(hot, on, off).astype(kind.numpy_dtype)
-    return wrap(result if axis is None else np.moveaxis(result, -1, integer(axis)))
+    return wrap(np.ascontiguousarray(np.moveaxis(result, -1, at)))
 
 
 def identity(input: Any, name: str | None = None) -> Any:
@@ -260,20 +287,30 @@ def is_tensor(x: Any) -> bool:
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
     """The shape of an elementwise op on two shapes."""
-    x, y = (list(TensorShape(s).as_list()) for s in (shape_x, shape_y))
-    return TensorShape(_broadcast(x, y))
+    first, second = TensorShape(shape_x), TensorShape(shape_y)
+    if first.rank is None or second.rank is None:
+        return TensorShape(None)
+    x, y = first.as_list(), second.as_list()
+    rank = builtins.max(len(x), len(y))
+    result = []
+    for n, m in zip([1] * (rank - len(x)) + x, [1] * (rank - len(y)) + y, strict=True):
+        if n is not None and m is not None and n != m and 1 not in (n, m):
+            raise ValueError(
+                "Incompatible shapes for broadcasting. Two shapes are compatible if for each dimension pair they are "
+                f"either equal or one of them is 1. Received: {first} and {second}."
+            )
+        # An unknown length beside a length other than 1 can only be that length, or 1.
+        result.append(m if n == 1 else n if m == 1 else n if m is None else m)
+    return TensorShape(result)
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """The shape of an elementwise op on two shapes, as a tensor."""
-    return wrap(np.array(_broadcast(list(shape_of(shape_x)), list(shape_of(shape_y))), np.int32))
-
-
-def _broadcast(x: list[Any], y: list[Any]) -> list[Any]:
+    x, y = shape_of(shape_x), shape_of(shape_y)
     try:
-        return list(np.broadcast_shapes(tuple(x), tuple(y)))
+        return wrap(np.array(np.broadcast_shapes(x, y), np.int32))
     except ValueError:
-        raise ValueError(f"Incompatible shapes for broadcasting: {tuple(x)} and {tuple(y)}") from None
+        raise errors.incompatible_shapes("BroadcastArgs", x, y) from None
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
@@ -281,8 +318,8 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     x = operand(x)
     if not TensorShape(shape).is_compatible_with(x.shape):
         raise errors.invalid_argument(
-            f"Shape of tensor x {errors.brackets(x.array.shape)} is not compatible with expected shape {shape}",
-            "EnsureShape",
+            f"Shape of tensor input {errors.brackets(x.array.shape)} is not compatible with expected shape "
+            f"{errors.brackets('?' if n is None else n for n in TensorShape(shape).as_list())}.", "EnsureShape",
         )
     result: Tensor = array.identity(x)
     return result
@@ -297,10 +334,15 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """
     x = tensor if type(tensor) is Tensor else operand(tensor)
     wanted, have = shape_of(shape), _math.prod(x.array.shape)
+    for i, n in enumerate(wanted):
+        if n < -1:
+            raise errors.invalid_argument(f"Size {i} must be non-negative, not {n}", "Reshape")
     if wanted.count(-1) > 1:
         raise errors.invalid_argument("Only one input size may be -1, not both.", "Reshape")
     if -1 in wanted:
         known = _math.prod(n for n in wanted if n != -1)
+        if known == 0 == have:  # any length would do: TensorFlow takes the one that fits the lengths other than 0
+            have, known = (_math.prod(n for n in ns if n > 0) for ns in (x.array.shape, wanted))
         if known == 0 or have % known:
             raise errors.invalid_argument(
                 f"Input to reshape is a tensor with {have} values, but the requested shape requires a multiple of "
@@ -322,6 +364,13 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     rank = len(x.array.shape)
     order = tuple(reversed(builtins.range(rank))) if perm is None else shape_of(perm)
     order = tuple(p + rank if p < 0 else p for p in order)
+    if len(order) != rank:
+        raise errors.invalid_argument(
+            f"transpose expects a vector of size {rank}. But input(1) is a vector of size {len(order)}", "Transpose"
+        )
+    for p in order:
+        if not 0 <= p < rank:
+            raise errors.invalid_argument(f"{p} is out of range [0 .. {rank})", "Transpose")
     if sorted(order) != list(builtins.range(rank)):
         raise errors.invalid_argument(f"{errors.brackets(order)} is not a permutation of {rank} axes", "Transpose")
     result: Tensor = array.transpose(x, perm=order)
@@ -345,7 +394,16 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Without axes of length 1: all of them, or just the given ones."""
     x = operand(input)
     have = tuple(x.array.shape)
-    drop = [i for i, n in enumerate(have) if n == 1] if axis is None else axes_of(axis, len(have), "Squeeze")
+    if axis is None or (isinstance(axis, (list, tuple)) and not axis):
+        drop = [i for i, n in enumerate(have) if n == 1]
+    else:
+        drop = []
+        for a in shape_of(axis):
+            if not -len(have) <= a < len(have):
+                raise errors.invalid_argument(
+                    f"Tried to squeeze dim index {a} for tensor with {len(have)} dimensions.", "Squeeze"
+                )
+            drop.append(a % len(have))
     for i in drop:
         if have[i] != 1:
             raise errors.invalid_argument(
@@ -358,6 +416,11 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """Repeated to a larger shape, as elementwise ops do by themselves."""
     x, wanted = operand(input), shape_of(shape)
+    if len(x.array.shape) > len(wanted):
+        raise errors.invalid_argument(
+            f"Rank of input ({len(x.array.shape)}) must be no greater than rank of output shape ({len(wanted)}).",
+            "BroadcastTo",
+        )
     try:
         fits = np.broadcast_shapes(x.array.shape, wanted) == wanted
     except ValueError:
@@ -373,8 +436,14 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     x = operand(tensor)
     plain = static(axis)
     if np.ndim(plain) == 0:
-        raise errors.invalid_argument("'dims' must be a 1-dimension tensor, got a scalar", "ReverseV2")
-    result: Tensor = array.flip(x, axis=axes_of(plain, len(x.array.shape), "ReverseV2"))
+        raise errors.invalid_argument("'dims' must be 1-dimension, not 0", "ReverseV2")
+    rank, axes = len(x.array.shape), shape_of(plain)
+    for i, a in enumerate(axes):
+        if not -rank <= a < rank:
+            raise errors.invalid_argument(f"'axis'[{i}] = {a} is out of valid range [0, {rank - 1}]", "ReverseV2")
+        if a % rank in [b % rank for b in axes[:i]]:
+            raise errors.invalid_argument(f"axis {a % rank} specified more than once.", "ReverseV2")
+    result: Tensor = array.flip(x, axis=tuple(a % rank for a in axes))
     return result
 
 
@@ -386,10 +455,14 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     """
     if not isinstance(values, (list, tuple)):
         values = [values]
+    if not values:
+        raise errors.invalid_argument("ConcatOp : Expected at least one tensor to concatenate, got none", "ConcatV2")
     tensors = _one_dtype(values, "ConcatV2")
     rank = len(tensors[0].array.shape)
     at = integer(axis)
-    if not rank or not -rank <= at < rank:
+    if not rank and len(tensors) > 1:
+        raise errors.invalid_argument("ConcatOp : Can't concatenate scalars (use tf.stack instead)", "ConcatV2")
+    if not -rank <= at < rank and len(tensors) > 1:
         raise errors.invalid_argument(
             f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), but got {at}", "ConcatV2"
         )
@@ -397,7 +470,12 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     first = tensors[0].array.shape
     for i, t in enumerate(tensors):
         have = t.array.shape
-        if len(have) != rank or any(n != m for j, (n, m) in enumerate(zip(have, first, strict=True)) if j != at):
+        if len(have) != rank:
+            raise errors.invalid_argument(
+                f"ConcatOp : Ranks of all input tensors should match: shape[0] = {errors.brackets(first)} vs. "
+                f"shape[{i}] = {errors.brackets(have)}", "ConcatV2",
+            )  # fmt: skip
+        if any(n != m for j, (n, m) in enumerate(zip(have, first, strict=True)) if j != at):
             raise errors.invalid_argument(
                 f"ConcatOp : Dimension mismatch in dimension: shape[0] = {errors.brackets(first)} vs. "
                 f"shape[{i}] = {errors.brackets(have)}", "ConcatV2",
@@ -421,7 +499,7 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     if isinstance(values, (Tensor, Variable)) or not isinstance(values, (list, tuple)):
         values = list(iter(values))
     if not values:
-        raise ValueError("tf.stack needs at least one tensor.")
+        return wrap(np.zeros(0, np.float32))
     tensors = _one_dtype(values, "Pack")
     have = tensors[0].array.shape
     for i, t in enumerate(tensors):
@@ -440,19 +518,29 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
 def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
     """The slices along an axis, as a list."""
     x = operand(value)
-    at = axis_of(axis, len(x.array.shape), "Unpack")
+    rank, at = len(x.array.shape), integer(axis)
+    if not -rank <= at < rank:
+        raise ValueError(f"Argument `axis` = {at} not in range [{-rank}, {rank})")
+    at += rank if at < 0 else 0
     if num is not None and num != x.array.shape[at]:
-        raise errors.invalid_argument(f"Input shape axis {at} must equal {num}, got shape {x.shape}", "Unpack")
+        raise errors.invalid_argument(
+            f"Input shape axis {at} must equal {num}, got shape {errors.brackets(x.array.shape)}", "Unpack"
+        )
     return list(array.unstack(x, axis=at))
 
 
 def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split") -> list[Tensor]:
     """Pieces along an axis: a number of equal ones, or of the given sizes."""
     x = operand(value)
-    at = axis_of(axis, len(x.array.shape), "SplitV")
+    rank, at = len(x.array.shape), integer(axis)
+    if not -rank <= at < rank:
+        raise errors.invalid_argument(f"-input rank({-rank}) <= split_dim < input rank ({rank}), but got {at}", "Split")
+    at += rank if at < 0 else 0
     total, plain = x.array.shape[at], static(num_or_size_splits)
     if np.ndim(plain) == 0:
         pieces = integer(plain)
+        if pieces < 1:
+            raise errors.invalid_argument(f"Value for attr 'num_split' of {pieces} must be at least minimum 1", "Split")
         if total % pieces:
             raise errors.invalid_argument(
                 f"Number of ways to split should evenly divide the split dimension, but got split_dim {at} "
@@ -461,10 +549,12 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, n
         sizes: Axes = (total // pieces,) * pieces
     else:
         sizes = tuple(integer(n) for n in plain)
+        if sizes.count(-1) > 1:
+            raise errors.invalid_argument("There can only be one -1 in the input.", "SplitV")
         if -1 in sizes:
             rest = total - sum(n for n in sizes if n != -1)
             sizes = tuple(rest if n == -1 else n for n in sizes)
-        if sum(sizes) != total:
+        if sum(sizes) != total or any(n < 0 for n in sizes):
             raise errors.invalid_argument(
                 f"Determined shape must either match input shape along split_dim exactly if fully specified, or be "
                 f"less than the size of the input along split_dim if not fully specified.  Got: {sum(sizes)}", "SplitV",
@@ -484,15 +574,18 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
     if not truth.dtype.is_bool:
-        raise errors.invalid_argument(
-            f"cannot compute SelectV2 as input #0(zero-based) was expected to be a bool tensor but is a "
-            f"{truth.dtype.word} tensor", "SelectV2",
-        )  # fmt: skip
+        raise ValueError(
+            f"Tensor conversion requested dtype bool for Tensor with dtype {truth.dtype.name}: {truth!r}. "
+            "A comparison (x != 0) makes a condition of it."
+        )
     x, y = operands(x, y)
     try:
         np.broadcast_shapes(truth.array.shape, x.array.shape, y.array.shape)
     except ValueError:
-        raise errors.incompatible_shapes("SelectV2", x.array.shape, y.array.shape) from None
+        shapes = [errors.brackets(t.array.shape) for t in (truth, x, y)]
+        raise errors.invalid_argument(
+            f"condition {shapes[0]}, then {shapes[1]}, and else {shapes[2]} must be broadcastable", "SelectV2"
+        ) from None
     result: Tensor = math.where(truth, x, y)
     return result
 
@@ -512,23 +605,53 @@ def gather(
     [30, 10]
     """
     x, where = operand(params), operand(indices)
-    if not where.dtype.is_integer:
-        raise TypeError(f"Value passed to parameter 'indices' has DataType {where.dtype.name} not in list of allowed "
-                        "values: int16, int32, int64")  # fmt: skip
-    rank = len(x.array.shape)
-    lead = batch_dims + len(where.array.shape) if batch_dims < 0 else batch_dims
-    at = lead if axis is None else axis_of(axis, rank, "GatherV2")
-    if not 0 <= lead <= min(len(where.array.shape), at):
-        raise ValueError(f"batch_dims = {batch_dims} must be at most axis = {at} and the rank of indices.")
+    if where.dtype.name not in ("int16", "int32", "int64"):
+        raise errors.invalid_argument(
+            f"Value for attr 'Tindices' of {where.dtype.word} is not in the list of allowed values: int16, int32, int64",
+            "GatherV2",
+        )
+    rank, depth = len(x.array.shape), len(where.array.shape)
     if not rank:
         raise errors.invalid_argument("params must be at least 1 dimensional", "GatherV2")
+    lead = integer(batch_dims)
+    lead += depth if lead < 0 else 0
+    at = lead if axis is None else integer(axis)
+    if not -rank <= at < rank:
+        raise errors.invalid_argument(
+            f"Shape must be at least rank {at + 1 if at >= 0 else -at} but is rank {rank}", "GatherV2"
+        )
+    at += rank if at < 0 else 0
+    if not 0 <= lead <= min(depth, at):
+        raise errors.invalid_argument(
+            f"batch_dims ({batch_dims}) must be less than or equal to axis ({at}) and the rank of indices ({depth})",
+            "GatherV2",
+        )
+    for i in builtins.range(lead):
+        if x.array.shape[i] != where.array.shape[i]:
+            raise errors.invalid_argument(
+                f"params.shape[{i}]: {x.array.shape[i]} should be equal to indices.shape[{i}]: {where.array.shape[i]}",
+                "GatherV2",
+            )
     result: Tensor = index.checked_take(x, where, at, lead)
     return result
 
 
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Tensor:
-    """Elements or slices at coordinates (the last axis of indices)."""
-    result: Tensor = index.checked_gather_nd(operand(params), operand(indices), batch_dims)
+def gather_nd(
+    params: Any, indices: Any, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
+) -> Tensor:
+    """Elements or slices at coordinates (the last axis of indices); with the policy IGNORE, zeros for those outside."""
+    x, where = operand(params), operand(indices)
+    if not where.dtype.is_integer:
+        raise errors.unsupported_dtype("GatherNd", where.dtype)
+    if not where.array.shape:
+        raise errors.invalid_argument("indices must be at least a vector", "GatherNd")
+    if bad_indices_policy == "IGNORE":
+        sizes = np.array(x.array.shape[batch_dims : batch_dims + where.array.shape[-1]])
+        inside = np.all((where.array >= 0) & (where.array < sizes), axis=-1)
+        found = index.gather_nd(x, wrap(np.where(inside[..., None], where.array, 0)), batch_dims=batch_dims)
+        kept = inside.reshape(inside.shape + (1,) * (len(found.array.shape) - inside.ndim))
+        return math.where(kept, found, np.zeros((), x.array.dtype))  # type: ignore[no-any-return]
+    result: Tensor = index.checked_gather_nd(x, where, batch_dims)
     return result
 
 

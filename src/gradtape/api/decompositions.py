@@ -48,7 +48,7 @@ class CGState(NamedTuple):
     gamma: Tensor
 
 
-# -- reading arguments --------------------------------------------------------------------------------------------------
+# -- reading arguments -------------------------------------------------------------------------------------------------
 def _checked(x: Tensor, op: str, *, square: bool = True) -> Tensor:
     """A stack of matrices of floating or complex numbers, or TensorFlow's error."""
     shape = x.array.shape
@@ -72,7 +72,7 @@ def _widened(function: Callable[..., Any], *given: Tensor, **attrs: Any) -> Any:
 
     def back(x: Tensor) -> Tensor:
         floating = x.array.dtype == _FLOAT32
-        return array.astype(x, dtype=narrow, source=_FLOAT32) if floating else x  # type: ignore[no-any-return]
+        return array.astype(x, dtype=narrow, source=_FLOAT32) if floating else x
 
     return tuple(map(back, result)) if isinstance(result, tuple) else back(result)
 
@@ -98,14 +98,18 @@ def _plain(x: Tensor, value: Any) -> Tensor:
 def _adjoint(x: Tensor) -> Tensor:
     rank = len(x.array.shape)
     flipped: Tensor = array.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
-    return math.conj(flipped) if x.dtype.is_complex else flipped  # type: ignore[no-any-return]
+    return math.conj(flipped) if x.dtype.is_complex else flipped
+
+
+def _real(x: Tensor) -> Tensor:
+    return math.real(x) if x.dtype.is_complex else x
 
 
 def _matmul(x: Tensor, y: Tensor, adjoint_x: bool = False, adjoint_y: bool = False) -> Tensor:
-    return linalg.checked_matmul(x, y, adjoint_x, adjoint_y)  # type: ignore[no-any-return]
+    return linalg.matmul(x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y)  # type: ignore[no-any-return]
 
 
-# -- inverses and determinants ------------------------------------------------------------------------------------------
+# -- inverses and determinants -----------------------------------------------------------------------------------------
 def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their adjoints.
 
@@ -132,12 +136,12 @@ def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
 
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of Hermitian positive definite matrices."""
-    factor = math.real(diag_part(cholesky(matrix)))
+    factor = _real(diag_part(cholesky(matrix)))
     total = reduce.sum_(math.log(factor), axis=(len(factor.array.shape) - 1,), keepdims=False)
     return 2.0 * total  # type: ignore[no-any-return]
 
 
-# -- linear systems -----------------------------------------------------------------------------------------------------
+# -- linear systems ----------------------------------------------------------------------------------------------------
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The solution x of matrix x = rhs.
 
@@ -223,6 +227,11 @@ def lstsq(
     """
     x, y = _pair(matrix, rhs, "MatrixSolveLs")
     _checked(x, "MatrixSolveLs", square=False)
+    if len(y.array.shape) < 2 or x.array.shape[-2] != y.array.shape[-2]:
+        raise errors.invalid_argument(
+            f"Matrix size-incompatible: In[0]: {errors.brackets(x.array.shape)}, In[1]: "
+            f"{errors.brackets(y.array.shape)}. Both must have the same number of rows.", "MatrixSolveLs",
+        )  # fmt: skip
     if not fast:
         return _matmul(pinv(x), y)
     rows, columns = x.array.shape[-2:]
@@ -277,7 +286,7 @@ def _bands(diagonals: Any, diagonals_format: str) -> Tensor:
         raise ValueError(f"Expected diagonals to have rank at least 2, got {len(shape)}")
     if shape[-2] != 3:
         raise ValueError(f"Expected 3 diagonals got {shape[-2]}")
-    return compact  # type: ignore[no-any-return]
+    return compact
 
 
 def tridiagonal_solve(
@@ -320,14 +329,14 @@ def tridiagonal_solve(
             f"{bands.array.shape[-1]} and {y.array.shape[-2]}"
         )
     result: Tensor = _widened(factorisations.tridiagonal_solve, bands, y)
-    return array.reshape(result, shape=result.array.shape[:-1]) if vector else result  # type: ignore[no-any-return]
+    return array.reshape(result, shape=result.array.shape[:-1]) if vector else result
 
 
 def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
     """Tridiagonal matrices times matrices.
 
-    >>> tridiagonal_matmul([[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]], [[1.0], [1.0], [1.0]]).numpy().ravel().tolist()
-    [5.0, 6.0, 5.0]
+    >>> tridiagonal_matmul([[1, 1, 0], [4, 4, 4], [0, 1, 1]], [[1], [1], [1]]).numpy().tolist()
+    [[5], [6], [5]]
     """
     bands = _bands(diagonals, diagonals_format)
     y = operand(rhs, bands.dtype)
@@ -424,7 +433,7 @@ def _check_lu(x: Tensor, perm: Tensor) -> None:
         raise ValueError(f"Input `perm` must have length {shape[-1]}. Received shape {perm.array.shape}.")
 
 
-# -- factorisations -------------------------------------------------------------------------------------------------------
+# -- factorisations ----------------------------------------------------------------------------------------------------
 def cholesky(input: Any, name: str | None = None) -> Tensor:
     """The lower triangular L with L L^H = input, for Hermitian positive definite matrices.
 
@@ -487,7 +496,7 @@ def eigvals(tensor: Any, name: str | None = None) -> Tensor:
 def _single(x: Tensor) -> Tensor:
     """At least float32: there are no complex numbers of fewer bits."""
     narrow = x.array.dtype
-    return array.astype(x, dtype=_FLOAT32, source=narrow) if narrow.itemsize <= 2 else x  # type: ignore[no-any-return]
+    return array.astype(x, dtype=_FLOAT32, source=narrow) if narrow.itemsize <= 2 else x
 
 
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
@@ -574,17 +583,18 @@ def eigh_tridiagonal(
         vectors = None
     else:
         values, vectors = eigh(matrix)
-    values = math.real(values)
+    values = _real(values)
     if select != "a":
         low, high = (np.asarray(static(v)).item() for v in static(select_range))
         known = np.asarray(values.array)
-        picked = np.arange(int(low), int(high) + 1) if select == "i" else np.flatnonzero((known > low) & (known <= high))
+        inside = (known > low) & (known <= high)
+        picked = np.arange(int(low), int(high) + 1) if select == "i" else np.flatnonzero(inside)
         values = _slices(values, picked)
         vectors = None if vectors is None else _slices(vectors, picked)
     return values if vectors is None else (values, vectors)
 
 
-# -- functions of matrices --------------------------------------------------------------------------------------------------
+# -- functions of matrices ---------------------------------------------------------------------------------------------
 def expm(input: Any, name: str | None = None) -> Tensor:
     """The matrix exponential.
 
@@ -614,7 +624,7 @@ def logm(input: Any, name: str | None = None) -> Tensor:
     return factorisations.logm(x)  # type: ignore[no-any-return]
 
 
-# -- diagonals and bands ------------------------------------------------------------------------------------------------------
+# -- diagonals and bands -----------------------------------------------------------------------------------------------
 _ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
@@ -655,7 +665,10 @@ def _places(low: int, high: int, rows: int, columns: int, align: str) -> tuple[A
     upper, lower = align.split("_")
     lengths = {k: max(0, min(rows + min(0, k), columns - max(0, k))) for k in range(low, high + 1)}
     longest = max(lengths.values())
-    which, position, row, column = [], [], [], []
+    which: list[Any] = []
+    position: list[Any] = []
+    row: list[Any] = []
+    column: list[Any] = []
     for i, k in enumerate(range(high, low - 1, -1)):
         along = np.arange(lengths[k])
         side = upper if k >= 0 else lower
@@ -663,7 +676,7 @@ def _places(low: int, high: int, rows: int, columns: int, align: str) -> tuple[A
         position.append(along + (longest - lengths[k] if side == "RIGHT" else 0))
         row.append(along - min(0, k))
         column.append(along + max(0, k))
-    return (*(np.concatenate(part) for part in (which, position, row, column)), longest)
+    return np.concatenate(which), np.concatenate(position), np.concatenate(row), np.concatenate(column), longest
 
 
 def diag(
@@ -868,14 +881,14 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
         )
     if not first or first[-1] != 3:
         raise errors.FailedPreconditionError(
-            None, None,
-            f"Cross-products are only defined for 3-element vectors. Received shape {errors.brackets(first)}. [Op:Cross]",
+            None, None, "Cross-products are only defined for 3-element vectors. "
+            f"Received shape {errors.brackets(first)}. [Op:Cross]",
         )  # fmt: skip
     next_, after = np.array([1, 2, 0]), np.array([2, 0, 1])
-    return _slices(x, next_) * _slices(y, after) - _slices(x, after) * _slices(y, next_)  # type: ignore[no-any-return]
+    return _slices(x, next_) * _slices(y, after) - _slices(x, after) * _slices(y, next_)
 
 
-# -- iterative ----------------------------------------------------------------------------------------------------------------
+# -- iterative ---------------------------------------------------------------------------------------------------------
 def conjugate_gradient(
     operator: Any,
     rhs: Any,
@@ -888,7 +901,8 @@ def conjugate_gradient(
     """The solution of A x = rhs for a self-adjoint, positive definite A that is only ever multiplied with.
 
     `operator` is a matrix, or an object with a method `matvec` (and, if it has them, `is_self_adjoint` and
-    `is_positive_definite` that are true). Iterates until the residual is `tol` times the right side, or `max_iter` times.
+    `is_positive_definite` that are true). It ends when the residual is down to `tol` times the right side, or after
+    `max_iter` steps.
 
     >>> conjugate_gradient([[4.0, 1.0], [1.0, 3.0]], [5.0, 4.0]).x.numpy().round(4).tolist()
     [1.0, 1.0]

@@ -324,7 +324,10 @@ def histogram_fixed_width(
     [2, 1, 1, 0, 2]
     """
     bins, count = _bins(values, value_range, nbins, dtype)
-    return wrap(np.bincount(bins.reshape(-1), minlength=count).astype(bins.dtype))
+    result: Tensor = scatter.histogram(
+        operand(values), counts=np.bincount(bins.reshape(-1), minlength=count).astype(bins.dtype)
+    )
+    return result
 
 
 def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> tuple[Any, int]:
@@ -348,6 +351,51 @@ def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> tuple[Any, i
     low, high = ends.astype(kind)
     scaled = (numbers.astype(kind) - low) / (high - low)
     return np.clip(np.floor(scaled * count), 0, count - 1).astype(wanted.numpy_dtype), count
+
+
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = "int32",
+    name: str | None = None,
+    axis: Any = None,
+    binary_output: bool = False,
+) -> Tensor:
+    """How often each integer occurs, or the sum of its weights; with axis=-1 for each row of a matrix.
+
+    >>> bincount([1, 1, 3]).numpy().tolist()
+    [0, 2, 0, 1]
+    """
+    op, values = "DenseBincount", np.asarray(operand(arr).array)
+    if values.dtype.kind not in "iu":
+        raise errors.unsupported_dtype(op, operand(arr).dtype)
+    if values.size and values.min() < 0:
+        raise errors.invalid_argument("Input arr must be non-negative!", op)
+    if axis not in (None, 0, -1):
+        raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
+    length = max(int(values.max()) + 1 if values.size else 0, 0 if minlength is None else integer(minlength))
+    if maxlength is not None:
+        length = min(length, integer(maxlength))
+    by_row = axis == -1 and values.ndim > 1
+    rows = values.reshape(-1, values.shape[-1]) if by_row else values.reshape(1, -1)
+    given = None if weights is None else operand(weights)
+    if given is not None and tuple(given.array.shape) != values.shape:
+        raise errors.invalid_argument(
+            "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "
+            f"equal to 1. Received {errors.brackets(given.array.shape)}", op,
+        )  # fmt: skip
+    # Every row counts into a block of its own; what is too large counts into one place behind them all.
+    places = np.where(rows < length, rows + length * np.arange(len(rows))[:, None], len(rows) * length).reshape(-1)
+    count = len(rows) * length
+    if given is None or binary_output:
+        counts = np.bincount(places, minlength=count + 1)[:count]
+        total = wrap((counts > 0 if binary_output else counts).astype(numpy_dtype(dtype)))
+    else:
+        total = scatter.dense_bincount(array.reshape(given, shape=(values.size,)), places, count=count)
+    result: Tensor = array.reshape(total, shape=(len(rows), length) if by_row else (length,))
+    return result
 
 
 def confusion_matrix(

@@ -193,7 +193,7 @@ def norm(
     if ord in ("fro", "euclidean", 2, 2.0):
         if ord == "fro":
             raise ValueError("'ord' must be a supported vector norm, got fro. Give two axes for a matrix norm.")
-        return _euclidean(x, axes, keep) if rank else math.absolute(x)  # type: ignore[no-any-return]
+        return _euclidean(x, axes, keep) if rank else math.absolute(x)
     size = math.absolute(x)
     if ord == np.inf:
         return reduce.max_(size, axis=axes, keepdims=keep)  # type: ignore[no-any-return]

@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import Axes, axes_of, axis_of, numpy_dtype, static
+from gradtape.api.arguments import Axes, axes_of, axis_of, integer, numpy_dtype
 from gradtape.api.indexing import (
+    bincount as bincount,
     confusion_matrix as confusion_matrix,
     invert_permutation as invert_permutation,
     is_non_decreasing as is_non_decreasing,
     is_strictly_increasing as is_strictly_increasing,
+)  # fmt: skip
+from gradtape.api.ranking import (
+    approx_max_k as approx_max_k,
+    approx_min_k as approx_min_k,
+    in_top_k as in_top_k,
+    top_k as top_k,
 )  # fmt: skip
 from gradtape.api.segments import (
     accumulate_n as accumulate_n,
@@ -33,10 +40,38 @@ from gradtape.api.segments import (
     unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
     unsorted_segment_sum as unsorted_segment_sum,
 )  # fmt: skip
+from gradtape.api.special import (
+    bessel_i0 as bessel_i0,
+    bessel_i0e as bessel_i0e,
+    bessel_i1 as bessel_i1,
+    bessel_i1e as bessel_i1e,
+    betainc as betainc,
+    digamma as digamma,
+    divide_no_nan as divide_no_nan,
+    erf as erf,
+    erfc as erfc,
+    erfcinv as erfcinv,
+    erfinv as erfinv,
+    igamma as igamma,
+    igammac as igammac,
+    lbeta as lbeta,
+    lgamma as lgamma,
+    ndtri as ndtri,
+    nextafter as nextafter,
+    polygamma as polygamma,
+    reciprocal_no_nan as reciprocal_no_nan,
+    softsign as softsign,
+    special as special,
+    truncatediv as truncatediv,
+    xdivy as xdivy,
+    xlog1py as xlog1py,
+    xlogy as xlogy,
+    zeta as zeta,
+)  # fmt: skip
 from gradtape.conversion import convert, operand, operands, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.indexed_slices import IndexedSlices, map_values
-from gradtape.ops import array, index, math, nn, operators, reduce
+from gradtape.ops import array, index, math, nn, operators, reduce, segment
 from gradtape.tensor import Tensor
 
 # -- elementwise: the primitives, under TensorFlow's names ------------------------------------------------------------------
@@ -112,14 +147,6 @@ def round(x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """Division towards zero."""
-    x, y = operands(x, y)
-    _no_integer_zero(x, y, "TruncateDiv")
-    quotient = np.trunc(x.array / y.array).astype(x.array.dtype)
-    return wrap(np.asarray(quotient))
-
-
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of division towards zero: it has the dividend's sign."""
     x, y = operands(x, y)
@@ -135,28 +162,10 @@ def _no_integer_zero(x: Tensor, y: Tensor, op: str) -> None:
         raise errors.invalid_argument("Integer division by zero", op)
 
 
-def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y, and 0 where y is 0.
-
-    >>> divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy().tolist()
-    [0.0, 0.5]
-    """
-    x, y = operands(x, y)
-    zero = math.equal(y, 0)
-    result: Tensor = math.where(zero, 0, x / math.where(zero, 1, y))
-    return result
-
-
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x * y, and 0 where y is 0 even if x is infinite or NaN."""
     result: Tensor = math.multiply_no_nan(x, y)
     return result
-
-
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
-    """1 / x, and 0 where x is 0."""
-    x = operand(x)
-    return divide_no_nan(math.where(math.equal(x, x), 1, x), x)
 
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
@@ -195,9 +204,11 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 # -- reductions ---------------------------------------------------------------------------------------------------------------
-def _reduction(name: str, function: Any, doc: str) -> Any:
+def _reduction(name: str, function: Any, doc: str, kinds: str = "fciuV") -> Any:
     def reduction(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
         x = input_tensor if type(input_tensor) is Tensor else operand(input_tensor)
+        if x.array.dtype.kind not in kinds:
+            raise errors.unsupported_dtype(function.__name__.title(), x.dtype)
         return function(x, axis=axes_of(axis, len(x.array.shape)), keepdims=bool(keepdims))
 
     reduction.__name__ = reduction.__qualname__ = name
@@ -208,11 +219,13 @@ def _reduction(name: str, function: Any, doc: str) -> Any:
 reduce_sum = _reduction("reduce_sum", reduce.sum_, "The sum along axes, all of them by default.")
 reduce_mean = _reduction("reduce_mean", reduce.mean, "The mean along axes, all of them by default.")
 reduce_prod = _reduction("reduce_prod", reduce.prod, "The product along axes; its gradient is exact at zeros.")
-reduce_max = _reduction("reduce_max", reduce.max_, "The largest along axes; equal ones share the gradient.")
-reduce_min = _reduction("reduce_min", reduce.min_, "The smallest along axes; equal ones share the gradient.")
-reduce_any = _reduction("reduce_any", reduce.any_, "Whether any is true along axes.")
-reduce_all = _reduction("reduce_all", reduce.all_, "Whether all are true along axes.")
-reduce_logsumexp = _reduction("reduce_logsumexp", reduce.logsumexp, "log(sum(exp(x))) along axes, without overflow.")
+reduce_max = _reduction("reduce_max", reduce.max_, "The largest along axes; equal ones share the gradient.", "fiuV")
+reduce_min = _reduction("reduce_min", reduce.min_, "The smallest along axes; equal ones share the gradient.", "fiuV")
+reduce_any = _reduction("reduce_any", reduce.any_, "Whether any is true along axes.", "b")
+reduce_all = _reduction("reduce_all", reduce.all_, "Whether all are true along axes.", "b")
+reduce_logsumexp = _reduction(
+    "reduce_logsumexp", reduce.logsumexp, "log(sum(exp(x))) along axes, without overflow.", "fV"
+)
 
 
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
@@ -237,6 +250,9 @@ def reduce_euclidean_norm(
 ) -> Tensor:
     """The square root of the sum of squares."""
     x = operand(input_tensor)
+    if x.dtype.is_integer:  # TensorFlow rounds the norm of integers down
+        total = np.asarray(reduce_sum(math.square(x), axis, keepdims).array)
+        return wrap(np.asarray(np.sqrt(total.astype(np.float64)).astype(total.dtype)))
     squared = math.real(x * math.conj(x)) if x.dtype.is_complex else math.square(x)
     result: Tensor = math.sqrt(reduce_sum(squared, axis, keepdims))
     return result
@@ -247,7 +263,7 @@ def count_nonzero(
 ) -> Tensor:
     """How many elements are not zero."""
     x = operand(input)
-    nonzero = np.asarray(x.array) != np.zeros((), x.array.dtype)
+    nonzero = np.asarray(x.array) != (b"" if x.dtype.name == "string" else np.zeros((), x.array.dtype))
     axes = axes_of(axis, nonzero.ndim)
     return wrap(np.asarray(np.sum(nonzero, axis=axes, keepdims=keepdims)).astype(numpy_dtype(dtype)))
 
@@ -255,7 +271,7 @@ def count_nonzero(
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The part of the elements that are zero."""
     x = np.asarray(operand(value).array)
-    return wrap(np.asarray(np.mean(x == 0), np.float32))
+    return wrap(np.asarray(np.sum(x == 0) / x.size if x.size else np.nan, np.float32))
 
 
 def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
@@ -264,19 +280,28 @@ def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str |
     >>> argmax([[1, 5], [7, 2]]).numpy().tolist()
     [1, 0]
     """
-    return _arg(reduce.argmax, input, axis, output_type)
+    return _arg(reduce.argmax, input, axis, output_type, "ArgMax")
 
 
 def argmin(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
     """The index of the smallest along an axis (0 by default); of equal ones the first."""
-    return _arg(reduce.argmin, input, axis, output_type)
+    return _arg(reduce.argmin, input, axis, output_type, "ArgMin")
 
 
-def _arg(function: Any, input: Any, axis: Any, output_type: Any) -> Tensor:
+def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str) -> Tensor:
     x = operand(input)
-    where = function(x, axis=axis_of(0 if axis is None else axis, len(x.array.shape), "ArgMax"))
-    wanted = numpy_dtype(output_type)
-    return where if where.array.dtype == wanted else wrap(where.array.astype(wanted))  # type: ignore[no-any-return]
+    shape, at = tuple(x.array.shape), 0 if axis is None else integer(axis)
+    if not -len(shape) <= at < len(shape):
+        raise errors.invalid_argument(
+            f"Expected dimension in the range [{-len(shape)}, {len(shape)}), but got {at}", op
+        )
+    at += len(shape) if at < 0 else 0
+    if not shape[at]:
+        raise errors.invalid_argument(f"Reduction axis {at} is empty in shape {errors.brackets(shape)}", op)
+    where, wanted = function(x, axis=at), numpy_dtype(output_type)
+    if where.array.dtype != wanted:
+        where = array.discrete_cast(where, dtype=wanted)
+    return where  # type: ignore[no-any-return]
 
 
 # -- scans ------------------------------------------------------------------------------------------------------------------
@@ -290,14 +315,14 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
 
 
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
-    """Running products; the gradient is exact where factors are zero."""
-    return _scan(reduce.cumprod, x, axis, exclusive, reverse, "Cumprod")
+    """Running products. As TensorFlow has it, a factor that is 0 gets the gradient 0."""
+    return _scan(segment.running_product, x, axis, exclusive, reverse, "Cumprod")
 
 
 def _scan(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: str) -> Tensor:
     x = operand(x)
     result: Tensor = function(
-        x, axis=axis_of(axis, len(x.array.shape), op), exclusive=bool(exclusive), reverse=bool(reverse)
+        x, axis=scan_axis(axis, len(x.array.shape), op), exclusive=bool(exclusive), reverse=bool(reverse)
     )
     return result
 
@@ -309,9 +334,13 @@ def argsort(
     """The indices that sort; equal elements keep their order."""
     x = operand(values)
     if direction not in ("ASCENDING", "DESCENDING"):
-        raise ValueError(f"Argument `direction` should be one of 'ASCENDING' or 'DESCENDING'. Received: {direction}")
-    order = reduce.argsort(x, axis=axis_of(axis, len(x.array.shape)), descending=direction == "DESCENDING")
-    return wrap(order.array.astype(np.int32))
+        raise ValueError(
+            f"Argument `direction` should be one of ASCENDING, DESCENDING. Received: direction={direction}"
+        )
+    if x.dtype.is_bool or x.dtype.is_complex or x.dtype.name == "string":
+        raise errors.unsupported_dtype("TopKV2", x.dtype)
+    order = reduce.argsort(x, axis=axis_of(axis, len(x.array.shape), "TopKV2"), descending=direction == "DESCENDING")
+    return array.discrete_cast(order, dtype=np.dtype(np.int32))  # type: ignore[no-any-return]
 
 
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
@@ -350,35 +379,7 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     return result
 
 
-# -- segments and counts -------------------------------------------------------------------------------------------------------
-def bincount(
-    arr: Any,
-    weights: Any = None,
-    minlength: Any = None,
-    maxlength: Any = None,
-    dtype: Any = "int32",
-    name: str | None = None,
-    axis: Any = None,
-    binary_output: bool = False,
-) -> Tensor:
-    """How often each integer occurs, or the sum of its weights."""
-    values = np.asarray(operand(arr).array).ravel()
-    if maxlength is not None:
-        limit = int(static(maxlength))
-        kept = values < limit
-        values = values[kept]
-    length = builtins.max(int(values.max()) + 1 if values.size else 0, int(static(minlength or 0)))
-    if weights is None:
-        counts = np.bincount(values, minlength=length)
-        return wrap((counts > 0 if binary_output else counts).astype(as_dtype(dtype).numpy_dtype))
-    w = operand(weights)
-    flat = array.reshape(w, shape=(-1,))
-    if maxlength is not None:
-        flat = index.take(flat, np.flatnonzero(kept), axis=0, batch_dims=0)
-    result: Tensor = index.add_rows(flat, values, shape=(length,))
-    return result
-
-
+# -- polynomials -------------------------------------------------------------------------------------------------------------
 def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
     """The polynomial with these coefficients, the highest power first, by Horner's rule."""
     if not isinstance(coeffs, (list, tuple)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,78 @@ from gradtape.api import math as tfmath
 from gradtape.api.arguments import axis_of
 from gradtape.api.array import cast, gather, moveaxis_last
 from gradtape.api.clip import clip_by_norm
+from gradtape.api.convolution import (
+    atrous_conv2d as atrous_conv2d,
+    atrous_conv2d_transpose as atrous_conv2d_transpose,
+    avg_pool as avg_pool,
+    avg_pool1d as avg_pool1d,
+    avg_pool2d as avg_pool2d,
+    avg_pool3d as avg_pool3d,
+    conv1d as conv1d,
+    conv1d_transpose as conv1d_transpose,
+    conv2d as conv2d,
+    conv2d_transpose as conv2d_transpose,
+    conv3d as conv3d,
+    conv3d_transpose as conv3d_transpose,
+    conv_transpose as conv_transpose,
+    convolution as convolution,
+    depth_to_space as depth_to_space,
+    depthwise_conv2d as depthwise_conv2d,
+    depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
+    depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input,
+    dilation2d as dilation2d,
+    erosion2d as erosion2d,
+    local_response_normalization as local_response_normalization,
+    lrn as lrn,
+    max_pool as max_pool,
+    max_pool1d as max_pool1d,
+    max_pool2d as max_pool2d,
+    max_pool3d as max_pool3d,
+    max_pool_with_argmax as max_pool_with_argmax,
+    pool as pool,
+    separable_conv2d as separable_conv2d,
+    space_to_batch as space_to_batch,
+    space_to_depth as space_to_depth,
+)  # fmt: skip
+from gradtape.api.losses import (
+    collapse_repeated as collapse_repeated,
+    compute_accidental_hits as compute_accidental_hits,
+    compute_average_loss as compute_average_loss,
+    ctc_loss as ctc_loss,
+    log_poisson_loss as log_poisson_loss,
+    nce_loss as nce_loss,
+    sampled_softmax_loss as sampled_softmax_loss,
+    scale_regularization_loss as scale_regularization_loss,
+    weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
+)  # fmt: skip
+from gradtape.api.normalization import (
+    batch_norm_with_global_normalization as batch_norm_with_global_normalization,
+    batch_normalization as batch_normalization,
+    dropout as dropout,
+    general_dropout as _general_dropout,
+    moments as moments,
+    normalize_moments as normalize_moments,
+    stateless_dropout as _stateless_dropout,
+    sufficient_statistics as sufficient_statistics,
+    weighted_moments as weighted_moments,
+)  # fmt: skip
+from gradtape.api.random import all_candidate_sampler as all_candidate_sampler
+from gradtape.api.ranking import (
+    approx_max_k as approx_max_k,
+    approx_min_k as approx_min_k,
+    in_top_k as in_top_k,
+    top_k as top_k,
+)  # fmt: skip
+from gradtape.api.special import (
+    crelu as crelu,
+    elu as elu,
+    gelu as gelu,
+    leaky_relu as leaky_relu,
+    relu6 as relu6,
+    selu as selu,
+    silu as silu,
+    softsign as softsign,
+)  # fmt: skip
 from gradtape.conversion import operand, operands
 from gradtape.ops import array, math, nn
 from gradtape.tensor import Tensor
@@ -18,29 +91,8 @@ from gradtape.tensor import Tensor
 relu = math.relu
 sigmoid, softplus, tanh = math.sigmoid, math.softplus, math.tanh
 softmax, log_softmax = tfmath.softmax, tfmath.log_softmax
+experimental = SimpleNamespace(general_dropout=_general_dropout, stateless_dropout=_stateless_dropout)
 l2_normalize, zero_fraction = tfmath.l2_normalize, tfmath.zero_fraction
-
-
-def elu(features: Any, name: str | None = None) -> Tensor:
-    """x where x is positive, exp(x) - 1 elsewhere."""
-    x = operand(features)
-    positive = math.greater(x, 0)
-    result: Tensor = math.where(positive, x, math.expm1(math.where(positive, 0, x)))
-    return result
-
-
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """x where x is positive, alpha * x elsewhere."""
-    x = operand(features)
-    result: Tensor = math.where(math.greater(x, 0), x, x * alpha)
-    return result
-
-
-def silu(features: Any, beta: Any = 1.0, name: str | None = None) -> Tensor:
-    """x * sigmoid(beta * x)."""
-    x = operand(features)
-    result: Tensor = x * math.sigmoid(x * beta)
-    return result
 
 
 swish = silu
@@ -131,7 +183,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
             f"and logits.shape={shape}"
         )
     values = y.array
-    if values.size and (values.min() < 0 or values.max() >= shape[-1]):
+    if values.size and not _within(values, shape[-1]):
         bad = values[(values < 0) | (values >= shape[-1])].ravel()[0]
         raise errors.invalid_argument(
             f"Received a label value of {bad} which is outside the valid range of [0, {shape[-1]}).",
@@ -139,6 +191,13 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
         )
     loss: Tensor = nn.sparse_cross_entropy(x, y)[0]
     return loss
+
+
+def _within(labels: Any, classes: int) -> bool:
+    """Whether all labels lie in [0, classes): as unsigned numbers, negative ones are large, and one look suffices."""
+    if labels.dtype.kind == "i" and type(labels) is np.ndarray:
+        labels = labels.view(f"u{labels.dtype.itemsize}")
+    return bool(labels.max() < classes)
 
 
 def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: str | None = None) -> Tensor:

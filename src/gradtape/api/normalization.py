@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api import math as tfmath
+from gradtape.api import random
 from gradtape.api.arguments import axes_of, shape_of, static
 from gradtape.api.array import cast
 from gradtape.conversion import operand, operands, wrap
@@ -106,11 +107,11 @@ def batch_normalization(
     >>> batch_normalization([1.0, 3.0], 2.0, 1.0, None, 2.0, 0.0).numpy().tolist()
     [-2.0, 2.0]
     """
-    x, variance = operands(x, variance)
-    factor = math.rsqrt(variance + variance_epsilon)
+    x = operand(x)
+    factor = math.rsqrt(operand(variance + variance_epsilon))  # plain numbers are float32 here, as in TensorFlow
     if scale is not None:
         factor = factor * operand(scale, factor.dtype)
-    shift = -operand(mean, factor.dtype) * factor
+    shift = -(operand(mean, factor.dtype) * factor)
     if offset is not None:
         shift = shift + operand(offset, factor.dtype)
     if factor.dtype != x.dtype:
@@ -169,8 +170,6 @@ def fused_batch_norm(
 # -- dropout ------------------------------------------------------------------------------------------------------------------
 def _noise(shape: tuple[int, ...], dtype: DType, seed: Any) -> Tensor:
     """Uniform numbers in [0, 1): the one place where dropout is random."""
-    from gradtape.api import random
-
     drawn: Tensor = random.uniform(shape, dtype=dtype, seed=seed)
     return drawn
 
@@ -234,8 +233,6 @@ def stateless_dropout(
     """Dropout that depends on nothing but its arguments: the same seed (two integers), the same elements."""
 
     def sampler(shape: tuple[int, ...], dtype: DType) -> Any:
-        from gradtape.api import random
-
         return random.stateless_uniform(shape, seed=seed, dtype=dtype)
 
     return _dropout(x, rate, noise_shape, sampler)

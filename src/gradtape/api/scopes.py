@@ -51,6 +51,16 @@ def current_scope() -> str:
     return _scope.get()
 
 
+def get_current_name_scope() -> str:
+    """The open name scopes, joined by slashes.
+
+    >>> with name_scope("a"), name_scope("b"):
+    ...     print(get_current_name_scope())
+    a/b
+    """
+    return _scope.get().rstrip("/")
+
+
 class device:  # noqa: N801 - TensorFlow's name
     """Where ops run. With the NumPy engine that is always the CPU; another device is refused.
 

@@ -23,6 +23,15 @@ class UnconnectedGradients(Enum):
     ZERO = "zero"
 
 
+class AggregationMethod:
+    """How TensorFlow's graph gradients add contributions up; tapes have one way, and accept these names."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
 def as_policy(value: Any) -> UnconnectedGradients:
     """The enum, or exactly its values as strings."""
     if isinstance(value, UnconnectedGradients):
@@ -38,12 +47,14 @@ def components(leaf: Any) -> list[Any]:
     return [leaf]
 
 
-def check_differentiable(kind: str, item: Any) -> None:
-    if not isinstance(item, (Tensor, Variable)):
-        raise TypeError(
-            f"Argument `{kind}` should hold Tensors or Variables, but it has {item!r} of type "
-            f"'{type(item).__name__}'. Plain numbers and arrays have no history to differentiate."
-        )
+def check_differentiable(kind: str, items: list[Any]) -> None:
+    """Refuse what is no tensor or variable."""
+    for item in items:
+        if not isinstance(item, (Tensor, Variable)):
+            raise TypeError(
+                f"Argument `{kind}` should hold Tensors or Variables, but it has {item!r} of type "
+                f"'{type(item).__name__}'. Plain numbers and arrays have no history to differentiate."
+            )
 
 
 def array_of(value: Tensor | Variable) -> Array:

@@ -146,8 +146,6 @@ def _pull_custom(xp: Any, d: list[Any], needs: list[Any], *saved: Any, call: _Ca
     level = next((x.level for x in d if type(x) is Batched), None)
     if level is None:
         return [_received(g, traced) for g in call([_shown(x) for x in d])]
-    if traced:  # an outer tape must see which tensors the user's formula meets: a batch of tensors would hide them
-        return _row_by_row(call, d, level, traced)
     try:
         return [_received(g, traced) for g in call([_shown(x) for x in d])]
     except EscapeError:  # the user's function looks at values: give it one row at a time

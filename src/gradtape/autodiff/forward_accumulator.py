@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import nest
+from gradtape.arrays.batched import Batched
 from gradtape.autodiff.arguments import UnconnectedGradients
 from gradtape.autodiff.gradient_tape import logger
+from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.forward import push
@@ -26,7 +28,7 @@ class _Pusher(Recorder):
     def __init__(self) -> None:
         # Not Recorder's: a bound method kept in the recorder itself would be a cycle.
         self.records, self.tracked, self.fallible = [], {}, False
-        self.tangents: dict[int, Tensor] = {}
+        self.tangents: dict[int, Any] = {}
 
     def append(self, record: Any) -> None:
         active = active_recorders()
@@ -82,6 +84,29 @@ class ForwardAccumulator:
         self._pusher.tangents[primal.uid] = direction
         self._pusher.tracked[primal.uid] = tuple(value.shape)
 
+    @classmethod
+    def _batch_accumulator(cls, primals: Any, tangents: Any) -> ForwardAccumulator:
+        """Many directions at once: tangents, and every jvp, have one more axis in front.
+
+        >>> import gradtape as tf
+        >>> x = tf.constant([1.0, 2.0])
+        >>> with tf.autodiff.ForwardAccumulator._batch_accumulator(x, tf.eye(2)) as acc:
+        ...     y = tf.reduce_sum(x ** 2)
+        >>> acc.jvp(y).numpy().tolist()
+        [2.0, 4.0]
+        """
+        acc = cls([], [])
+        level = next_level()
+        nest.assert_same_structure(primals, tangents)
+        for primal, tangent in zip(nest.flatten(primals), nest.flatten(tangents), strict=True):
+            rows = convert(tangent, primal.dtype)
+            shape = tuple(primal.shape)
+            if tuple(rows.shape[1:]) != shape or not rows.array.shape:
+                raise ValueError(f"Shapes {tuple(rows.shape)} and {(None, *shape)} are incompatible")
+            acc._pusher.tangents[primal.uid] = Batched(rows, level)
+            acc._pusher.tracked[primal.uid] = shape
+        return acc
+
     def __enter__(self) -> ForwardAccumulator:
         if self._recording:
             raise ValueError("Accumulator is already recording.")
@@ -110,6 +135,6 @@ class ForwardAccumulator:
             if found is None and policy is UnconnectedGradients.ZERO:
                 value = primal._tensor.array if isinstance(primal, Variable) else primal.array
                 return wrap(np.zeros(value.shape, value.dtype))
-            return found
+            return found.rows() if type(found) is Batched else found
 
         return nest.map_structure(tangent_of, primals)

@@ -87,8 +87,8 @@ class GradientTape:
         self._paused = False
         self._stops = 0  # how many stop_recording blocks are open
         self._blocks: list[str] = []  # the `with` blocks that are open: of recording, or of a pause
-        self._variables: tuple[Variable, ...] = ()  # the watched ones of a record that is gone
-        self._used_at: str | None = None
+        self._variables: dict[int, Variable] = {}  # the watched ones of a record that is gone
+        self._used_at: tuple[str, int] | None = None  # the file and line of the question that used it up
 
     # -- recording ---------------------------------------------------------------------------------------------------
     def __enter__(self) -> GradientTape:
@@ -233,9 +233,8 @@ class GradientTape:
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """The variables this tape follows, in the order of their creation."""
-        if self._recording is None:
-            return self._variables
-        return tuple(v for _, v in sorted(self._recording.variables.items()))
+        watched = self._variables if self._recording is None else self._recording.variables
+        return tuple(v for _, v in sorted(watched.items()))
 
     @property
     def records(self) -> list[Record]:
@@ -266,18 +265,18 @@ class GradientTape:
                 "Argument `target` should be a list or nested structure of Tensors, Variables or CompositeTensors to "
                 "be differentiated, but received None."
             )
-        targets = [part for leaf in nest.flatten(target) for part in components(leaf)]
+        if type(target) is Tensor:
+            targets: list[Any] = [target]
+        else:
+            targets = [part for leaf in nest.flatten(target) for part in components(leaf)]
         flat_sources = nest.flatten(sources)
-        for kind, items in (("target", targets), ("sources", flat_sources)):
-            for item in items:
-                check_differentiable(kind, item)
+        check_differentiable("target", targets)
+        check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
         with self._asking("gradient") as traced:
             start = seed_cotangents(targets, seeds, flat_sources, traced)
             cotangents = self._sweep(recording, start, flat_sources, traced, last=True)
-        results = [
-            finished(cotangents.get(source.uid), source, policy) for source in flat_sources
-        ]
+        results = [finished(cotangents.get(source.uid), source, policy) for source in flat_sources]
         return nest.pack_sequence_as(sources, results)
 
     def jacobian(
@@ -406,45 +405,24 @@ class GradientTape:
             if self._used_at is None:
                 first = "This tape was never entered: open it with `with tape:` first."
             else:
-                first = f"It was used at {self._used_at}. Create it with persistent=True to ask more than once."
+                where = ":".join(map(str, self._used_at))
+                first = f"It was used at {where}. Create it with persistent=True to ask more than once."
             raise RuntimeError(
                 "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians). "
                 + first
             )
         return self._recording
 
-    @contextmanager
-    def _asking(self, method: str) -> Iterator[bool]:
+    def _asking(self, method: str) -> _Question:
         """Around the sweeps that answer one question: whether they are recorded, and what becomes of the tape."""
-        recording = self._recording
-        was_active = self._active
-        if was_active:
-            if self._persistent:
-                _warn_per_call_site(
-                    "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient "
-                    "than calling it outside the context (the gradient ops are recorded too, which costs time and "
-                    "memory). Do it only to get higher-order derivatives; otherwise use stop_recording.",
-                    method,
-                    most=1,
-                )
-            else:
-                self._stop()
-        try:
-            with np.errstate(all="ignore"):
-                yield bool(active_recorders())
-        except BaseException:
-            if recording is not None and recording.consumed:
-                self._forget()  # interrupted in the middle of a sweep that was freeing the record
-            elif was_active and not self._persistent:
-                self._start()
-            raise
-        if not self._persistent:
-            self._forget()
+        return _Question(self, method)
 
     def _forget(self) -> None:
-        self._variables = self.watched_variables()
+        if self._recording is not None:
+            self._variables = self._recording.variables
         self._recording = None
-        self._used_at = _user_line()
+        frame = _user_frame()
+        self._used_at = ("an unknown file", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
     def _sweep(
         self,
@@ -464,6 +442,46 @@ class GradientTape:
         recording.consumed = release
         kept = uids - recording.roots  # the roots are never an output: what arrives there stays
         return sweep(recording.records, shapes, cotangents, kept=kept, traced=traced, release=release)
+
+
+class _Question:
+    """The time in which a tape answers: it may be recorded itself, and at the end a plain tape is used up."""
+
+    __slots__ = ("_errors", "_method", "_tape", "_was_active")
+
+    def __init__(self, tape: GradientTape, method: str) -> None:
+        self._tape, self._method = tape, method
+
+    def __enter__(self) -> bool:
+        tape = self._tape
+        self._was_active = tape._active
+        if self._was_active:
+            if tape._persistent:
+                _warn_per_call_site(
+                    "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient "
+                    "than calling it outside the context (the gradient ops are recorded too, which costs time and "
+                    "memory). Do it only to get higher-order derivatives; otherwise use stop_recording.",
+                    self._method,
+                    most=1,
+                )
+            else:
+                tape._stop()
+        self._errors = np.errstate(all="ignore")
+        self._errors.__enter__()
+        return bool(active_recorders())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._errors.__exit__(kind, error, trace)
+        tape = self._tape
+        if kind is None:
+            if not tape._persistent:
+                tape._forget()
+        elif tape._recording is not None and tape._recording.consumed:
+            tape._forget()  # interrupted in the middle of a sweep that was freeing the record
+        elif self._was_active and not tape._persistent:
+            tape._start()
 
 
 def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:
@@ -489,15 +507,10 @@ def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if module.split(".")[0] != _PACKAGE and module != "contextlib":
+        if not module.startswith(_PACKAGE) and module != "contextlib":
             return frame
         frame = frame.f_back
     return None
-
-
-def _user_line() -> str:
-    frame = _user_frame()
-    return "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _warn_per_call_site(message: str, *args: Any, most: int) -> None:

@@ -22,7 +22,8 @@ Shapes = dict[int, tuple[int, ...]]
 
 
 def sweep(
-    records: list[Any], shapes: Shapes, cotangents: Cotangents, *, kept: frozenset[int], traced: bool, release: bool
+    records: list[Any], shapes: Shapes, cotangents: Cotangents, *, kept: frozenset[int], traced: bool, release: bool,
+    unreached: list[Any] | None = None,
 ) -> Cotangents:
     """Carry cotangents (uid -> value, of the targets to begin with) back through the records.
 
@@ -30,6 +31,7 @@ def sweep(
     kept      uids in the middle of the record whose cotangent somebody asked for
     traced    cotangents are tensors, and every step is itself recorded
     release   drop each record as it is passed, so that memory shrinks during the sweep
+    unreached gets what the walk passed by, without values: enough to say later why there is no gradient
     """
     owned: set[int] = set()
     found: Cotangents = {}
@@ -40,10 +42,11 @@ def sweep(
         op, inputs, output, values, attrs, dtype = remaining.pop()
         d = pop(output, None)
         if d is None:
-            if type(output) is not tuple:
-                continue
-            d = _collect(op, output, dtype, shapes, cotangents, kept, found)
+            if type(output) is tuple:
+                d = _collect(op, output, dtype, shapes, cotangents, kept, found)
             if d is None:
+                if unreached is not None:
+                    unreached.append((op, inputs, output, (), attrs, dtype))
                 continue
         elif kept and output in kept:
             found[output] = d

@@ -68,14 +68,15 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
         else:
             outs = (outputs,)  # type: ignore[assignment]
             output, dtype = outputs.uid, outputs.array.dtype  # type: ignore[union-attr]
-        if not op.differentiable:  # kept so that the tape can say where a path ended
-            recorder.append((op, uids, output, (), attrs, dtype))
-            continue
-        for out in outs:
-            tracked[out.uid] = out.array.shape
-        if op.fallible:
-            recorder.fallible = True
-        recorder.append((op, uids, output, saved_values(op, uids, (*inputs, *outs)), attrs, dtype))
+        values: tuple[Tensor | None, ...] = ()
+        if op.differentiable:  # others are recorded too, so that the tape can say where a path ended
+            for out in outs:
+                tracked[out.uid] = out.array.shape
+            if op.fallible:
+                recorder.fallible = True
+            values = saved_values(op, uids, (*inputs, *outs))
+        if recorder.append((op, uids, output, values, attrs, dtype)):
+            recorder.note(outputs)
 
 
 def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
@@ -117,6 +118,8 @@ def _with_identity(inputs: Sequence[Tensor]) -> list[Any]:
 
 def _as_array(value: Any) -> Any:
     """NumPy gives scalars where arrays have no axes: tensors hold arrays."""
+    if isinstance(value, bytes):
+        return np.array(value, object)  # a sum of two words
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
@@ -172,7 +175,8 @@ def _following_unary(op: Op) -> Callable[..., Any]:
             if source in tracked:
                 tracked[uid] = tracked[source]
                 values = (x if keep_x else None, out if keep_out else None)
-                recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype))
+                if recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype)):
+                    recorder.note(out)
         return out
 
     return call
@@ -279,7 +283,8 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                     slots = op.keep[0] if first else op.keep[1]
                     values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
                 tracked[uid] = value.shape
-                recorder.append((op, (first, second), uid, values, attrs, dtype))
+                if recorder.append((op, (first, second), uid, values, attrs, dtype)):
+                    recorder.note(out)
         return out
 
     return call

@@ -11,7 +11,8 @@ reader that is not in a hurry:
     dtype   NumPy's dtype of the output, or a tuple of them
 
 A recorder is anything with `tracked` (uid -> shape of what it follows) and `append(record)`: a tape appends to its
-list, a forward accumulator consumes the record at once.
+list, a forward accumulator consumes the record at once. A recorder whose `append` returns true is shown the result of
+the op too, by `note`: that is how views look on (lines, times, NaNs) and why a plain tape pays nothing for them.
 """
 
 from __future__ import annotations
@@ -42,13 +43,16 @@ class Recorder:
     __slots__ = ("append", "fallible", "records", "tracked")
 
     tracked: dict[int, tuple[int, ...]]
-    append: Callable[[Any], None]
+    append: Callable[[Any], Any]
 
     def __init__(self) -> None:
         self.records: list[Any] = []
         self.append = self.records.append
         self.tracked = {}
         self.fallible = False  # whether some record's rule may raise (user code, singular matrices)
+
+    def note(self, outputs: Any) -> None:
+        """The result of the op just recorded: a tensor, or a tuple of them. Only for who asked by `append`."""
 
     def access(self, variable: Any) -> None:
         """A variable that is not followed yet was read; a recorder may begin to follow it."""

@@ -9,7 +9,7 @@ from gradtape import conversion
 from gradtape.arrays.batched import Batched, batch_rules
 from gradtape.conversion import operand
 from gradtape.engine.dispatch import declare, linear, primitive, run
-from gradtape.engine.op import Op
+from gradtape.engine.op import Op, numpy_dtype
 from gradtape.ops.batching import shift_axis
 
 Axes = tuple[int, ...]
@@ -35,7 +35,7 @@ identity = linear(
 
 astype = linear(
     "astype",
-    lambda d, xp, source: xp.astype(d, dtype=source, source=None),
+    lambda d, xp, source: xp.astype(d, dtype=source, source=numpy_dtype(d)),
     tf_name="Cast",
     batch=lambda xp, size, batched, x, dtype, source=None: xp.astype(x, dtype=dtype, source=source),
     aligned=_keep_aligned("astype", lambda x, dtype, source=None: True),

@@ -8,7 +8,7 @@ from typing import Any
 def shift_axis(name: str) -> Any:
     """For a primitive whose only concern is which axes it works on: they all move up by one."""
 
-    def rule(xp: Any, size: int, batched: list[bool], x: Any, *, axis: Any, **attrs: Any) -> Any:
+    def rule(xp: Any, size: int, batched: list[bool], x: Any, /, *, axis: Any, **attrs: Any) -> Any:
         moved = axis + 1 if isinstance(axis, int) else tuple(a + 1 for a in axis)
         return getattr(xp, name)(x, axis=moved, **attrs)
 

@@ -44,7 +44,8 @@ def basic_index(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     if ellipses:
         at = next(i for i, part in enumerate(parts) if part is Ellipsis)
         parts[at : at + 1] = [slice(None)] * (len(shape) - used)
-    result, axis = [], 0
+    result: list[Any] = []
+    axis = 0
     for part in parts:
         if part is None:
             result.append(None)

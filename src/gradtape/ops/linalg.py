@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ def _matmul_dx(d: Any, y: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any
 def _matmul_dy(d: Any, x: Any, y_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
     if x.ndim > 2 and len(y_shape) == 2 and not adjoint_x:
         # One matrix behind a whole stack: the sum over the stack is part of a single product.
-        x, d = xp.reshape(x, shape=(-1, x.shape[-1])), xp.reshape(d, shape=(-1, d.shape[-1]))
+        rows = math.prod(x.shape[:-1])
+        x, d = xp.reshape(x, shape=(rows, x.shape[-1])), xp.reshape(d, shape=(rows, d.shape[-1]))
     if adjoint_y:
         return xp.matmul(d, x, adjoint_x=True, adjoint_y=adjoint_x)
     return xp.matmul(x, d, adjoint_x=not adjoint_x, adjoint_y=False)

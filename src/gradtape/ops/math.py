@@ -16,7 +16,7 @@ from gradtape.engine.op import Op
 REAL = "fiu"
 
 # -- arithmetic ---------------------------------------------------------------------------------------------------------
-add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2")
+add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2", kinds="fciuO")  # words are joined
 subtract = binary("subtract", lambda d: d, lambda d: -d, tf_name="Sub")
 multiply = binary("multiply", lambda d, y: d * y, lambda d, x: x * d, tf_name="Mul")
 divide = binary("divide", lambda d, y: d / y, lambda d, y, out: -d * out / y, tf_name="RealDiv")
@@ -29,10 +29,17 @@ multiply_no_nan = binary(
     tf_name="MulNoNan", kinds="fc",
 )  # fmt: skip
 reciprocal = unary("reciprocal", lambda d, out, xp: xp.multiply_no_nan(-out * out, d))
+
+
+def _squared_difference_dx(d: Any, x: Any, y: Any, xp: Any) -> Any:
+    """Of complex numbers it is |x - y|², whose derivative has the conjugate."""
+    return 2 * d * (xp.conj(x - y) if xp.is_complex(d) else x - y)
+
+
 squared_difference = binary(
     "squared_difference",
-    lambda d, x, y: 2 * d * (x - y),
-    lambda d, x, y: -2 * d * (x - y),
+    _squared_difference_dx,
+    lambda d, x, y, xp: -_squared_difference_dx(d, x, y, xp),
 )
 
 

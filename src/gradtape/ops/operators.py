@@ -161,7 +161,7 @@ def attach(kind: type) -> None:
         setattr(kind, f"__r{name}__", reflected(function))
     for name, function in COMPARISON.items():
         setattr(kind, f"__{name}__", function)
-    for name, function in {
+    others: dict[str, Operator] = {
         "eq": _equality(math.equal, False),
         "ne": _equality(math.not_equal, True),
         "neg": lambda x: math.negative(x),
@@ -169,7 +169,8 @@ def attach(kind: type) -> None:
         "invert": _invert,
         "iter": _iterate,
         "getitem": get_item,
-    }.items():
+    }
+    for name, function in others.items():
         setattr(kind, f"__{name}__", function)
 
 

@@ -39,9 +39,17 @@ def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, 
 
 sum_ = linear("sum", lambda d, x_shape, xp, axis: _spread(d, xp, axis, x_shape), batch=shift_axis("sum"),
               aligned=_sum_aligned)  # fmt: skip
+
+
+def _mean_dx(d: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
+    if len(axis) == len(x_shape):
+        return xp.broadcast_to(d / max(math.prod(x_shape), 1), shape=x_shape)
+    return _spread(d / max(math.prod([x_shape[i] for i in axis]), 1), xp, axis, x_shape)
+
+
 mean = linear(
     "mean",
-    lambda d, x_shape, xp, axis: _spread(d / max(math.prod(x_shape[i] for i in axis), 1), xp, axis, x_shape),
+    _mean_dx,
     batch=shift_axis("mean"),
 )
 

@@ -442,7 +442,7 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
         x = conj(np.swapaxes(x, -1, -2))
     if adjoint_y:
         y = conj(np.swapaxes(y, -1, -2))
-    if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
+    if x.ndim > 2 and y.ndim == 2 and x.size and x.flags.c_contiguous:
         return np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
     return np.matmul(x, y)
 

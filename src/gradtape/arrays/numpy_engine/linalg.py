@@ -23,7 +23,7 @@ def _adjoint(x: Array) -> Array:
     return np.conjugate(flipped) if x.dtype.kind == "c" else flipped
 
 
-# -- inverses and determinants ----------------------------------------------------------------------------------------
+# -- inverses and determinants -----------------------------------------------------------------------------------------
 def inv(x: Array) -> Array:
     try:
         return np.linalg.inv(x)
@@ -49,7 +49,7 @@ def _which_singular(x: Array) -> str:
     return f" The matrix at position {singular[0].tolist()} is singular." if len(singular) else ""
 
 
-# -- linear systems ---------------------------------------------------------------------------------------------------
+# -- linear systems ----------------------------------------------------------------------------------------------------
 def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
     """The solution z of x z = y, or of x^H z = y."""
     try:
@@ -95,10 +95,11 @@ def _substitute_upper(x: Array, y: Array) -> Array:
 
 
 def tridiagonal_solve(x: Array, y: Array) -> Array:
-    """The solution of tridiagonal systems by elimination with row swaps.
+    """The solution of tridiagonal systems.
 
     x [..., 3, n] holds the superdiagonal (its last element is not used), the diagonal, and the subdiagonal (its first
-    element is not used).
+    element is not used). Where the diagonal dominates no row needs to be swapped, and all rows are reduced at once;
+    otherwise elimination goes row by row.
     """
     n, columns = x.shape[-1], y.shape[-1]
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -106,12 +107,43 @@ def tridiagonal_solve(x: Array, y: Array) -> Array:
     bands = np.broadcast_to(x, (*lead, 3, n)).reshape(count, 3, n)
     upper, main, lower = (bands[:, i].T[:, :, None] for i in range(3))  # [n, batch, 1]: one step touches one row
     right = np.broadcast_to(y, (*lead, n, columns)).reshape(count, n, columns).transpose(1, 0, 2).copy()
+    before, after = lower.copy(), upper.copy()
+    before[:1], after[-1:] = 0, 0
+    size = np.absolute(main)
+    if np.all(size >= np.absolute(before) + np.absolute(after)) and np.all(size > 0):
+        found = _reduce_cyclically(before, main, after, right)
+    else:
+        found = _eliminate(before, main, after, right)
+    return found.transpose(1, 0, 2).reshape(*lead, n, columns)
+
+
+def _reduce_cyclically(lower: Array, main: Array, upper: Array, right: Array) -> Array:
+    """Each step frees a row from its neighbours at a distance that doubles, until no row has any."""
+    n, distance = len(main), 1
+
+    def moved(x: Array, by: int, fill: int = 0) -> Array:
+        edge = np.full((distance, *x.shape[1:]), fill, x.dtype)
+        return np.concatenate([edge, x[:-by]] if by > 0 else [x[-by:], edge])
+
+    while distance < n:
+        down, up = distance, -distance
+        above, below = -lower / moved(main, down, 1), -upper / moved(main, up, 1)
+        main = main + above * moved(upper, down) + below * moved(lower, up)
+        right = right + above * moved(right, down) + below * moved(right, up)
+        lower, upper = above * moved(lower, down), below * moved(upper, up)
+        distance *= 2
+    return right / main
+
+
+def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
+    """Gauss with row swaps; what is above the diagonal grows to two elements."""
+    n = len(main)
     rows = []  # of the upper triangle: diagonal and the two elements right of it
     with np.errstate(all="ignore"):
         if n:
             first, second, third = main[0], upper[0], np.zeros_like(main[0])
         for i in range(n - 1):
-            below = (lower[i + 1], main[i + 1], upper[i + 1] if i + 2 < n else third * 0)
+            below = (lower[i + 1], main[i + 1], upper[i + 1])
             swap = np.absolute(below[0]) > np.absolute(first)
             own = (first, second, third)
             above = tuple(np.where(swap, b, a) for a, b in zip(own, below, strict=True))
@@ -128,18 +160,18 @@ def tridiagonal_solve(x: Array, y: Array) -> Array:
             a, b, c = rows[i]
             known = b * right[i + 1] + (c * right[i + 2] if i + 2 < n else 0)
             right[i] = (right[i] - known) / a
-    return right.transpose(1, 0, 2).reshape(*lead, n, columns)
+    return right
 
 
-# -- factorisations -----------------------------------------------------------------------------------------------------
+# -- factorisations ----------------------------------------------------------------------------------------------------
 def cholesky(x: Array) -> Array:
     """The lower triangular factor; only the lower triangle of x is read."""
     try:
         return np.linalg.cholesky(x)
     except np.linalg.LinAlgError:
         raise errors.invalid_argument(
-            "Cholesky decomposition was not successful. The input might not be valid. It must be Hermitian and positive "
-            "definite: adding a small multiple of the identity often helps.", "Cholesky",
+            "Cholesky decomposition was not successful. The input might not be valid. It must be Hermitian and "
+            "positive definite: adding a small multiple of the identity often helps.", "Cholesky",
         ) from None  # fmt: skip
 
 
@@ -251,7 +283,7 @@ def pinv(x: Array, *, rcond: Any) -> Array:
     return np.matmul(v * inverse[..., None, :], _adjoint(u))
 
 
-# -- functions of matrices ------------------------------------------------------------------------------------------------
+# -- functions of matrices ---------------------------------------------------------------------------------------------
 # Coefficients of the Padé approximants of exp, and the 1-norms up to which each is exact to rounding (Higham 2005).
 _PADE: dict[int, tuple[float, ...]] = {
     3: (120, 60, 12, 1),
@@ -263,8 +295,9 @@ _PADE: dict[int, tuple[float, ...]] = {
 }  # fmt: skip
 _REACH = {
     4: {3: 0.4258730016922831, 5: 1.880152677804762, 7: 3.92572478313866},
-    8: {3: 0.01495585217958292, 5: 0.253939833006323, 7: 0.9504178996162932, 9: 2.097847961257068, 13: 5.371920351148152},
-}
+    8: {3: 0.01495585217958292, 5: 0.253939833006323, 7: 0.9504178996162932, 9: 2.097847961257068,
+        13: 5.371920351148152},
+}  # fmt: skip
 
 
 def expm(x: Array) -> Array:
@@ -382,10 +415,10 @@ def _sqrtm_by_eigenvectors(a: Array) -> Array:
         return np.full_like(a, np.nan)
     size = float(np.max(np.absolute(a), initial=0))
     fits = np.max(np.absolute(np.matmul(root, root) - a), initial=0) <= 1e-6 * size
-    real = a.dtype.kind == "c" or np.max(np.absolute(root.imag), initial=0) <= 1e-8 * np.max(np.absolute(root), initial=0)
-    if not (fits and real):
-        return np.full_like(a, np.nan)
-    return root if a.dtype.kind == "c" else root.real
+    if a.dtype.kind == "c":
+        return root if fits else np.full_like(a, np.nan)
+    real = np.max(np.absolute(root.imag), initial=0) <= 1e-8 * np.max(np.absolute(root), initial=0)
+    return root.real if fits and real else np.full_like(a, np.nan)
 
 
 def _logm(a: Array) -> Array:

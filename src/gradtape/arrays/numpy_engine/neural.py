@@ -10,6 +10,7 @@ written transposed, taps first: then the runs are the rows of an image (benchmar
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from itertools import product
 from math import prod
@@ -23,7 +24,8 @@ Sizes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
 
 _FEW_BITS = frozenset({"e", "E"})  # float16 and bfloat16 are summed in float32
-_PIECE = 1 << 20  # elements of the columns at a time: more falls out of cache
+_PIECE = 1 << 18  # elements of the columns at a time: more falls out of cache
+_KEPT = 1 << 24  # bytes that a thread keeps for its next columns
 _SHORT = 16  # elements: below this a run costs more to begin than to copy
 
 
@@ -127,12 +129,30 @@ def _taps_first(window: Sizes, depth: int, dilations: Sizes) -> bool:
 
 
 def _columns(view: Array, rank: int, taps_first: bool) -> Array:
-    """Windows [batch, *out, *window, depth] as a matrix [positions, taps * depth]."""
+    """Windows [batch, *out, *window, depth] as a matrix [positions, taps * depth], good until the next call."""
     positions, taps = prod(view.shape[: rank + 1]), prod(view.shape[rank + 1 :])
-    if not taps_first:
-        return np.ascontiguousarray(view).reshape(positions, taps)
-    axes = (*range(rank + 1, view.ndim), *range(rank + 1))
-    return np.ascontiguousarray(view.transpose(axes)).reshape(taps, positions).T
+    if taps_first:
+        view = view.transpose(*range(rank + 1, view.ndim), *range(rank + 1))
+    room = _room(positions * taps, view.dtype)
+    np.copyto(room.reshape(view.shape), view)
+    return room.reshape(taps, positions).T if taps_first else room.reshape(positions, taps)
+
+
+_scratch = threading.local()
+
+
+def _room(size: int, dtype: Any) -> Array:
+    """Memory of this thread's own that is used again and again: fresh pages cost more than filling them."""
+    need = size * dtype.itemsize
+    have = getattr(_scratch, "bytes", None)
+    if have is None:
+        # Freed at once: glibc then gives blocks up to this size again instead of fresh pages from the system.
+        np.empty(_KEPT, np.uint8)
+    if have is None or have.size < need:
+        have = np.empty(need, np.uint8)
+        if need <= _KEPT:
+            _scratch.bytes = have
+    return have[:need].view(dtype)
 
 
 def conv_input_grad(
@@ -272,8 +292,9 @@ def _depthwise_filter(
     out, many = z.shape[1:-1], z.shape[-1] // groups
     result = np.zeros((*window, groups, many), x.dtype)
     parts = _by_group(z, groups)
+    axes = "abcdefgh"[: x.ndim - 1]
     for tap, positions, places in _taps(x.shape[1:-1], window, out, strides, dilations, padding):
-        result[tap] = np.einsum("...c,...cm->cm", x[places], parts[positions])
+        result[tap] = np.einsum(f"{axes}y,{axes}yz->yz", x[places], parts[positions])
     return result.reshape(*window, 1, groups * many)
 
 

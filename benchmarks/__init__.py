@@ -1,0 +1,1 @@
+"""Measurements of gradtape beside its peers and against its budgets: `python -m benchmarks`."""

@@ -1,0 +1,458 @@
+"""Control flow: branches, loops, maps and folds over tensors, eager.
+
+Python runs the functions; tapes see the ops inside them. `vectorized_map` runs its function once, for all rows.
+"""
+
+from __future__ import annotations
+
+import builtins
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors, nest
+from gradtape.api.arguments import static
+from gradtape.api.array import stack, zeros
+from gradtape.api.tensor_array import TensorArray, wrong_dtype
+from gradtape.arrays.batched import Batched
+from gradtape.autodiff.rows import next_level
+from gradtape.conversion import convert, wrap
+from gradtape.dtypes import DType, as_dtype
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.ops import array
+from gradtape.shape import TensorShape, TensorSpec
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
+
+
+# -- branches ---------------------------------------------------------------------------------------------------------------
+def cond(
+    pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """The result of one of two functions.
+
+    >>> x = convert(3.0)
+    >>> float(cond(x > 0, lambda: x * 2, lambda: -x))
+    6.0
+    """
+    for word, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if function is None:
+            raise TypeError(f"cond(): '{word}' argument required")
+        if not callable(function):
+            raise TypeError(f"'{word}' must be callable.")
+    chosen = true_fn if pred else false_fn
+    return _single(chosen())  # type: ignore[misc]
+
+
+def _single(result: Any) -> Any:
+    """A list or tuple of one thing counts as the thing, as TensorFlow's branches have it."""
+    return result[0] if type(result) in (list, tuple) and len(result) == 1 else result
+
+
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any:
+    """The result of the first function whose condition holds.
+
+    >>> x = convert(3)
+    >>> case([(x < 2, lambda: "small"), (x < 5, lambda: "middle")], default=lambda: "large")
+    'middle'
+    """
+    if isinstance(pred_fn_pairs, Mapping):
+        if not exclusive and type(pred_fn_pairs).__name__ != "OrderedDict":
+            raise ValueError(
+                "Unordered dictionaries are not supported for the 'pred_fn_pairs' argument when `exclusive=False` and "
+                "eager mode is enabled."
+            )
+        pairs = [(p.deref() if hasattr(p, "deref") else p, f) for p, f in pred_fn_pairs.items()]
+    elif isinstance(pred_fn_pairs, (list, tuple)):
+        pairs = list(pred_fn_pairs)
+    else:
+        raise TypeError(f"'pred_fn_pairs' must be a list, tuple, or dict. Received: {type(pred_fn_pairs)}")
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"Each entry in 'pred_fn_pairs' must be a 2-tuple. Received {pair}.")
+        pred, function = pair
+        if not isinstance(pred, (Tensor, Variable)):
+            raise TypeError(f"pred must be a Tensor, got: {pred}")
+        if not pred.dtype.is_bool:
+            raise TypeError(f"pred must be Tensor of type bool: {pred}")
+        if not callable(function):
+            raise TypeError(f"fn for pred {pred} must be callable.")
+    if default is not None and not callable(default):
+        raise TypeError("default must be callable.")
+    chosen = [function for pred, function in pairs if pred]
+    if exclusive and len(chosen) > 1:
+        raise errors.invalid_argument(
+            f"Input error: exclusive=True: More than 1 conditions evaluated as True: {len(chosen)} of {len(pairs)}"
+        )
+    if not chosen and default is None:
+        raise errors.invalid_argument(
+            f"Input error: None of conditions evaluated as True: {len(pairs)} of them, and no default was given"
+        )
+    result = (chosen[0] if chosen else default)()  # type: ignore[misc]
+    return result if strict else _single(result)
+
+
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case"
+) -> Any:
+    """The result of function number `branch_index`; of the default (or the last one) if there is no such number.
+
+    >>> switch_case(convert(1), [lambda: "a", lambda: "b"])
+    'b'
+    """
+    if not isinstance(branch_index, (Tensor, Variable)):
+        raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
+    if not branch_index.dtype.is_integer:
+        raise TypeError(f"'branch_index' must be an integer Tensor, got {branch_index.dtype!r}")
+    if not branch_fns:
+        raise ValueError("Must provide at least one item in 'branch_fns'")
+    if isinstance(branch_fns, Mapping):
+        branches = dict(branch_fns)
+    elif all(callable(f) for f in branch_fns):
+        branches = dict(enumerate(branch_fns))
+    else:
+        for pair in branch_fns:
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise TypeError(f"Each entry in 'branch_fns' must be a 2-tuple. Received {pair}.")
+        branches = dict(branch_fns)
+    keys = sorted(branches)
+    if any(not isinstance(k, int) for k in keys):
+        raise TypeError(f"key must be a Python `int`, got {next(type(k) for k in keys if not isinstance(k, int))}")
+    if keys != list(builtins.range(len(keys))):
+        raise ValueError(
+            f"branch indices (keys) must form contiguous range of [0 to {len(keys)}) but found "
+            f"{{{','.join(map(str, keys))}}}"
+        )
+    for key, function in branches.items():
+        if not callable(function):
+            raise TypeError(f"fn for key {key} must be callable.")
+    if default is not None and not callable(default):
+        raise TypeError("default must be callable.")
+    chosen = branches.get(int(branch_index), default or branches[keys[-1]])
+    return _single(chosen())
+
+
+# -- the loop ---------------------------------------------------------------------------------------------------------------
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Call `body` on the loop's variables as long as `cond` of them holds; gradients flow through every turn.
+
+    >>> i, total = while_loop(lambda i, t: i < 4, lambda i, t: (i + 1, t + i), (convert(0), convert(0)))
+    >>> int(total)
+    6
+    """
+    for word, function in (("cond", cond), ("body", body)):
+        if not callable(function):
+            raise TypeError(f"'{word}' must be callable.")
+    if not isinstance(parallel_iterations, int) or parallel_iterations < 1:
+        raise TypeError("'parallel_iterations' must be a positive integer.")
+    alone = not isinstance(loop_vars, (list, tuple))
+    given = [loop_vars] if alone else loop_vars
+    if not len(given):
+        raise ValueError("'loop_vars' must be provided.")
+    limit = None if maximum_iterations is None else np.asarray(static(maximum_iterations))
+    if limit is not None and limit.ndim:
+        raise ValueError(f"'maximum_iterations' must be a scalar. Received shape: {limit.shape}")
+    if shape_invariants is not None:
+        _check_invariants(given, [shape_invariants] if alone else shape_invariants)
+    state = nest.map_structure(_loop_value, list(given))
+    turns = 0
+    while (limit is None or turns < limit) and cond(*state):
+        result = body(*state)
+        if not isinstance(result, (list, tuple)) or (len(given) == 1 and nest.is_nested(given[0])
+                                                     and len(result) != 1):  # fmt: skip
+            result = [result]
+        nest.assert_same_structure(state, list(result))
+        state = nest.map_structure(_loop_value, list(result))
+        turns += 1
+    return state[0] if alone else nest.pack_sequence_as(given, nest.flatten(state))
+
+
+def _loop_value(value: Any) -> Any:
+    """What goes round in a loop: tensors, and what knows how to be carried by itself."""
+    return value if value is None or isinstance(value, (TensorArray, IndexedSlices)) else convert(value)
+
+
+def _check_invariants(values: Any, shapes: Any) -> None:
+    """Shapes that the loop's variables promise to keep: at least the first values must fit."""
+    flat = [v for v in nest.flatten(list(values))]
+    wanted = [s.shape if isinstance(s, TensorSpec) else s for s in nest.flatten(list(shapes))]
+    if len(wanted) != len(flat):
+        raise ValueError(f"shape_invariants has {len(wanted)} entries for {len(flat)} loop variables.")
+    for value, shape in zip(flat, wanted, strict=True):
+        if shape is None or isinstance(value, TensorArray):
+            continue
+        have = convert(value).shape
+        if not TensorShape(shape).is_compatible_with(have):
+            raise ValueError(
+                f"The shape invariant specified for a loop variable is not compatible with its initial shape. It "
+                f"enters the loop with shape {have}, but the specified shape invariant is {TensorShape(shape)}."
+            )
+
+
+# -- one function, many rows ----------------------------------------------------------------------------------------------------
+def _rows(elems: Any) -> tuple[list[Tensor], list[list[Tensor]], int]:
+    """The tensors of a structure, the rows of each, and how many rows there are."""
+    tensors = [convert(e) for e in nest.flatten(elems)]
+    if not tensors:
+        raise ValueError(
+            f"elems must be a Tensor or (possibly nested) sequence of Tensors. Got {elems}, which does not contain any "
+            "Tensors."
+        )
+    for t in tensors:
+        if not t.array.shape:
+            raise ValueError("Elements in elems must be 1+ dimensional Tensors, not scalars")
+    count = tensors[0].array.shape[0]
+    for t in tensors[1:]:
+        if t.array.shape[0] != count:
+            raise ValueError(f"Dimensions {count} and {t.array.shape[0]} are not compatible")
+    return tensors, [list(array.unstack(t, axis=0)) if count else [] for t in tensors], count
+
+
+def map_fn(
+    fn: Callable[[Any], Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: Any = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
+    """`fn` of every row, stacked. `vectorized_map` does the same in one go where it can.
+
+    >>> map_fn(lambda r: r[0] * r[1], convert([[1, 2], [3, 4]])).numpy().tolist()
+    [2, 12]
+    """
+    if not callable(fn):
+        raise TypeError(f"The provided function {fn} is not callable. fn must be callable.")
+    signature = dtype if fn_output_signature is None else fn_output_signature
+    tensors, rows, count = _rows(elems)
+    template = elems if signature is None else signature
+    specs = [(t.dtype, None) for t in tensors] if signature is None else [_spec(s) for s in nest.flatten(signature)]
+    columns: list[list[Tensor]] = [[] for _ in specs]
+    for i in builtins.range(count):
+        result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
+        nest.assert_same_structure(template, result, check_types=signature is not None)
+        for column, (kind, _), value in zip(columns, specs, nest.flatten(result), strict=True):
+            column.append(_element(value, kind, column))
+    stacked = [
+        stack(column) if column else zeros((0, *(shape or ())), kind)
+        for column, (kind, shape) in zip(columns, specs, strict=True)
+    ]
+    return nest.pack_sequence_as(template, stacked)
+
+
+def _spec(entry: Any) -> tuple[DType, Any]:
+    """The dtype, and the shape if known, of an entry of fn_output_signature."""
+    if isinstance(entry, TensorSpec):
+        return entry.dtype, tuple(entry.shape.as_list()) if entry.shape.is_fully_defined() else None
+    return as_dtype(entry), None
+
+
+def _element(value: Any, kind: DType, before: list[Tensor]) -> Tensor:
+    tensor = value if isinstance(value, Tensor) else convert(value, None if isinstance(value, Variable) else kind)
+    if tensor.dtype != kind:
+        raise wrong_dtype(kind, tensor.dtype)
+    if before and before[0].array.shape != tensor.array.shape:
+        raise ValueError(f"Incompatible shape for value ({tensor.shape}), expected ({before[0].shape})")
+    return tensor
+
+
+def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """`fn` of every row, stacked, with one call of `fn` that works on all rows at once.
+
+    A function that looks at the values of its argument (`if row[0] > 0`, `.numpy()`) is called row by row instead.
+
+    >>> vectorized_map(lambda r: r * r, convert([1.0, 2.0, 3.0])).numpy().tolist()
+    [1.0, 4.0, 9.0]
+    """
+    tensors = [convert(e) for e in nest.flatten(elems)]
+    if not tensors or any(not t.array.shape for t in tensors):
+        raise ValueError("vectorized_map needs elems with at least one axis: the rows to map over.")
+    count = builtins.max(t.array.shape[0] for t in tensors) if all(t.array.shape[0] for t in tensors) else 0
+    for t in tensors:
+        if t.array.shape[0] not in (1, count):
+            raise ValueError(f"elems have {t.array.shape[0]} and {count} rows: they should have equally many.")
+    # What has a single row is the same for all.
+    level = next_level()
+    shells = [
+        wrap(Batched(t, level)) if t.array.shape[0] == count else array.getitem(t, index=(0,)) for t in tensors
+    ]
+    try:
+        result = fn(nest.pack_sequence_as(elems, shells))
+        return nest.map_structure(lambda leaf: _unwrapped(leaf, level, count), result)
+    except Exception as error:
+        if not fallback_to_while_loop:
+            raise ValueError(
+                f"vectorized_map could not run {fn} on all rows at once ({error}), and fallback_to_while_loop=False."
+            ) from error
+        reason = error
+    # Row by row the function's own mistakes show up as what they are, whatever went wrong on the batch.
+    result = _row_by_row(fn, elems, tensors, count)
+    if warn:
+        logging.getLogger("tensorflow").info("vectorized_map called %s row by row: %s", fn, reason)
+    return result
+
+
+def _unwrapped(leaf: Any, level: int, count: int) -> Any:
+    """A result of a batched call as a tensor with one row for each element."""
+    if leaf is None:
+        return None
+    tensor = convert(leaf)
+    value = tensor.array
+    if type(value) is Batched and value.level == level:
+        return convert(value.rows())
+    return array.broadcast_to(tensor, shape=(count, *value.shape))
+
+
+def _row_by_row(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], count: int) -> Any:
+    rows = [
+        list(array.unstack(t, axis=0)) * (count if t.array.shape[0] == 1 else 1) if count else [] for t in tensors
+    ]
+    results = [fn(nest.pack_sequence_as(elems, [r[i] for r in rows])) for i in builtins.range(count)]
+    if not results:
+        raise ValueError("vectorized_map has no rows to learn the shape of the result from.")
+    columns = zip(*(nest.flatten(r) for r in results), strict=True)
+    return nest.pack_sequence_as(
+        results[0], [None if column[0] is None else stack([convert(c) for c in column]) for column in columns]
+    )
+
+
+# -- folds and scans ---------------------------------------------------------------------------------------------------------
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """`fn(accumulated, row)` over the rows from the first to the last; the last result.
+
+    >>> int(foldl(lambda a, x: 2 * a + x, convert([1, 2, 3])))
+    11
+    """
+    return _fold(fn, elems, initializer, False)[-1]
+
+
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """`fn(accumulated, row)` over the rows from the last to the first; the last result.
+
+    >>> int(foldr(lambda a, x: 2 * a + x, convert([1, 2, 3])))
+    17
+    """
+    return _fold(fn, elems, initializer, True)[-1]
+
+
+def scan(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """As `foldl` (or, in reverse, `foldr`), with every result on the way stacked.
+
+    >>> scan(lambda a, x: a + x, convert([1, 2, 3])).numpy().tolist()
+    [1, 3, 6]
+    """
+    template = elems if initializer is None else initializer
+    states = _fold(fn, elems, initializer, reverse)
+    if initializer is not None:
+        first, states = states[0], states[1:]
+    if not states:
+        return nest.map_structure(lambda t: zeros((0, *t.array.shape), t.dtype), first)
+    if reverse:
+        states = states[::-1]
+    columns = zip(*(nest.flatten(s) for s in states), strict=True)
+    return nest.pack_sequence_as(template, [stack(list(column)) for column in columns])
+
+
+def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool) -> list[Any]:
+    """All states of a fold, the first one (the initializer, or else the first row) included."""
+    if not callable(fn):
+        raise TypeError(f"The provided function {fn} is not callable. fn must be callable.")
+    _, rows, count = _rows(elems)
+    order = list(builtins.range(count))
+    if reverse:
+        order.reverse()
+    if initializer is None:
+        if not count:
+            raise errors.OutOfRangeError(None, None, "Tried to read from index 0 but array size is: 0")
+        state = nest.pack_sequence_as(elems, [r[order[0]] for r in rows])
+        order = order[1:]
+    else:
+        state = nest.map_structure(convert, initializer)
+    states = [state]
+    for i in order:
+        result = fn(state, nest.pack_sequence_as(elems, [r[i] for r in rows]))
+        nest.assert_same_structure(state, result, check_types=False)
+        new = []
+        for value, old in zip(nest.flatten(result), nest.flatten(state), strict=True):
+            tensor = value if isinstance(value, Tensor) else convert(value, old.dtype)
+            if tensor.dtype != old.dtype:
+                raise wrong_dtype(old.dtype, tensor.dtype)
+            new.append(tensor)
+        state = nest.pack_sequence_as(state, new)
+        states.append(state)
+    return states
+
+
+# -- order and grouping: eager ops have run by the time these see them -----------------------------------------------------------
+def no_op(name: str | None = None) -> None:
+    """Nothing."""
+
+
+def group(*inputs: Any, **kwargs: Any) -> None:
+    """Several ops as one: eager ops have run already."""
+    kwargs.pop("name", None)
+    if kwargs:
+        raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
+
+
+def tuple_(tensors: Any, control_inputs: Any = None, name: str | None = None) -> Any:
+    """The tensors, all of them computed: eager ones are."""
+    return tensors
+
+
+tuple_.__name__ = tuple_.__qualname__ = "tuple"
+
+
+def timestamp(name: str | None = None) -> Tensor:
+    """Seconds since the epoch, as a float64."""
+    import time
+
+    return wrap(np.asarray(time.time()))

@@ -1,0 +1,363 @@
+"""`tf.debugging`: assertions about tensors. They return None, or raise what TensorFlow raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import integer, static
+from gradtape.conversion import convert, operand, operands
+from gradtape.dtypes import DType, as_dtype, float32
+from gradtape.ops import math, scatter
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
+
+
+# -- comparing two tensors --------------------------------------------------------------------------------------------------
+def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                 name: str | None = None) -> None:  # fmt: skip
+    """x == y everywhere.
+
+    >>> assert_equal([1, 2], [1, 2])
+    """
+    _compare("==", math.equal, x, y, message, summarize)
+
+
+def assert_none_equal(x: Any, y: Any, summarize: int | None = None, message: str | None = None,
+                      name: str | None = None) -> None:  # fmt: skip
+    """x != y everywhere."""
+    _compare("!=", math.not_equal, x, y, message, summarize)
+
+
+def assert_less(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                name: str | None = None) -> None:  # fmt: skip
+    """x < y everywhere."""
+    _compare("<", math.less, x, y, message, summarize)
+
+
+def assert_less_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                      name: str | None = None) -> None:  # fmt: skip
+    """x <= y everywhere."""
+    _compare("<=", math.less_equal, x, y, message, summarize)
+
+
+def assert_greater(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                   name: str | None = None) -> None:  # fmt: skip
+    """x > y everywhere."""
+    _compare(">", math.greater, x, y, message, summarize)
+
+
+def assert_greater_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
+                         name: str | None = None) -> None:  # fmt: skip
+    """x >= y everywhere."""
+    _compare(">=", math.greater_equal, x, y, message, summarize)
+
+
+def _compare(
+    sign: str, test: Callable[[Any, Any], Tensor], x: Any, y: Any, message: str | None, summarize: int | None
+) -> None:
+    first, second = operands(x, y)
+    holds = np.asarray(test(first, second).array)
+    if holds.all():
+        return
+    a, b = np.asarray(first.array), np.asarray(second.array)
+    most = 3 if summarize is None else a.size + b.size if summarize < 0 else summarize
+    lines = [] if message is None else [message]
+    lines.append(f"Condition x {sign} y did not hold.")
+    if a.shape == b.shape and a.ndim:
+        places = np.argwhere(~holds)[:most]
+        at = tuple(places.T)
+        lines += [
+            f"Indices of first {len(places)} different values:", str(places),
+            "Corresponding x values:", str(a[at]),
+            "Corresponding y values:", str(b[at]),
+        ]  # fmt: skip
+    for letter, values in (("x", a), ("y", b)):
+        lines += [f"First {min(most, values.size)} elements of {letter}:", str(values.reshape(-1)[:most])]
+    raise errors.invalid_argument("\n".join(lines))
+
+
+def assert_near(
+    x: Any,
+    y: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    message: str | None = None,
+    summarize: int | None = None,
+    name: str | None = None,
+) -> None:
+    """|x - y| <= atol + rtol * |y| everywhere; both tolerances are 10 times the dtype's epsilon by default."""
+    first, second = operands(x, y)
+    a, b = np.asarray(first.array), np.asarray(second.array)
+    if a.dtype != b.dtype:
+        raise errors.mismatched_dtypes("Sub", first.dtype, second.dtype)
+    if not (first.dtype.is_floating or first.dtype.is_complex):
+        raise ValueError(f"data type {a.dtype.name} not inexact")
+    default = 10 * _epsilon(a.dtype)
+    relative, absolute = (default if t is None else np.asarray(static(t)).item() for t in (rtol, atol))
+    with np.errstate(invalid="ignore"):
+        near = np.abs(a - b) <= absolute + relative * np.abs(b)
+    if near.all():
+        return
+    most = 3 if summarize is None else summarize
+    raise errors.invalid_argument(
+        f"{'' if message is None else message + '.  '}\n"
+        f"x and y not equal to tolerance rtol = {relative}, atol = {absolute}\n"
+        f"x (shape={a.shape} dtype={first.dtype.name}) = \n{_summary(a, most)}\n"
+        f"y (shape={b.shape} dtype={second.dtype.name}) = \n{_summary(b, most)}"
+    )
+
+
+def _epsilon(dtype: Any) -> float:
+    if dtype.kind in "fc":
+        return float(np.finfo(dtype).eps)
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype).eps)
+
+
+def _summary(values: Any, most: int) -> str:
+    flat = values.reshape(-1)
+    shown = flat if most < 0 else flat[:most]
+    return ", ".join(str(v) for v in shown) + (", ..." if shown.size < flat.size else "")
+
+
+# -- comparing with zero -----------------------------------------------------------------------------------------------------
+def assert_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+    """x > 0 everywhere."""
+    _compare_zero(">", np.greater, x, message)
+
+
+def assert_negative(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+    """x < 0 everywhere."""
+    _compare_zero("<", np.less, x, message)
+
+
+def assert_non_negative(x: Any, message: str | None = None, summarize: int | None = None,
+                        name: str | None = None) -> None:  # fmt: skip
+    """x >= 0 everywhere."""
+    _compare_zero(">=", np.greater_equal, x, message)
+
+
+def assert_non_positive(x: Any, message: str | None = None, summarize: int | None = None,
+                        name: str | None = None) -> None:  # fmt: skip
+    """x <= 0 everywhere."""
+    _compare_zero("<=", np.less_equal, x, message)
+
+
+def _compare_zero(sign: str, test: np.ufunc, x: Any, message: str | None) -> None:
+    tensor = operand(x)
+    values = np.asarray(tensor.array)
+    if test(values, np.zeros((), values.dtype)).all():
+        return
+    raise errors.invalid_argument(
+        f"{'' if message is None else message + '.  '}\nCondition x {sign} 0 did not hold element-wise:\n"
+        f"x (shape={values.shape} dtype={tensor.dtype.name}) = \n{[str(v) for v in values.reshape(-1)[:3]]}"
+    )
+
+
+# -- ranks and shapes ----------------------------------------------------------------------------------------------------------
+def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+    """x has this rank.
+
+    >>> assert_rank([[1.0]], 2)
+    """
+    wanted = _rank(rank)
+    _check_rank(x, lambda have: have == wanted, f"rank {wanted}", message)
+
+
+def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+    """x has this rank or a higher one."""
+    wanted = _rank(rank)
+    _check_rank(x, lambda have: have >= wanted, f"rank at least {wanted}", message)
+
+
+def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | None = None) -> None:
+    """x has one of these ranks."""
+    wanted = tuple(_rank(r) for r in ranks)
+    _check_rank(x, lambda have: have in wanted, f"rank in {wanted}", message)
+
+
+def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> None:
+    """The tensor has no axes."""
+    shape = convert(tensor).shape
+    if shape.rank:
+        raise ValueError(f"{message or ''}Expected scalar shape, saw shape: {shape}.")
+
+
+def _rank(rank: Any) -> int:
+    plain = np.asarray(static(rank))
+    if plain.ndim:
+        raise ValueError("Rank must be a scalar.")
+    if plain.dtype.kind not in "iu":
+        raise TypeError(f"tensor must be of type tf.int32; got tf.{as_dtype(operand(rank).dtype).name}")
+    return integer(plain)
+
+
+def _check_rank(x: Any, holds: Callable[[int], bool], words: str, message: str | None) -> None:
+    shape = convert(x).shape
+    have = len(shape.as_list())
+    if not holds(have):
+        raise ValueError(
+            f"{'' if message is None else message + '.  '}Tensor  must have {words}.  Received rank {have}, "
+            f"shape {shape}"
+        )
+
+
+def assert_shapes(
+    shapes: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+) -> None:
+    """Tensors have the given shapes, and sizes under the same name are equal.
+
+    An entry of a shape is a size, a name for a size, None or '.' for any size; '...' or '*' at the beginning stands
+    for any number of axes.
+
+    >>> assert_shapes([([[1, 2], [3, 4], [5, 6]], ("N", 2)), ([7, 8, 9], ("N",))])
+    """
+    pairs = list(shapes.items()) if isinstance(shapes, Mapping) else list(shapes)
+    prefix = "" if message is None else f"{message}.  "
+    known: dict[str, tuple[int, str]] = {}
+    for given, shape in pairs:
+        tensor = convert(given.deref() if hasattr(given, "deref") else given)
+        have, words = tuple(tensor.array.shape), f"shape={tensor.shape} dtype={tensor.dtype.name}"
+        wanted = [shape] if isinstance(shape, int) else list(shape.as_list() if hasattr(shape, "as_list") else shape)
+        for i, size in enumerate(wanted):
+            if i and _any_number(size):
+                raise ValueError(
+                    f"{prefix}Tensor {words} specified shape index {i}.  Symbol `...` or `*` for a variable number of "
+                    "unspecified dimensions is only allowed as the first entry"
+                )
+        if wanted and _any_number(wanted[0]):
+            wanted = wanted[1:]
+            assert_rank_at_least(tensor, len(wanted), message)
+            first = len(have) - len(wanted)
+        else:
+            # A scalar goes for a vector of one element, and the other way round.
+            if len(wanted) > 1:
+                assert_rank(tensor, len(wanted), message)
+            else:
+                assert_rank_in(tensor, (0, 1), message)
+            first = 0
+        sizes = have[first:] if len(have) - first == len(wanted) else (1,) * len(wanted)
+        for i, (size, found) in enumerate(zip(wanted, sizes, strict=True), start=first):
+            if size is None or size == ".":
+                continue
+            text = str(size)
+            if text.lstrip("-").isdigit():
+                expected, why = int(text), "Specified explicitly"
+            elif text in known:
+                expected, why = known[text]
+            else:
+                known[text] = found, f"Specified by tensor {words} dimension {i}"
+                continue
+            if found != expected:
+                raise ValueError(
+                    f"{prefix}{why}.  Tensor {words} dimension {i} must have size {expected}.  Received size {found}, "
+                    f"shape {tensor.shape}"
+                )
+
+
+def _any_number(size: Any) -> bool:
+    return size is Ellipsis or size == "..." or size == "*"
+
+
+# -- types ---------------------------------------------------------------------------------------------------------------------
+def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
+    """The tensor has this dtype."""
+    have, wanted = convert(tensor).dtype, as_dtype(tf_type)
+    if have != wanted:
+        prefix = "" if message is None else f"{message}.  "
+        raise TypeError(f"{prefix}tensor must be of type tf.{wanted.name}; got tf.{have.name}")
+
+
+def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
+    """x is of an integer dtype."""
+    dtype = convert(x).dtype
+    if not dtype.is_integer:
+        raise TypeError(f'{message or ""}Expected "x" to be integer type.  Found: tensor of dtype {dtype!r}')
+
+
+def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
+    """The one floating dtype that all tensors have (float32 if there are none), which is returned."""
+    found = None if dtype is None else as_dtype(dtype)
+    first = None
+    for tensor in tensors or ():
+        have = tensor.dtype
+        if found is None:
+            found, first = have, tensor
+        elif have != found:
+            beside = "" if first is None else f" as {first}"
+            raise ValueError(f"{tensor}, type={have!r}, must be of the same type ({found!r}){beside}.")
+    found = float32 if found is None else found
+    if not found.is_floating:
+        raise ValueError(f"Expected floating point type, got {found!r}.")
+    return found
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """A list or another iterable, but no tensor, array or string, which are one thing each."""
+    if isinstance(values, (Tensor, Variable, np.ndarray, bytes, str)):
+        raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
+    if not isinstance(values, Iterable):
+        raise TypeError(f'Expected argument "values" to be iterable.  Found: {type(values)}')
+
+
+def is_numeric_tensor(tensor: Any) -> bool:
+    """Whether this is a tensor of numbers."""
+    return isinstance(tensor, Tensor) and not (tensor.dtype.is_bool or tensor.dtype.name == "string")
+
+
+# -- values ----------------------------------------------------------------------------------------------------------------------
+def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+    """The tensor, if it has neither NaN nor infinite values; its gradient is checked on the way back."""
+    x = operand(tensor)
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype("CheckNumerics", x.dtype)
+    result: Tensor = scatter.check_numerics(x, message=message)
+    return result
+
+
+def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
+    """The tensor, if it has neither NaN nor infinite values."""
+    return check_numerics(x, message)
+
+
+def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:  # noqa: N802
+    """The condition holds; otherwise an InvalidArgumentError with the data."""
+    if condition:
+        return
+    most = 3 if summarize is None else summarize
+    shown = "\n".join(_summary(np.asarray(convert(d).array), most) for d in data)
+    raise errors.invalid_argument(f"Expected '{condition}' to be true. Summarized data: {shown}")
+
+
+# -- switches of TensorFlow's that have nothing to switch here ----------------------------------------------------------------------
+_switches = {"traceback_filtering": True, "device_placement": False}
+
+
+def enable_traceback_filtering() -> None:
+    """Tracebacks of gradtape are short as they are; only the switch is remembered."""
+    _switches["traceback_filtering"] = True
+
+
+def disable_traceback_filtering() -> None:
+    """As `enable_traceback_filtering`, the other way round."""
+    _switches["traceback_filtering"] = False
+
+
+def is_traceback_filtering_enabled() -> bool:
+    """What was last switched."""
+    return _switches["traceback_filtering"]
+
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Everything runs on one device; only the switch is remembered."""
+    _switches["device_placement"] = bool(enabled)
+
+
+def get_log_device_placement() -> bool:
+    """What was last switched."""
+    return _switches["device_placement"]

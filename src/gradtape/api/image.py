@@ -1,0 +1,1084 @@
+"""`tf.image`: resizing, cropping, colours, comparisons, augmentation. All of it has derivatives where numbers have."""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api import io as _io
+from gradtape.api import random as _random
+from gradtape.api.arguments import integer, shape_of, static
+from gradtape.api.array import cast
+from gradtape.conversion import constant_operand, operand, wrap
+from gradtape.dtypes import as_dtype, float16, float32
+from gradtape.ops import array, index, linalg, math, reduce
+from gradtape.ops import image as ops
+from gradtape.tensor import Tensor
+
+# -- files (tf.io has them too) ---------------------------------------------------------------------------------------------------
+decode_bmp, decode_gif, decode_image = _io.decode_bmp, _io.decode_gif, _io.decode_image
+decode_jpeg, decode_png, decode_webp = _io.decode_jpeg, _io.decode_png, _io.decode_webp
+decode_and_crop_jpeg, extract_jpeg_shape, is_jpeg = _io.decode_and_crop_jpeg, _io.extract_jpeg_shape, _io.is_jpeg
+encode_jpeg, encode_png = _io.encode_jpeg, _io.encode_png
+convert_image_dtype = _io.convert_image_dtype
+
+
+# -- reading arguments ------------------------------------------------------------------------------------------------------------
+def _image(image: Any) -> Tensor:
+    """A tensor with at least three axes: height, width, channels."""
+    x = operand(image)
+    if len(x.array.shape) < 3:
+        raise ValueError(f"'image' (shape {x.shape}) must be at least three-dimensional.")
+    return x
+
+
+def _batch_of(images: Any, what: str = "image") -> tuple[Tensor, bool]:
+    """Images as [batch, height, width, channels], and whether there was only one."""
+    x = operand(images)
+    rank = len(x.array.shape)
+    if rank == 3:
+        return array.reshape(x, shape=(1, *x.array.shape)), True
+    if rank != 4:
+        raise ValueError(f"'{what}' must have either 3 or 4 dimensions.")
+    return x, False
+
+
+def _unbatched(x: Tensor, single: bool) -> Tensor:
+    result: Tensor = array.reshape(x, shape=x.array.shape[1:]) if single else x
+    return result
+
+
+def _slice(x: Tensor, *index_: Any) -> Tensor:
+    result: Tensor = array.getitem(x, index=tuple(index_))
+    return result
+
+
+def _constant(value: Any, like: Tensor) -> Tensor:
+    return constant_operand(np.asarray(value).astype(like.array.dtype))
+
+
+def _sum(x: Tensor, *axes: int, keepdims: bool = False) -> Tensor:
+    result: Tensor = reduce.sum_(x, axis=_positive(x, axes), keepdims=keepdims)
+    return result
+
+
+def _mean(x: Tensor, *axes: int, keepdims: bool = False) -> Tensor:
+    result: Tensor = reduce.mean(x, axis=_positive(x, axes), keepdims=keepdims)
+    return result
+
+
+def _positive(x: Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(a % len(x.array.shape) for a in axes))
+
+
+def _floating(image: Tensor, *kept: Any) -> Tensor:
+    """An image as floating numbers: dtypes that are kept as they are, all others as float32 in [0, 1]."""
+    return image if image.dtype in (kept or (float16, float32)) else convert_image_dtype(image, float32)
+
+
+# -- resizing ---------------------------------------------------------------------------------------------------------------------
+class ResizeMethod:
+    """The names of the ways to resize."""
+
+    AREA = "area"
+    BICUBIC = "bicubic"
+    BILINEAR = "bilinear"
+    GAUSSIAN = "gaussian"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    MITCHELLCUBIC = "mitchellcubic"
+    NEAREST_NEIGHBOR = "nearest"
+
+
+_METHODS = frozenset(v for k, v in vars(ResizeMethod).items() if k.isupper())
+
+
+def resize(
+    images: Any,
+    size: Any,
+    method: str = ResizeMethod.BILINEAR,
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Images with another height and width; float32, except that nearest neighbours keep their dtype.
+
+    >>> resize([[[0.0], [4.0]]], [1, 4]).numpy().ravel().tolist()
+    [0.0, 1.0, 3.0, 4.0]
+    """
+    x, single = _batch_of(images, "images")
+    wanted = shape_of(size) if np.ndim(static(size)) == 1 else ()
+    if len(wanted) != 2:
+        raise ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width")
+    if method not in _METHODS:
+        raise ValueError(f"Resize method is not implemented: {method}. Use one of {', '.join(sorted(_METHODS))}.")
+    height, width = wanted
+    if preserve_aspect_ratio:
+        have = x.array.shape[1:3]
+        scale = np.minimum(np.float32(height) / np.float32(have[0]), np.float32(width) / np.float32(have[1]))
+        height, width = (int(np.rint(scale * np.float32(n))) for n in have)
+    if height < 1 or width < 1:
+        raise errors.invalid_argument(f"output dimensions must be positive, got {height} and {width}", "Resize")
+    if method != "nearest":
+        x = cast(x, float32)
+    for axis, n in ((2, width), (1, height)):
+        x = ops.resample(x, axis=axis, size=n, method=method, antialias=bool(antialias))
+    return _unbatched(x, single)
+
+
+def resize_with_pad(
+    image: Any, target_height: Any, target_width: Any, method: str = ResizeMethod.BILINEAR, antialias: bool = False
+) -> Tensor:
+    """Resize without distortion, and put zeros where the shape differs."""
+    height, width = integer(target_height), integer(target_width)
+    if height < 1:
+        raise ValueError("target_height must be > 0.")
+    if width < 1:
+        raise ValueError("target_width must be > 0.")
+    x, single = _batch_of(image)
+    h, w = x.array.shape[1:3]
+    ratio = max(np.float32(w) / np.float32(width), np.float32(h) / np.float32(height))
+    new_h, new_w = (int(np.floor(np.float32(n) / ratio)) for n in (h, w))
+    top, left = (max((want - n) // 2, 0) for want, n in ((height, new_h), (width, new_w)))
+    resized = resize(x, [max(new_h, 1), max(new_w, 1)], method=method, antialias=antialias)
+    return _unbatched(pad_to_bounding_box(resized, top, left, height, width), single)
+
+
+# -- cropping, padding, turning ------------------------------------------------------------------------------------------------------
+def crop_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """The part of an image under a box."""
+    x, single = _batch_of(image)
+    top, left, height, width = (integer(v) for v in (offset_height, offset_width, target_height, target_width))
+    h, w = x.array.shape[1:3]
+    _require(left >= 0, "offset_width must be >= 0.")
+    _require(top >= 0, "offset_height must be >= 0.")
+    _require(width > 0, "target_width must be > 0.")
+    _require(height > 0, "target_height must be > 0.")
+    _require(w >= left + width, "width must be >= target + offset.")
+    _require(h >= top + height, "height must be >= target + offset.")
+    return _unbatched(_slice(x, slice(None), slice(top, top + height), slice(left, left + width)), single)
+
+
+def pad_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """An image on a ground of zeros."""
+    x, single = _batch_of(image)
+    top, left, height, width = (integer(v) for v in (offset_height, offset_width, target_height, target_width))
+    h, w = x.array.shape[1:3]
+    bottom, right = height - top - h, width - left - w
+    _require(top >= 0, "offset_height must be >= 0")
+    _require(left >= 0, "offset_width must be >= 0")
+    _require(right >= 0, "width must be <= target - offset")
+    _require(bottom >= 0, "height must be <= target - offset")
+    padded = array.pad(x, before=(0, top, left, 0), after=(0, bottom, right, 0))
+    return _unbatched(padded, single)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+    """Crop around the centre, or pad with zeros, to a height and width.
+
+    >>> resize_with_crop_or_pad([[[1.0], [2.0], [3.0]]], 3, 1).numpy().ravel().tolist()
+    [0.0, 2.0, 0.0]
+    """
+    x, single = _batch_of(image)
+    height, width = integer(target_height), integer(target_width)
+    _require(width > 0, "target_width must be > 0.")
+    _require(height > 0, "target_height must be > 0.")
+    h, w = x.array.shape[1:3]
+    cut_top, cut_left = (max((n - want) // 2, 0) for n, want in ((h, height), (w, width)))
+    cropped = crop_to_bounding_box(x, cut_top, cut_left, min(height, h), min(width, w))
+    padded = pad_to_bounding_box(cropped, max((height - h) // 2, 0), max((width - w) // 2, 0), height, width)
+    return _unbatched(padded, single)
+
+
+def central_crop(image: Any, central_fraction: Any) -> Tensor:
+    """The middle part of an image."""
+    x = _image(image)
+    fraction = float(static(central_fraction))
+    if not 0 < fraction <= 1:
+        raise ValueError("central_fraction must be within (0, 1]")
+    if fraction == 1:
+        return x
+    top, left = (int((n - n * fraction) / 2) for n in x.array.shape[-3:-1])
+    h, w = x.array.shape[-3:-1]
+    return _slice(x, ..., slice(top, h - top), slice(left, w - left), slice(None))
+
+
+def crop_and_resize(
+    image: Any,
+    boxes: Any,
+    box_indices: Any,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: Any = 0.0,
+    name: str | None = None,
+) -> Tensor:
+    """Parts of images under boxes (y1, x1, y2, x2 in [0, 1]), each resized; derivatives by images and boxes.
+
+    >>> crop_and_resize([[[[1.0], [2.0]], [[3.0], [4.0]]]], [[0.0, 0.0, 1.0, 1.0]], [0], [1, 1]).numpy().item()
+    2.5
+    """
+    if method not in ("bilinear", "nearest"):
+        raise errors.invalid_argument(
+            f'Value for attr \'method\' of "{method}" is not in the list of allowed values: "bilinear", "nearest"',
+            "CropAndResize",
+        )
+    x, where = cast(operand(image), float32), operand(boxes)
+    which = np.asarray(operand(box_indices).array).astype(np.int64)
+    sizes = shape_of(crop_size)
+    if len(x.array.shape) != 4 or len(where.array.shape) != 2 or where.array.shape[1] != 4 or len(sizes) != 2:
+        raise errors.invalid_argument(
+            f"image must be 4-D, boxes [n, 4] and crop_size two numbers, got shapes {errors.brackets(x.array.shape)}, "
+            f"{errors.brackets(where.array.shape)} and {len(sizes)} numbers", "CropAndResize",
+        )  # fmt: skip
+    batch, height, width, _ = x.array.shape
+    if np.any((which < 0) | (which >= batch)):
+        raise errors.OutOfRangeError(None, None, "box_index has values outside [0, batch_size) [Op:CropAndResize]")
+    y = _crop_positions(where, 0, height, sizes[0])
+    z = _crop_positions(where, 1, width, sizes[1])
+    inside = _within(y, height)[:, :, None] & _within(z, width)[:, None, :]
+    rows, columns = _neighbours(y, height, method), _neighbours(z, width, method)
+    result: Any = None
+    for row, row_weight in rows:
+        for column, column_weight in columns:
+            n, r, c = np.broadcast_arrays(which[:, None, None], row[:, :, None], column[:, None, :])
+            picked = index.gather_nd(x, constant_operand(np.stack([n, r, c], -1)), batch_dims=0)
+            if row_weight is not None:
+                weight = array.reshape(row_weight, shape=(*row.shape, 1)) * array.reshape(
+                    column_weight, shape=(len(column), 1, column.shape[1])
+                )
+                picked = picked * array.reshape(weight, shape=(*weight.array.shape, 1))
+            result = picked if result is None else result + picked
+    found: Tensor = math.where(inside[..., None], result, float(static(extrapolation_value)))
+    return found
+
+
+def _crop_positions(boxes: Tensor, first: int, size: int, wanted: int) -> Tensor:
+    """Where in the image the rows (or columns) of each crop lie: [boxes, wanted]."""
+    low, high = _slice(boxes, slice(None), slice(first, first + 1)), _slice(boxes, slice(None), slice(first + 2, first + 3))
+    if wanted == 1:
+        return (low + high) * (0.5 * (size - 1))
+    steps = _constant(np.arange(wanted), boxes)
+    return low * float(size - 1) + steps * ((high - low) * ((size - 1) / (wanted - 1)))
+
+
+def _within(at: Tensor, size: int) -> Any:
+    position = np.asarray(at.array)
+    return (position >= 0) & (position <= size - 1)
+
+
+def _neighbours(at: Tensor, size: int, method: str) -> list[tuple[Any, Tensor | None]]:
+    position = np.asarray(at.array)
+    if method == "nearest":
+        rounded = np.floor(position + np.float32(0.5))
+        return [(np.clip(rounded, 0, size - 1).astype(np.int64), None)]
+    low = np.floor(position)
+    part = at - constant_operand(low)
+    high = np.ceil(position)
+    return [
+        (np.clip(low, 0, size - 1).astype(np.int64), 1 - part),
+        (np.clip(high, 0, size - 1).astype(np.int64), part),
+    ]
+
+
+def flip_left_right(image: Any) -> Tensor:
+    """Mirror images along their width.
+
+    >>> flip_left_right([[[1.0], [2.0]]]).numpy().ravel().tolist()
+    [2.0, 1.0]
+    """
+    return _flipped(_image(image), -2)
+
+
+def flip_up_down(image: Any) -> Tensor:
+    """Mirror images along their height."""
+    return _flipped(_image(image), -3)
+
+
+def _flipped(x: Tensor, axis: int) -> Tensor:
+    result: Tensor = array.flip(x, axis=_positive(x, (axis,)))
+    return result
+
+
+def transpose(image: Any, name: str | None = None) -> Tensor:
+    """Swap height and width."""
+    x = _image(image)
+    rank = len(x.array.shape)
+    result: Tensor = array.transpose(x, perm=(*range(rank - 3), rank - 2, rank - 3, rank - 1))
+    return result
+
+
+def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
+    """Turn images by k times 90 degrees, counter-clockwise."""
+    x = _image(image)
+    turns = integer(k) % 4
+    if turns == 0:
+        return x
+    if turns == 1:
+        return flip_up_down(transpose(x))
+    if turns == 2:
+        return flip_left_right(flip_up_down(x))
+    return transpose(flip_up_down(x))
+
+
+# -- colours ---------------------------------------------------------------------------------------------------------------------------
+_YIQ = [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]]
+_FROM_YIQ = [[1.0, 1.0, 1.0], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]]
+_YUV = [[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]]
+_FROM_YUV = [[1.0, 1.0, 1.0], [0.0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0.0]]
+_GRAY = [[0.2989], [0.5870], [0.1140]]
+
+
+def _mix(images: Any, matrix: Any) -> Tensor:
+    """Every pixel times a matrix."""
+    x = operand(images)
+    if not x.array.shape or x.array.shape[-1] != len(matrix):
+        raise errors.invalid_argument(
+            f"Matrix size-incompatible: the last axis of an image holds {len(matrix)} colours, got shape "
+            f"{errors.brackets(x.array.shape)}", "MatMul",
+        )  # fmt: skip
+    if not x.dtype.is_floating:
+        raise TypeError(f"Cannot convert {matrix} to EagerTensor of dtype {x.dtype.name}")
+    flat = array.reshape(x, shape=(-1, len(matrix)))
+    mixed = linalg.matmul(flat, _constant(matrix, x))
+    result: Tensor = array.reshape(mixed, shape=(*x.array.shape[:-1], len(matrix[0])))
+    return result
+
+
+def rgb_to_yiq(images: Any) -> Tensor:
+    """Red, green, blue to luma and two chroma axes (NTSC)."""
+    return _mix(images, _YIQ)
+
+
+def yiq_to_rgb(images: Any) -> Tensor:
+    """Undo `rgb_to_yiq`."""
+    return _mix(images, _FROM_YIQ)
+
+
+def rgb_to_yuv(images: Any) -> Tensor:
+    """Red, green, blue to luma and two chroma axes (PAL)."""
+    return _mix(images, _YUV)
+
+
+def yuv_to_rgb(images: Any) -> Tensor:
+    """Undo `rgb_to_yuv`."""
+    return _mix(images, _FROM_YUV)
+
+
+def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+    """Brightness as the eye weighs it; one channel."""
+    x = operand(images)
+    floating = _floating(x, float16, float32, as_dtype("float64"), as_dtype("bfloat16"))
+    return convert_image_dtype(_mix(floating, _GRAY), x.dtype)
+
+
+def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+    """One channel three times."""
+    x = operand(images)
+    if not x.array.shape or x.array.shape[-1] != 1:
+        raise ValueError("Last dimension of a grayscale image should be size 1.")
+    result: Tensor = array.broadcast_to(x, shape=(*x.array.shape[:-1], 3))
+    return result
+
+
+def _colours(images: Any, op: str) -> tuple[Tensor, list[Tensor]]:
+    x = operand(images)
+    if not x.array.shape or x.array.shape[-1] != 3:
+        channels = x.array.shape[-1] if x.array.shape else 0
+        raise errors.FailedPreconditionError(
+            None, None, f"input must have 3 channels but input only has {channels} channels. [Op:{op}]"
+        )
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype(op, x.dtype)
+    return x, [_slice(x, ..., i) for i in range(3)]
+
+
+def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
+    """Hue, saturation, value of colours in [0, 1].
+
+    >>> rgb_to_hsv([[[1.0, 0.5, 0.5]]]).numpy().ravel().tolist()
+    [0.0, 0.5, 1.0]
+    """
+    _, (r, g, b) = _colours(images, "RGBToHSV")
+    # Of equal colours the gradient goes to one, as TensorFlow chooses it: to red or green of the largest, to blue or
+    # green of the smallest.
+    red_most = (r >= g) & (r >= b)
+    value = math.where(red_most, r, math.where((g > r) & (g >= b), g, b))
+    least = math.where((b <= r) & (b <= g), b, math.where((g <= r) & (g < b), g, r))
+    span = value - least
+    coloured, bright = span > 0, value > 0
+    saturation = math.where(bright, span / math.where(bright, value, 1), 0)
+    sixth = 1 / (6 * math.where(coloured, span, 1))
+    hue = math.where(
+        red_most, (g - b) * sixth, math.where(g >= b, (b - r) * sixth + 2 / 6, (r - g) * sixth + 4 / 6)
+    )
+    hue = math.where(coloured, math.where(hue < 0, hue + 1, hue), 0)
+    return _stacked(hue, saturation, value)
+
+
+def _stacked(*channels: Tensor) -> Tensor:
+    result: Tensor = array.stack(*channels, axis=len(channels[0].array.shape))
+    return result
+
+
+def _unit(x: Tensor) -> Tensor:
+    result: Tensor = math.minimum(math.maximum(x, 0), 1)
+    return result
+
+
+def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
+    """Undo `rgb_to_hsv`."""
+    _, (h, s, v) = _colours(images, "HSVToRGB")
+    turn = h * 6
+    pure = (
+        _unit(math.absolute(turn - 3) - 1), _unit(2 - math.absolute(turn - 2)), _unit(2 - math.absolute(turn - 4)),
+    )  # fmt: skip
+    return _stacked(*(((p - 1) * s + 1) * v for p in pure))
+
+
+# -- adjustments --------------------------------------------------------------------------------------------------------------------------
+def _adjusted(image: Any, change: Callable[[Tensor], Tensor], *kept: Any) -> Tensor:
+    """Change an image as floating numbers, and give it its own dtype back."""
+    x = operand(image)
+    return convert_image_dtype(change(_floating(x, *kept)), x.dtype, saturate=True)
+
+
+def adjust_brightness(image: Any, delta: Any) -> Tensor:
+    """Add to every number; integer images are scaled to [0, 1] on the way."""
+    return _adjusted(image, lambda x: x + cast(operand(delta), x.dtype))
+
+
+def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+    """Move every number away from (or towards) its channel's mean."""
+    _image(images)
+
+    def change(x: Tensor) -> Tensor:
+        mean = _mean(x, -3, -2, keepdims=True)
+        return (x - mean) * cast(operand(contrast_factor), x.dtype) + mean
+
+    return _adjusted(images, change)
+
+
+def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
+    """gain * image ** gamma."""
+    if isinstance(gamma, (int, float)) and gamma < 0:
+        raise ValueError("Gamma should be a non-negative real number.")
+    if np.any(np.asarray(operand(gamma).array) < 0):
+        raise errors.invalid_argument("Gamma should be a non-negative real number.", "Assert")
+
+    def change(x: Tensor) -> Tensor:
+        power = math.power(x, cast(operand(gamma), x.dtype))
+        return cast(operand(gain), x.dtype) * power  # type: ignore[no-any-return]
+
+    return _adjusted(image, change)
+
+
+def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+    """Turn the colour wheel by a part of it."""
+    if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
+        raise ValueError("delta must be in the interval [-1, 1]")
+
+    def change(x: Tensor) -> Tensor:
+        hsv = rgb_to_hsv(x)
+        hue = _slice(hsv, ..., 0) + cast(operand(delta), x.dtype)
+        hue = hue - constant_operand(np.floor(np.asarray(hue.array)))
+        return hsv_to_rgb(_stacked(hue, _slice(hsv, ..., 1), _slice(hsv, ..., 2)))
+
+    return _adjusted(image, change)
+
+
+def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+    """Make colours stronger or weaker."""
+
+    def change(x: Tensor) -> Tensor:
+        hsv = rgb_to_hsv(x)
+        saturation = _unit(_slice(hsv, ..., 1) * cast(operand(saturation_factor), x.dtype))
+        return hsv_to_rgb(_stacked(_slice(hsv, ..., 0), saturation, _slice(hsv, ..., 2)))
+
+    return _adjusted(image, change)
+
+
+def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
+    """What is left of an image after JPEG compression (needs Pillow)."""
+    x = operand(image)
+    channels = x.array.shape[-1]
+    encoded = _io.encode_jpeg(convert_image_dtype(x, "uint8", saturate=True), quality=integer(jpeg_quality))
+    return convert_image_dtype(_io.decode_jpeg(encoded, channels=channels), x.dtype, saturate=True)
+
+
+def per_image_standardization(image: Any) -> Tensor:
+    """Each image with mean 0 and variance 1; even ones are not divided by less than 1/sqrt(numbers)."""
+    x = _image(image)
+    x = _floating(x)
+    count = _math.prod(x.array.shape[-3:])
+    centred = x - _mean(x, -1, -2, -3, keepdims=True)
+    deviation = math.sqrt(_mean(math.square(centred), -1, -2, -3, keepdims=True))
+    result: Tensor = centred / math.maximum(deviation, 1 / _math.sqrt(max(count, 1)))
+    return result
+
+
+# -- measures ---------------------------------------------------------------------------------------------------------------------------
+def total_variation(images: Any, name: str | None = None) -> Tensor:
+    """The sum of the differences between neighbouring pixels, for each image.
+
+    >>> total_variation([[[0.0], [1.0]], [[1.0], [3.0]]]).numpy().item()
+    6.0
+    """
+    x = operand(images)
+    if len(x.array.shape) not in (3, 4):
+        raise ValueError("'images' must be either 3 or 4-dimensional.")
+    down = _slice(x, ..., slice(1, None), slice(None), slice(None)) - _slice(x, ..., slice(None, -1), slice(None), slice(None))
+    across = _slice(x, ..., slice(1, None), slice(None)) - _slice(x, ..., slice(None, -1), slice(None))
+    return _sum(math.absolute(down), -1, -2, -3) + _sum(math.absolute(across), -1, -2, -3)
+
+
+def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
+    """Differences to the pixel below and to the pixel on the right; zeros in the last row and column."""
+    x = operand(image)
+    if len(x.array.shape) != 4:
+        raise ValueError(
+            f"image_gradients expects a 4D tensor [batch_size, h, w, d], not {x.shape}."
+        )
+    dy = _slice(x, slice(None), slice(1, None)) - _slice(x, slice(None), slice(None, -1))
+    dx = _slice(x, slice(None), slice(None), slice(1, None)) - _slice(x, slice(None), slice(None), slice(None, -1))
+    return (
+        array.pad(dy, before=(0, 0, 0, 0), after=(0, 1, 0, 0)), array.pad(dx, before=(0, 0, 0, 0), after=(0, 0, 1, 0)),
+    )  # fmt: skip
+
+
+def _reflected(x: Tensor, axis: int) -> Tensor:
+    """One more row at both ends, a mirror image that does not repeat the border."""
+    n = x.array.shape[axis]
+    before = (slice(None),) * axis
+    inner = min(1, n - 1)
+    first, last = _slice(x, *before, slice(inner, inner + 1)), _slice(x, *before, slice(n - 1 - inner, n - inner))
+    result: Tensor = array.concatenate(first, x, last, axis=axis)
+    return result
+
+
+def sobel_edges(image: Any) -> Tensor:
+    """Sobel's edge filters, vertical and horizontal, behind each channel: [batch, height, width, channels, 2]."""
+    x = operand(image)
+    if len(x.array.shape) != 4:
+        raise ValueError(f"sobel_edges expects a 4D tensor [batch_size, h, w, d], not {x.shape}.")
+    padded = _reflected(_reflected(x, 1), 2)
+    height, width = x.array.shape[1:3]
+
+    def weighed(t: Tensor, axis: int, weights: tuple[int, int, int]) -> Tensor:
+        size = height if axis == 1 else width
+        parts = [
+            (_slice(t, *(slice(None),) * axis, slice(i, i + size)), w) for i, w in enumerate(weights) if w
+        ]
+        total = parts[0][0] * parts[0][1]
+        for part, w in parts[1:]:
+            total = total + part * w
+        return total
+
+    dy = weighed(weighed(padded, 1, (-1, 0, 1)), 2, (1, 2, 1))
+    dx = weighed(weighed(padded, 1, (1, 2, 1)), 2, (-1, 0, 1))
+    return _stacked(dy, dx)
+
+
+def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
+    """The peak signal-to-noise ratio in decibels, over the last three axes."""
+    first, second = operand(a), operand(b)
+    peak = float(np.asarray(convert_image_dtype(cast(operand(max_val), first.dtype), float32).array))
+    first, second = convert_image_dtype(first, float32), convert_image_dtype(second, float32)
+    _same_shapes(first, second)
+    error = _mean(math.squared_difference(first, second), -3, -2, -1)
+    result: Tensor = 20 * _math.log10(peak) - (10 / _math.log(10)) * math.log(error)
+    return result
+
+
+def _same_shapes(a: Tensor, b: Tensor) -> None:
+    if len(a.array.shape) < 3:
+        raise ValueError(f"Images must have at least 3 dimensions, got shape {a.shape}")
+    try:
+        np.broadcast_shapes(a.array.shape[:-3], b.array.shape[:-3])
+        fits = a.array.shape[-3:] == b.array.shape[-3:]
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"Shapes {a.shape} and {b.shape} are incompatible")
+
+
+def _gauss(size: int, sigma: float) -> Any:
+    at = np.arange(size) - (size - 1) / 2
+    weights = np.exp(-at * at / (2 * sigma * sigma))
+    return weights / weights.sum()
+
+
+def _band(n: int, weights: Any) -> Any:
+    """The matrix that slides weights over an axis of length n, where they fit."""
+    size = len(weights)
+    result = np.zeros((n - size + 1, n))
+    for i, w in enumerate(weights):
+        result[np.arange(n - size + 1), np.arange(n - size + 1) + i] = w
+    return result
+
+
+def _ssim_parts(
+    x: Tensor, y: Tensor, max_val: float, filter_size: int, filter_sigma: float, k1: float, k2: float
+) -> tuple[Tensor, Tensor]:
+    """The maps of similarity, and of contrast and structure alone, for [batch, height, width, channels]."""
+    height, width = x.array.shape[1:3]
+    if height < filter_size or width < filter_size:
+        raise errors.invalid_argument(
+            f"Expected an image of at least {filter_size} x {filter_size} pixels (filter_size), got {height} x {width}",
+            "Assert",
+        )
+    weights = _gauss(filter_size, filter_sigma)
+    rows, columns = _constant(_band(height, weights), x), _constant(_band(width, weights), x)
+
+    def blurred(t: Tensor) -> Tensor:
+        tall: Tensor = linalg.einsum(t, rows, equation="bhwc,oh->bowc")
+        result: Tensor = linalg.einsum(tall, columns, equation="bowc,pw->bopc")
+        return result
+
+    c1, c2 = (k1 * max_val) ** 2, (k2 * max_val) ** 2
+    mean_x, mean_y = blurred(x), blurred(y)
+    cross, squares = mean_x * mean_y * 2, math.square(mean_x) + math.square(mean_y)
+    luminance = (cross + c1) / (squares + c1)
+    both, power = blurred(x * y) * 2, blurred(math.square(x) + math.square(y))
+    structure = (both - cross + c2) / (power - squares + c2)
+    return luminance * structure, structure
+
+
+def _pair(img1: Any, img2: Any, max_val: Any) -> tuple[Tensor, Tensor, float, tuple[int, ...]]:
+    """Two images as float32 [batch, height, width, channels], the largest value, and the shape before the last three."""
+    a, b = operand(img1), operand(img2)
+    peak = float(np.asarray(convert_image_dtype(cast(operand(max_val), a.dtype), float32).array))
+    a, b = convert_image_dtype(a, float32), convert_image_dtype(b, float32)
+    _same_shapes(a, b)
+    lead = np.broadcast_shapes(a.array.shape[:-3], b.array.shape[:-3])
+    last = a.array.shape[-3:]
+    a, b = (
+        array.reshape(array.broadcast_to(t, shape=(*lead, *last)), shape=(_math.prod(lead), *last)) for t in (a, b)
+    )
+    return a, b, peak, tuple(lead)
+
+
+def ssim(
+    img1: Any,
+    img2: Any,
+    max_val: Any,
+    filter_size: Any = 11,
+    filter_sigma: Any = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    return_index_map: bool = False,
+) -> Tensor:
+    """The structural similarity of images: 1 for equal ones. [...] or, with `return_index_map`, a map of it."""
+    a, b, peak, lead = _pair(img1, img2, max_val)
+    found, _ = _ssim_parts(a, b, peak, integer(filter_size), float(static(filter_sigma)), k1, k2)
+    found = _mean(found, -1)
+    if not return_index_map:
+        found = _mean(found, -1, -2)
+    result: Tensor = array.reshape(found, shape=(*lead, *found.array.shape[1:]))
+    return result
+
+
+_SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+
+
+def ssim_multiscale(
+    img1: Any,
+    img2: Any,
+    max_val: Any,
+    power_factors: Any = _SCALES,
+    filter_size: Any = 11,
+    filter_sigma: Any = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+) -> Tensor:
+    """The structural similarity over several scales, each half the size of the one before."""
+    a, b, peak, lead = _pair(img1, img2, max_val)
+    factors = [float(f) for f in static(power_factors)]
+    scores: list[Tensor] = []
+    for level in range(len(factors)):
+        if level:
+            a, b = _halved(a), _halved(b)
+        whole, structure = _ssim_parts(a, b, peak, integer(filter_size), float(static(filter_sigma)), k1, k2)
+        used = whole if level == len(factors) - 1 else structure
+        scores.append(math.relu(_mean(used, 1, 2)))
+    total = math.power(scores[0], _constant(factors[0], a))
+    for score, factor in zip(scores[1:], factors[1:], strict=True):
+        total = total * math.power(score, _constant(factor, a))
+    result: Tensor = array.reshape(_mean(total, -1), shape=lead)
+    return result
+
+
+def _halved(x: Tensor) -> Tensor:
+    """Means of 2 x 2 pixels; a row or column that is left over counts twice."""
+    for axis in (1, 2):
+        n = x.array.shape[axis]
+        if n % 2:
+            last = _slice(x, *(slice(None),) * axis, slice(n - 1, n))
+            x = array.concatenate(x, last, axis=axis)
+    batch, height, width, channels = x.array.shape
+    blocks = array.reshape(x, shape=(batch, height // 2, 2, width // 2, 2, channels))
+    return _mean(blocks, 2, 4)
+
+
+# -- patches -----------------------------------------------------------------------------------------------------------------------------
+def extract_patches(
+    images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
+) -> Tensor:
+    """Windows of images, each laid out along the channels.
+
+    >>> extract_patches([[[[1.0], [2.0]], [[3.0], [4.0]]]], [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    x = operand(images)
+    if padding not in ("SAME", "VALID"):
+        raise errors.invalid_argument(
+            f'Value for attr \'padding\' of "{padding}" is not in the list of allowed values: "SAME", "VALID"',
+            "ExtractImagePatches",
+        )
+    if len(x.array.shape) != 4:
+        raise errors.invalid_argument(f"input must be 4-dimensional{errors.brackets(x.array.shape)}", "ExtractImagePatches")
+    (_, kh, kw, _), (_, sh, sw, _), (_, rh, rw, _) = (shape_of(v) for v in (sizes, strides, rates))
+    h, w = x.array.shape[1:3]
+    reach_h, reach_w = (kh - 1) * rh + 1, (kw - 1) * rw + 1
+    if padding == "SAME":
+        out_h, out_w = -(-h // sh), -(-w // sw)
+        add_h, add_w = max((out_h - 1) * sh + reach_h - h, 0), max((out_w - 1) * sw + reach_w - w, 0)
+        x = array.pad(x, before=(0, add_h // 2, add_w // 2, 0), after=(0, add_h - add_h // 2, add_w - add_w // 2, 0))
+    else:
+        out_h, out_w = max((h - reach_h) // sh + 1, 0), max((w - reach_w) // sw + 1, 0)
+    parts = []
+    for i in range(kh):
+        for j in range(kw):
+            top, left = i * rh, j * rw
+            rows = slice(top, top + (out_h - 1) * sh + 1 if out_h else top, sh)
+            columns = slice(left, left + (out_w - 1) * sw + 1 if out_w else left, sw)
+            parts.append(_slice(x, slice(None), rows, columns))
+    result: Tensor = array.concatenate(*parts, axis=3)
+    return result
+
+
+# -- augmentation: the same, with numbers drawn -------------------------------------------------------------------------------------------
+Draw = Callable[..., Tensor]
+
+
+def _stateful(seed: Any) -> Draw:
+    return lambda shape, low, high, dtype=float32: _random.uniform(shape, low, high, dtype=dtype, seed=seed)
+
+
+def _stateless(seed: Any) -> Draw:
+    return lambda shape, low, high, dtype=float32: _random.stateless_uniform(shape, seed, low, high, dtype=dtype)
+
+
+def _random_brightness(image: Any, max_delta: float, draw: Draw) -> Tensor:
+    if max_delta < 0:
+        raise ValueError("max_delta must be non-negative.")
+    return adjust_brightness(image, draw([], -max_delta, max_delta))
+
+
+def _random_contrast(image: Any, lower: float, upper: float, draw: Draw) -> Tensor:
+    _bounds(lower, upper)
+    return adjust_contrast(image, draw([], lower, upper))
+
+
+def _random_saturation(image: Any, lower: float, upper: float, draw: Draw) -> Tensor:
+    _bounds(lower, upper)
+    return adjust_saturation(image, draw([], lower, upper))
+
+
+def _bounds(lower: float, upper: float) -> None:
+    if upper <= lower:
+        raise ValueError("upper must be > lower.")
+    if lower < 0:
+        raise ValueError("lower must be non-negative.")
+
+
+def _random_hue(image: Any, max_delta: float, draw: Draw) -> Tensor:
+    if max_delta > 0.5:
+        raise ValueError("max_delta must be <= 0.5.")
+    if max_delta < 0:
+        raise ValueError("max_delta must be non-negative.")
+    return adjust_hue(image, draw([], -max_delta, max_delta))
+
+
+def _random_flip(image: Any, axis: int, draw: Draw) -> Tensor:
+    x = _image(image)
+    if len(x.array.shape) == 3:
+        return _flipped(x, axis) if float(draw([], 0, 1.0)) < 0.5 else x
+    if len(x.array.shape) != 4:
+        raise ValueError("'image' (shape %s) must have either 3 or 4 dimensions." % x.shape)
+    flips = np.rint(np.asarray(draw([x.array.shape[0]], 0, 1.0).array)).astype(bool)
+    result: Tensor = math.where(flips[:, None, None, None], _flipped(x, axis), x)
+    return result
+
+
+def _random_crop(value: Any, size: Any, draw: Draw) -> Tensor:
+    x = operand(value)
+    wanted, have = shape_of(size), x.array.shape
+    if len(wanted) != len(have) or any(n > h for n, h in zip(wanted, have, strict=True)):
+        raise errors.invalid_argument(f"Need value.shape >= size, got  {list(have)} and {list(wanted)}", "Assert")
+    offsets = np.asarray(draw([len(have)], 0, 2**31 - 1, "int32").array)
+    starts = [int(o) % (h - n + 1) for o, h, n in zip(offsets, have, wanted, strict=True)]
+    return _slice(x, *(slice(s, s + n) for s, n in zip(starts, wanted, strict=True)))
+
+
+def random_brightness(image: Any, max_delta: float, seed: Any = None) -> Tensor:
+    """`adjust_brightness` by a number in [-max_delta, max_delta)."""
+    return _random_brightness(image, max_delta, _stateful(seed))
+
+
+def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> Tensor:
+    """`random_brightness` that depends on `seed` alone."""
+    return _random_brightness(image, max_delta, _stateless(seed))
+
+
+def random_contrast(image: Any, lower: float, upper: float, seed: Any = None) -> Tensor:
+    """`adjust_contrast` by a number in [lower, upper)."""
+    return _random_contrast(image, lower, upper, _stateful(seed))
+
+
+def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any) -> Tensor:
+    """`random_contrast` that depends on `seed` alone."""
+    return _random_contrast(image, lower, upper, _stateless(seed))
+
+
+def random_saturation(image: Any, lower: float, upper: float, seed: Any = None) -> Tensor:
+    """`adjust_saturation` by a number in [lower, upper)."""
+    return _random_saturation(image, lower, upper, _stateful(seed))
+
+
+def stateless_random_saturation(image: Any, lower: float, upper: float, seed: Any = None) -> Tensor:
+    """`random_saturation` that depends on `seed` alone."""
+    return _random_saturation(image, lower, upper, _stateless(seed))
+
+
+def random_hue(image: Any, max_delta: float, seed: Any = None) -> Tensor:
+    """`adjust_hue` by a number in [-max_delta, max_delta)."""
+    return _random_hue(image, max_delta, _stateful(seed))
+
+
+def stateless_random_hue(image: Any, max_delta: float, seed: Any) -> Tensor:
+    """`random_hue` that depends on `seed` alone."""
+    return _random_hue(image, max_delta, _stateless(seed))
+
+
+def random_flip_left_right(image: Any, seed: Any = None) -> Tensor:
+    """Mirror each image along its width, or not."""
+    return _random_flip(image, -2, _stateful(seed))
+
+
+def stateless_random_flip_left_right(image: Any, seed: Any) -> Tensor:
+    """`random_flip_left_right` that depends on `seed` alone."""
+    return _random_flip(image, -2, _stateless(seed))
+
+
+def random_flip_up_down(image: Any, seed: Any = None) -> Tensor:
+    """Mirror each image along its height, or not."""
+    return _random_flip(image, -3, _stateful(seed))
+
+
+def stateless_random_flip_up_down(image: Any, seed: Any) -> Tensor:
+    """`random_flip_up_down` that depends on `seed` alone."""
+    return _random_flip(image, -3, _stateless(seed))
+
+
+def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
+    """A part of a tensor, of this size, at a place drawn.
+
+    >>> random_crop([[1, 2], [3, 4]], [1, 2]).shape
+    TensorShape([1, 2])
+    """
+    return _random_crop(value, size, _stateful(seed))
+
+
+def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Tensor:
+    """`random_crop` that depends on `seed` alone."""
+    return _random_crop(value, size, _stateless(seed))
+
+
+def random_jpeg_quality(image: Any, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None) -> Tensor:
+    """`adjust_jpeg_quality` with a quality drawn (needs Pillow)."""
+    return _random_quality(image, integer(min_jpeg_quality), integer(max_jpeg_quality), _stateful(seed))
+
+
+def stateless_random_jpeg_quality(image: Any, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any) -> Tensor:
+    """`random_jpeg_quality` that depends on `seed` alone."""
+    return _random_quality(image, integer(min_jpeg_quality), integer(max_jpeg_quality), _stateless(seed))
+
+
+def _random_quality(image: Any, low: int, high: int, draw: Draw) -> Tensor:
+    if low < 0 or high < 0 or low > 100 or high > 100:
+        raise ValueError("jpeg encoding range must be between 0 and 100.")
+    if low >= high:
+        raise ValueError("`min_jpeg_quality` must be less than `max_jpeg_quality`.")
+    return adjust_jpeg_quality(image, draw([], low, high, "int32"))
+
+
+# -- boxes -------------------------------------------------------------------------------------------------------------------------------
+def _overlap(boxes: Any, one: Any) -> Any:
+    """Intersection over union of boxes [n, 4] with one box; corners in any order."""
+    y1, y2 = np.minimum(boxes[:, 0], boxes[:, 2]), np.maximum(boxes[:, 0], boxes[:, 2])
+    x1, x2 = np.minimum(boxes[:, 1], boxes[:, 3]), np.maximum(boxes[:, 1], boxes[:, 3])
+    a1, a2 = min(one[0], one[2]), max(one[0], one[2])
+    b1, b2 = min(one[1], one[3]), max(one[1], one[3])
+    common = np.maximum(np.minimum(y2, a2) - np.maximum(y1, a1), 0) * np.maximum(
+        np.minimum(x2, b2) - np.maximum(x1, b1), 0
+    )
+    areas, area = (y2 - y1) * (x2 - x1), (a2 - a1) * (b2 - b1)
+    union = areas + area - common
+    return np.where((areas > 0) & (area > 0), common / np.where(union > 0, union, 1), 0)
+
+
+def _suppress(
+    scores: Any,
+    overlap: Callable[[int, Any], Any],
+    wanted: int,
+    threshold: float,
+    score_threshold: float,
+    sigma: float = 0.0,
+) -> tuple[list[int], list[float]]:
+    """Take the best, drop (or, with sigma, weaken) what overlaps with it, and so on."""
+    scores = np.array(scores, np.float64)
+    alive = scores > score_threshold
+    chosen: list[int] = []
+    found: list[float] = []
+    while len(chosen) < wanted and np.any(alive):
+        best = int(np.argmax(np.where(alive, scores, -np.inf)))
+        chosen.append(best)
+        found.append(float(scores[best]))
+        alive[best] = False
+        rest = np.flatnonzero(alive)
+        shared = overlap(best, rest)
+        if sigma > 0:
+            scores[rest] *= np.exp(-0.5 * shared * shared / sigma)
+            alive[rest[(shared > threshold) | (scores[rest] <= score_threshold)]] = False
+        else:
+            alive[rest[shared > threshold]] = False
+    return chosen, found
+
+
+def _boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
+    places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
+    if places.ndim != 2 or places.shape[1] != 4:
+        got = places.shape[1] if places.ndim == 2 else places.ndim
+        raise errors.invalid_argument(f"boxes must have 4 columns (Dimension must be 4 but is {got})",
+                                      "NonMaxSuppressionV3")  # fmt: skip
+    if values.shape != places.shape[:1]:
+        raise errors.invalid_argument(f"scores has incompatible shape {errors.brackets(values.shape)}",
+                                      "NonMaxSuppressionV3")  # fmt: skip
+    return places.astype(np.float32), values
+
+
+def non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+    name: str | None = None,
+) -> Tensor:
+    """The indices of the best boxes, without those that overlap with a better one.
+
+    >>> non_max_suppression([[0.0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]], [0.5, 0.9, 0.1], 3).numpy().tolist()
+    [1, 2]
+    """
+    chosen, _ = _non_max(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    return wrap(np.array(chosen, np.int32))
+
+
+def _non_max(
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: float = 0.0
+) -> tuple[list[int], list[float]]:
+    places, values = _boxes(boxes, scores)
+    threshold = float(static(iou_threshold))
+    if not 0 <= threshold <= 1:
+        raise errors.invalid_argument("iou_threshold must be in [0, 1]", "NonMaxSuppressionV3")
+    return _suppress(
+        values, lambda best, rest: _overlap(places[rest], places[best]), integer(max_output_size), threshold,
+        float(static(score_threshold)), sigma,
+    )  # fmt: skip
+
+
+def non_max_suppression_with_scores(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+    soft_nms_sigma: Any = 0.0,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """`non_max_suppression` with the scores; a positive sigma weakens overlapping boxes instead of dropping them."""
+    chosen, found = _non_max(
+        boxes, scores, max_output_size, iou_threshold, score_threshold, float(static(soft_nms_sigma))
+    )
+    return wrap(np.array(chosen, np.int32)), wrap(np.array(found, np.float32))
+
+
+def non_max_suppression_overlaps(
+    overlaps: Any,
+    scores: Any,
+    max_output_size: Any,
+    overlap_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+    name: str | None = None,
+) -> Tensor:
+    """`non_max_suppression` with overlaps of any kind, given as a matrix."""
+    shared, values = np.asarray(operand(overlaps).array), np.asarray(operand(scores).array)
+    chosen, _ = _suppress(
+        values, lambda best, rest: shared[rest, best], integer(max_output_size), float(static(overlap_threshold)),
+        float(static(score_threshold)),
+    )  # fmt: skip
+    return wrap(np.array(chosen, np.int32))
+
+
+_COLOURS = np.array(
+    [[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1], [0.5, 0, 0, 1],
+     [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]]
+)  # fmt: skip
+
+
+def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
+    """Images with the outlines of boxes (y1, x1, y2, x2 in [0, 1]), in the colours given or in ten others by turns."""
+    pictures = np.array(operand(images).array)
+    places = np.asarray(operand(boxes).array)
+    if pictures.ndim != 4 or places.ndim != 3 or places.shape[2] != 4:
+        raise errors.invalid_argument(
+            f"images must be 4-dimensional and boxes [batch, boxes, 4], got shapes {errors.brackets(pictures.shape)} and "
+            f"{errors.brackets(places.shape)}", "DrawBoundingBoxesV2",
+        )  # fmt: skip
+    palette = np.asarray(operand(colors).array) if colors is not None else np.zeros((0, 4))
+    if not palette.size:
+        palette = _COLOURS.copy()
+        if pictures.shape[3] == 1:
+            palette[:] = 1
+    height, width, depth = pictures.shape[1:]
+    for picture, listed in zip(pictures, places, strict=True):
+        for i, (y1, x1, y2, x2) in enumerate(listed):
+            colour = palette[i % len(palette)][:depth]
+            top, bottom = int(np.float32(y1) * (height - 1)), int(np.float32(y2) * (height - 1))
+            left, right = int(np.float32(x1) * (width - 1)), int(np.float32(x2) * (width - 1))
+            if top > bottom or left > right or bottom < 0 or right < 0 or top >= height or left >= width:
+                continue
+            rows = slice(max(top, 0), min(bottom, height - 1) + 1)
+            columns = slice(max(left, 0), min(right, width - 1) + 1)
+            for row in (top, bottom):
+                if 0 <= row < height:
+                    picture[row, columns] = colour
+            for column in (left, right):
+                if 0 <= column < width:
+                    picture[rows, column] = colour
+    return wrap(pictures)
+
+

@@ -1,0 +1,280 @@
+"""Losses beyond the cross entropies, and the sampling of classes that goes with them."""
+
+from __future__ import annotations
+
+import math as _math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api import math as tfmath
+from gradtape.api.arguments import integer, static
+from gradtape.api.array import cast, concat, gather
+from gradtape.api.random import log_uniform_candidate_sampler
+from gradtape.conversion import operand, operands, wrap
+from gradtape.ops import array, ctc, math, nn
+from gradtape.tensor import Tensor
+
+
+# -- losses of single numbers ---------------------------------------------------------------------------------------------------
+def weighted_cross_entropy_with_logits(
+    labels: Any, logits: Any, pos_weight: Any, name: str | None = None
+) -> Tensor:
+    """The sigmoid cross entropy where a positive label counts `pos_weight` times.
+
+    >>> weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy().round(4).tolist()
+    [1.3863]
+    """
+    x = operand(logits)
+    z = operand(labels, x.dtype)
+    if x.array.shape != z.array.shape:
+        raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {z.shape}).")
+    weight = (operand(pos_weight, x.dtype) - 1.0) * z + 1.0
+    # Written with |x| and relu on purpose: at x = 0 the derivative is the one that TensorFlow's formula has.
+    log_part = math.log1p(math.exp(-math.absolute(x))) + math.relu(-x)
+    result: Tensor = (1.0 - z) * x + weight * log_part
+    return result
+
+
+def log_poisson_loss(
+    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
+    """exp(log_input) - log_input * targets, with Stirling's formula for log(targets!) if asked.
+
+    >>> log_poisson_loss([2.0], [0.0]).numpy().tolist()
+    [1.0]
+    """
+    c = operand(log_input)
+    z = operand(targets, c.dtype)
+    if c.array.shape != z.array.shape:
+        raise ValueError(f"`log_input` and `targets` must have the same shape, received ({c.shape} vs {z.shape}).")
+    result: Tensor = math.exp(c) - c * z
+    if compute_full_loss:
+        small = math.logical_and(math.greater_equal(z, 0), math.less_equal(z, 1))
+        safe = math.where(small, 1, z)
+        stirling = safe * math.log(safe) - safe + 0.5 * math.log(safe * (2 * _math.pi))
+        result = result + math.where(small, 0, stirling)
+    return result
+
+
+def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
+    """The sum of the losses of examples, divided by the number of examples in the whole batch.
+
+    >>> compute_average_loss([1.0, 2.0, 6.0]).numpy().item()
+    3.0
+    """
+    losses = operand(per_example_loss)
+    rank = len(losses.array.shape)
+    if not rank:
+        raise ValueError(
+            "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1. "
+            f"Received per_example_loss={per_example_loss} with rank 0"
+        )
+    size = losses.array.shape[0]
+    if global_batch_size is not None:
+        given = np.asarray(static(global_batch_size))
+        if given.ndim:
+            raise ValueError(
+                "Invalid value for `global_batch_size`. Expected a scalar integer. "
+                f"Received global_batch_size={global_batch_size}"
+            )
+        if given.dtype.kind not in "iu":
+            raise TypeError(
+                f"global_batch_size must be an integer. Received: {global_batch_size} of type "
+                f"{type(global_batch_size).__name__}"
+            )
+        size = int(given)
+        if size < 0:
+            raise ValueError(f"`global_batch_size` must be non-negative. Received: {size}")
+    if not losses.dtype.is_floating:
+        losses = cast(losses, "float64")
+    if sample_weight is not None:
+        weight = operand(sample_weight, losses.dtype)
+        if weight.dtype != losses.dtype:
+            weight = cast(weight, losses.dtype)
+        missing = rank - len(weight.array.shape)
+        if missing > 0 and weight.array.shape:
+            weight = array.reshape(weight, shape=(*weight.array.shape, *[1] * missing))
+        losses = losses * weight
+    total = tfmath.reduce_sum(losses)
+    return total / float(size) if size else total * 0
+
+
+def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+    """The sum of a regularization loss, divided by the number of replicas that add it (one, without a strategy)."""
+    result: Tensor = tfmath.reduce_sum(operand(regularization_loss))
+    return result
+
+
+# -- connectionist temporal classification ------------------------------------------------------------------------------------------
+def ctc_loss(
+    labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
+    blank_index: Any = None, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """-log p(labels | logits), summed over all alignments of the labels with the steps of time.
+
+    labels        [batch, most labels] integers, of which the first label_length count
+    logits        [time, batch, classes], or [batch, time, classes] with logits_time_major=False
+    blank_index   the class of the blank, 0 by default; negative ones count from the end
+
+    >>> import numpy as np
+    >>> uniform = np.zeros((2, 1, 2), np.float32)
+    >>> loss = ctc_loss([[1]], uniform, [1], [2])  # three of the four paths: -log(3/4)
+    >>> loss.numpy().round(4).tolist()
+    [0.2877]
+    """
+    if hasattr(labels, "dense_shape"):
+        raise TypeError("labels must be a dense tensor of integers [batch, labels]: use tf.sparse.to_dense first.")
+    x, y = operand(logits), operand(labels)
+    if len(x.array.shape) != 3:
+        raise ValueError(f"logits must have 3 axes (time, batch, classes). Received: logits.shape={x.shape}")
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype("CTCLossV2", x.dtype)
+    if len(y.array.shape) != 2 or not y.dtype.is_integer:
+        raise ValueError(
+            f"labels must be integers with 2 axes (batch, labels). Received: labels of dtype {y.dtype.name} and shape "
+            f"{y.shape}"
+        )
+    if not logits_time_major:
+        x = array.transpose(x, perm=(1, 0, 2))
+    time, batch, classes = x.array.shape
+    if label_length is None or logit_length is None:
+        raise ValueError("label_length and logit_length must be given with dense labels: how many of each row count.")
+    lengths, steps = operand(label_length), operand(logit_length)
+    for what, have in (
+        ("labels", y.array.shape[:1]), ("label_length", lengths.array.shape), ("logit_length", steps.array.shape)
+    ):  # fmt: skip
+        if tuple(have) != (batch,):
+            raise ValueError(f"{what} must have one row for each of the {batch} sequences. Received: {tuple(have)}")
+    blank = 0 if blank_index is None else integer(blank_index)
+    if not -classes <= blank < classes:
+        raise ValueError(f"blank_index must be in [{-classes}, {classes}). Received: blank_index={blank_index}")
+    blank %= classes
+    if not time or not batch:
+        return wrap(np.zeros(batch, x.array.dtype))
+    # Beyond a row's length anything may stand: it becomes some class, and no path goes there.
+    inside = np.clip(np.asarray(y.array), 0, classes - 1)
+    if not inside.shape[1]:
+        inside = np.zeros((batch, 1), inside.dtype)
+    few_bits = x.dtype.size < 4
+    loss: Tensor = ctc.ctc(cast(x, "float32") if few_bits else x, inside, lengths, steps, blank=blank)
+    return cast(loss, x.dtype) if few_bits else loss
+
+
+def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Rows of labels with repetitions merged, and how many are left in each.
+
+    >>> merged, lengths = collapse_repeated([[1, 1, 2, 2, 1]], [5])
+    >>> merged.numpy().tolist(), lengths.numpy().tolist()
+    ([[1, 2, 1]], [3])
+    """
+    rows, lengths = np.asarray(operand(labels).array), np.asarray(operand(seq_length).array)
+    fresh = np.ones(rows.shape, bool)
+    fresh[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    fresh &= np.arange(rows.shape[1]) < lengths[:, None]
+    count = fresh.sum(1).astype(lengths.dtype)
+    result = np.zeros((len(rows), int(count.max(initial=0))), rows.dtype)
+    result[np.arange(result.shape[1]) < count[:, None]] = rows[fresh]
+    return wrap(result), wrap(count)
+
+
+# -- losses that look at a few sampled classes -------------------------------------------------------------------------------------
+class AccidentalHits(NamedTuple):
+    """Where sampled classes are true ones: the row, the place in the sample, and the weight that removes it."""
+
+    indices: Any
+    ids: Any
+    weights: Any
+
+
+def compute_accidental_hits(
+    true_classes: Any, sampled_candidates: Any, num_true: int, seed: Any = None, name: str | None = None
+) -> AccidentalHits:
+    """Find sampled classes that are among the true ones of a row.
+
+    >>> hits = compute_accidental_hits([[1, 2], [4, 0]], [0, 3, 2], 2)
+    >>> hits.indices.numpy().tolist(), hits.ids.numpy().tolist()
+    ([0, 1], [2, 0])
+    """
+    wanted, sampled = np.asarray(operand(true_classes).array), np.asarray(operand(sampled_candidates).array)
+    if wanted.ndim != 2 or wanted.shape[1] != num_true:
+        raise errors.invalid_argument(
+            f"true_candidates must be a batch_size * num_true matrix. Received shape {wanted.shape} with "
+            f"num_true={num_true}", "ComputeAccidentalHits",
+        )  # fmt: skip
+    rows, _, places = np.nonzero(wanted[:, :, None] == sampled[None, None, :])
+    lowest = np.full(len(rows), np.finfo(np.float32).min)
+    return AccidentalHits(wrap(rows.astype(np.int32)), wrap(places.astype(np.int64)), wrap(lowest))
+
+
+def _table(params: Any) -> Any:
+    """One table of rows: shards of one hold consecutive rows, and are joined."""
+    if not isinstance(params, (list, tuple)) or not params or not hasattr(params[0], "shape"):
+        return params
+    if len(params) == 1:
+        return params[0]
+    return concat(list(params), 0)
+
+
+def _sampled_logits(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: Any, num_true: int,
+    sampled_values: Any, subtract_log_q: bool, remove_accidental_hits: bool, seed: Any,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Logits [batch, num_true + num_sampled] of the true and of the sampled classes, and their labels."""
+    x = operand(inputs)
+    wanted = np.asarray(operand(labels).array).astype(np.int64)
+    if wanted.ndim == 1:
+        wanted = wanted[:, None]
+    if wanted.shape != (x.array.shape[0], num_true):
+        raise ValueError(
+            f"labels must have shape [batch, num_true] = {[x.array.shape[0], num_true]}. Received: {list(wanted.shape)}"
+        )
+    if sampled_values is None:
+        sampled_values = log_uniform_candidate_sampler(wanted, num_true, num_sampled, True, num_classes, seed)
+    sampled, true_count, sampled_count = (array.stop_gradient(operand(v)) for v in sampled_values)
+    candidates = np.asarray(sampled.array).astype(np.int64)
+    batch, size = wanted.shape[0], len(candidates)
+    chosen = np.concatenate([wanted.ravel(), candidates])
+    rows, offsets = gather(_table(weights), chosen), gather(_table(biases), chosen)
+    cut, width = batch * num_true, rows.array.shape[-1]
+    true_rows = array.reshape(array.getitem(rows, index=(slice(0, cut),)), shape=(batch, num_true, width))
+    true_logits = tfmath.reduce_sum(array.reshape(x, shape=(batch, 1, width)) * true_rows, 2)
+    true_logits = true_logits + array.reshape(array.getitem(offsets, index=(slice(0, cut),)), shape=(batch, num_true))
+    sampled_rows = array.getitem(rows, index=(slice(cut, None),))
+    sampled_logits = x @ array.transpose(sampled_rows, perm=(1, 0)) + array.getitem(offsets, index=(slice(cut, None),))
+    if remove_accidental_hits:
+        hit = (wanted[:, :, None] == candidates).any(1)
+        sampled_logits = sampled_logits + np.where(hit, np.finfo(np.float32).min, 0).astype(x.array.dtype)
+    if subtract_log_q:
+        true_logits = true_logits - math.log(cast(true_count, x.dtype))
+        sampled_logits = sampled_logits - math.log(cast(sampled_count, x.dtype))
+    targets = np.concatenate([np.full((batch, num_true), 1 / num_true), np.zeros((batch, size))], 1)
+    return concat([true_logits, sampled_logits], 1), wrap(targets.astype(x.array.dtype))
+
+
+def nce_loss(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: Any, num_true: int = 1,
+    sampled_values: Any = None, remove_accidental_hits: bool = False, name: str = "nce_loss",
+) -> Tensor:  # fmt: skip
+    """Noise-contrastive estimation: tell the true classes from sampled ones, each on its own."""
+    logits, targets = _sampled_logits(
+        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
+        remove_accidental_hits, None,
+    )  # fmt: skip
+    result: Tensor = tfmath.reduce_sum(math.softplus(logits) - logits * targets, 1)
+    return result
+
+
+def sampled_softmax_loss(
+    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: Any, num_true: int = 1,
+    sampled_values: Any = None, remove_accidental_hits: bool = True, seed: Any = None,
+    name: str = "sampled_softmax_loss",
+) -> Tensor:  # fmt: skip
+    """The softmax cross entropy over the true classes and a few sampled ones: for training with very many classes."""
+    logits, targets = _sampled_logits(
+        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
+        remove_accidental_hits, seed,
+    )  # fmt: skip
+    result: Tensor = nn.cross_entropy(logits, targets)
+    return result

@@ -1,0 +1,245 @@
+"""Where Python code and ops meet: py_function, numpy_function, print, and names that gradients are registered under."""
+
+from __future__ import annotations
+
+import os
+import pprint
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors, nest
+from gradtape.arrays.batched import EscapeError
+from gradtape.conversion import array_from, convert, wrap
+from gradtape.dtypes import as_dtype
+from gradtape.engine.dispatch import record
+from gradtape.engine.op import Op
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
+
+
+# -- functions ----------------------------------------------------------------------------------------------------------------
+def py_function(
+    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None  # noqa: N803
+) -> Any:
+    """A Python function of tensors as an op. What it does with tensors is recorded, so gradients flow through it.
+
+    >>> py_function(lambda x: x * x, [convert(3.0)], "float32").numpy().item()
+    9.0
+    """
+    if func is None:
+        return lambda f: lambda *args: py_function(f, args, Tout)
+    try:
+        result = func(*[convert(x) for x in inp])
+        return _outputs(result, Tout, func)
+    except (errors.OpError, EscapeError):
+        raise
+    except Exception as error:
+        kind = next((k for base, k in _KINDS if isinstance(error, base)), errors.UnknownError)
+        raise kind(None, None, f"{type(error).__name__}: {error} [Op:EagerPyFunc]") from error
+
+
+_KINDS: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
+    (NotImplementedError, errors.UnimplementedError),
+    (StopIteration, errors.OutOfRangeError),
+    (MemoryError, errors.ResourceExhaustedError),
+    (ValueError, errors.InvalidArgumentError),
+    (TypeError, errors.InvalidArgumentError),
+)
+
+
+def _outputs(result: Any, Tout: Any, func: Any) -> Any:  # noqa: N803
+    """The function's results as tensors of the dtypes that were promised."""
+    many = isinstance(Tout, (list, tuple))
+    wanted = [_dtype(t) for t in Tout] if many else [_dtype(Tout)]
+    values = [] if result is None else list(result) if isinstance(result, (list, tuple)) and many else [result]
+    if len(values) != len(wanted):
+        raise errors.invalid_argument(
+            f"{getattr(func, '__name__', func)} returns {len(values)} values, but expects to see {len(wanted)} values.",
+            "EagerPyFunc",
+        )
+    tensors = [convert(v, dtype) for v, dtype in zip(values, wanted, strict=True)]
+    return tensors if many else tensors[0]
+
+
+def _dtype(entry: Any) -> Any:
+    return as_dtype(getattr(entry, "dtype", entry))
+
+
+def _ends(xp: Any, d: Any, needs: list[Any], *saved: Any) -> list[None]:
+    return [None] * len(needs)
+
+
+_NUMPY_FUNCTION = Op("numpy_function", (), (), tf_name="PyFunc", joint=_ends)  # recorded, so that tapes know the end
+
+
+def numpy_function(
+    func: Callable[..., Any] | None = None,
+    inp: Any = None,
+    Tout: Any = None,  # noqa: N803
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """A function of NumPy arrays as an op. Tapes do not see into it: there is no gradient.
+
+    >>> numpy_function(np.sort, [convert([2.0, 1.0])], "float32").numpy().tolist()
+    [1.0, 2.0]
+    """
+    if func is None:
+        return lambda f: lambda *args: numpy_function(f, args, Tout, stateful)
+    tensors = [convert(x) for x in inp]
+    result = func(*[t.numpy() for t in tensors])
+    if result is None:
+        return []
+    many = isinstance(result, (list, tuple)) and isinstance(Tout, (list, tuple))
+    outputs = tuple(wrap(array_from(v)) for v in (result if many else [result]))
+    record(_NUMPY_FUNCTION, tensors, outputs, {})
+    return list(outputs) if many else outputs[0]
+
+
+# -- names for gradients ------------------------------------------------------------------------------------------------------
+_registered: dict[str, Callable[..., Any] | None] = {}
+
+
+class RegisterGradient:
+    """Decorate a gradient function for a named op of a graph. Here ops have their gradients; only the name is kept.
+
+    For a gradient of your own use `custom_gradient`, which works the same in TensorFlow.
+
+    >>> @RegisterGradient("MyOp")
+    ... def gradient(op, upstream):
+    ...     return upstream
+    """
+
+    __slots__ = ("_op_type",)
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        _register(self._op_type, f)
+        return f
+
+
+def no_gradient(op_type: str) -> None:
+    """Say that a named op of a graph has no gradient."""
+    if not isinstance(op_type, str):
+        raise TypeError("op_type must be a string")
+    _register(op_type, None)
+
+
+def _register(op_type: str, function: Callable[..., Any] | None) -> None:
+    if op_type in _registered:
+        raise KeyError(f"Registering two gradient with name '{op_type}'!")
+    _registered[op_type] = function
+
+
+# -- print -----------------------------------------------------------------------------------------------------------------------
+def print_(*inputs: Any, **kwargs: Any) -> None:
+    """Tensors, and structures of them, as text: to stderr, or to `output_stream`.
+
+    `summarize` elements are shown at each end of an axis (3; -1 for all). Other keywords: `sep`, `end`.
+
+    >>> print_("x:", convert([1.0, 2.5]), output_stream=sys.stdout)
+    x: [1 2.5]
+    """
+    stream = kwargs.pop("output_stream", sys.stderr)
+    kwargs.pop("name", None)
+    most = kwargs.pop("summarize", 3)
+    sep, end = kwargs.pop("sep", " "), kwargs.pop("end", os.linesep)
+    if kwargs:
+        raise ValueError(f"Unrecognized keyword arguments for tf.print: {kwargs}")
+    if isinstance(most, bool) or not isinstance(most, int):
+        raise TypeError(f"Expected int for argument 'summarize' not {most!r}.")
+    if len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].dtype.name == "string" and not inputs[0].ndim:
+        text = _decoded(inputs[0].numpy())
+    else:
+        text = sep.join(_shown(item, most) for item in inputs)
+    _emit(text + end, stream)
+
+
+print_.__name__ = print_.__qualname__ = "print"
+
+
+def _emit(text: str, stream: Any) -> None:
+    if isinstance(stream, str) and stream.startswith("file://"):
+        with open(stream[len("file://") :], "a", encoding="utf-8") as file:
+            file.write(text)
+    elif hasattr(stream, "write"):
+        stream.write(text)
+        stream.flush()
+    elif callable(stream):  # a logger's method
+        stream(text.rstrip("\n"))
+    else:
+        raise ValueError(
+            f"Unsupported output stream, logging level, or file.{stream}. Supported streams are sys.stdout, "
+            "sys.stderr, tf.logging.info, tf.logging.warning, tf.logging.error. File needs to be in the form of "
+            "'file://<filepath>'."
+        )
+
+
+class _Text:
+    """Text that stands in a structure as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _shown(item: Any, most: int) -> str:
+    if isinstance(item, (Tensor, Variable)):
+        return _tensor_text(item, most)
+    if isinstance(item, str):
+        return item
+    if nest.is_nested(item):
+        leaves = nest.map_structure(
+            lambda leaf: _Text(_tensor_text(leaf, most)) if isinstance(leaf, (Tensor, Variable)) else leaf, item
+        )
+        return pprint.pformat(leaves, width=10**9, sort_dicts=False) if not hasattr(item, "_fields") else repr(leaves)
+    return repr(item)
+
+
+def _tensor_text(tensor: Any, most: int) -> str:
+    return _array_text(np.asarray(convert(tensor).array), most, 1)
+
+
+def _array_text(values: Any, most: int, depth: int) -> str:
+    """Rows in brackets, each on its line and indented; a long axis with its middle left out."""
+    if not values.ndim:
+        return _scalar_text(values[()])
+    count = len(values)
+    if most < 0 or count <= 2 * most:
+        parts = [_array_text(values[i], most, depth + 1) for i in range(count)]
+    else:
+        parts = [_array_text(values[i], most, depth + 1) for i in range(most)]
+        parts += ["...", *(_array_text(values[i], most, depth + 1) for i in range(count - most, count))]
+    between = " " if values.ndim == 1 else "\n" * (values.ndim - 1) + " " * depth
+    return f"[{between.join(parts)}]"
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, (bytes, str)):
+        return f'"{_decoded(value)}"'
+    if isinstance(value, (np.bool_, bool)):
+        return str(int(value))
+    if isinstance(value, np.complexfloating):
+        return f"({_scalar_text(value.real)},{_scalar_text(value.imag)})"
+    if isinstance(value, np.integer):
+        return str(int(value))
+    # The shortest of two precisions that reads back as the same number.
+    double = isinstance(value, np.float64)
+    short = f"{float(value):.15g}" if double else f"{float(value):.6g}"
+    if float(value) != float(value):
+        return "nan"
+    same = float(short) == float(value) if double else np.float32(short) == np.float32(value)
+    return short if same else f"{float(value):.17g}" if double else f"{float(value):.9g}"
+
+
+def _decoded(value: Any) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,856 @@
+"""`tf.random`: numbers that depend on a seed and on nothing else.
+
+Streams, seeds and states are TensorFlow's: uniform and normal numbers, and the state of a Generator, agree with it.
+Draws have no history, but they follow their parameters: `normal(mean, stddev)`, `uniform(minval, maxval)`,
+`truncated_normal(mean, stddev)` and `gamma(alpha, beta)` have derivatives by what is in the brackets.
+"""
+
+from __future__ import annotations
+
+import math as _math
+import os
+import random as _python_random
+import threading
+from collections.abc import Callable
+from enum import IntEnum
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import integer, shape_of, static
+from gradtape.arrays.numpy_engine import random as kernels
+from gradtape.conversion import constant_operand, convert, operand, wrap
+from gradtape.dtypes import DType, as_dtype
+from gradtape.ops import array, index, math
+from gradtape.ops import random as ops
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
+
+Shape = tuple[int, ...]
+
+_DEFAULT_SEED = 87654321  # what stands for the global seed when only an op has one, as in TensorFlow
+_LARGEST = 2**31 - 1
+_RESERVED = 256  # how many blocks of a stream one number may use: the step by which counters move on
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+# -- seeds --------------------------------------------------------------------------------------------------------------------
+class _Seeds:
+    """The global seed, and how far each op with a seed of its own has read its stream."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seed: int | None = None
+        self._ops = _python_random.Random()
+        self._positions: dict[tuple[Any, ...], int] = {}
+
+    def set(self, seed: int | None) -> None:
+        with self._lock:
+            self._seed = seed
+            self._ops = _python_random.Random(seed)
+            self._positions.clear()
+
+    def pair(self, op_seed: int | None) -> tuple[int, int] | None:
+        """The seeds of one op: the global one, and the op's own or the next of a sequence. None: no seed anywhere."""
+        with self._lock:
+            if self._seed is None and op_seed is None:
+                return None
+            first = _DEFAULT_SEED if self._seed is None else self._seed % _LARGEST
+            second = self._ops.randint(0, _LARGEST) if op_seed is None else op_seed
+            second %= _LARGEST
+            return (first, second) if (first, second) != (0, 0) else (0, _LARGEST)
+
+    def stream(self, op: str, op_seed: int | None, numbers: int) -> tuple[int, int]:
+        """Key and counter for `numbers` numbers. The same op with the same seed reads on where it stopped."""
+        pair = self.pair(op_seed)
+        if pair is None:
+            return int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little") << 64
+        if op_seed is None:  # a new seed for every call: nothing to read on from
+            return pair[0], pair[1] << 64
+        with self._lock:
+            position = self._positions.get((op, *pair), 0)
+            self._positions[op, *pair] = position + _RESERVED * numbers
+        return pair[0], (pair[1] << 64) + position
+
+
+_seeds = _Seeds()
+
+
+def set_seed(seed: Any) -> None:
+    """Set the global seed: from here on the same calls give the same numbers.
+
+    >>> set_seed(1)
+    >>> first = uniform([2]).numpy().tolist()
+    >>> set_seed(1)
+    >>> uniform([2]).numpy().tolist() == first
+    True
+    """
+    plain = static(seed)
+    try:
+        _seeds.set(None if plain is None else int(plain))
+    except (TypeError, ValueError):
+        _seeds.set(hash(plain))  # TensorFlow takes anything that can be hashed
+
+
+def get_seed(op_seed: Any) -> tuple[int | None, int | None]:
+    """The two seeds that an op with this seed would use; (None, None) where there is none at all."""
+    pair = _seeds.pair(_op_seed(op_seed))
+    return (None, None) if pair is None else pair
+
+
+def _op_seed(seed: Any) -> int | None:
+    return None if seed is None else integer(seed)
+
+
+# -- drawing ------------------------------------------------------------------------------------------------------------------
+Source = Callable[[str, int], "tuple[int, int]"]
+"""Gives the key and the counter of a stream, for an op's name and how many numbers it wants."""
+
+
+def _from_op(seed: Any) -> Source:
+    return lambda op, numbers: _seeds.stream(op, _op_seed(seed), numbers)
+
+
+def _from_seed(seed: Any) -> Source:
+    """The stream of a stateless op: its two seed numbers, scrambled."""
+    given = operand(seed)
+    if not (given.dtype.is_integer and given.dtype.size >= 4):
+        raise errors.invalid_argument(
+            f"Value for attr 'Tseed' of {given.dtype.word} is not in the list of allowed values: int32, int64",
+            "StatelessRandomGetKeyCounter",
+        )
+    if given.array.shape != (2,):
+        raise errors.invalid_argument(
+            f"seed must have shape [2], not {errors.brackets(given.array.shape)}", "StatelessRandomGetKeyCounter"
+        )
+    first, second = (int(n) % 2**64 for n in np.asarray(given.array))
+    words = [int(w[0]) for w in kernels.philox(0x02461E293EC8F720, *(np.array([n], np.uint64) for n in (first, second)))]
+    return lambda op, numbers: (words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
+
+
+def _checked_shape(shape: Any, op: str) -> Shape:
+    plain = shape_of(shape)
+    for n in plain:
+        if n < 0:
+            raise errors.invalid_argument(f"Dimension {n} must be >= 0", op)
+    return plain
+
+
+def _floating(dtype: Any, op: str) -> DType:
+    kind = as_dtype(dtype)
+    if kind.name not in _FLOATS:
+        raise errors.invalid_argument(
+            f"Value for attr 'dtype' of {kind.word} is not in the list of allowed values: half, bfloat16, float, double",
+            op,
+        )
+    return kind
+
+
+def _draw(kernel: Callable[..., Any], op: str, source: Source, shape: Shape, dtype: Any) -> Tensor:
+    count = _math.prod(shape)
+    key, counter = source(op, count)
+    return constant_operand(kernel(key, counter, count=count, dtype=dtype.numpy_dtype).reshape(shape))
+
+
+def _normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
+    where = _checked_shape(shape, op)
+    kind = as_dtype(dtype)
+    mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
+    return _fresh(_draw(kernels.random_normal, op, source, where, _floating(kind, op)) * stddev + mean)
+
+
+def _truncated(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
+    where = _checked_shape(shape, op)
+    kind = as_dtype(dtype)
+    mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
+    return _fresh(_draw(kernels.random_truncated, op, source, where, _floating(kind, op)) * stddev + mean)
+
+
+def _parameter(value: Any, dtype: DType) -> Tensor:
+    """A parameter as a tensor of the wanted dtype, that tapes follow if they follow the value."""
+    return convert(value, dtype) if not isinstance(value, Variable) else operand(value)
+
+
+def _fresh(x: Tensor) -> Tensor:
+    """A tensor that can be watched, whatever it was made of."""
+    return x if x.uid else wrap(x.array)
+
+
+def _uniform(
+    source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, op: str, full: bool, allowed: str = ""
+) -> Tensor:
+    kind = as_dtype(dtype)
+    if kind.name not in (*_FLOATS, "int32", "int64", *(("uint32", "uint64") if full else ())):
+        raise ValueError(
+            f"Argument `dtype` got invalid value {kind!r}. Accepted dtypes are (tf.float16, tf.bfloat16, tf.float32, "
+            f"tf.float64, tf.int32, tf.int64{', tf.uint32, tf.uint64' if full else ''})."
+        )
+    where = _checked_shape(shape, op)
+    if kind.is_floating:
+        low, high = _parameter(minval, kind), _parameter(1 if maxval is None else maxval, kind)
+        numbers = _draw(kernels.random_uniform, op, source, where, kind)
+        if _plain_unit(minval, maxval):
+            return _fresh(numbers)
+        return _fresh(numbers * (high - low) + low)
+    if full and minval is None and maxval is None:
+        return _fresh(_draw(kernels.random_integers, f"{op}FullInt", source, where, kind))
+    if full and (minval is None) != (maxval is None):
+        raise ValueError(
+            f"For integer `dtype` argument {kind!r}, argument `minval` and `maxval` must be both None or not None. "
+            f"Got `minval`={minval} and `maxval`={maxval}."
+        )
+    if maxval is None:
+        raise ValueError(f"Must specify maxval for integer dtype {kind!r}")
+    bounds = [np.asarray(operand(v, None if isinstance(v, Tensor) else kind).array) for v in (minval, maxval)]
+    for name, bound in zip(("minval", "maxval"), bounds, strict=True):
+        if bound.ndim:
+            raise errors.invalid_argument(f"{name} must be 0-D, got shape {errors.brackets(bound.shape)}", f"{op}Int")
+    low_, high_ = (int(b) for b in bounds)
+    count = _math.prod(where)
+    if low_ >= high_ and count:
+        raise errors.invalid_argument(f"Need minval < maxval, got {low_} >= {high_}", f"{op}Int")
+    key, counter = source(f"{op}Int", count)
+    numbers_ = kernels.random_range(key, counter, count=count, low=low_, high=max(high_, low_ + 1),
+                                    dtype=kind.numpy_dtype)  # fmt: skip
+    return wrap(numbers_.reshape(where))
+
+
+def _plain_unit(minval: Any, maxval: Any) -> bool:
+    return isinstance(minval, (int, float)) and minval == 0 and (
+        maxval is None or isinstance(maxval, (int, float)) and maxval == 1
+    )
+
+
+def normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None, name: str | None = None
+) -> Tensor:
+    """Normal numbers; they follow `mean` and `stddev`.
+
+    >>> set_seed(0)
+    >>> normal([2, 3], mean=5.0).shape
+    TensorShape([2, 3])
+    """
+    return _normal(_from_op(seed), shape, mean, stddev, dtype, "RandomStandardNormal")
+
+
+def uniform(
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", seed: Any = None, name: str | None = None
+) -> Tensor:
+    """Numbers in [minval, maxval), of a floating or an integer dtype; floating ones follow the bounds.
+
+    >>> x = uniform([1000], 3, 6, dtype="int32", seed=1).numpy()
+    >>> int(x.min()), int(x.max())
+    (3, 5)
+    """
+    return _uniform(_from_op(seed), shape, minval, maxval, dtype, "RandomUniform", full=False)
+
+
+def truncated_normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None, name: str | None = None
+) -> Tensor:
+    """Normal numbers at most two standard deviations from the mean; they follow `mean` and `stddev`."""
+    return _truncated(_from_op(seed), shape, mean, stddev, dtype, "TruncatedNormal")
+
+
+def _gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any, op: str, prefix: bool) -> Tensor:
+    kind = as_dtype(dtype)
+    if not kind.is_floating:
+        raise TypeError(f"Cannot convert {alpha} to EagerTensor of dtype {kind.name}")
+    where = _checked_shape(shape, op)
+    alpha = _parameter(alpha, kind)
+    beta = _parameter(1 if beta is None else beta, kind)
+    parameters = np.broadcast_shapes(alpha.array.shape, beta.array.shape)
+    # For tf.random the shape stands before the parameters' own, for the stateless form they broadcast into it.
+    full = (*where, *parameters) if prefix else where
+    if not prefix:
+        _fits(parameters, full, op)
+    spread = array.broadcast_to(alpha, shape=full)
+    key, counter = source(op, _math.prod(full))
+    drawn = kernels.random_gamma(key, counter, np.asarray(spread.array)).astype(kind.numpy_dtype)
+    numbers = ops.gamma_sample(spread, constant_operand(drawn))
+    tiny = float(np.finfo(np.float32 if kind.name == "bfloat16" else kind.numpy_dtype).tiny)
+    return _fresh(math.maximum(numbers / beta, tiny))
+
+
+def _fits(parameters: Shape, full: Shape, op: str) -> None:
+    try:
+        good = np.broadcast_shapes(parameters, full) == full
+    except ValueError:
+        good = False
+    if not good:
+        raise errors.invalid_argument(
+            f"Shape passed in must end with broadcasted shape: {errors.brackets(parameters)} does not fit "
+            f"{errors.brackets(full)}", op,
+        )  # fmt: skip
+
+
+def gamma(
+    shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", seed: Any = None, name: str | None = None
+) -> Tensor:
+    """Gamma numbers, `shape` of them for each pair of parameters; they follow `alpha` and `beta`.
+
+    >>> gamma([5], alpha=[0.5, 3.0], seed=1).shape
+    TensorShape([5, 2])
+    """
+    return _gamma(_from_op(seed), shape, alpha, beta, dtype, "RandomGamma", prefix=True)
+
+
+def _counts(numbers: Any, dtype: DType) -> Tensor:
+    return wrap(np.asarray(numbers).astype(dtype.numpy_dtype))
+
+
+def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name: str | None = None) -> Tensor:
+    """Poisson counts, `shape` of them for each rate.
+
+    >>> poisson([4], [1.0, 100.0], seed=3).shape
+    TensorShape([4, 2])
+    """
+    rate = np.asarray(operand(lam).array)
+    full = (*_checked_shape(shape, "RandomPoissonV2"), *rate.shape)
+    key, counter = _seeds.stream("RandomPoissonV2", _op_seed(seed), _math.prod(full))
+    return _counts(kernels.random_poisson(key, counter, np.broadcast_to(rate, full)), as_dtype(dtype))
+
+
+def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
+    """Class numbers [batch, num_samples] with the probabilities softmax(logits).
+
+    >>> categorical([[0.0, -100.0]], 3).numpy().tolist()
+    [[0, 0, 0]]
+    """
+    return _categorical(_from_op(seed), logits, num_samples, "int64" if dtype is None else dtype, "Multinomial")
+
+
+def _categorical(source: Source, logits: Any, num_samples: Any, dtype: Any, op: str) -> Tensor:
+    x = np.asarray(operand(logits).array)
+    if x.ndim != 2:
+        raise errors.invalid_argument(f"logits should be a matrix, got shape {errors.brackets(x.shape)}", op)
+    if not x.shape[1]:
+        raise errors.invalid_argument("num_classes should be positive, got 0", op)
+    count = integer(num_samples)
+    if count < 0:
+        raise errors.invalid_argument(f"num_samples should be nonnegative, got {count}", op)
+    key, counter = source(op, 2 * count * len(x))
+    return _counts(kernels.random_categorical(key, counter, x, count=count), as_dtype(dtype))
+
+
+def _order(source: Source, size: int, op: str) -> Any:
+    """A random order of `size` things: that of random 64-bit keys."""
+    key, counter = source(op, 2 * size)
+    return np.argsort(kernels.random_integers(key, counter, count=size, dtype=np.uint64), kind="stable")
+
+
+def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
+    """The rows of a tensor in a random order; as in TensorFlow no gradient goes through it.
+
+    >>> sorted(shuffle([1, 2, 3]).numpy().tolist())
+    [1, 2, 3]
+    """
+    x = operand(value)
+    if not x.array.shape:
+        return _fresh(x)
+    order = _order(_from_op(seed), x.array.shape[0], "RandomShuffle")
+    result: Tensor = ops.shuffle_rows(x, constant_operand(order))
+    return result
+
+
+# -- stateless ------------------------------------------------------------------------------------------------------------------
+def _known_algorithm(alg: Any) -> None:
+    if _algorithm(alg) is Algorithm.THREEFRY:
+        raise _no_threefry()
+
+
+def stateless_normal(
+    shape: Any,
+    seed: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = "float32",
+    name: str | None = None,
+    alg: Any = "auto_select",
+) -> Tensor:
+    """Normal numbers that depend on the two numbers of `seed` alone.
+
+    >>> bool(stateless_normal([], [1, 2]) == stateless_normal([], [1, 2]))
+    True
+    """
+    _known_algorithm(alg)
+    return _normal(_from_seed(seed), shape, mean, stddev, dtype, "StatelessRandomNormalV2")
+
+
+def stateless_uniform(
+    shape: Any,
+    seed: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = "float32",
+    name: str | None = None,
+    alg: Any = "auto_select",
+) -> Tensor:
+    """Numbers in [minval, maxval) that depend on `seed` alone; both None: all integers of the dtype.
+
+    >>> stateless_uniform([3], [1, 2]).numpy().tolist() == stateless_uniform([3], [1, 2]).numpy().tolist()
+    True
+    """
+    _known_algorithm(alg)
+    return _uniform(_from_seed(seed), shape, minval, maxval, dtype, "StatelessRandomUniformV2", full=True)
+
+
+def stateless_truncated_normal(
+    shape: Any,
+    seed: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = "float32",
+    name: str | None = None,
+    alg: Any = "auto_select",
+) -> Tensor:
+    """Normal numbers at most two standard deviations from the mean, that depend on `seed` alone."""
+    _known_algorithm(alg)
+    return _truncated(_from_seed(seed), shape, mean, stddev, dtype, "StatelessTruncatedNormalV2")
+
+
+def stateless_gamma(
+    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", name: str | None = None
+) -> Tensor:
+    """Gamma numbers that depend on `seed` alone; `alpha` and `beta` broadcast into `shape`, and are followed."""
+    return _gamma(_from_seed(seed), shape, alpha, beta, dtype, "StatelessRandomGammaV3", prefix=False)
+
+
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", name: str | None = None) -> Tensor:
+    """Poisson counts that depend on `seed` alone; the rates broadcast into `shape`."""
+    full = _checked_shape(shape, "StatelessRandomPoisson")
+    rate = np.asarray(operand(lam).array)
+    _fits(rate.shape, full, "StatelessRandomPoisson")
+    key, counter = _from_seed(seed)("StatelessRandomPoisson", _math.prod(full))
+    return _counts(kernels.random_poisson(key, counter, np.broadcast_to(rate, full)), as_dtype(dtype))
+
+
+def stateless_binomial(
+    shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = "int32", name: str | None = None
+) -> Tensor:
+    """Binomial counts that depend on `seed` alone; the parameters broadcast into `shape`."""
+    return _binomial(_from_seed(seed), shape, counts, probs, output_dtype, "StatelessRandomBinomial")
+
+
+def _binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any, op: str) -> Tensor:
+    full = _checked_shape(shape, op)
+    n, p = np.asarray(operand(counts).array), np.asarray(operand(probs).array)
+    _fits(np.broadcast_shapes(n.shape, p.shape), full, op)
+    key, counter = source(op, _math.prod(full))
+    return _counts(
+        kernels.random_binomial(key, counter, np.broadcast_to(n, full), np.broadcast_to(p, full)), as_dtype(dtype)
+    )
+
+
+def stateless_categorical(
+    logits: Any, num_samples: Any, seed: Any, dtype: Any = "int64", name: str | None = None
+) -> Tensor:
+    """Class numbers with the probabilities softmax(logits), that depend on `seed` alone."""
+    return _categorical(_from_seed(seed), logits, num_samples, dtype, "StatelessMultinomial")
+
+
+def stateless_parameterized_truncated_normal(
+    shape: Any,
+    seed: Any,
+    means: Any = 0.0,
+    stddevs: Any = 1.0,
+    minvals: Any = -2.0,
+    maxvals: Any = 2.0,
+    name: str | None = None,
+) -> Tensor:
+    """Normal numbers between bounds; all four parameters broadcast into `shape`, and are followed."""
+    full = _checked_shape(shape, "StatelessParameterizedTruncatedNormal")
+    given = [means, stddevs, minvals, maxvals]
+    kind = next((operand(v).dtype for v in given if not isinstance(v, (int, float))), as_dtype("float32"))
+    mean, stddev, low, high = (_parameter(v, kind) for v in given)
+    _fits(np.broadcast_shapes(*(p.array.shape for p in (mean, stddev, low, high))), full,
+          "StatelessParameterizedTruncatedNormal")  # fmt: skip
+    if np.any(np.asarray(stddev.array) <= 0):
+        raise errors.invalid_argument("Invalid parameters: stddev must be positive.", "ParameterizedTruncatedNormal")
+    if np.any(np.asarray(low.array) >= np.asarray(high.array)):
+        raise errors.invalid_argument("Invalid parameters: minval must be less than maxval.",
+                                      "ParameterizedTruncatedNormal")  # fmt: skip
+    count = _math.prod(full)
+    key, counter = _from_seed(seed)("StatelessParameterizedTruncatedNormal", count)
+    u = kernels.random_open(key, counter, count=count).astype(kind.numpy_dtype).reshape(full)
+    z = ops.truncated_quantile((low - mean) / stddev, (high - mean) / stddev, constant_operand(u))
+    return _fresh(z * stddev + mean)
+
+
+def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Tensor:
+    """The rows of a tensor in an order that depends on `seed` alone; gradients go through it."""
+    _known_algorithm(alg)
+    x = operand(value)
+    if not x.array.shape:
+        return _fresh(x)
+    order = _order(_from_seed(seed), x.array.shape[0], "StatelessShuffle")
+    result: Tensor = index.take(x, constant_operand(order), axis=0, batch_dims=0)
+    return result
+
+
+def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
+    """New seeds from one: [num, 2], none of which repeats another's numbers.
+
+    >>> split([1, 2], 3).shape
+    TensorShape([3, 2])
+    """
+    seed = operand(seed)
+    return stateless_uniform([integer(num), 2], seed, None, None, seed.dtype, alg=alg)
+
+
+def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
+    """A new seed from a seed and a number, say of a step or of a replica."""
+    data = operand(data)
+    mixed = stateless_uniform([], seed, None, None, data.dtype, alg=alg)
+    result: Tensor = array.stack(mixed, data, axis=0)
+    return result
+
+
+def index_shuffle(index: Any, seed: Any, max_index: Any) -> Tensor:  # noqa: F811 - TensorFlow's name for it
+    """Where `index` goes in a random order of 0 … max_index that depends on `seed` (two or three numbers) alone."""
+    where = operand(index)
+    numbers = np.asarray(operand(seed).array).astype(np.int64)
+    pair = numbers[..., -2:].reshape(2)
+    order = _order(_from_seed(pair), integer(max_index) + 1, "RandomIndexShuffle")
+    return wrap(order[np.asarray(where.array)].astype(where.array.dtype))
+
+
+# -- generators -------------------------------------------------------------------------------------------------------------------
+class Algorithm(IntEnum):
+    """How bits are made. Philox is the one there is; TensorFlow has ThreeFry on XLA's devices only."""
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+
+def _algorithm(alg: Any) -> Algorithm:
+    if alg is None:
+        return Algorithm.PHILOX
+    if isinstance(alg, str):
+        try:
+            return Algorithm[alg.upper()]
+        except KeyError:
+            raise ValueError(
+                f"Argument `alg` got unsupported value {alg}. Supported values are philox for the Philox algorithm, "
+                "threefry for the ThreeFry algorithm, and auto_select for auto-selection."
+            ) from None
+    try:
+        return Algorithm(int(static(alg)))
+    except ValueError:
+        raise ValueError(f"Argument `alg` got unsupported value {alg}. Supported are 1 (Philox), 2 and 3.") from None
+
+
+def _no_threefry() -> Exception:
+    return errors.UnimplementedError(
+        None, None, "Non-XLA devices don't support the ThreeFry algorithm. Use alg='philox'. [Op:RngReadAndSkip]"
+    )
+
+
+def _words(value: int) -> list[int]:
+    """An integer as 64-bit words, the lowest first."""
+    words = [value & (2**64 - 1)]
+    rest = value >> 64
+    while rest not in (0, -1):
+        words.append(rest & (2**64 - 1))
+        rest >>= 64
+    return words
+
+
+def _state_of(seed: Any) -> Any:
+    """TensorFlow's state [counter, counter, key] of a seed: an integer spelled from the low end, a list from the high."""
+    plain = static(seed)
+    if isinstance(plain, (int, np.integer)) or np.ndim(plain) == 0:
+        number = int(plain)
+        fill = 2**64 - 1 if number < 0 else 0
+        words = (_words(number) + [fill] * 3)[:3]
+    else:
+        listed = [int(static(n)) % 2**64 for n in plain]
+        words = ([0] * 3 + listed)[-3:]
+    return np.array(words, np.uint64).view(np.int64)
+
+
+def create_rng_state(seed: Any, alg: Any) -> Tensor:
+    """The state that a generator with this seed starts from.
+
+    >>> create_rng_state(5, "philox").numpy().tolist()
+    [5, 0, 0]
+    """
+    if _algorithm(alg) is Algorithm.THREEFRY:
+        return wrap(_state_of(seed)[:2])
+    return wrap(_state_of(seed))
+
+
+class Generator:
+    """A stream of random numbers with a state that can be read, set and split.
+
+    >>> g = Generator.from_seed(7)
+    >>> g.uniform([2]).numpy().round(4).tolist()
+    [0.3993, 0.7841]
+    >>> g.state.numpy().tolist()
+    [519, 0, 0]
+    """
+
+    def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
+        if copy_from is not None:
+            if state is not None or alg is not None:
+                raise ValueError("copy_from is given: state and alg come with it, and must be None.")
+            state, alg = copy_from.state.numpy(), copy_from.algorithm
+        elif state is None or alg is None:
+            raise ValueError("A Generator needs a state and an algorithm, or another one to copy: use from_seed.")
+        self._alg = _algorithm(alg)
+        if self._alg is Algorithm.AUTO_SELECT:
+            self._alg = Algorithm.PHILOX
+        self._lock = threading.Lock()
+        self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")
+
+    def _checked(self, state: Any) -> Any:
+        words = np.asarray(operand(state).array)
+        size = 3 if self._alg is Algorithm.PHILOX else 2
+        if words.shape != (size,):
+            raise ValueError(f"Shapes {tuple(words.shape)} and [{size}] are incompatible")
+        return words.astype(np.int64)
+
+    @classmethod
+    def from_state(cls, state: Any, alg: Any) -> Generator:
+        """A generator that goes on from a state."""
+        return cls(state=state, alg=alg)
+
+    @classmethod
+    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+        """A generator that starts from a seed: an integer, or up to three of them."""
+        return cls(state=create_rng_state(seed, alg), alg=_algorithm(alg))
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
+        """A generator that starts somewhere else every time."""
+        size = 2 if _algorithm(alg) is Algorithm.THREEFRY else 3
+        return cls(state=np.frombuffer(os.urandom(8 * size), np.int64), alg=_algorithm(alg))
+
+    @classmethod
+    def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
+        """A generator with this key, at this counter (two numbers)."""
+        return cls(state=_joined(key, counter), alg=alg)
+
+    # -- state ---------------------------------------------------------------------------------------------------------
+    @property
+    def state(self) -> Variable:
+        """The counter (two numbers) and the key."""
+        return self._state_var
+
+    @property
+    def algorithm(self) -> int:
+        """The number of the algorithm: 1 for Philox."""
+        return int(self._alg)
+
+    @property
+    def key(self) -> Tensor:
+        """The key: the last number of the state."""
+        return wrap(np.asarray(self._state_var.numpy()[-1]))
+
+    def reset(self, state: Any) -> None:
+        """Go on from a state."""
+        with self._lock:
+            self._state_var.assign(self._checked(state))
+
+    def reset_from_seed(self, seed: Any) -> None:
+        """Start again from a seed."""
+        self.reset(create_rng_state(seed, self._alg))
+
+    def reset_from_key_counter(self, key: Any, counter: Any) -> None:
+        """Go on with this key, at this counter."""
+        self.reset(_joined(key, counter))
+
+    def skip(self, delta: Any) -> Tensor:
+        """Go past `delta` numbers. The state from before is returned."""
+        return wrap(self._advance(integer(delta)))
+
+    def _advance(self, numbers: int) -> Any:
+        if self._alg is Algorithm.THREEFRY:
+            raise _no_threefry()
+        with self._lock:  # two threads never get the same numbers
+            before = np.asarray(self._state_var.numpy())
+            low, high, key = (int(n) % 2**64 for n in before)
+            counter = (low + (high << 64) + _RESERVED * numbers) % 2**128
+            after = np.array([counter % 2**64, counter >> 64, key], np.uint64).view(np.int64)
+            self._state_var.assign(after)
+        return before
+
+    def _stream(self, op: str, numbers: int) -> tuple[int, int]:
+        low, high, key = (int(n) % 2**64 for n in self._advance(numbers))
+        return key, low + (high << 64)
+
+    # -- numbers --------------------------------------------------------------------------------------------------------
+    def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
+               name: str | None = None) -> Tensor:  # fmt: skip
+        """Normal numbers; they follow `mean` and `stddev`."""
+        return _normal(self._stream, shape, mean, stddev, dtype, "StatelessRandomNormalV2")
+
+    def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
+                         name: str | None = None) -> Tensor:  # fmt: skip
+        """Normal numbers at most two standard deviations from the mean."""
+        return _truncated(self._stream, shape, mean, stddev, dtype, "StatelessTruncatedNormalV2")
+
+    def uniform(self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32",
+                name: str | None = None) -> Tensor:  # fmt: skip
+        """Numbers in [minval, maxval); integers of the whole range if both are None."""
+        return _uniform(self._stream, shape, minval, maxval, dtype, "StatelessRandomUniformV2", full=True)
+
+    def uniform_full_int(self, shape: Any, dtype: Any = "uint64", name: str | None = None) -> Tensor:
+        """Integers of the whole range of a dtype of 32 or 64 bits."""
+        kind = as_dtype(dtype)
+        if kind.name not in ("int32", "int64", "uint32", "uint64"):
+            raise ValueError(f"Argument `dtype` got invalid value {kind!r}. Use a dtype of 32 or 64 bits.")
+        where = _checked_shape(shape, "StatelessRandomUniformFullIntV2")
+        return _fresh(_draw(kernels.random_integers, "StatelessRandomUniformFullIntV2", self._stream, where, kind))
+
+    def binomial(self, shape: Any, counts: Any, probs: Any, dtype: Any = "int32", name: str | None = None) -> Tensor:
+        """Binomial counts."""
+        return _binomial(self._stream, shape, counts, probs, dtype, "StatefulRandomBinomial")
+
+    # -- more generators ---------------------------------------------------------------------------------------------------
+    def make_seeds(self, count: Any = 1) -> Tensor:
+        """Seeds [2, count] for stateless functions."""
+        keys = np.asarray(self.uniform_full_int([integer(count)], "int64").array)
+        return wrap(np.stack([keys, np.zeros_like(keys)]))
+
+    def split(self, count: Any = 1) -> list[Generator]:
+        """Independent generators, each with a key of its own."""
+        keys = np.asarray(self.uniform_full_int([integer(count)], "int64").array)
+        return [Generator(state=np.array([0, 0, key], np.int64), alg=self._alg) for key in keys]
+
+
+def _joined(key: Any, counter: Any) -> Any:
+    key_, counter_ = np.asarray(operand(key).array).reshape(-1), np.asarray(operand(counter).array).reshape(-1)
+    if key_.shape != (1,) or counter_.shape != (2,):
+        raise ValueError(f"key must be one number and counter two. Received shapes {key_.shape} and {counter_.shape}.")
+    return np.concatenate([counter_.astype(np.int64), key_.astype(np.int64)])
+
+
+_global_generator: list[Generator] = []
+_global_lock = threading.Lock()
+
+
+def get_global_generator() -> Generator:
+    """The generator that everybody shares; made when first asked for."""
+    with _global_lock:
+        if not _global_generator:
+            _global_generator.append(Generator.from_non_deterministic_state())
+        return _global_generator[0]
+
+
+def set_global_generator(generator: Generator) -> None:
+    """Put another generator in the place of the shared one."""
+    with _global_lock:
+        _global_generator[:] = [generator]
+
+
+# -- candidates for sampled losses ---------------------------------------------------------------------------------------------------
+def _sampler(
+    quantile: Callable[[Any, int], Any], probability: Callable[[Any, int], Any], op: str
+) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    """A candidate sampler, from the quantiles and the probabilities of its distribution over classes."""
+
+    def sampler(
+        true_classes: Any,
+        num_true: Any,
+        num_sampled: Any,
+        unique: bool,
+        range_max: Any,
+        seed: Any = None,
+        name: str | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        true = np.asarray(operand(true_classes).array)
+        wanted, classes = integer(num_sampled), integer(range_max)
+        if true.ndim != 2 or true.shape[1] != integer(num_true):
+            raise errors.invalid_argument(f"true_classes must have num_true = {num_true} columns, got shape "
+                                          f"{errors.brackets(true.shape)}", op)  # fmt: skip
+        if unique and wanted > classes:
+            raise errors.invalid_argument(
+                f"Sampler's range is too small. Range: {classes}, number of distinct classes asked for: {wanted}", op
+            )
+        key, counter = _seeds.stream(op, _op_seed(seed), max(wanted, classes))
+        chosen, tries = _candidates(key, counter, wanted, classes, unique, quantile)
+
+        def expected(ids: Any) -> Tensor:
+            p = probability(ids.astype(np.float64), classes)
+            count = -np.expm1(tries * np.log1p(-p)) if unique else p * wanted
+            return wrap(count.astype(np.float32))
+
+        return wrap(chosen), expected(true), expected(chosen)
+
+    return sampler
+
+
+def _candidates(
+    key: int, counter: int, wanted: int, classes: int, unique: bool, quantile: Callable[[Any, int], Any]
+) -> tuple[Any, int]:
+    """Classes drawn, and how many draws that took: more than `wanted` where repetitions were thrown away."""
+    if not unique:
+        drawn = quantile(kernels.random_uniform(key, counter, count=wanted, dtype=np.float64), classes)
+        return drawn, wanted
+    chosen: list[int] = []
+    seen: set[int] = set()
+    tries = 0
+    while len(chosen) < wanted:
+        batch = max(2 * (wanted - len(chosen)), 64)
+        drawn = quantile(kernels.random_uniform(key, counter, count=batch, dtype=np.float64), classes)
+        counter += -(-batch // 2)
+        for candidate in drawn.tolist():
+            tries += 1
+            if candidate not in seen:
+                seen.add(candidate)
+                chosen.append(candidate)
+                if len(chosen) == wanted:
+                    break
+    return np.array(chosen, np.int64), tries
+
+
+def _log_uniform_quantile(u: Any, classes: int) -> Any:
+    return np.minimum(np.expm1(u * _math.log1p(classes)).astype(np.int64), classes - 1)
+
+
+def _log_uniform_probability(ids: Any, classes: int) -> Any:
+    return (np.log(ids + 2) - np.log(ids + 1)) / _math.log1p(classes)
+
+
+log_uniform_candidate_sampler = _sampler(
+    _log_uniform_quantile, _log_uniform_probability, "LogUniformCandidateSampler"
+)
+log_uniform_candidate_sampler.__name__ = log_uniform_candidate_sampler.__qualname__ = "log_uniform_candidate_sampler"
+log_uniform_candidate_sampler.__doc__ = """Classes drawn with Zipf's law: class k with a weight of log((k + 2) / (k + 1)).
+
+Returns the classes, how often each true class is expected among them, and how often each of them is.
+"""
+uniform_candidate_sampler = _sampler(
+    lambda u, classes: (u * classes).astype(np.int64),
+    lambda ids, classes: np.full(ids.shape, 1 / classes),
+    "UniformCandidateSampler",
+)
+uniform_candidate_sampler.__name__ = uniform_candidate_sampler.__qualname__ = "uniform_candidate_sampler"
+uniform_candidate_sampler.__doc__ = """Classes drawn evenly.
+
+Returns the classes, how often each true class is expected among them, and how often each of them is.
+"""
+
+
+def all_candidate_sampler(
+    true_classes: Any, num_true: Any, num_sampled: Any, unique: bool, seed: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Every class once: for tests, and to turn a sampled loss into the full one."""
+    true = np.asarray(operand(true_classes).array)
+    count = integer(num_sampled)
+    return (
+        wrap(np.arange(count)), wrap(np.ones(true.shape, np.float32)), wrap(np.ones(count, np.float32)),
+    )  # fmt: skip
+
+
+experimental = ModuleType("gradtape.random.experimental", "Names that were experimental in TensorFlow.")
+experimental.__dict__.update(
+    Algorithm=Algorithm, Generator=Generator, create_rng_state=create_rng_state,
+    get_global_generator=get_global_generator, set_global_generator=set_global_generator,
+    index_shuffle=index_shuffle, stateless_fold_in=fold_in, stateless_shuffle=stateless_shuffle, stateless_split=split,
+)  # fmt: skip

@@ -1,0 +1,96 @@
+"""The largest entries of an axis."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import axis_of, integer
+from gradtape.api.array import cast
+from gradtape.conversion import operand as to_tensor
+from gradtape.conversion import wrap
+from gradtape.dtypes import as_dtype
+from gradtape.ops import array, index, reduce
+from gradtape.tensor import Tensor
+
+
+class TopKV2(NamedTuple):
+    """The largest entries of the last axis, and where they were."""
+
+    values: Any
+    indices: Any
+
+
+def top_k(
+    input: Any, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None
+) -> TopKV2:
+    """The k largest of the last axis, the largest first; of equal ones the lower index first.
+
+    >>> values, indices = top_k([1.0, 4.0, 3.0, 4.0], 3)
+    >>> values.numpy().tolist(), indices.numpy().tolist()
+    ([4.0, 4.0, 3.0], [1, 3, 2])
+    """
+    x, count = to_tensor(input), integer(k)
+    shape = tuple(x.array.shape)
+    if not shape:
+        raise errors.invalid_argument("input must be >= 1-D, got shape []", "TopKV2")
+    if count < 0:
+        raise errors.invalid_argument(f"Need k >= 0, got {count}", "TopKV2")
+    if shape[-1] < count:
+        raise errors.invalid_argument(
+            f"input must have at least k columns. Had {shape[-1]}, needed {count}", "TopKV2"
+        )
+    last = len(shape) - 1
+    order = reduce.argsort(x, axis=last, descending=True)
+    first = array.getitem(order, index=(*[slice(None)] * last, slice(0, count)))
+    return TopKV2(index.take_along_axis(x, first, axis=last), cast(first, as_dtype(index_type)))
+
+
+def approx_max_k(
+    operand: Any, k: Any, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True, name: str | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The k largest along an axis (exactly: on this engine an approximation would not be faster)."""
+    return _along(operand, k, reduction_dimension, largest=True)
+
+
+def approx_min_k(
+    operand: Any, k: Any, reduction_dimension: int = -1, recall_target: float = 0.95,
+    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True, name: str | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The k smallest along an axis."""
+    return _along(operand, k, reduction_dimension, largest=False)
+
+
+def _along(x: Any, k: Any, axis: int, *, largest: bool) -> tuple[Tensor, Tensor]:
+    x = to_tensor(x)
+    rank = len(x.array.shape)
+    at = axis_of(axis, rank, "ApproxTopK")
+    there = (*(i for i in range(rank) if i != at), at)
+    back = tuple(there.index(i) for i in range(rank))
+    moved = array.transpose(x, perm=there)
+    values, indices = top_k(moved if largest else -moved, k)
+    return array.transpose(values if largest else -values, perm=back), array.transpose(indices, perm=back)
+
+
+def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
+    """Whether the prediction of each row's target is among the k largest; ties count as in.
+
+    >>> in_top_k([1, 0], [[0.1, 0.9], [0.2, 0.8]], 1).numpy().tolist()
+    [True, False]
+    """
+    wanted, scores = np.asarray(to_tensor(targets).array), np.asarray(to_tensor(predictions).array)
+    if scores.ndim != 2:
+        raise errors.invalid_argument(f"predictions must be 2-dimensional. Received shape {scores.shape}", "InTopKV2")
+    if wanted.ndim != 1:
+        raise errors.invalid_argument(f"targets must be 1-dimensional. Received shape {wanted.shape}", "InTopKV2")
+    if len(scores) != len(wanted):
+        raise errors.invalid_argument(
+            f"First dimension of predictions {len(scores)} must match length of targets {len(wanted)}", "InTopKV2"
+        )
+    known = (wanted >= 0) & (wanted < scores.shape[1])
+    chosen = scores[np.arange(len(scores)), np.where(known, wanted, 0)] if scores.shape[1] else np.zeros(len(scores))
+    larger = (scores > chosen[:, None]).sum(1)
+    return wrap(known & np.isfinite(scores).all(1) & (larger < integer(k)))

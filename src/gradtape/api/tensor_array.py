@@ -1,0 +1,244 @@
+"""TensorArray: a list of tensors that loops write to and read from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.api.arguments import integer, shape_of
+from gradtape.api.array import concat, gather, stack
+from gradtape.conversion import convert, wrap
+from gradtape.dtypes import DType, as_dtype
+from gradtape.ops import array
+from gradtape.shape import TensorShape
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
+
+_CLEARED: Any = object()
+
+
+def wrong_dtype(kind: DType, given: DType) -> errors.InvalidArgumentError:
+    """TensorFlow's complaint about an element of another dtype."""
+    return errors.invalid_argument(
+        f"TensorArray dtype is {kind.name} but Op is trying to write dtype {given.name}. "
+        "Use tf.cast, or name the dtype (fn_output_signature of tf.map_fn)."
+    )
+
+
+class TensorArray:
+    """A list of tensors of one dtype. Whatever changes it returns a new one: go on with that.
+
+    >>> ta = TensorArray("float32", size=2)
+    >>> ta = ta.write(0, 1.0).write(1, 2.0)
+    >>> ta.stack().numpy().tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Any = None,
+        flow: Any = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if size is None:
+            raise ValueError("Size must be declared for TensorArrays when eager execution is enabled.")
+        self._dtype = as_dtype(dtype)
+        self._dynamic_size = bool(dynamic_size)
+        self._clears = clear_after_read is None or bool(clear_after_read)
+        self._infer_shape = infer_shape
+        self._element_shape = TensorShape(element_shape)
+        self._tensors: list[Any] = [None] * integer(size)
+
+    # -- what it is -----------------------------------------------------------------------------------------------
+    @property
+    def dtype(self) -> DType:
+        """The dtype of every element."""
+        return self._dtype
+
+    @property
+    def dynamic_size(self) -> bool:
+        """Whether writing past the end makes it longer."""
+        return self._dynamic_size
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """The shape of an element, as far as it is known."""
+        return self._element_shape
+
+    @property
+    def flow(self) -> Tensor:
+        """A graph's way to order reads and writes; eager code needs none."""
+        return wrap(np.asarray(0, np.int32))
+
+    @property
+    def handle(self) -> None:
+        """A graph's name for the storage; there is none."""
+        return None
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many elements there are."""
+        return wrap(np.asarray(len(self._tensors), np.int32))
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __repr__(self) -> str:
+        return f"<tf.TensorArray: size={len(self)}, dtype={self._dtype.name}, element_shape={self._element_shape}>"
+
+    # -- one element ------------------------------------------------------------------------------------------------
+    def read(self, index: Any, name: str | None = None) -> Tensor:
+        """The element at an index; unless clear_after_read is False, this once."""
+        at = integer(index)
+        if at < 0:
+            raise errors.OutOfRangeError(None, None, f"Reading from negative indices (index {at}) is not allowed.")
+        if at >= len(self):
+            raise errors.OutOfRangeError(
+                None, None, f"Tried to read from index {at} but array size is: {len(self)}"
+            )
+        found = self._tensors[at]
+        if found is _CLEARED:
+            raise errors.invalid_argument(
+                f"Could not read index {at} twice because it was cleared after a previous read (perhaps try setting "
+                "clear_after_read = false?)"
+            )
+        tensor: Tensor = self._zeros() if found is None else found
+        if self._clears:
+            self._tensors[at] = _CLEARED
+        return tensor
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """A TensorArray with the value at an index."""
+        new = self._copy()
+        new._put(integer(index), new._accepted(value))
+        return new
+
+    # -- many at once -----------------------------------------------------------------------------------------------
+    def stack(self, name: str | None = None) -> Tensor:
+        """All elements along a new first axis."""
+        if not self._tensors:
+            return wrap(np.zeros((0, *self._known_shape()), self._dtype.numpy_dtype))
+        return stack(self._all())
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """A TensorArray with the slices of a tensor along its first axis."""
+        tensors = list(array.unstack(self._converted(value), axis=0))
+        if len(tensors) > len(self) and not self._dynamic_size:
+            raise ValueError(f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size {len(self)}")
+        new = self._copy()
+        new._tensors = []
+        new._tensors = [new._accepted(t) for t in tensors]
+        return new
+
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+        """The elements at some indices, along a new first axis."""
+        return gather(self.stack(), indices)
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """A TensorArray with the slices of a tensor at some indices."""
+        new = self._copy()
+        for at, tensor in zip(shape_of(indices), array.unstack(self._converted(value), axis=0), strict=True):
+            new._put(at, new._accepted(tensor))
+        return new
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """The elements end to end along their first axis."""
+        return concat(self._all(), 0)
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """A TensorArray with pieces of a tensor, of these lengths along its first axis."""
+        tensor, sizes = self._converted(value), shape_of(lengths)
+        have = tuple(tensor.array.shape)
+        if sum(sizes) != have[0]:
+            raise errors.invalid_argument(
+                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(sizes)} and "
+                f"value's shape is: {errors.brackets(have)}"
+            )
+        if len(sizes) > len(self) and not self._dynamic_size:
+            raise errors.invalid_argument(
+                f"TensorArray's size is not equal to the size of lengths ({len(self)} vs. {len(sizes)}), and the "
+                "TensorArray is not marked as dynamically resizeable"
+            )
+        new = self._copy()
+        new._tensors = [new._accepted(t) for t in array.split(tensor, sizes=sizes, axis=0)]
+        return new
+
+    def identity(self) -> TensorArray:
+        """The same elements in a TensorArray of its own."""
+        return self._copy()
+
+    def close(self, name: str | None = None) -> None:
+        """Let go of the elements."""
+        self._tensors = []
+
+    def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
+        """Not for eager code: tapes follow what goes in and out."""
+        raise errors.UnimplementedError(
+            None, None,
+            "TensorArray.grad is not supported when executing eagerly; tapes follow what is written and read.",
+        )  # fmt: skip
+
+    # -- within -----------------------------------------------------------------------------------------------------
+    def _copy(self) -> TensorArray:
+        new = TensorArray(
+            self._dtype, 0, self._dynamic_size, self._clears, infer_shape=self._infer_shape,
+            element_shape=self._element_shape,
+        )  # fmt: skip
+        new._tensors = list(self._tensors)
+        return new
+
+    def _converted(self, value: Any) -> Tensor:
+        known = isinstance(value, (Tensor, Variable))
+        tensor = convert(value, None if known else self._dtype)
+        if tensor.dtype != self._dtype:
+            raise wrong_dtype(self._dtype, tensor.dtype)
+        return tensor
+
+    def _accepted(self, value: Any) -> Tensor:
+        """A value as an element, after a check of dtype and shape; the first one tells the shape of all."""
+        tensor = self._converted(value)
+        if not self._element_shape.is_compatible_with(tensor.shape):
+            raise ValueError(f"Incompatible shape for value ({tensor.shape}), expected ({self._element_shape})")
+        if self._infer_shape:
+            self._element_shape = self._element_shape.merge_with(tensor.shape)
+        return tensor
+
+    def _put(self, at: int, tensor: Tensor) -> None:
+        if at < 0:
+            raise errors.OutOfRangeError(None, None, f"Writing to negative indices (index {at}) is not allowed.")
+        if at >= len(self):
+            if not self._dynamic_size:
+                raise errors.OutOfRangeError(
+                    None, None, f"Tried to write to index {at} but array is not resizeable and size is: {len(self)}"
+                )
+            self._tensors += [None] * (at + 1 - len(self))
+        self._tensors[at] = tensor
+
+    def _known_shape(self) -> tuple[int, ...]:
+        if not self._element_shape.is_fully_defined():
+            raise ValueError(
+                f"Cannot convert a partially known TensorShape {self._element_shape} to a Tensor. Elements that were "
+                "never written count as zeros: give element_shape, or write every element."
+            )
+        return tuple(self._element_shape.as_list())
+
+    def _zeros(self) -> Tensor:
+        return wrap(np.zeros(self._known_shape(), self._dtype.numpy_dtype))
+
+    def _all(self) -> list[Tensor]:
+        for i, t in enumerate(self._tensors):
+            if t is _CLEARED:
+                raise errors.invalid_argument(
+                    f"Could not read index {i} twice because it was cleared after a previous read (perhaps try setting "
+                    "clear_after_read = false?)"
+                )
+        return [self._zeros() if t is None else t for t in self._tensors]

@@ -1,0 +1,90 @@
+"""Scatters that compare, and ops that look at values: what a number is, which numbers occur."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.arrays import namespace_of
+from gradtape.engine.dispatch import primitive
+from gradtape.engine.op import numpy_dtype
+
+
+# -- tensor_scatter_nd_max, tensor_scatter_nd_min ------------------------------------------------------------------------
+def _shares(d: Any, x: Any, updates: Any, indices: Any, out: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """Where x and the updates reached the result, and the cotangent divided by how many did."""
+    dtype = numpy_dtype(d)
+    own = xp.astype(xp.equal(x, out), dtype=dtype)
+    theirs = xp.astype(xp.equal(updates, xp.gather_nd(out, indices, batch_dims=0)), dtype=dtype)
+    ties = own + xp.scatter_nd(theirs, indices, shape=tuple(x.shape), batch_dims=0)
+    return own, theirs, d / ties
+
+
+def _scatter_extreme_dx(d, x, updates, indices, out, xp):  # type: ignore[no-untyped-def]
+    own, _, share = _shares(d, x, updates, indices, out, xp)
+    return share * own
+
+
+def _scatter_extreme_du(d, x, updates, indices, out, xp):  # type: ignore[no-untyped-def]
+    _, theirs, share = _shares(d, x, updates, indices, out, xp)
+    return xp.gather_nd(share, indices, batch_dims=0) * theirs
+
+
+scatter_max = primitive("scatter_max", ("x", "updates", "indices"), _scatter_extreme_dx, _scatter_extreme_du, None,
+                        tf_name="TensorScatterMax")  # fmt: skip
+scatter_min = primitive("scatter_min", ("x", "updates", "indices"), _scatter_extreme_dx, _scatter_extreme_du, None,
+                        tf_name="TensorScatterMin")  # fmt: skip
+
+
+# -- ops that TensorFlow has no gradient for: a path through them is an error, not None -----------------------------------
+def no_entry(tf_name: str) -> Any:
+    """A rule that says, in TensorFlow's words, that there is no gradient."""
+
+    def rule(d):  # type: ignore[no-untyped-def]
+        raise LookupError(
+            f"gradient registry has no entry for: {tf_name}. TensorFlow has no gradient for this op either; "
+            "tf.stop_gradient on its input says that none is wanted."
+        )
+
+    return rule
+
+
+bitcast = primitive("bitcast", ("x",), no_entry("Bitcast"), fallible=True)
+unique = primitive("unique", ("x",), no_entry("Unique"), outputs=3, fallible=True)
+unique_with_counts = primitive(
+    "unique_with_counts", ("x",), no_entry("UniqueWithCounts"), outputs=3, fallible=True,
+    kernel=lambda xp, x: xp.unique(x),
+)  # fmt: skip
+dense_bincount = primitive(
+    "dense_bincount", ("weights", "places"), no_entry("DenseBincount"), None, fallible=True,
+    kernel=lambda xp, weights, places, *, count: xp.add_rows(weights, places, shape=(count + 1,))[:count],
+)  # fmt: skip
+histogram = primitive(  # counted where the bins are known; here only for tapes to know about
+    "histogram", ("x",), no_entry("HistogramFixedWidth"), fallible=True, kernel=lambda xp, x, *, counts: counts,
+)  # fmt: skip
+guarantee_const = primitive(
+    "guarantee_const", ("x",), no_entry("GuaranteeConst"), fallible=True,
+    kernel=lambda xp, x: x, batch=lambda xp, size, batched, x: x,
+)  # fmt: skip
+
+
+# -- check_numerics ---------------------------------------------------------------------------------------------------------
+def _check_kernel(xp: Any, x: Any, *, message: str) -> Any:
+    found = [word for word, test in (("Inf", xp.isinf), ("NaN", xp.isnan)) if np.any(np.asarray(test(x)))]
+    if found:
+        raise errors.invalid_argument(f"{message} : Tensor had {' and '.join(found)} values", "CheckNumerics")
+    return x
+
+
+check_numerics = primitive(
+    "check_numerics",
+    ("x",),
+    lambda d, message: namespace_of(d).check_numerics(
+        d, message=f"Not a number (NaN) or infinity (Inf) values detected in gradient. {message}"
+    ),
+    kernel=_check_kernel,
+    batch=lambda xp, size, batched, x, message: xp.check_numerics(x, message=message),
+    fallible=True,
+)

@@ -1,0 +1,399 @@
+"""Random programs, shapes and indices: whatever is composed, the derivatives agree with numeric differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+import gradtape as tf
+from gradtape.testing import check_gradients
+
+settings.register_profile(
+    "gradtape", derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("gradtape")
+
+
+# -- programs -----------------------------------------------------------------------------------------------------------
+# A step takes the stack of tensors made so far and adds one to it. Every function is smooth where it is used and keeps
+# numbers small, so that differences can be trusted: kinks are moved out of the way by `clear`.
+AWAY = 0.000371
+
+
+def clear(x: Any) -> Any:
+    """Numbers with the same signs, none of them near 0; the jump lies where no argument is drawn."""
+    return x + tf.sign(x + AWAY) * 0.5
+
+
+ELEMENTWISE: dict[str, Callable[[Any], Any]] = {
+    "tanh": tf.tanh,
+    "sin": tf.sin,
+    "sigmoid": tf.sigmoid,
+    "softplus": tf.math.softplus,
+    "atan": tf.atan,
+    "square": lambda x: tf.square(tf.tanh(x)),
+    "sqrt": lambda x: tf.sqrt(1.5 + tf.sin(x)),
+    "log": lambda x: tf.math.log(2.0 + tf.tanh(x)),
+    "exp": lambda x: tf.exp(tf.sin(x)) * 0.5,
+    "reciprocal": lambda x: 1.0 / (2.0 + tf.cos(x)),
+    "relu": lambda x: tf.nn.relu(clear(x)),
+    "abs": lambda x: tf.abs(clear(x)),
+    "power": lambda x: (1.5 + tf.sin(x)) ** 2.5,
+    "negative": lambda x: -x,
+    "identity": tf.identity,
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: tf.sin(x) * y,
+    "divide": lambda x, y: x / (2.0 + tf.tanh(y)),
+    "atan2": lambda x, y: tf.atan2(tf.sin(x), 2.0 + tf.cos(y)),
+    "where": lambda x, y: tf.where(x + y > AWAY, tf.sin(x), tf.cos(y)),
+    "maximum": lambda x, y: tf.maximum(x, x + clear(y - x)),
+    "squared_difference": lambda x, y: tf.math.squared_difference(tf.sin(x), tf.cos(y)),
+}
+
+
+def reduce(draw: Any, x: Any) -> Any:
+    rank = len(x.shape)
+    axes = draw(st.lists(st.integers(0, rank - 1), max_size=rank, unique=True)) if rank else []
+    name = draw(st.sampled_from(["sum", "mean", "logsumexp", "prod"]))
+    keepdims = draw(st.booleans())
+    function = getattr(tf, f"reduce_{name}")
+    return function(tf.sin(x) if name == "prod" else x, axis=axes or None, keepdims=keepdims)
+
+
+def shape_anew(draw: Any, x: Any) -> Any:
+    rank, size = len(x.shape), int(np.prod(x.shape))
+    choice = draw(st.sampled_from(["flatten", "transpose", "expand", "reverse", "cumsum", "softmax", "split", "tile"]))
+    if choice == "flatten":
+        return tf.reshape(x, [-1])
+    if choice == "transpose":
+        return tf.transpose(x, draw(st.permutations(range(rank))))
+    if choice == "expand":
+        return tf.expand_dims(x, draw(st.integers(0, rank))) if rank < 3 else x
+    if not rank or not size:
+        return x
+    axis = draw(st.integers(0, rank - 1))
+    if choice == "reverse":
+        return tf.reverse(x, [axis])
+    if choice == "cumsum":
+        return tf.cumsum(x, axis=axis, exclusive=draw(st.booleans()), reverse=draw(st.booleans())) * 0.5
+    if choice == "softmax":
+        return tf.nn.softmax(x, axis=axis)
+    if choice == "split":
+        cut = draw(st.integers(0, x.shape[axis]))
+        return tf.concat(tf.split(x, [cut, x.shape[axis] - cut], axis=axis)[::-1], axis=axis)
+    return tf.concat([x, tf.sin(x)], axis=axis) if size <= 12 else x
+
+
+def look_up(draw: Any, x: Any) -> Any:
+    rank = len(x.shape)
+    if not rank or not x.shape[0]:
+        return x
+    if draw(st.booleans()):
+        return tf.gather(x, draw(st.lists(st.integers(0, x.shape[0] - 1), min_size=1, max_size=3)), axis=0)
+    return x[draw(npst.basic_indices(tuple(x.shape), max_dims=3, allow_newaxis=True))]
+
+
+def multiply_matrices(draw: Any, x: Any) -> Any:
+    if len(x.shape) < 2:
+        return tf.einsum("a,b->ab", x, tf.sin(x)) if len(x.shape) == 1 and x.shape[0] <= 4 else x
+    return tf.matmul(tf.tanh(x), x, transpose_b=True) / (1.0 + x.shape[-1])
+
+
+@st.composite
+def programs(draw: Any, steps: int = 6) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """A program and its arguments. Drawing runs the program once, so that every step fits the shapes it meets."""
+    shape = st.sampled_from([(), (2,), (3,), (2, 3), (1, 3), (2, 1), (2, 2, 2)])
+    elements = st.floats(-1.5, 1.5).map(lambda v: round(v, 3))
+    args = [draw(npst.arrays(np.float64, draw(shape), elements=elements)) for _ in range(draw(st.integers(1, 3)))]
+    recipe: list[Callable[[list[Any]], Any]] = []
+    stack = [tf.constant(a) for a in args]
+    for _ in range(draw(st.integers(1, steps))):
+        at = draw(st.integers(0, len(stack) - 1))
+        kind = draw(st.sampled_from(["elementwise", "binary", "reduce", "shape", "look up", "matrices"]))
+        if kind == "elementwise":
+            name = draw(st.sampled_from(sorted(ELEMENTWISE)))
+            step = _on(at, ELEMENTWISE[name])
+        elif kind == "binary":
+            fitting = [i for i, t in enumerate(stack) if _broadcasts(t, stack[at])]
+            name = draw(st.sampled_from(sorted(BINARY)))
+            step = _on_two(at, draw(st.sampled_from(fitting)), BINARY[name])
+        else:
+            # What the step does to this shape is drawn now, and repeated whenever the program runs.
+            record: list[Any] = []
+            act = {"reduce": reduce, "shape": shape_anew, "look up": look_up, "matrices": multiply_matrices}[kind]
+            act(_recording(draw, record), stack[at])
+            step = _replayed(at, act, record)
+        result = step(stack)
+        if not 0 < np.prod(result.shape, dtype=int) <= 24:  # means of nothing are NaN
+            continue
+        recipe.append(step)
+        stack.append(result)
+
+    def program(*given: Any) -> Any:
+        values = list(given)
+        for step in recipe:
+            values.append(step(values))
+        return values[-1]
+
+    return program, args
+
+
+def _on(at: int, function: Callable[[Any], Any]) -> Callable[[list[Any]], Any]:
+    return lambda stack: function(stack[at])
+
+
+def _on_two(at: int, other: int, function: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
+    return lambda stack: function(stack[at], stack[other])
+
+
+def _recording(draw: Any, record: list[Any]) -> Callable[[Any], Any]:
+    def drawn(strategy: Any) -> Any:
+        record.append(draw(strategy))
+        return record[-1]
+
+    return drawn
+
+
+def _replayed(at: int, act: Callable[[Any, Any], Any], record: list[Any]) -> Callable[[list[Any]], Any]:
+    def step(stack: list[Any]) -> Any:
+        choices = iter(record)
+        return act(lambda strategy: next(choices), stack[at])
+
+    return step
+
+
+def _broadcasts(x: Any, y: Any) -> bool:
+    try:
+        np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
+    except ValueError:
+        return False
+    return True
+
+
+@settings(max_examples=150)
+@given(programs())
+def test_random_programs_to_second_order(example):
+    program, args = example
+    check_gradients(program, *args, order=2, modes=("reverse", "recorded", "forward"), rtol=2e-5, atol=1e-6)
+
+
+@settings(max_examples=100)
+@given(programs())
+def test_jacobians_of_random_programs(example):
+    program, args = example
+    check_gradients(program, *args, order=2, modes=("jacobian", "batched"))
+
+
+@settings(max_examples=40)
+@given(programs(steps=4))
+def test_third_derivatives_of_random_programs(example):
+    program, args = example
+    check_gradients(program, *args, order=3, modes=("reverse",), rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_hessian_is_symmetric_and_the_same_every_way(example):
+    """Jacobian of gradient, reverse over reverse, forward over reverse."""
+    program, args = example
+    xs = [tf.constant(a) for a in args]
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(xs)
+        with tf.GradientTape() as inner:
+            inner.watch(xs)
+            loss = tf.reduce_sum(tf.sin(program(*xs)))
+        gradients = inner.gradient(loss, xs, unconnected_gradients="zero")
+        gradients = [tf.convert_to_tensor(g) for g in gradients]  # lookups give IndexedSlices
+    blocks = [[outer.jacobian(g, x, unconnected_gradients="zero").numpy() for x in xs] for g in gradients]
+    rows = [[outer.jacobian(g, x, unconnected_gradients="zero", experimental_use_pfor=False) for x in xs] for g in gradients]
+    sizes = [a.size for a in args]
+    hessian = np.block([[b.reshape(m, n) for b, n in zip(r, sizes, strict=True)] for r, m in zip(blocks, sizes, strict=True)])
+    by_rows = np.block(
+        [[np.reshape(b, (m, n)) for b, n in zip(r, sizes, strict=True)] for r, m in zip(rows, sizes, strict=True)]
+    )
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-9)
+    np.testing.assert_allclose(hessian, by_rows, atol=1e-12)
+    direction = [np.cos(np.arange(a.size)).reshape(a.shape) for a in args]
+    with tf.autodiff.ForwardAccumulator(xs, [tf.constant(t) for t in direction]) as accumulator:
+        with tf.GradientTape() as tape:
+            tape.watch(xs)
+            loss = tf.reduce_sum(tf.sin(program(*xs)))
+        gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, xs, unconnected_gradients="zero")]
+    pushed = np.concatenate([np.ravel(accumulator.jvp(g, unconnected_gradients="zero")) for g in gradients])
+    np.testing.assert_allclose(pushed, hessian @ np.concatenate([t.ravel() for t in direction]), atol=1e-9)
+
+
+# -- broadcasting ---------------------------------------------------------------------------------------------------------
+@settings(max_examples=150)
+@given(npst.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, min_side=0, max_side=3))
+def test_broadcasting_is_undone(shapes):
+    """The gradient of x in x * y has x's shape: what was repeated is summed."""
+    (a, b), out = shapes.input_shapes, shapes.result_shape
+    x, y = (np.random.default_rng(i).uniform(0.5, 2, s) for i, s in enumerate((a, b)))
+    upstream = np.random.default_rng(2).uniform(0.5, 2, out)
+    for function, of_x, of_y in [
+        (tf.multiply, upstream * y, upstream * x),
+        (tf.add, upstream, upstream),
+        (tf.divide, upstream / y, -upstream * x / y**2),
+    ]:
+        xs = [tf.constant(x), tf.constant(y)]
+        with tf.GradientTape() as tape:
+            tape.watch(xs)
+            z = function(*xs)
+        assert tuple(z.shape) == out
+        found = tape.gradient(z, xs, output_gradients=upstream)
+        for g, full, shape in zip(found, (of_x, of_y), (a, b), strict=True):
+            assert tuple(g.shape) == shape
+            np.testing.assert_allclose(g, summed_to(full, shape), rtol=1e-12)
+
+
+def summed_to(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    array = array.sum(axis=tuple(range(array.ndim - len(shape))))
+    return array.sum(axis=tuple(i for i, n in enumerate(shape) if n == 1 and array.shape[i] != 1), keepdims=True)
+
+
+@settings(max_examples=80)
+@given(npst.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, min_side=1, max_side=3))
+def test_where_broadcasts_three_ways(shapes):
+    c, x, y = shapes.input_shapes
+    random = np.random.default_rng(0)
+    condition = random.uniform(size=c) > 0.5
+    xs = [tf.constant(random.uniform(size=x)), tf.constant(random.uniform(size=y))]
+    upstream = random.uniform(size=shapes.result_shape)
+    with tf.GradientTape() as tape:
+        tape.watch(xs)
+        z = tf.where(condition, *xs)
+    found = tape.gradient(z, xs, output_gradients=upstream)
+    np.testing.assert_allclose(found[0], summed_to(np.where(condition, upstream, 0), x), rtol=1e-12)
+    np.testing.assert_allclose(found[1], summed_to(np.where(condition, 0, upstream), y), rtol=1e-12)
+
+
+@settings(max_examples=60)
+@given(npst.mutually_broadcastable_shapes(num_shapes=2, max_dims=2, min_side=1, max_side=3), st.booleans(), st.booleans())
+def test_stacks_of_matrices_broadcast(shapes, transpose_x, transpose_y):
+    stacks = shapes.input_shapes
+    x_shape = (*stacks[0], 3, 2) if transpose_x else (*stacks[0], 2, 3)
+    y_shape = (*stacks[1], 2, 3) if transpose_y else (*stacks[1], 3, 2)
+    random = np.random.default_rng(0)
+    x, y = random.uniform(-1, 1, x_shape), random.uniform(-1, 1, y_shape)
+    check_gradients(
+        lambda x, y: tf.matmul(x, y, transpose_a=transpose_x, transpose_b=transpose_y), x, y,
+        modes=("recorded", "batched", "forward"),
+    )  # fmt: skip
+    upstream = random.uniform(-1, 1, (*shapes.result_shape, 2, 2))
+    xs = [tf.constant(x), tf.constant(y)]
+    with tf.GradientTape() as tape:
+        tape.watch(xs)
+        z = tf.matmul(*xs, transpose_a=transpose_x, transpose_b=transpose_y)
+    found = tape.gradient(z, xs, output_gradients=upstream)
+    left = np.swapaxes(x, -1, -2) if transpose_x else x
+    right = np.swapaxes(y, -1, -2) if transpose_y else y
+    of_left, of_right = upstream @ np.swapaxes(right, -1, -2), np.swapaxes(left, -1, -2) @ upstream
+    of_x = np.swapaxes(of_left, -1, -2) if transpose_x else of_left
+    of_y = np.swapaxes(of_right, -1, -2) if transpose_y else of_right
+    np.testing.assert_allclose(found[0], summed_to(of_x, x_shape), atol=1e-12)
+    np.testing.assert_allclose(found[1], summed_to(of_y, y_shape), atol=1e-12)
+
+
+# -- indexing --------------------------------------------------------------------------------------------------------------
+@st.composite
+def shapes_and_indices(draw: Any) -> tuple[tuple[int, ...], Any]:
+    shape = draw(npst.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
+    return shape, draw(npst.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+
+
+@settings(max_examples=250)
+@given(shapes_and_indices())
+def test_gradient_of_an_index_is_a_scatter(example):
+    shape, index = example
+    values = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+    x = tf.constant(values)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x[index]
+    np.testing.assert_array_equal(y.numpy(), values[index])
+    upstream = np.arange(1.0, values[index].size + 1).reshape(values[index].shape)
+    expected = np.zeros(shape)
+    expected[index] = upstream
+    np.testing.assert_array_equal(tape.gradient(y, x, output_gradients=upstream), expected)
+    assume(0 < values[index].size <= 16)
+    jacobian = tape.jacobian(y, x)
+    positions = values[index].astype(int)
+    np.testing.assert_array_equal(jacobian, np.eye(values.size)[positions].reshape(*positions.shape, *shape))
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_gradient_of_a_lookup_adds_up_at_equal_indices(data):
+    shape = data.draw(npst.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=3))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    indices = data.draw(npst.arrays(np.int32, npst.array_shapes(min_dims=0, max_dims=2, max_side=3),
+                                    elements=st.integers(0, shape[axis] - 1)))  # fmt: skip
+    x = tf.constant(np.random.default_rng(0).uniform(size=shape))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.gather(x, indices, axis=axis)
+    np.testing.assert_array_equal(y, np.take(x.numpy(), indices, axis))
+    upstream = np.random.default_rng(1).uniform(size=y.shape)
+    expected = np.zeros(shape)
+    rows = np.moveaxis(expected, axis, 0)
+    flat = upstream.reshape(*shape[:axis], indices.size, *shape[axis + 1 :])
+    np.add.at(rows, indices.ravel(), np.moveaxis(flat, axis, 0))
+    found = tape.gradient(y, x, output_gradients=upstream)
+    np.testing.assert_allclose(tf.convert_to_tensor(found), expected, rtol=1e-12)
+
+
+@settings(max_examples=60)
+@given(npst.arrays(np.bool_, npst.array_shapes(max_dims=2, max_side=4)), st.integers(0, 2))
+def test_gradient_of_a_mask_is_the_mask(mask, more):
+    x = tf.constant(np.random.default_rng(0).uniform(size=(*mask.shape, *[2] * more)))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.boolean_mask(x, mask)
+    np.testing.assert_array_equal(y, x.numpy()[mask])
+    expected = np.broadcast_to(mask.reshape(*mask.shape, *[1] * more), x.shape).astype(np.float64)
+    np.testing.assert_array_equal(tf.convert_to_tensor(tape.gradient(y, x)), expected)
+
+
+# -- structures -----------------------------------------------------------------------------------------------------------
+def structures(leaves: Any) -> Any:
+    return st.recursive(
+        leaves,
+        lambda inner: (
+            st.lists(inner, min_size=1, max_size=3)
+            | st.lists(inner, min_size=1, max_size=3).map(tuple)
+            | st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3)
+        ),
+        max_leaves=6,
+    )
+
+
+@settings(max_examples=80)
+@given(structures(npst.arrays(np.float64, npst.array_shapes(min_dims=0, max_dims=2, max_side=2), elements=st.floats(-2, 2))))
+def test_gradients_have_the_structure_of_the_sources(structure):
+    sources = tf.nest.map_structure(tf.constant, structure)
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        targets = tf.nest.map_structure(lambda x: tf.square(x) * 3.0, sources)
+    found = tape.gradient(targets, sources)
+    tf.nest.assert_same_structure(found, structure)
+    for g, x in zip(tf.nest.flatten(found), tf.nest.flatten(structure), strict=True):
+        np.testing.assert_allclose(g, 6 * x)
+
+
+@settings(max_examples=30)
+@given(structures(npst.arrays(np.float64, npst.array_shapes(min_dims=0, max_dims=1, max_side=2), elements=st.floats(-2, 2))))
+def test_check_gradients_takes_structures(structure):
+    def f(s: Any) -> Any:
+        total = sum(tf.reduce_sum(tf.sin(x)) for x in tf.nest.flatten(s))
+        return {"total": total, "each": tf.nest.map_structure(lambda x: x * total, s)}
+
+    check_gradients(f, structure, modes=("reverse", "forward"), order=1)

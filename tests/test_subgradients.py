@@ -1,0 +1,132 @@
+"""Derivatives where they are a choice (kinks, ties, ends of domains): data/subgradients.json holds TensorFlow's.
+
+An entry is an expression in x (and y), a point, and what TensorFlow gives there: value, gradient, second derivative,
+or the error that asking for the gradient raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+ENTRIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "subgradients.json").read_text())
+
+ANYTHING_INFINITE = "not finite"
+OURS: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
+    # (expression, x): what gradtape gives instead, and why.
+    # Which part of an infinite complex number is NaN is an accident of how it is multiplied.
+    ("tf.math.angle(tf.complex(x[0], x[1]))", "[0.0, 0.0]"): ({"grad": ANYTHING_INFINITE}, "complex infinity"),
+    ("tf.math.angle(x)", "[0.0, 0.0]"): ({"grad": ANYTHING_INFINITE}, "complex infinity"),
+    ("tf.sqrt(x)", "[0.0, 0.0]"): ({"grad": ANYTHING_INFINITE}, "complex infinity"),
+}
+
+
+def unavailable(expression: str) -> list[str]:
+    """The TensorFlow names in an expression that gradtape does not have."""
+    found = []
+    for name in re.findall(r"\btf((?:\.\w+)+)", expression):
+        try:
+            functools.reduce(getattr, name[1:].split("."), tf)
+        except AttributeError:
+            found.append(f"tf{name}")
+    return found
+
+
+def label(entry: dict[str, Any]) -> str:
+    point = f"x={entry['x']}" + (f", y={entry['y']}" if "y" in entry else "")
+    return f"{entry['expr']} at {point} {entry['dtype']}"
+
+
+def numbers(value: Any) -> Any:
+    """JSON has no inf and nan: they are written as strings."""
+    if isinstance(value, list):
+        return [numbers(v) for v in value]
+    return float(value) if isinstance(value, str) else value
+
+
+def operand(entry: dict[str, Any], name: str) -> Any:
+    array = np.array(numbers(entry[name]))
+    if entry.get("complex_pairs"):
+        array = array[..., 0] + 1j * array[..., 1]
+    return tf.constant(array, dtype=entry["dtype"])
+
+
+def check(what: str, got: Any, expected: Any) -> None:
+    if expected is None or got is None:
+        assert got is None and expected is None, f"{what}: got {got}, expected {expected}"
+        return
+    if expected == ANYTHING_INFINITE:
+        assert not np.isfinite(np.asarray(got)).any(), what
+        return
+    array, wanted = np.asarray(tf.convert_to_tensor(got)), np.array(numbers(expected))
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag], axis=-1)
+    assert array.shape == wanted.shape, what
+    np.testing.assert_allclose(
+        array.astype(np.float64), wanted.astype(np.float64), rtol=2e-4, atol=1e-5, equal_nan=True, err_msg=what
+    )
+
+
+def evaluate(entry: dict[str, Any], x: Any, y: Any) -> Any:
+    return eval(entry["expr"], {"tf": tf, "np": np, "x": x, "y": y})
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=label)
+def test_subgradient(entry):
+    if missing := unavailable(entry["expr"]):
+        pytest.skip(f"gradtape has no {', '.join(missing)}")
+    entry = {**entry, **OURS.get((entry["expr"], str(entry["x"])), ({}, ""))[0]}
+    x = operand(entry, "x")
+    y = operand(entry, "y") if "y" in entry else None
+    sources = [x] if y is None else [x, y]
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(sources)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(sources)
+            out = evaluate(entry, x, y)
+        if "error" in entry:
+            refuses(entry, tape, out, x)
+            return
+        gradient = tape.gradient(out, x)
+    if not isinstance(out, (list, tuple)):
+        check("value", out, entry["value"])
+    check("gradient", gradient, entry["grad"])
+    if entry.get("grad_type") == "IndexedSlices":
+        assert isinstance(gradient, tf.IndexedSlices)
+    if "grad_y" in entry:
+        check("gradient of y", tape.gradient(out, y), entry["grad_y"])
+    if "grad2" in entry and "grad2_error" not in entry:
+        check("second derivative", None if gradient is None else outer.gradient(gradient, x), entry["grad2"])
+
+
+def refuses(entry: dict[str, Any], tape: tf.GradientTape, out: Any, x: Any) -> None:
+    """TensorFlow raises. Where that is for want of a rule, a derivative that is right is as good."""
+    name = entry["error"].split(":")[0]
+    try:
+        gradient = tape.gradient(out, x)
+    except Exception as error:
+        assert name in [kind.__name__ for kind in type(error).__mro__], f"{error!r} is not {name}"
+        return
+    assert name == "LookupError", f"no {name}, but {gradient}"
+    if out.dtype.is_floating:
+        wide = tf.constant(np.asarray(x, np.float64))
+        y = operand(entry, "y") if "y" in entry else None
+        one, other = (
+            tf.test.compute_gradient(lambda x: evaluate(entry, tf.cast(x, entry["dtype"]), y), [wide], step)[1][0]
+            for step in (1 / 64, 1 / 128)
+        )
+        if np.allclose(one, other, rtol=1e-3):  # no jump in between
+            np.testing.assert_allclose(np.asarray(gradient).ravel(), one.sum(axis=0), rtol=1e-3, atol=1e-3)
+
+
+def test_differences_are_in_the_data():
+    known = {(entry["expr"], str(entry["x"])) for entry in ENTRIES}
+    assert set(OURS) <= known
