@@ -6,9 +6,11 @@ Peers are measured whole.
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 
 from benchmarks import budgets, libraries
 from benchmarks.libraries import Library
@@ -20,21 +22,30 @@ print(middle - start, end - middle)
 """
 
 
-def _once(python: str, first: str, second: str) -> tuple[float, float]:
-    program = _PROGRAM.format(first=first, second=second)
-    run = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True)
-    before, after = map(float, run.stdout.split()[-2:])
-    return before, after
+def _median(python: str, first: str, second: str, repeats: int) -> tuple[float, float]:
+    """Medians of the times of two statements, in fresh processes after one that does not count.
+
+    Byte code is kept in a folder of its own: a working copy may have none, where an installed package has.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    command = [python, "-c", _PROGRAM.format(first=first, second=second)]
+    with tempfile.TemporaryDirectory() as folder:
+        environment["PYTHONPYCACHEPREFIX"] = folder
+        runs = [
+            subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()[-2:]
+            for _ in range(repeats + 1)
+        ]
+    return statistics.median(float(r[0]) for r in runs[1:]), statistics.median(float(r[1]) for r in runs[1:])
 
 
 def over_numpy(python: str = sys.executable, repeats: int = 15) -> float:
     """Seconds that `import gradtape` takes after `import numpy`: the median of fresh processes."""
-    return statistics.median(_once(python, "import numpy", "import gradtape")[1] for _ in range(repeats))
+    return _median(python, "import numpy", "import gradtape", repeats)[1]
 
 
 def whole(library: Library, repeats: int = 5) -> float:
     """Seconds that importing a library takes, all it needs included."""
-    return statistics.median(_once(library.python, f"import {library.module}", "pass")[0] for _ in range(repeats))
+    return _median(library.python, f"import {library.module}", "pass", repeats)[0]
 
 
 def verdict(seconds: float) -> budgets.Verdict:

@@ -13,13 +13,14 @@ from benchmarks import libraries
 from benchmarks.libraries import Library
 
 _PROGRAM = """
-import importlib.metadata as m, importlib.util as u, json, pathlib, re, sys
+import importlib.metadata as m, importlib.util as u, json, marshal, pathlib, re, sys
 def own(d):
     origin = d.read_text("direct_url.json") or ""
-    if '"editable": true' in origin:  # its files are in the working copy: sources, and what this Python compiled
+    if '"editable": true' in origin:  # its files are in the working copy; an install would add the byte code
         folder = pathlib.Path(u.find_spec(d.metadata["Name"]).origin).parent
-        tag = sys.implementation.cache_tag
-        return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file() and (f.suffix != ".pyc" or tag in f.name))
+        files = [f for f in folder.rglob("*") if f.is_file() and f.suffix != ".pyc"]
+        code = [16 + len(marshal.dumps(compile(f.read_bytes(), str(f), "exec"))) for f in files if f.suffix == ".py"]
+        return sum(code) + sum(f.stat().st_size for f in files)
     paths = {pathlib.Path(d.locate_file(f)) for f in d.files or ()}
     return sum(p.stat().st_size for p in paths if p.is_file())
 sizes, waiting = {}, sys.argv[1:]

@@ -118,9 +118,8 @@ def integers(*shape: int, below: int, seed: int = 0, dtype: Any = np.int64) -> n
 
 
 ALL_INTEGERS = ("int32", "int64", "uint8")
-F4 = np.float32(1)
 
-# -- elementwise functions of one tensor --------------------------------------------------------------------------------
+# -- elementwise functions of one tensor ----------------------------------------------------------
 UNARY: dict[str, tuple[float, float]] = {
     "negative": (-2, 2), "square": (-2, 2), "reciprocal": (0.4, 2), "exp": (-2, 2), "expm1": (-2, 2), "log": (0.3, 3),
     "log1p": (-0.6, 2), "sqrt": (0.3, 3), "rsqrt": (0.4, 3), "sin": (-3, 3), "cos": (-3, 3), "tan": (-1, 1),
@@ -165,7 +164,7 @@ for _name in ("isnan", "isinf", "isfinite"):
 row("logical_not", S([True, False]), S([[True], [False]]), differentiable=False)
 row("invert", S([1, -2, 3]), S(np.array([1, 2], np.uint8)), differentiable=False)
 
-# -- elementwise functions of two tensors: every way to broadcast --------------------------------------------------------
+# -- elementwise functions of two tensors: every way to broadcast ---------------------------------
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
     ((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2,)), ((3, 2), ()), ((2, 1, 2), (3, 1)), ((0, 2), (2,)),
 )  # fmt: skip
@@ -227,8 +226,8 @@ BINARY: dict[str, tuple[tuple[Sample, ...], dict[str, Any]]] = {
         "complex_samples": COMPLEX_PAIRS, "kinks": (kink(0.0, 0.0, gradients=(0.0, 0.0)),),
     }),
     "nextafter": (pairs(-2, 2, -1.9, 2.2), {"low_precision": ("float32",)}),
-    "igamma": (pairs(0.5, 3, 0.5, 3), {}),
-    "igammac": (pairs(0.5, 3, 0.5, 3), {}),
+    "igamma": (pairs(0.5, 3, 0.5, 3)[1:4], {}),
+    "igammac": (pairs(0.5, 3, 0.5, 3)[1:4], {}),
     "polygamma": (tuple(S(np.array(n), numbers(*shape, low=0.6, high=3, seed=i)) for i, (n, shape) in enumerate(
         [(1.0, ()), ([1.0, 2.0], (2,)), ([[1.0], [3.0]], (2,)), (2.0, (2, 2))])), {"constants": (0,)}),
     "zeta": (pairs(1.5, 4, 0.5, 3), {"constants": (0,)}),
@@ -257,7 +256,7 @@ row(
     bad=(Bad(lambda: tf.where([True], [1.0], tf.constant([1])), Exception, "int32"),),
 )
 
-# -- complex numbers ------------------------------------------------------------------------------------------------------
+# -- complex numbers ------------------------------------------------------------------------------
 COMPLEX_FACTS: dict[str, dict[str, Any]] = {
     "absolute": {"kinks": (kink(0.0, gradients=(0.0,)), kink(0j, gradients=(0j,)))},
     "sign": {"integers": ("int32", "int64"), "kinks": (kink(0.0, gradients=(0.0,)),)},
@@ -274,7 +273,7 @@ for _name in ("conj", "absolute", "angle", "sign"):
         **COMPLEX_FACTS.get(_name, {}),
     )
 
-# -- reductions, scans, order -----------------------------------------------------------------------------------------------
+# -- reductions, scans, order ---------------------------------------------------------------------
 REDUCED = (
     (numbers(2, 3), {"axis": (0, 1), "keepdims": False}),
     (numbers(2, 3, seed=1), {"axis": (1,), "keepdims": False}),
@@ -303,6 +302,7 @@ for _name, _facts in {
     "logsumexp": {
         "kinks": (kink([-np.inf, 0.0], gradients=([0.0, 1.0],), axis=(0,), keepdims=False),),
     },
+    "variance": {},
 }.items():  # fmt: skip
     _complex = _name in ("sum", "mean", "prod")
     row(
@@ -336,12 +336,13 @@ for _name in ("cumsum", "cumprod"):
         ) if _name == "cumprod" else (),
     )  # fmt: skip
 
-# -- shaping ------------------------------------------------------------------------------------------------------------------
+# -- shaping --------------------------------------------------------------------------------------
 SHAPING: dict[str, tuple[Sample, ...]] = {
     "identity": (S(numbers(2, 3)), S(numbers())),
     "reshape": (S(numbers(2, 3), shape=(3, 2)), S(numbers(2, 3), shape=(6,)), S(numbers(4), shape=(2, -1)),
                 S(numbers(1), shape=()), S(numbers(2, 3), shape=(2, 3, 1))),
-    "transpose": (S(numbers(2, 3), perm=(1, 0)), S(numbers(2, 3, 2), perm=(0, 2, 1)), S(numbers(2, 3, 2), perm=(2, 0, 1))),
+    "transpose": (S(numbers(2, 3), perm=(1, 0)), S(numbers(2, 3, 2), perm=(0, 2, 1)),
+                  S(numbers(2, 3, 2), perm=(2, 0, 1))),
     "broadcast_to": (S(numbers(3), shape=(2, 3)), S(numbers(2, 1), shape=(2, 3)), S(numbers(), shape=(2, 2)),
                      S(numbers(2, 3), shape=(2, 3))),
     "pad": (S(numbers(2, 3), before=(1, 0), after=(0, 2)), S(numbers(2), before=(1,), after=(1,))),
@@ -352,7 +353,8 @@ SHAPING: dict[str, tuple[Sample, ...]] = {
     "concatenate": (S(numbers(2, 3), numbers(2, 1, seed=1), axis=1, sizes=(3, 1)),
                     S(numbers(1, 2), numbers(2, 2, seed=1), numbers(1, 2, seed=2), axis=0, sizes=(1, 2, 1)),
                     S(numbers(2), axis=0, sizes=(2,))),
-    "stack": (S(numbers(2, 3), numbers(2, 3, seed=1), axis=0), S(numbers(2), numbers(2, seed=1), axis=1), S(numbers(), axis=0)),
+    "stack": (S(numbers(2, 3), numbers(2, 3, seed=1), axis=0), S(numbers(2), numbers(2, seed=1), axis=1),
+              S(numbers(), axis=0)),
     "getitem": (S(numbers(3, 4), index=(slice(None), 1)), S(numbers(5), index=(slice(None, None, -2),)),
                 S(numbers(3, 4), index=(0, slice(1, 3), None)), S(numbers(3, 2), index=(slice(2, 1),))),
     "setitem": (S(numbers(3), index=(slice(None), 1), shape=(3, 2)), S(numbers(2), index=(slice(1, 3),), shape=(4,))),
@@ -380,7 +382,7 @@ row("discrete_cast", S(numbers(3), dtype=np.dtype(np.int32)), S([1, 2], dtype=np
     S([0.0, 1.5], dtype=np.dtype(bool)), differentiable=False)  # fmt: skip
 row("stop_gradient", S(numbers(3)), S(numbers()), differentiable=False)
 
-# -- lookups and scatters -------------------------------------------------------------------------------------------------------
+# -- lookups and scatters -------------------------------------------------------------------------
 row(
     "take",
     S(numbers(4, 2), integers(3, below=4), axis=0, batch_dims=0),
@@ -392,7 +394,7 @@ row(
     integers=ALL_INTEGERS,
     bad=(
         Bad(lambda: tf.gather([1.0, 2.0], [2]), InvalidArgument, r"indices\[0\] = 2 is not in \[0, 2\)"),
-        Bad(lambda: tf.gather([1.0, 2.0], [0.5]), (TypeError, ValueError), "(?i)int"),
+        Bad(lambda: tf.gather([1.0, 2.0], [0.5]), (TypeError, InvalidArgument), "(?i)int"),
     ),
 )  # fmt: skip
 row("add_rows", S(numbers(3, 2), integers(3, below=4), shape=(4, 2)), S(numbers(3), [1, 1, 0], shape=(2,)),
@@ -418,12 +420,13 @@ row("replace_nd", S(numbers(4), numbers(2, seed=1), [[1], [3]]), S(numbers(2, 3)
     S(numbers(2, 3), numbers(2, seed=1), [[1, 2], [0, 0]]), integers=("int32", "int64"))  # fmt: skip
 row("take_along_axis", S(numbers(2, 4), integers(2, 3, below=4), axis=1), S(numbers(3), [1, 1, 0], axis=0),
     complex_samples=(S(complexes(3), [1, 1, 0], axis=0),), integers=ALL_INTEGERS)  # fmt: skip
-row("put_along_axis", S(numbers(2, 3), integers(2, 3, below=4), axis=1, size=4), S(numbers(3), [1, 1, 0], axis=0, size=2),
-    complex_samples=(S(complexes(3), [1, 1, 0], axis=0, size=2),), integers=ALL_INTEGERS)  # fmt: skip
+row("put_along_axis", S(numbers(2, 3), integers(2, 3, below=4), axis=1, size=4),
+    S(numbers(3), [1, 1, 0], axis=0, size=2), complex_samples=(S(complexes(3), [1, 1, 0], axis=0, size=2),),
+    integers=ALL_INTEGERS)  # fmt: skip
 row("one_hot", S([0, 2, 1], depth=3, dtype=np.dtype(np.float64)), S([[0], [5]], depth=2, dtype=np.dtype(np.float32)),
     differentiable=False)  # fmt: skip
 
-# -- linear algebra ---------------------------------------------------------------------------------------------------------------
+# -- linear algebra -------------------------------------------------------------------------------
 row(
     "matmul",
     *(
@@ -468,7 +471,7 @@ row(
     bad=(Bad(lambda: tf.einsum("ij,jk->ik", tf.ones([2, 2])), ValueError, "operands"),),
 )  # fmt: skip
 
-# -- neural ------------------------------------------------------------------------------------------------------------------------
+# -- neural ---------------------------------------------------------------------------------------
 for _name in ("softmax", "log_softmax"):
     row(_name, S(numbers(2, 3), axis=1), S(numbers(2, 3), axis=0), S(numbers(4), axis=0))
 row("sparse_cross_entropy", S(numbers(2, 3), [1, 2]), S(numbers(4), 3), S(numbers(2, 2, 3), [[1, 0], [2, 2]]),
@@ -476,11 +479,11 @@ row("sparse_cross_entropy", S(numbers(2, 3), [1, 2]), S(numbers(4), 3), S(number
     bad=(
         Bad(lambda: tf.nn.sparse_softmax_cross_entropy_with_logits([3], [[1.0, 2.0]]), InvalidArgument, "label"),
     ))  # fmt: skip
-row("cross_entropy", S(numbers(2, 3), numbers(2, 3, low=0.1, high=1, seed=1)),
-    S(numbers(4), numbers(4, low=0.1, high=1, seed=1)))  # fmt: skip
+# Labels are probabilities: of others TensorFlow's slope is not the derivative.
+row("cross_entropy", S(numbers(2, 3), [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), S(numbers(4), [0.1, 0.2, 0.3, 0.4]))
 
 
-# -- gradients that the user supplies -------------------------------------------------------------------------------------------------
+# -- gradients that the user supplies ------------------------------------------------------------
 @tf.custom_gradient
 def _own_product(x: Any, y: Any) -> Any:
     def grad(upstream: Any, also: Any) -> Any:
@@ -489,10 +492,11 @@ def _own_product(x: Any, y: Any) -> Any:
     return (x * y, tf.sin(x)), grad
 
 
-row("custom_gradient", S(numbers(3), numbers(3, seed=1)), S(numbers(2, 2), numbers(2, 2, seed=1)), function=_own_product)
+row("custom_gradient", S(numbers(3), numbers(3, seed=1)), S(numbers(2, 2), numbers(2, 2, seed=1)),
+    function=_own_product)  # fmt: skip
 
 
-# -- segments, scatters that compare, scans, values -----------------------------------------------------------------------------------
+# -- segments, scatters that compare, scans, values ----------------------------------------------
 for _name in ("segment_max", "segment_min"):
     row(
         _name,
@@ -533,6 +537,8 @@ row("bitcast", S(numbers(3), dtype=np.dtype(np.int64)), S(numbers(), dtype=np.dt
     S(numbers(3), dtype=np.dtype(np.float32)), error=LookupError)  # fmt: skip
 row("unique", S([2.0, 1.0, 2.0]), S([3, 1, 3, 3]), error=LookupError)
 row("unique_with_counts", S([2.0, 1.0, 2.0]), S([3, 1, 3, 3]), error=LookupError)
+row("dense_bincount", S(numbers(3), [0, 2, 0], count=3), error=LookupError)
+row("histogram", S(numbers(3), counts=np.array([1.0, 2.0])), error=LookupError)
 row("guarantee_const", S(numbers(3)), S(numbers()), error=LookupError)
 row(
     "check_numerics",
@@ -540,13 +546,13 @@ row(
     S(numbers(), message="here"),
     complex_samples=(),
     bad=(
-        Bad(lambda: tf.debugging.check_numerics([1.0, np.nan], "here"), InvalidArgument, "here : Tensor had NaN values"),
-        Bad(lambda: tf.debugging.check_numerics([np.inf], "here"), InvalidArgument, "here : Tensor had Inf values"),
+        Bad(lambda: tf.debugging.check_numerics([1.0, np.nan], "here"), InvalidArgument, "here : Tensor had NaN"),
+        Bad(lambda: tf.debugging.check_numerics([np.inf], "here"), InvalidArgument, "here : Tensor had Inf"),
     ),
 )
 
 
-# -- factorisations -----------------------------------------------------------------------------------------------------------------------
+# -- factorisations ------------------------------------------------------------------------------
 def square(*shape: int, seed: int = 0) -> np.ndarray:
     """Matrices far from singular."""
     return numbers(*shape, seed=seed) + 3 * np.eye(shape[-1])
@@ -616,23 +622,27 @@ row(
     complex_samples=(S(complex_square(2), complexes(2, 2, seed=1), lower=True, adjoint=True),),
     **SINGLE,
 )  # fmt: skip
-row("tridiagonal_solve", S(numbers(3, 4) + [[0.0], [5.0], [0.0]], numbers(4, 2, seed=1)),
-    S(numbers(2, 3, 3) + [[0.0], [5.0], [0.0]], numbers(2, 3, 1, seed=1)),
-    complex_samples=(S(complexes(3, 3) + [[0.0], [5.0], [0.0]], complexes(3, 1, seed=1)),), **SINGLE)  # fmt: skip
+MIDDLE = np.array([[0.0], [5.0], [0.0]])
+row("tridiagonal_solve", S(numbers(3, 4) + MIDDLE, numbers(4, 2, seed=1)),
+    S(numbers(2, 3, 3) + MIDDLE, numbers(2, 3, 1, seed=1)),
+    complex_samples=(S(complexes(3, 3) + MIDDLE, complexes(3, 1, seed=1)),), **SINGLE)  # fmt: skip
 row("cholesky", S(positive(3, 3)), S(positive(2, 2, 2)), complex_samples=(S(hermitian(2)),),
     function=of_hermitian("cholesky"), **SINGLE,
     bad=(Bad(lambda: tf.linalg.cholesky([[1.0, 2.0], [2.0, 1.0]]), InvalidArgument, "(?i)cholesky"),))  # fmt: skip
-row("qr", S(square(3, 3), full_matrices=False), S(numbers(4, 2), full_matrices=False), S(numbers(2, 4), full_matrices=False),
+row("qr", S(square(3, 3), full_matrices=False), S(numbers(4, 2), full_matrices=False),
+    S(numbers(2, 4), full_matrices=False),
     S(numbers(2, 4), full_matrices=True), S(numbers(2, 3, 2), full_matrices=False),
     complex_samples=(S(complex_square(2), full_matrices=False),), **SINGLE)  # fmt: skip
-row("eigh", S(positive(3, 3)), S(positive(2, 2, 2)), complex_samples=(S(hermitian(2)),), function=without_phases("eigh"),
-    **SINGLE)  # fmt: skip
+row("eigh", S(positive(3, 3)), S(positive(2, 2, 2)), complex_samples=(S(hermitian(2)),),
+    function=without_phases("eigh"), **SINGLE)  # fmt: skip
 row("eigvalsh", S(positive(3, 3)), S(positive(2, 2, 2)), complex_samples=(S(hermitian(2)),), **SINGLE)
-row("eig", S(positive(3, 3) + 0.1 * numbers(3, 3)), S(square(2, 2)), complex_samples=(S(hermitian(2) + 0.1 * complexes(2, 2)),),
-    function=without_phases("eig"), low_precision=())  # fmt: skip
+row("eig", S(positive(3, 3) + 0.1 * numbers(3, 3)), S(square(2, 2)),
+    complex_samples=(S(hermitian(2) + 0.1 * complexes(2, 2)),), function=without_phases("eig"),
+    low_precision=())  # fmt: skip
 row("eigvals", S(positive(3, 3) + 0.1 * numbers(3, 3)), S(square(2, 2)),
     complex_samples=(S(hermitian(2) + 0.1 * complexes(2, 2)),), low_precision=())  # fmt: skip
-row("svd", S(square(3, 3), full_matrices=False), S(numbers(4, 2), full_matrices=False), S(numbers(2, 3), full_matrices=False),
+row("svd", S(square(3, 3), full_matrices=False), S(numbers(4, 2), full_matrices=False),
+    S(numbers(2, 3), full_matrices=False),
     S(square(2, 2, 2), full_matrices=False), complex_samples=(S(complex_square(2), full_matrices=False),),
     function=without_phases("svd"), **SINGLE)  # fmt: skip
 row("svdvals", S(square(3, 3)), S(numbers(4, 2)), S(numbers(2, 3)), S(square(2, 2, 2)),
@@ -645,8 +655,10 @@ row("expm", S(numbers(3, 3)), S(numbers(2, 2, 2)), complex_samples=(S(complexes(
 row("sqrtm", S(positive(3, 3)), S(positive(2, 2, 2)), complex_samples=(S(hermitian(2)),), **SINGLE)
 
 
-# -- convolution and pooling ------------------------------------------------------------------------------------------------------------------
-def windows(*, strides: Any = (1, 1), dilations: Any = (1, 1), padding: Any = ((0, 0), (0, 0)), **more: Any) -> dict[str, Any]:
+# -- convolution and pooling ---------------------------------------------------------------------
+def windows(
+    *, strides: Any = (1, 1), dilations: Any = (1, 1), padding: Any = ((0, 0), (0, 0)), **more: Any
+) -> dict[str, Any]:
     return {"strides": strides, "dilations": dilations, "padding": padding, **more}
 
 
@@ -696,12 +708,13 @@ def largest(x: np.ndarray, attrs: dict[str, Any]) -> np.ndarray:
     return numpy_namespace.max_pool(x, **attrs)
 
 
-row("max_unpool", *(S(numbers(*largest(x, a).shape, seed=2), x, largest(x, a), **a) for x, a in POOLS), constants=(1, 2))
+row("max_unpool", *(S(numbers(*largest(x, a).shape, seed=2), x, largest(x, a), **a) for x, a in POOLS),
+    constants=(1, 2))  # fmt: skip
 row("max_pick", *(S(numbers(*x.shape, seed=2), x, largest(x, a), **a) for x, a in POOLS), constants=(1, 2))
 row("max_position", *(S(x, largest(x, a), **a) for x, a in POOLS), differentiable=False,
     batches=lambda x, i: x)  # fmt: skip
 
-# -- losses -------------------------------------------------------------------------------------------------------------------------------------
+# -- losses ---------------------------------------------------------------------------------------
 row(
     "ctc",
     S(numbers(4, 2, 3), np.array([[1, 2], [2, 2]]), np.array([2, 1]), np.array([4, 3]), blank=0),
@@ -709,23 +722,24 @@ row(
     **SINGLE,
 )
 
-# -- random numbers that follow their parameters ---------------------------------------------------------------------------------------------------
+# -- random numbers that follow their parameters --------------------------------------------------
 row("gamma_tail", *(S(numbers(3, low=0.5, high=3), numbers(3, low=0.5, high=3, seed=1), order=k) for k in range(2)),
     S(numbers(2, 1, low=0.5, high=3), numbers(2, low=0.5, high=3, seed=1), order=0), low_precision=())  # fmt: skip
 row("gamma_sample", S(numbers(3, low=0.5, high=3), numbers(3, low=0.5, high=3, seed=1)),
     S(numbers(2, 1, low=0.5, high=3), numbers(2, low=0.5, high=3, seed=1)),
     # The value does not depend on x by itself: the draw does. What its derivative should be, test_random says.
     modes=("recorded", "jacobian", "batched", "forward"), constants=(1,), low_precision=("float32",))  # fmt: skip
-row("truncated_quantile", S(numbers(3, low=-2, high=-0.5), numbers(3, low=0.5, high=2, seed=1), numbers(3, low=0.1, high=0.9)),
-    S(numbers(2, 1, low=-2, high=-0.5), numbers(2, low=0.5, high=2, seed=1), numbers(low=0.1, high=0.9)), constants=(2,),
-    low_precision=("float32",))  # fmt: skip
+row("truncated_quantile",
+    S(numbers(3, low=-2, high=-0.5), numbers(3, low=0.5, high=2, seed=1), numbers(3, low=0.1, high=0.9)),
+    S(numbers(2, 1, low=-2, high=-0.5), numbers(2, low=0.5, high=2, seed=1), numbers(low=0.1, high=0.9)),
+    constants=(2,), low_precision=("float32",))  # fmt: skip
 row("shuffle_rows", S(numbers(3, 2), [2, 0, 1]), differentiable=False)
 
-# -- Fourier transforms, frames, images ---------------------------------------------------------------------------------------------------------------
+# -- Fourier transforms, frames, images -----------------------------------------------------------
 row("fft", *(S(complexes(*shape), axis=axis, inverse=inverse)
              for shape, axis in (((4,), (0,)), ((2, 3), (1,)), ((2, 3), (0, 1))) for inverse in (False, True)),
     low_precision=())  # fmt: skip
-row("rfft", S(numbers(4), axis=(0,)), S(numbers(2, 5), axis=(1,)), S(numbers(3, 4), axis=(0, 1)), low_precision=("float32",))
+row("rfft", S(numbers(4), axis=(0,)), S(numbers(2, 5), axis=(1,)), S(numbers(3, 4), axis=(0, 1)), **SINGLE)
 row("irfft", S(complexes(3), axis=(0,), length=4), S(complexes(2, 3), axis=(1,), length=5),
     S(complexes(3, 3), axis=(0, 1), length=4), low_precision=())  # fmt: skip
 row("frame", S(numbers(6), axis=0, length=3, step=2), S(numbers(2, 5), axis=1, length=2, step=1),
@@ -738,19 +752,22 @@ row("resample", *(S(numbers(2, 4), axis=1, size=7, method=m, antialias=False) fo
 row("unsample", *(S(numbers(2, 7), axis=1, size=4, method=m, antialias=False) for m in METHODS),
     *(S(numbers(3, 2), axis=0, size=5, method=m, antialias=True) for m in METHODS))  # fmt: skip
 
-# -- special functions of more than one tensor, or with an order ------------------------------------------------------------------------------------------
+# -- special functions of more than one tensor, or with an order ----------------------------------
 row("igamma_a", *(S(numbers(3, low=0.5, high=3), numbers(3, low=0.5, high=3, seed=1), order=k) for k in (1, 2)),
     low_precision=("float32",))  # fmt: skip
-row("betainc", S(numbers(3, low=0.5, high=3), numbers(3, low=0.5, high=3, seed=1), numbers(3, low=0.1, high=0.9, seed=2)),
+row("betainc",
+    S(numbers(3, low=0.5, high=3), numbers(3, low=0.5, high=3, seed=1), numbers(3, low=0.1, high=0.9, seed=2)),
     S(numbers(low=0.5, high=3), numbers(2, 1, low=0.5, high=3, seed=1), numbers(2, low=0.1, high=0.9, seed=2)),
     constants=(0, 1))  # fmt: skip
 row("bessel_in", *(S(numbers(3), order=k, scaled=scaled) for k in (2, 3) for scaled in (False, True)))
 row("bessel_jn", *(S(numbers(3, low=-3, high=3), order=k) for k in (2, 3)))
+row("leaky_relu", S(numbers(3), alpha=0.2), S(numbers(2, 2), alpha=0.01), S(numbers(), alpha=0.2),
+    kinks=(kink(0.0, gradients=(0.2,), alpha=0.2),))  # fmt: skip
 row("truncate_divide", S(numbers(2, 3, low=-4, high=4), numbers(3, low=0.5, high=1.5)), S([7, -7], [2, 2]),
     differentiable=False, integers=("int32", "int64"))  # fmt: skip
 for _name in ("shift_left", "shift_right"):
     row(_name, S([1, 6, 3], [[2], [1]]), S(3, [1, 2]), differentiable=False)
 
-# -- Python's own functions ------------------------------------------------------------------------------------------------------------------------------------
+# -- Python's own functions -----------------------------------------------------------------------
 row("numpy_function", S(numbers(3)), S(numbers(2, 2)), differentiable=False,
     function=lambda x: tf.numpy_function(np.sin, [x], tf.float64))  # fmt: skip

@@ -235,9 +235,10 @@ def test_a_task_inherits_the_tape_it_was_started_under():
 
 
 def test_name_scopes_are_per_thread():
-    with tf.name_scope("outer"):
+    with tf.name_scope("outer"), tf.compat.v1.variable_scope("inner"):
+        assert in_thread(lambda: tf.Variable(1.0, name="w").name) == "w:0"
         assert in_thread(lambda: tf.compat.v1.get_variable("w", [1]).name) == "w:0"
-        assert tf.compat.v1.get_variable("w", [1]).name == "outer/w:0"
+        assert tf.Variable(1.0, name="w").name == "outer/inner/w:0"
 
 
 # -- shared variables ------------------------------------------------------------------------------

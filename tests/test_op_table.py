@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from op_table import ROWS, Kink, Row, Sample, numbers
+from op_table import ROWS, Kink, Row, Sample, complexes, numbers
 
 import gradtape as tf
 from gradtape.arrays import batched, generic_kernels, numpy_namespace
 from gradtape.arrays.batched import Batched
 from gradtape.engine import dispatch, op
-from gradtape.testing import MODES, check_gradients
+from gradtape.testing import check_gradients
 
 SAMPLES = [pytest.param(row, s, id=f"{row.name}-{i}") for row in ROWS.values() for i, s in enumerate(row.samples)]
 COMPLEX = [
@@ -83,7 +83,11 @@ def test_no_entry_is_an_error(row: Row):
                 tape.gradient(out, given)
 
 
-# -- batches ------------------------------------------------------------------------------------------------------------
+def test_squared_difference_of_complex_numbers():
+    check_gradients(tf.math.squared_difference, complexes(2, 2), complexes(2, seed=1))
+
+
+# -- batches -------------------------------------------------------------------------------------
 def batch_row(row: Row, operand: np.ndarray, i: int) -> np.ndarray:
     """Row i of a batch: the operand, changed a little; rows of indices change places."""
     if row.batches is not None:
@@ -146,7 +150,7 @@ def test_aligned_rule(row: Row, sample: Sample):
         np.testing.assert_allclose(got.rows(), expected.rows(), rtol=1e-12, atol=1e-13)
 
 
-# -- dtypes ----------------------------------------------------------------------------------------------------------------
+# -- dtypes --------------------------------------------------------------------------------------
 def gradients(row: Row, args: list, attrs: dict, seed: int | None = None) -> tuple[list, list]:
     """Outputs, and gradients of their sum, or of a random projection of them."""
     given = [tf.constant(a) for a in args]
@@ -193,7 +197,7 @@ def test_integers_stay_integers(row: Row, dtype: str):
         assert all(o.dtype == dtype or sample.args[0].dtype.kind != "f" for o in tf.nest.flatten(out))
 
 
-# -- kinks and refusals --------------------------------------------------------------------------------------------------------
+# -- kinks and refusals --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("row", "kink"), [pytest.param(r, k, id=f"{r.name}-{i}") for r in ROWS.values() for i, k in enumerate(r.kinks)]
 )
@@ -212,7 +216,7 @@ def test_refusals(bad):
         bad.call()
 
 
-# -- the checker itself --------------------------------------------------------------------------------------------------------
+# -- the checker itself --------------------------------------------------------------------------
 @contextmanager
 def declared(name: str, kernel, *rules, batch=None, word=dispatch.unary, **facts) -> Iterator:
     """A primitive that exists for one test."""
@@ -253,7 +257,7 @@ def test_checker_names_argument_and_element():
         hot = tf.constant([0.0, 0.0, 1.0], tf.float64)
         return structure["a"] + y * (1 - hot) + tf.stop_gradient(y) * hot
 
-    with pytest.raises(AssertionError, match=r"gradient of argument 1 at \[2\] is wrong: got -?0\.0, expected .* \(1 of 3"):
+    with pytest.raises(AssertionError, match=r"argument 1 at \[2\] is wrong: got -?0\.0, expected .* \(1 of 3"):
         check_gradients(f, {"a": numbers(3)}, numbers(3, seed=1))
 
 
@@ -307,7 +311,7 @@ def test_checker_catches_a_forward_rule_that_differs():
 
 
 def test_checker_refuses_what_it_cannot_check():
-    with pytest.raises(ValueError, match="knows the modes reverse, recorded, .* got 'backward'"):
+    with pytest.raises(ValueError, match=r"knows the modes reverse, recorded, .* got 'backward'"):
         check_gradients(tf.exp, [1.0], modes=("backward",))
     with pytest.raises(ValueError, match="needs an argument that is a floating"):
         check_gradients(tf.square, [1, 2])
@@ -319,10 +323,10 @@ def test_checker_takes_any_argument():
     check_gradients(tf.exp, tf.constant([0.5], tf.bfloat16))
     check_gradients(lambda x, i: tf.gather(x, i), [1.0, 2.0, 3.0], [0, 2])
     check_gradients(lambda s: [s[0] * s[1]["y"], None, tf.constant(3)], [numbers(2), {"y": numbers(2, seed=1)}])
-    check_gradients(lambda x: tf.floor(x) + tf.reduce_sum(x * x), numbers(20, 20), order=1, modes=("reverse", "batched"))
+    check_gradients(lambda x: tf.floor(x) + tf.reduce_sum(x * x), numbers(20, 20), order=1, modes=("batched",))
 
 
-# -- tf.test.compute_gradient ------------------------------------------------------------------------------------------------------
+# -- tf.test.compute_gradient --------------------------------------------------------------------
 def test_compute_gradient():
     theoretical, numeric = tf.test.compute_gradient(
         lambda x, y: tf.sin(x) * y, [tf.constant([1.0, 2.0], tf.float64), tf.constant(3.0, tf.float64)]

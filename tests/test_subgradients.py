@@ -22,6 +22,11 @@ ENTRIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "su
 ANYTHING_INFINITE = "not finite"
 OURS: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     # (expression, x): what gradtape gives instead, and why.
+    # TensorFlow's rules divide by x, or replace the quotient by a wrong constant at 0.
+    ("tf.math.bessel_i0(x)", "0.0"): ({"grad2": 0.5}, "I0'' = (I0 + I2) / 2"),
+    ("tf.math.bessel_i1(x)", "0.0"): ({"grad": 0.5, "grad2": 0.0}, "I1' = (I0 + I2) / 2"),
+    ("tf.math.bessel_i1e(x)", "0.0"): ({"grad2": 0.0}, "between -1 and 1, the slopes on both sides"),
+    ("tf.math.special.spence(x)", "1.0"): ({"grad2": 0.5}, "log(x) / (1 - x) is smooth at 1"),
     # Which part of an infinite complex number is NaN is an accident of how it is multiplied.
     ("tf.math.angle(tf.complex(x[0], x[1]))", "[0.0, 0.0]"): ({"grad": ANYTHING_INFINITE}, "complex infinity"),
     ("tf.math.angle(x)", "[0.0, 0.0]"): ({"grad": ANYTHING_INFINITE}, "complex infinity"),
@@ -61,7 +66,7 @@ def operand(entry: dict[str, Any], name: str) -> Any:
 
 def check(what: str, got: Any, expected: Any) -> None:
     if expected is None or got is None:
-        assert got is None and expected is None, f"{what}: got {got}, expected {expected}"
+        assert got is expected, f"{what}: got {got}, expected {expected}"
         return
     if expected == ANYTHING_INFINITE:
         assert not np.isfinite(np.asarray(got)).any(), what
@@ -113,7 +118,8 @@ def refuses(entry: dict[str, Any], tape: tf.GradientTape, out: Any, x: Any) -> N
     try:
         gradient = tape.gradient(out, x)
     except Exception as error:
-        assert name in [kind.__name__ for kind in type(error).__mro__], f"{error!r} is not {name}"
+        if name not in [kind.__name__ for kind in type(error).__mro__]:
+            raise
         return
     assert name == "LookupError", f"no {name}, but {gradient}"
     if out.dtype.is_floating:

@@ -265,6 +265,7 @@ from gradtape.dtypes import (
 )  # fmt: skip
 from gradtape.indexed_slices import IndexedSlices as IndexedSlices
 from gradtape.ops.math import complex_ as complex
+from gradtape.lens import attach as _attach_views
 from gradtape.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
 from gradtape.tensor import Tensor as Tensor
 from gradtape.variable import (
@@ -273,6 +274,8 @@ from gradtape.variable import (
     VariableSynchronization as VariableSynchronization,
 )  # fmt: skip
 from gradtape.version import __version__ as __version__
+
+_attach_views()
 
 # NumPy warns where TensorFlow is silent (1/0, overflow): within gradtape only, and nowhere else.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradtape\.")

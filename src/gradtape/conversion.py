@@ -316,12 +316,20 @@ def _ragged(error: ValueError) -> ValueError:
     return error
 
 
+def _first(value: Any) -> Any:
+    while isinstance(value, (list, tuple)):
+        value = value[0]
+    return value
+
+
 def _inferred(leaves: list[Any], value: Any) -> ndarray:
     """The dtype that TensorFlow infers: one kind only, except that ints beside floats become floats."""
     kinds = set(map(type, leaves))
     python = {k for k in kinds if k in (bool, int, float, complex, str, bytes)}
     text = bool(kinds & {str, bytes})
     mixed = len(python) > 1 and python != {int, float} and python != {str, bytes}
+    if mixed and complex in python and python <= {int, float, complex}:
+        mixed = type(_first(value)) is not complex  # a complex number in front takes real ones along
     if mixed or (text and kinds - {str, bytes}):
         raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
     try:
@@ -329,10 +337,10 @@ def _inferred(leaves: list[Any], value: Any) -> ndarray:
             raw = np.array(value, np.object_)
             return np.array([_to_bytes(v) for v in raw.ravel()], _OBJECT).reshape(raw.shape)
         if python == kinds:
-            if float in kinds or not kinds:
-                return np.array(value, _FLOAT32)
             if complex in kinds:
                 return np.array(value, _COMPLEX128)
+            if float in kinds or not kinds:
+                return np.array(value, _FLOAT32)
             if bool in kinds:
                 return np.array(value, _BOOL)
             return np.array(value, _int_dtype(min(leaves), max(leaves)))

@@ -294,7 +294,8 @@ def _calibrated() -> set[tuple[int, int, int]]:
     passing = {Probe(np.zeros(2)).numpy(), Probe(np.zeros(2)[:]).numpy()}
     held = Probe(np.zeros(2))
     other = np.zeros(2)
-    return passing - {held.numpy(), Probe(other).numpy(), Probe(other[:]).numpy()}
+    bound = [Probe(np.zeros(2)).numpy, Probe(np.zeros(2)[:]).numpy]  # a method that is kept may be called again
+    return passing - {held.numpy(), Probe(other).numpy(), Probe(other[:]).numpy(), *(numpy() for numpy in bound)}
 
 
 _LAST = _calibrated()

@@ -27,6 +27,7 @@ MOST_ELEMENTS = 256
 """Of a larger argument or output, so many elements are checked, chosen by the seed."""
 
 Function = Callable[..., Any]
+Spot = tuple[int, ...]
 
 
 def check_gradients(
@@ -56,7 +57,7 @@ def check_gradients(
     >>> check_gradients(lambda x, y: tf.sin(x) * y, [0.1, 0.2], 3.0)
     >>> @tf.custom_gradient
     ... def cube(x):
-    ...     return x ** 3, lambda upstream: upstream * 3 * x
+    ...     return x**3, lambda upstream: upstream * 3 * x
     >>> check_gradients(cube, [2.0], order=1)
     Traceback (most recent call last):
     AssertionError: reverse, order 1: the gradient of argument 0 at [0] is wrong: got 6.8..., expected 13.6...
@@ -125,17 +126,18 @@ class _Problem:
         """The gradient at the point, as arrays: computed once, by a sweep that nobody records."""
         if self._gradients is None:
             found = self.gradient([wrap(x) for x in self.xs])
-            self._gradients = [np.zeros_like(x) if g is None else g.numpy() for g, x in zip(found, self.xs, strict=True)]
+            pairs = zip(found, self.xs, strict=True)
+            self._gradients = [np.zeros_like(x) if g is None else g.numpy() for g, x in pairs]
         return self._gradients
 
-    # -- the checks -------------------------------------------------------------------------------------------------------
+    # -- the checks -------------------------------------------------------------------------------
     def reverse(self, level: int) -> None:
         """Against central differences."""
         for i, got in enumerate(self.gradients()):
             expected, spots = self._numeric(i)
             self._compare(f"reverse, order {level}", "gradient", i, got, expected, spots)
 
-    def _numeric(self, position: int) -> tuple[Any, list[tuple[int, ...]]]:
+    def _numeric(self, position: int) -> tuple[Any, list[Spot]]:
         """dL/da + i dL/db by central differences, and the elements it was computed for."""
         x = self.xs[position]
         result = np.full(x.shape, np.nan, x.dtype)
@@ -146,7 +148,7 @@ class _Problem:
                 result[spot] += 1j * self._difference(position, spot, 1j)
         return result, spots
 
-    def _difference(self, position: int, spot: tuple[int, ...], direction: complex) -> float:
+    def _difference(self, position: int, spot: Spot, direction: complex) -> float:
         x = self.xs[position]
         step = self.eps or np.finfo(np.float64).eps ** (1 / 3) * max(1.0, abs(x[spot]))
         sides = []
@@ -194,7 +196,7 @@ class _Problem:
                 expected = np.reshape([row[i] for row in rows], (*y.array.shape, *self.xs[i].shape))
                 self._compare(check, "Jacobian", i, np.asarray(got), expected)
 
-    def _row(self, tape: GradientTape, y: Tensor, given: list[Tensor], spot: tuple[int, ...]) -> list[Any]:
+    def _row(self, tape: GradientTape, y: Tensor, given: list[Tensor], spot: Spot) -> list[Any]:
         hot = np.zeros(y.array.shape, y.array.dtype)
         hot[spot] = 1
         return [np.asarray(convert(g)) for g in tape.gradient(y, given, hot, unconnected_gradients="zero")]
@@ -224,7 +226,7 @@ class _Problem:
                 )
 
     def _compare(
-        self, check: str, what: str, position: int, got: Any, expected: Any, spots: Sequence[tuple[int, ...]] | None = None
+        self, check: str, what: str, position: int, got: Any, expected: Any, spots: Sequence[Spot] | None = None
     ) -> None:
         place = self.places[position]
         if got.shape != expected.shape or got.dtype != self.xs[position].dtype:
@@ -246,7 +248,7 @@ class _Problem:
             )
 
 
-# -- pieces ----------------------------------------------------------------------------------------------------------------
+# -- pieces --------------------------------------------------------------------------------------
 def _packed(arg: Any) -> Any:
     """Lists of plain numbers are arrays; other lists are structures."""
     if isinstance(arg, (list, tuple)) and all(isinstance(leaf, (int, float, complex)) for leaf in nest.flatten(arg)):
@@ -284,7 +286,7 @@ def _coefficients(like: Any, random: np.random.Generator) -> Any:
     return np.asarray(part, like.dtype)
 
 
-def _some(shape: tuple[int, ...], random: np.random.Generator) -> list[tuple[int, ...]]:
+def _some(shape: tuple[int, ...], random: np.random.Generator) -> list[Spot]:
     spots = list(np.ndindex(shape))
     if len(spots) <= MOST_ELEMENTS:
         return spots

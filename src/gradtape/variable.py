@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape import errors
+from gradtape.arrays.batched import Batched, EscapeError
 from gradtape.conversion import array_from, convert, operand, register_converter
 from gradtape.dtypes import DType, as_dtype, dtype_of
 from gradtape.engine.tape import active_recorders
@@ -20,6 +22,10 @@ from gradtape.ops import array, index, operators
 from gradtape.ops.indexing import basic_index, get_item
 from gradtape.shape import TensorShape
 from gradtape.tensor import Reference, Tensor, next_uid
+
+
+name_prefix: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
+"""What `name_scope` puts in front of the names of variables, for each thread and task."""
 
 
 class VariableSynchronization(Enum):
@@ -94,7 +100,7 @@ class Variable:
                 f"with the explicitly supplied `shape` argument ({shape})."
             )
         self.uid = next_uid()
-        self._name = f"{name or 'Variable'}:0"
+        self._name = f"{name_prefix.get()}{name or 'Variable'}:0"
         self._trainable = (
             bool(trainable) if trainable is not None else synchronization is not VariableSynchronization.ON_READ
         )
@@ -254,6 +260,8 @@ class Variable:
 
     def _incoming(self, value: Any) -> Any:
         """A value that is to be stored: of the variable's dtype, in an array that nobody will write to."""
+        if type(value) is Tensor and type(value.array) is Batched:
+            raise EscapeError("a variable holds one value, and cannot be assigned a batch of them")
         if type(value) is Tensor and value.array.dtype is self._tensor.array.dtype:
             return value.array
         if type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float, list, tuple)):

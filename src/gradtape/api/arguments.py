@@ -59,11 +59,9 @@ def axes_of(axis: Any, rank: int, op: str = "Sum") -> Axes:
     plain = static(axis)
     given = [integer(a) for a in plain] if np.ndim(plain) else [integer(plain)]
     axes = sorted(axis_of(a, rank, op) for a in given)
-    for first, second in zip(axes, axes[1:], strict=False):
-        if first == second:
-            raise errors.invalid_argument(
-                f"Invalid reduction arguments: Axes contains duplicate dimension: {first}", op
-            )
+    if len(set(axes)) < len(axes):
+        twice = next(a for a in axes if axes.count(a) > 1)
+        raise errors.invalid_argument(f"Invalid reduction arguments: Axes contains duplicate dimension: {twice}", op)
     return tuple(axes)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import Axes, axes_of, axis_of, dtype_or, integer, numpy_dtype, shape_of, static
+from gradtape.api.arguments import Axes, dtype_or, integer, numpy_dtype, shape_of, static
 from gradtape.conversion import array_from, convert, operand, operands, wrap
 from gradtape.dtypes import DType, as_dtype, float32
 from gradtape.indexed_slices import IndexedSlices, map_values
@@ -374,7 +374,7 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     if sorted(order) != list(builtins.range(rank)):
         raise errors.invalid_argument(f"{errors.brackets(order)} is not a permutation of {rank} axes", "Transpose")
     result: Tensor = array.transpose(x, perm=order)
-    return math.conj(result) if conjugate and x.dtype.is_complex else result  # type: ignore[no-any-return]
+    return math.conj(result) if conjugate and x.dtype.is_complex else result
 
 
 def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
@@ -481,7 +481,7 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
                 f"shape[{i}] = {errors.brackets(have)}", "ConcatV2",
             )  # fmt: skip
     result: Tensor = tensors[0] if len(tensors) == 1 else array.concatenate(*tensors, axis=at)
-    return array.identity(result) if len(tensors) == 1 else result  # type: ignore[no-any-return]
+    return array.identity(result) if len(tensors) == 1 else result
 
 
 def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from gradtape.api.scopes import current_scope, name_scope
+from gradtape.api.scopes import name_scope
 from gradtape.api.arguments import shape_of
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype, float32
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable, VariableAggregation, VariableSynchronization
+
+
+_variable_prefix: ContextVar[str] = ContextVar("gradtape_variable_scope", default="")
 
 
 def get_variable(
@@ -57,10 +61,12 @@ def get_variable(
     else:
         maker = initializer() if isinstance(initializer, type) else initializer
         value = maker(shape_of(shape), dtype=kind)
-    return Variable(
-        value, trainable, validate_shape, caching_device, current_scope() + name, dtype=dtype, constraint=constraint,
+    variable = Variable(
+        value, trainable, validate_shape, caching_device, name, dtype=dtype, constraint=constraint,
         synchronization=synchronization, aggregation=aggregation,
     )  # fmt: skip
+    variable._name = f"{_variable_prefix.get()}{name}:0"  # name_scope does not count here, as in TensorFlow
+    return variable
 
 
 def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
@@ -76,8 +82,13 @@ def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
 @contextmanager
 def variable_scope(name_or_scope: str, default_name: str | None = None, **options: Any) -> Iterator[str]:
     """A prefix for the names of variables made by `get_variable`."""
-    with name_scope(name_or_scope, default_name) as scope:
-        yield scope
+    inner = name_or_scope or default_name or ""
+    token = _variable_prefix.set(f"{_variable_prefix.get()}{inner}/" if inner else "")
+    try:
+        with name_scope(name_or_scope, default_name) as scope:
+            yield scope
+    finally:
+        _variable_prefix.reset(token)
 
 
 def _unsupported_in_eager(name: str) -> Any:

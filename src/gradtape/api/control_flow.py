@@ -27,7 +27,7 @@ from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
 
-# -- branches ---------------------------------------------------------------------------------------------------------------
+# -- branches ----------------------------------------------------------------------------------------------------------
 def cond(
     pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
@@ -141,7 +141,7 @@ def switch_case(
     return _single(chosen())
 
 
-# -- the loop ---------------------------------------------------------------------------------------------------------------
+# -- the loop ----------------------------------------------------------------------------------------------------------
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
@@ -193,7 +193,7 @@ def _loop_value(value: Any) -> Any:
 
 def _check_invariants(values: Any, shapes: Any) -> None:
     """Shapes that the loop's variables promise to keep: at least the first values must fit."""
-    flat = [v for v in nest.flatten(list(values))]
+    flat = nest.flatten(list(values))
     wanted = [s.shape if isinstance(s, TensorSpec) else s for s in nest.flatten(list(shapes))]
     if len(wanted) != len(flat):
         raise ValueError(f"shape_invariants has {len(wanted)} entries for {len(flat)} loop variables.")
@@ -208,7 +208,7 @@ def _check_invariants(values: Any, shapes: Any) -> None:
             )
 
 
-# -- one function, many rows ----------------------------------------------------------------------------------------------------
+# -- one function, many rows -------------------------------------------------------------------------------------------
 def _rows(elems: Any) -> tuple[list[Tensor], list[list[Tensor]], int]:
     """The tensors of a structure, the rows of each, and how many rows there are."""
     tensors = [convert(e) for e in nest.flatten(elems)]
@@ -338,7 +338,7 @@ def _row_by_row(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], cou
     )
 
 
-# -- folds and scans ---------------------------------------------------------------------------------------------------------
+# -- folds and scans ---------------------------------------------------------------------------------------------------
 def foldl(
     fn: Callable[[Any, Any], Any],
     elems: Any,
@@ -431,7 +431,7 @@ def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: 
     return states
 
 
-# -- order and grouping: eager ops have run by the time these see them -----------------------------------------------------------
+# -- order and grouping: eager ops have run by the time these see them -------------------------------------------------
 def no_op(name: str | None = None) -> None:
     """Nothing."""
 

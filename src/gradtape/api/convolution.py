@@ -28,7 +28,7 @@ _LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 _SECOND = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
-# -- reading arguments ------------------------------------------------------------------------------------------------------
+# -- reading arguments -------------------------------------------------------------------------------------------------
 def _channels_second(data_format: Any, n: int, op: str) -> bool:
     """Whether a data_format says that channels come second; None means last."""
     if data_format is None or data_format == _LAST.get(n):
@@ -128,8 +128,8 @@ def _images(x: Tensor, n: int, op: str) -> tuple[Tensor, Axes]:
     shape = tuple(x.array.shape)
     if len(shape) < n + 2:
         raise errors.invalid_argument(
-            f"convolution input must be {n + 2}-dimensional: {errors.brackets(shape)}. Add an axis for the batch or the "
-            "channels with tf.expand_dims", op,
+            f"convolution input must be {n + 2}-dimensional: {errors.brackets(shape)}. Add an axis for the batch or "
+            "the channels with tf.expand_dims", op,
         )  # fmt: skip
     if len(shape) == n + 2:
         return x, shape[:1]
@@ -148,7 +148,7 @@ def _checked(x: Tensor, y: Tensor, n: int, op: str) -> None:
         )
 
 
-# -- convolution --------------------------------------------------------------------------------------------------------------
+# -- convolution -------------------------------------------------------------------------------------------------------
 def _convolve(
     input: Any, filters: Any, n: int, strides: Any, padding: Any, data_format: Any, dilations: Any, op: str,
     stride_name: str = "strides",
@@ -239,7 +239,7 @@ def atrous_conv2d(value: Any, filters: Any, rate: Any, padding: Any, name: str |
     return convolution(value, filters, padding=padding, dilations=[integer(rate)] * 2)
 
 
-# -- transposed ---------------------------------------------------------------------------------------------------------------
+# -- transposed --------------------------------------------------------------------------------------------------------
 def _transposed(
     input: Any, filters: Any, output_shape: Any, n: int, strides: Any, padding: Any, data_format: Any, dilations: Any,
     op: str,
@@ -353,7 +353,7 @@ def atrous_conv2d_transpose(
     return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=integer(rate))
 
 
-# -- one filter for each channel ------------------------------------------------------------------------------------------------
+# -- one filter for each channel ---------------------------------------------------------------------------------------
 def _depthwise_filters(y: Tensor, channels: int, op: str) -> Tensor:
     shape = tuple(y.array.shape)
     if len(shape) != 4:
@@ -432,7 +432,7 @@ def separable_conv2d(
     return _convolve(deep, point, 2, 1, "VALID", data_format, None, "Conv2D")
 
 
-# -- morphology -----------------------------------------------------------------------------------------------------------------
+# -- morphology --------------------------------------------------------------------------------------------------------
 def dilation2d(
     input: Any, filters: Any, strides: Any, padding: Any, data_format: str, dilations: Any, name: str | None = None
 ) -> Tensor:
@@ -444,7 +444,7 @@ def dilation2d(
     """
     op = "Dilation2D"
     if data_format != "NHWC":
-        raise ValueError(f"`data_format` values other than 'NHWC' are not supported. Received: data_format={data_format}")
+        raise ValueError(f"`data_format` values other than 'NHWC' are not supported. Received: {data_format!r}")
     x, y = operands(input, filters)
     if len(x.array.shape) != 4 or len(y.array.shape) != 3:
         raise errors.invalid_argument(
@@ -486,7 +486,7 @@ def erosion2d(
     return result
 
 
-# -- pooling --------------------------------------------------------------------------------------------------------------------
+# -- pooling -----------------------------------------------------------------------------------------------------------
 class _Windows(NamedTuple):
     """How to pool: the images with channels last, the attributes of the primitive, and the way back."""
 
@@ -679,7 +679,7 @@ def max_pool_with_argmax(
     if kind.name not in ("int32", "int64"):
         raise errors.unsupported_dtype("MaxPoolWithArgmax", kind)
     if data_format != "NHWC":
-        raise ValueError(f"`data_format` values other than 'NHWC' are not supported. Received: data_format={data_format}")
+        raise ValueError(f"`data_format` values other than 'NHWC' are not supported. Received: {data_format!r}")
     windows = _pooling(input, 2, ksize, strides, padding, data_format, None, "MaxPoolWithArgmax")
     output = ops.max_pool(windows.x, **windows.how)
     where = ops.max_position(windows.x, output, **windows.how)
@@ -690,7 +690,7 @@ def max_pool_with_argmax(
     return MaxPoolWithArgmax(_pooled(output, windows), _pooled(cast(where, kind), windows))
 
 
-# -- rearranging space ----------------------------------------------------------------------------------------------------------
+# -- rearranging space -------------------------------------------------------------------------------------------------
 def _block(block_size: Any, op: str) -> int:
     size = integer(block_size)
     if size < 2:
@@ -820,7 +820,7 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
             raise errors.invalid_argument(f"crops {list(pairs)} are larger than the result {list(whole)}", op)
         keep = [slice(low, size - high) for (low, high), size in zip(pairs, whole, strict=True)]
         x = array.getitem(x, index=(slice(None), *keep))
-    return x
+    return x  # type: ignore[no-any-return]
 
 
 def local_response_normalization(

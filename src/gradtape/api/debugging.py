@@ -16,7 +16,7 @@ from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
 
-# -- comparing two tensors --------------------------------------------------------------------------------------------------
+# -- comparing two tensors ---------------------------------------------------------------------------------------------
 def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
                  name: str | None = None) -> None:  # fmt: skip
     """x == y everywhere.
@@ -116,7 +116,7 @@ def _epsilon(dtype: Any) -> float:
         return float(np.finfo(dtype).eps)
     import ml_dtypes
 
-    return float(ml_dtypes.finfo(dtype).eps)
+    return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
 
 
 def _summary(values: Any, most: int) -> str:
@@ -125,7 +125,7 @@ def _summary(values: Any, most: int) -> str:
     return ", ".join(str(v) for v in shown) + (", ..." if shown.size < flat.size else "")
 
 
-# -- comparing with zero -----------------------------------------------------------------------------------------------------
+# -- comparing with zero -----------------------------------------------------------------------------------------------
 def assert_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
     """x > 0 everywhere."""
     _compare_zero(">", np.greater, x, message)
@@ -159,7 +159,7 @@ def _compare_zero(sign: str, test: np.ufunc, x: Any, message: str | None) -> Non
     )
 
 
-# -- ranks and shapes ----------------------------------------------------------------------------------------------------------
+# -- ranks and shapes --------------------------------------------------------------------------------------------------
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """x has this rank.
 
@@ -264,7 +264,7 @@ def _any_number(size: Any) -> bool:
     return size is Ellipsis or size == "..." or size == "*"
 
 
-# -- types ---------------------------------------------------------------------------------------------------------------------
+# -- types -------------------------------------------------------------------------------------------------------------
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
     """The tensor has this dtype."""
     have, wanted = convert(tensor).dtype, as_dtype(tf_type)
@@ -310,7 +310,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
     return isinstance(tensor, Tensor) and not (tensor.dtype.is_bool or tensor.dtype.name == "string")
 
 
-# -- values ----------------------------------------------------------------------------------------------------------------------
+# -- values ------------------------------------------------------------------------------------------------------------
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
     """The tensor, if it has neither NaN nor infinite values; its gradient is checked on the way back."""
     x = operand(tensor)
@@ -325,7 +325,7 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
     return check_numerics(x, message)
 
 
-def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:  # noqa: N802
+def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
     """The condition holds; otherwise an InvalidArgumentError with the data."""
     if condition:
         return
@@ -334,7 +334,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
     raise errors.invalid_argument(f"Expected '{condition}' to be true. Summarized data: {shown}")
 
 
-# -- switches of TensorFlow's that have nothing to switch here ----------------------------------------------------------------------
+# -- switches of TensorFlow's that have nothing to switch here ---------------------------------------------------------
 _switches = {"traceback_filtering": True, "device_placement": False}
 
 

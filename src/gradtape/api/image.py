@@ -19,7 +19,7 @@ from gradtape.ops import array, index, linalg, math, reduce
 from gradtape.ops import image as ops
 from gradtape.tensor import Tensor
 
-# -- files (tf.io has them too) ---------------------------------------------------------------------------------------------------
+# -- files (tf.io has them too) --------------------------------------------------------------------------------------
 decode_bmp, decode_gif, decode_image = _io.decode_bmp, _io.decode_gif, _io.decode_image
 decode_jpeg, decode_png, decode_webp = _io.decode_jpeg, _io.decode_png, _io.decode_webp
 decode_and_crop_jpeg, extract_jpeg_shape, is_jpeg = _io.decode_and_crop_jpeg, _io.extract_jpeg_shape, _io.is_jpeg
@@ -27,7 +27,7 @@ encode_jpeg, encode_png = _io.encode_jpeg, _io.encode_png
 convert_image_dtype = _io.convert_image_dtype
 
 
-# -- reading arguments ------------------------------------------------------------------------------------------------------------
+# -- reading arguments -----------------------------------------------------------------------------------------------
 def _image(image: Any) -> Tensor:
     """A tensor with at least three axes: height, width, channels."""
     x = operand(image)
@@ -80,7 +80,7 @@ def _floating(image: Tensor, *kept: Any) -> Tensor:
     return image if image.dtype in (kept or (float16, float32)) else convert_image_dtype(image, float32)
 
 
-# -- resizing ---------------------------------------------------------------------------------------------------------------------
+# -- resizing --------------------------------------------------------------------------------------------------------
 class ResizeMethod:
     """The names of the ways to resize."""
 
@@ -148,7 +148,7 @@ def resize_with_pad(
     return _unbatched(pad_to_bounding_box(resized, top, left, height, width), single)
 
 
-# -- cropping, padding, turning ------------------------------------------------------------------------------------------------------
+# -- cropping, padding, turning --------------------------------------------------------------------------------------
 def crop_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
@@ -267,7 +267,7 @@ def crop_and_resize(
 
 def _crop_positions(boxes: Tensor, first: int, size: int, wanted: int) -> Tensor:
     """Where in the image the rows (or columns) of each crop lie: [boxes, wanted]."""
-    low, high = _slice(boxes, slice(None), slice(first, first + 1)), _slice(boxes, slice(None), slice(first + 2, first + 3))
+    low, high = (_slice(boxes, slice(None), slice(i, i + 1)) for i in (first, first + 2))
     if wanted == 1:
         return (low + high) * (0.5 * (size - 1))
     steps = _constant(np.arange(wanted), boxes)
@@ -333,7 +333,7 @@ def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
     return transpose(flip_up_down(x))
 
 
-# -- colours ---------------------------------------------------------------------------------------------------------------------------
+# -- colours ---------------------------------------------------------------------------------------------------------
 _YIQ = [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]]
 _FROM_YIQ = [[1.0, 1.0, 1.0], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]]
 _YUV = [[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]]
@@ -421,9 +421,7 @@ def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
     coloured, bright = span > 0, value > 0
     saturation = math.where(bright, span / math.where(bright, value, 1), 0)
     sixth = 1 / (6 * math.where(coloured, span, 1))
-    hue = math.where(
-        red_most, (g - b) * sixth, math.where(g >= b, (b - r) * sixth + 2 / 6, (r - g) * sixth + 4 / 6)
-    )
+    hue = math.where(red_most, (g - b) * sixth, math.where(g >= b, (b - r) * sixth + 2 / 6, (r - g) * sixth + 4 / 6))
     hue = math.where(coloured, math.where(hue < 0, hue + 1, hue), 0)
     return _stacked(hue, saturation, value)
 
@@ -448,7 +446,7 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
     return _stacked(*(((p - 1) * s + 1) * v for p in pure))
 
 
-# -- adjustments --------------------------------------------------------------------------------------------------------------------------
+# -- adjustments -----------------------------------------------------------------------------------------------------
 def _adjusted(image: Any, change: Callable[[Tensor], Tensor], *kept: Any) -> Tensor:
     """Change an image as floating numbers, and give it its own dtype back."""
     x = operand(image)
@@ -466,7 +464,8 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
     def change(x: Tensor) -> Tensor:
         mean = _mean(x, -3, -2, keepdims=True)
-        return (x - mean) * cast(operand(contrast_factor), x.dtype) + mean
+        changed: Tensor = (x - mean) * cast(operand(contrast_factor), x.dtype) + mean
+        return changed
 
     return _adjusted(images, change)
 
@@ -529,7 +528,7 @@ def per_image_standardization(image: Any) -> Tensor:
     return result
 
 
-# -- measures ---------------------------------------------------------------------------------------------------------------------------
+# -- measures --------------------------------------------------------------------------------------------------------
 def total_variation(images: Any, name: str | None = None) -> Tensor:
     """The sum of the differences between neighbouring pixels, for each image.
 
@@ -539,7 +538,8 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
     x = operand(images)
     if len(x.array.shape) not in (3, 4):
         raise ValueError("'images' must be either 3 or 4-dimensional.")
-    down = _slice(x, ..., slice(1, None), slice(None), slice(None)) - _slice(x, ..., slice(None, -1), slice(None), slice(None))
+    every = slice(None)
+    down = _slice(x, ..., slice(1, None), every, every) - _slice(x, ..., slice(None, -1), every, every)
     across = _slice(x, ..., slice(1, None), slice(None)) - _slice(x, ..., slice(None, -1), slice(None))
     return _sum(math.absolute(down), -1, -2, -3) + _sum(math.absolute(across), -1, -2, -3)
 
@@ -548,9 +548,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     """Differences to the pixel below and to the pixel on the right; zeros in the last row and column."""
     x = operand(image)
     if len(x.array.shape) != 4:
-        raise ValueError(
-            f"image_gradients expects a 4D tensor [batch_size, h, w, d], not {x.shape}."
-        )
+        raise ValueError(f"image_gradients expects a 4D tensor [batch_size, h, w, d], not {x.shape}.")
     dy = _slice(x, slice(None), slice(1, None)) - _slice(x, slice(None), slice(None, -1))
     dx = _slice(x, slice(None), slice(None), slice(1, None)) - _slice(x, slice(None), slice(None), slice(None, -1))
     return (
@@ -578,9 +576,7 @@ def sobel_edges(image: Any) -> Tensor:
 
     def weighed(t: Tensor, axis: int, weights: tuple[int, int, int]) -> Tensor:
         size = height if axis == 1 else width
-        parts = [
-            (_slice(t, *(slice(None),) * axis, slice(i, i + size)), w) for i, w in enumerate(weights) if w
-        ]
+        parts = [(_slice(t, *(slice(None),) * axis, slice(i, i + size)), w) for i, w in enumerate(weights) if w]
         total = parts[0][0] * parts[0][1]
         for part, w in parts[1:]:
             total = total + part * w
@@ -657,16 +653,14 @@ def _ssim_parts(
 
 
 def _pair(img1: Any, img2: Any, max_val: Any) -> tuple[Tensor, Tensor, float, tuple[int, ...]]:
-    """Two images as float32 [batch, height, width, channels], the largest value, and the shape before the last three."""
+    """Two images as float32 [batch, height, width, channels], the largest value, and the shape before that."""
     a, b = operand(img1), operand(img2)
     peak = float(np.asarray(convert_image_dtype(cast(operand(max_val), a.dtype), float32).array))
     a, b = convert_image_dtype(a, float32), convert_image_dtype(b, float32)
     _same_shapes(a, b)
     lead = np.broadcast_shapes(a.array.shape[:-3], b.array.shape[:-3])
     last = a.array.shape[-3:]
-    a, b = (
-        array.reshape(array.broadcast_to(t, shape=(*lead, *last)), shape=(_math.prod(lead), *last)) for t in (a, b)
-    )
+    a, b = (array.reshape(array.broadcast_to(t, shape=(*lead, *last)), shape=(_math.prod(lead), *last)) for t in (a, b))
     return a, b, peak, tuple(lead)
 
 
@@ -732,13 +726,12 @@ def _halved(x: Tensor) -> Tensor:
     return _mean(blocks, 2, 4)
 
 
-# -- patches -----------------------------------------------------------------------------------------------------------------------------
-def extract_patches(
-    images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
-) -> Tensor:
+# -- patches ---------------------------------------------------------------------------------------------------------
+def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
     """Windows of images, each laid out along the channels.
 
-    >>> extract_patches([[[[1.0], [2.0]], [[3.0], [4.0]]]], [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
+    >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
+    >>> extract_patches(image, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
     x = operand(images)
@@ -748,7 +741,8 @@ def extract_patches(
             "ExtractImagePatches",
         )
     if len(x.array.shape) != 4:
-        raise errors.invalid_argument(f"input must be 4-dimensional{errors.brackets(x.array.shape)}", "ExtractImagePatches")
+        shape = errors.brackets(x.array.shape)
+        raise errors.invalid_argument(f"input must be 4-dimensional{shape}", "ExtractImagePatches")
     (_, kh, kw, _), (_, sh, sw, _), (_, rh, rw, _) = (shape_of(v) for v in (sizes, strides, rates))
     h, w = x.array.shape[1:3]
     reach_h, reach_w = (kh - 1) * rh + 1, (kw - 1) * rw + 1
@@ -769,7 +763,7 @@ def extract_patches(
     return result
 
 
-# -- augmentation: the same, with numbers drawn -------------------------------------------------------------------------------------------
+# -- augmentation: the same, with numbers drawn ----------------------------------------------------------------------
 Draw = Callable[..., Tensor]
 
 
@@ -817,7 +811,7 @@ def _random_flip(image: Any, axis: int, draw: Draw) -> Tensor:
     if len(x.array.shape) == 3:
         return _flipped(x, axis) if float(draw([], 0, 1.0)) < 0.5 else x
     if len(x.array.shape) != 4:
-        raise ValueError("'image' (shape %s) must have either 3 or 4 dimensions." % x.shape)
+        raise ValueError(f"'image' (shape {x.shape}) must have either 3 or 4 dimensions.")
     flips = np.rint(np.asarray(draw([x.array.shape[0]], 0, 1.0).array)).astype(bool)
     result: Tensor = math.where(flips[:, None, None, None], _flipped(x, axis), x)
     return result
@@ -925,7 +919,7 @@ def _random_quality(image: Any, low: int, high: int, draw: Draw) -> Tensor:
     return adjust_jpeg_quality(image, draw([], low, high, "int32"))
 
 
-# -- boxes -------------------------------------------------------------------------------------------------------------------------------
+# -- boxes -----------------------------------------------------------------------------------------------------------
 def _overlap(boxes: Any, one: Any) -> Any:
     """Intersection over union of boxes [n, 4] with one box; corners in any order."""
     y1, y2 = np.minimum(boxes[:, 0], boxes[:, 2]), np.maximum(boxes[:, 0], boxes[:, 2])
@@ -1055,8 +1049,8 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
     places = np.asarray(operand(boxes).array)
     if pictures.ndim != 4 or places.ndim != 3 or places.shape[2] != 4:
         raise errors.invalid_argument(
-            f"images must be 4-dimensional and boxes [batch, boxes, 4], got shapes {errors.brackets(pictures.shape)} and "
-            f"{errors.brackets(places.shape)}", "DrawBoundingBoxesV2",
+            f"images must be 4-dimensional and boxes [batch, boxes, 4], got shapes "
+            f"{errors.brackets(pictures.shape)} and {errors.brackets(places.shape)}", "DrawBoundingBoxesV2",
         )  # fmt: skip
     palette = np.asarray(operand(colors).array) if colors is not None else np.zeros((0, 4))
     if not palette.size:
@@ -1080,5 +1074,3 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
                 if 0 <= column < width:
                     picture[rows, column] = colour
     return wrap(pictures)
-
-

@@ -17,7 +17,7 @@ from gradtape.ops import array, index, scatter
 from gradtape.tensor import Tensor
 
 
-# -- scatters -------------------------------------------------------------------------------------------------------------
+# -- scatters ----------------------------------------------------------------------------------------------------------
 def scatter_nd(
     indices: Any, updates: Any, shape: Any, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
@@ -48,7 +48,8 @@ def tensor_scatter_nd_add(
 ) -> Tensor:
     """The tensor with the updates added at the indices; repeated ones add up."""
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterAdd", bad_indices_policy)
-    return x + index.scatter_nd(values, where, shape=tuple(x.array.shape), batch_dims=0)
+    result: Tensor = x + index.scatter_nd(values, where, shape=tuple(x.array.shape), batch_dims=0)
+    return result
 
 
 def tensor_scatter_nd_sub(
@@ -56,7 +57,8 @@ def tensor_scatter_nd_sub(
 ) -> Tensor:
     """The tensor with the updates subtracted at the indices; repeated ones add up."""
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterSub", bad_indices_policy)
-    return x - index.scatter_nd(values, where, shape=tuple(x.array.shape), batch_dims=0)
+    result: Tensor = x - index.scatter_nd(values, where, shape=tuple(x.array.shape), batch_dims=0)
+    return result
 
 
 def tensor_scatter_nd_max(
@@ -126,7 +128,7 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
     return wrap(coordinates.reshape(-1, depth)[kept]), index.take(array.identity(rows), kept, axis=0, batch_dims=0)
 
 
-# -- partitions ---------------------------------------------------------------------------------------------------------
+# -- partitions --------------------------------------------------------------------------------------------------------
 def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> list[Tensor]:
     """The rows of data, each in the list's tensor that `partitions` names.
 
@@ -198,7 +200,7 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     return result
 
 
-# -- searching ------------------------------------------------------------------------------------------------------------
+# -- searching ---------------------------------------------------------------------------------------------------------
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = "int32", name: str | None = None
 ) -> Tensor:
@@ -235,7 +237,7 @@ class UniqueWithCounts(NamedTuple):
 
     y: Tensor
     idx: Tensor
-    count: Tensor
+    count: Tensor  # type: ignore[assignment]  # TensorFlow's name, although tuples have a method of that name
 
 
 def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> Unique:
@@ -303,7 +305,7 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     return wrap(np.asarray(np.all(flat[1:] > flat[:-1])))
 
 
-# -- counting --------------------------------------------------------------------------------------------------------------
+# -- counting ----------------------------------------------------------------------------------------------------------
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:

@@ -38,7 +38,7 @@ class Initializer:
         return kwargs.get("partition_shape") or shape
 
 
-class zeros_initializer(Initializer):  # noqa: N801 - TensorFlow's name
+class zeros_initializer(Initializer):
     """Zeros.
 
     >>> zeros_initializer()([2]).numpy().tolist()
@@ -55,13 +55,13 @@ class zeros_initializer(Initializer):  # noqa: N801 - TensorFlow's name
         return fill_with(self._value, self._shape(shape, kwargs), kind)
 
 
-class ones_initializer(zeros_initializer):  # noqa: N801 - TensorFlow's name
+class ones_initializer(zeros_initializer):
     """Ones."""
 
     _value = 1
 
 
-class constant_initializer(Initializer):  # noqa: N801 - TensorFlow's name
+class constant_initializer(Initializer):
     """A value repeated, or values in the order in which they are given.
 
     >>> constant_initializer([1, 2, 3, 4])([2, 2]).numpy().tolist()
@@ -92,7 +92,7 @@ class _Random(Initializer):
         return kind
 
 
-class random_normal_initializer(_Random):  # noqa: N801 - TensorFlow's name
+class random_normal_initializer(_Random):
     """Draws from a normal distribution."""
 
     def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: int | None = None) -> None:
@@ -111,7 +111,7 @@ class random_normal_initializer(_Random):  # noqa: N801 - TensorFlow's name
         return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed}
 
 
-class random_uniform_initializer(_Random):  # noqa: N801 - TensorFlow's name
+class random_uniform_initializer(_Random):
     """Draws from a uniform distribution, integers among them."""
 
     def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: int | None = None) -> None:

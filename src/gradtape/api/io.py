@@ -40,7 +40,7 @@ def _bytes(contents: Any, op: str) -> bytes:
     return bytes(value.item())
 
 
-# -- dtypes of images -------------------------------------------------------------------------------------------------------------
+# -- dtypes of images ------------------------------------------------------------------------------------------------
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
     """An image in another dtype: floating ones hold [0, 1], integer ones the whole positive range.
 
@@ -57,7 +57,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
         if have.max > wanted.max:  # fewer bits: the upper ones stay
             scaled = np.asarray(x.array) // np.asarray((have.max + 1) // (wanted.max + 1), x.array.dtype)
             shifted = wrap(scaled)
-            return saturate_cast(shifted, wanted) if saturate else cast(shifted, wanted)  # type: ignore[no-any-return]
+            return saturate_cast(shifted, wanted) if saturate else cast(shifted, wanted)
         widened = saturate_cast(x, wanted) if saturate else cast(x, wanted)
         return widened * ((wanted.max + 1) // (have.max + 1))  # type: ignore[no-any-return]
     if have.is_floating and wanted.is_floating:
@@ -65,10 +65,10 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
     if have.is_integer:
         return cast(x, wanted) * (1.0 / have.max)  # type: ignore[no-any-return]
     scaled_ = x * (wanted.max + 0.5)
-    return saturate_cast(scaled_, wanted) if saturate else cast(scaled_, wanted)  # type: ignore[no-any-return]
+    return saturate_cast(scaled_, wanted) if saturate else cast(scaled_, wanted)
 
 
-# -- reading images ---------------------------------------------------------------------------------------------------------------
+# -- reading images --------------------------------------------------------------------------------------------------
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _FORMATS = (
     (b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF8", "GIF"), (b"BM", "BMP"), (b"RIFF", "WEBP"),
@@ -212,7 +212,7 @@ def _frames(data: bytes, op: str) -> Any:
 def decode_image(
     contents: Any, channels: Any = None, dtype: Any = "uint8", name: str | None = None, expand_animations: bool = True
 ) -> Tensor:
-    """An image of any kind as [height, width, channels]; a GIF as [pictures, height, width, 3], or its first picture."""
+    """An image of any kind as [height, width, channels]; a GIF as [pictures, height, width, 3], or its first one."""
     data = _bytes(contents, "DecodeImage")
     kind = _format_of(data, "DecodeImage")
     wanted = as_dtype(dtype)
@@ -244,7 +244,7 @@ def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | No
     return wrap(np.array(shape, as_dtype(output_type).numpy_dtype))
 
 
-# -- writing images ---------------------------------------------------------------------------------------------------------------
+# -- writing images --------------------------------------------------------------------------------------------------
 def _text(data: bytes) -> Tensor:
     value = np.empty((), object)
     value[()] = data
@@ -263,9 +263,7 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
         raise errors.invalid_argument(f"image must be 3-dimensional{errors.brackets(values.shape)}", op)
     if values.shape[2] not in channels:
         listed = ", ".join(map(str, channels[:-1])) + f", or {channels[-1]}"
-        raise errors.invalid_argument(
-            f"image must have {listed} channels{errors.brackets(values.shape)}", op
-        )
+        raise errors.invalid_argument(f"image must have {listed} channels{errors.brackets(values.shape)}", op)
     return np.ascontiguousarray(values)
 
 
@@ -307,7 +305,7 @@ def encode_jpeg(
     return _text(out.getvalue())
 
 
-# -- files ----------------------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------------------------
 def _path(filename: Any) -> str:
     return os.fsdecode(filename if isinstance(filename, (str, bytes, os.PathLike)) else _bytes(filename, "ReadFile"))
 
@@ -358,8 +356,6 @@ def decode_raw(
             f"Input to DecodeRaw has length {size} that is not a multiple of {dtype.itemsize}, the size of "
             f"{as_dtype(out_type).word}", "DecodeRaw",
         )  # fmt: skip
-    order = "<" if little_endian else ">"
-    values = np.frombuffer(b"".join(rows), dtype.newbyteorder(order) if dtype.itemsize > 1 else dtype).astype(dtype)
+    stored = dtype.newbyteorder("<" if little_endian else ">") if dtype.itemsize > 1 else dtype
+    values = np.frombuffer(b"".join(rows), stored).astype(dtype)
     return wrap(values.reshape(*texts.shape, size // dtype.itemsize))
-
-

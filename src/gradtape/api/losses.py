@@ -12,19 +12,19 @@ from gradtape.api import math as tfmath
 from gradtape.api.arguments import integer, static
 from gradtape.api.array import cast, concat, gather
 from gradtape.api.random import log_uniform_candidate_sampler
-from gradtape.conversion import operand, operands, wrap
+from gradtape.conversion import operand, wrap
 from gradtape.ops import array, ctc, math, nn
 from gradtape.tensor import Tensor
 
 
-# -- losses of single numbers ---------------------------------------------------------------------------------------------------
+# -- losses of single numbers ------------------------------------------------------------------------------------------
 def weighted_cross_entropy_with_logits(
     labels: Any, logits: Any, pos_weight: Any, name: str | None = None
 ) -> Tensor:
     """The sigmoid cross entropy where a positive label counts `pos_weight` times.
 
-    >>> weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy().round(4).tolist()
-    [1.3863]
+    >>> round(weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy().item(), 4)
+    1.3863
     """
     x = operand(logits)
     z = operand(labels, x.dtype)
@@ -98,7 +98,8 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
             weight = array.reshape(weight, shape=(*weight.array.shape, *[1] * missing))
         losses = losses * weight
     total = tfmath.reduce_sum(losses)
-    return total / float(size) if size else total * 0
+    result: Tensor = total / float(size) if size else total * 0
+    return result
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
@@ -107,7 +108,7 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     return result
 
 
-# -- connectionist temporal classification ------------------------------------------------------------------------------------------
+# -- connectionist temporal classification -----------------------------------------------------------------------------
 def ctc_loss(
     labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
     blank_index: Any = None, name: str | None = None,
@@ -121,8 +122,8 @@ def ctc_loss(
     >>> import numpy as np
     >>> uniform = np.zeros((2, 1, 2), np.float32)
     >>> loss = ctc_loss([[1]], uniform, [1], [2])  # three of the four paths: -log(3/4)
-    >>> loss.numpy().round(4).tolist()
-    [0.2877]
+    >>> round(loss.numpy().item(), 4)
+    0.2877
     """
     if hasattr(labels, "dense_shape"):
         raise TypeError("labels must be a dense tensor of integers [batch, labels]: use tf.sparse.to_dense first.")
@@ -179,7 +180,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     return wrap(result), wrap(count)
 
 
-# -- losses that look at a few sampled classes -------------------------------------------------------------------------------------
+# -- losses that look at a few sampled classes -------------------------------------------------------------------------
 class AccidentalHits(NamedTuple):
     """Where sampled classes are true ones: the row, the place in the sample, and the weight that removes it."""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
-import math as _math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import Axes, axes_of, axis_of, integer, numpy_dtype
+from gradtape.api.arguments import axes_of, axis_of, integer, numpy_dtype
 from gradtape.api.indexing import (
     bincount as bincount,
     confusion_matrix as confusion_matrix,
@@ -69,7 +67,6 @@ from gradtape.api.special import (
     zeta as zeta,
 )  # fmt: skip
 from gradtape.conversion import convert, operand, operands, wrap
-from gradtape.dtypes import as_dtype
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.ops import array, index, math, nn, operators, reduce, segment
 from gradtape.tensor import Tensor
@@ -90,7 +87,6 @@ is_nan, is_inf, is_finite = math.isnan, math.isinf, math.isfinite
 maximum, minimum = math.maximum, math.minimum
 negative, reciprocal, rint, rsqrt = math.negative, math.reciprocal, math.rint, math.rsqrt
 sigmoid, softplus, sqrt, square = math.sigmoid, math.softplus, math.sqrt, math.square
-squared_difference = math.squared_difference
 truediv, floordiv, floormod, pow = (
     operators.true_divide, operators.floor_divide, operators.floor_mod, operators.power,
 )  # fmt: skip
@@ -128,6 +124,21 @@ def sign(x: Any, name: str | None = None) -> Tensor:
     [-1.0, 0.0, 1.0]
     """
     result: Tensor = math.sign(operand(x))
+    return result
+
+
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """(x - y) squared; of complex numbers (x - y) times its conjugate.
+
+    >>> squared_difference([1.0, 5.0], 3.0).numpy().tolist()
+    [4.0, 4.0]
+    """
+    x, y = operands(x, y)
+    if x.dtype.is_complex:
+        difference = math.subtract(x, y)
+        product: Tensor = math.multiply(difference, math.conj(difference))
+        return product
+    result: Tensor = math.squared_difference(x, y)
     return result
 
 

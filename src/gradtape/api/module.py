@@ -33,7 +33,8 @@ class Module:
                 "class name)."
             )
         self._name = name
-        self._scope_name = name
+        with name_scope(name) as scope:  # where the module is made decides, not where its methods run
+            self._scope_name = scope
 
     @property
     def name(self) -> str:

@@ -129,12 +129,13 @@ def embedding_lookup(
     return clipped
 
 
-# -- cross entropies --------------------------------------------------------------------------------------------------------
+# -- cross entropies ----------------------------------------------------------------------------------------------------
 def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, name: str | None = None) -> Tensor:
     """The cross entropy between rows of probabilities and the softmax of logits.
 
-    >>> softmax_cross_entropy_with_logits([[0.0, 1.0]], [[0.0, 0.0]]).numpy().round(4).tolist()
-    [0.6931]
+    >>> loss = softmax_cross_entropy_with_logits([[0.0, 1.0]], [[0.0, 0.0]])
+    >>> round(loss.numpy().item(), 4)
+    0.6931
     """
     if labels is None or logits is None:
         raise ValueError("Both labels and logits must be provided.")
@@ -163,8 +164,9 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, 
 def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
     """The cross entropy between class indices and the softmax of logits.
 
-    >>> sparse_softmax_cross_entropy_with_logits([1], [[0.0, 0.0]]).numpy().round(4).tolist()
-    [0.6931]
+    >>> loss = sparse_softmax_cross_entropy_with_logits([1], [[0.0, 0.0]])
+    >>> round(loss.numpy().item(), 4)
+    0.6931
     """
     if labels is None or logits is None:
         raise ValueError("Both labels and logits must be provided.")

@@ -15,10 +15,11 @@ from gradtape.api.array import cast
 from gradtape.conversion import operand, operands, wrap
 from gradtape.dtypes import DType
 from gradtape.ops import array, math
+from gradtape.ops import normalization as ops
 from gradtape.tensor import Tensor
 
 
-# -- moments ------------------------------------------------------------------------------------------------------------------
+# -- moments -----------------------------------------------------------------------------------------------------------
 def moments(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -32,12 +33,11 @@ def moments(
     few_bits = x.dtype.name == "float16"
     y = cast(x, "float32") if few_bits else x
     axis = axes_of(axes, len(y.array.shape), "Mean")
-    mean = tfmath.reduce_mean(y, axis, keepdims=True)
-    # The mean is where the variance is least: its own derivative through the variance is zero.
-    variance = tfmath.reduce_mean(math.squared_difference(y, array.stop_gradient(mean)), axis, keepdims=True)
-    if not keepdims:
-        kept = tuple(n for i, n in enumerate(y.array.shape) if i not in axis)
-        mean, variance = array.reshape(mean, shape=kept), array.reshape(variance, shape=kept)
+    mean = tfmath.reduce_mean(y, axis, keepdims)
+    if y.dtype.is_complex:
+        distance = math.squared_difference(y, tfmath.reduce_mean(y, axis, keepdims=True))
+        return mean, tfmath.reduce_mean(distance, axis, keepdims)
+    variance = ops.variance(y, axis=axis, keepdims=bool(keepdims))
     return (cast(mean, x.dtype), cast(variance, x.dtype)) if few_bits else (mean, variance)
 
 
@@ -90,7 +90,7 @@ def weighted_moments(
     wide = weights if weights.array.shape == shape else array.broadcast_to(weights, shape=shape)
     total = tfmath.reduce_sum(wide, axis, keepdims=True)
     mean = tfmath.reduce_sum(y * wide, axis, keepdims=True) / total
-    distance = math.squared_difference(y, array.stop_gradient(mean))
+    distance = math.squared_difference(y, mean)
     variance = tfmath.reduce_sum(distance * wide, axis, keepdims=True) / total
     if not keepdims:
         kept = tuple(n for i, n in enumerate(mean.array.shape) if i not in axis)
@@ -98,7 +98,7 @@ def weighted_moments(
     return (cast(mean, x.dtype), cast(variance, x.dtype)) if few_bits else (mean, variance)
 
 
-# -- batch normalization ------------------------------------------------------------------------------------------------------
+# -- batch normalization -----------------------------------------------------------------------------------------------
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
@@ -162,12 +162,14 @@ def fused_batch_norm(
         if mean is None or variance is None:
             raise ValueError("`mean` and `variance` must be given when is_training is False.")
         used_mean, used_variance = new_mean, new_variance = operand(mean, y.dtype), operand(variance, y.dtype)
-    parts = [array.reshape(p, shape=form) for p in (used_mean, used_variance, offset, scale)]
-    result = batch_normalization(y, *parts, epsilon)
+    used_mean, used_variance, offset, scale = (
+        array.reshape(p, shape=form) for p in (used_mean, used_variance, offset, scale)
+    )
+    result = batch_normalization(y, used_mean, used_variance, offset, scale, epsilon)
     return cast(result, x.dtype) if few_bits else result, new_mean, new_variance
 
 
-# -- dropout ------------------------------------------------------------------------------------------------------------------
+# -- dropout -----------------------------------------------------------------------------------------------------------
 def _noise(shape: tuple[int, ...], dtype: DType, seed: Any) -> Tensor:
     """Uniform numbers in [0, 1): the one place where dropout is random."""
     drawn: Tensor = random.uniform(shape, dtype=dtype, seed=seed)
@@ -186,7 +188,7 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
             f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
         )
     if plain and rate == 0:
-        return x
+        return x  # type: ignore[no-any-return]
     if plain:
         chance: Any = float(rate)
     else:
@@ -211,8 +213,8 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
         fits = False
     if not fits:
         raise errors.invalid_argument(
-            f"condition {errors.brackets(keep.array.shape)}, then {errors.brackets(x.array.shape)}, and else [] must be "
-            "broadcastable: noise_shape has 1 or the size of x along each axis", "SelectV2",
+            f"condition {errors.brackets(keep.array.shape)}, then {errors.brackets(x.array.shape)}, and else [] must "
+            "be broadcastable: noise_shape has 1 or the size of x along each axis", "SelectV2",
         )  # fmt: skip
     result: Tensor = math.where(keep, x * (1 / (1 - chance)), 0)
     return result

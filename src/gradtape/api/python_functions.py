@@ -20,9 +20,9 @@ from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
 
-# -- functions ----------------------------------------------------------------------------------------------------------------
+# -- functions ---------------------------------------------------------------------------------------------------------
 def py_function(
-    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None  # noqa: N803
+    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
 ) -> Any:
     """A Python function of tensors as an op. What it does with tensors is recorded, so gradients flow through it.
 
@@ -50,7 +50,7 @@ _KINDS: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
 )
 
 
-def _outputs(result: Any, Tout: Any, func: Any) -> Any:  # noqa: N803
+def _outputs(result: Any, Tout: Any, func: Any) -> Any:
     """The function's results as tensors of the dtypes that were promised."""
     many = isinstance(Tout, (list, tuple))
     wanted = [_dtype(t) for t in Tout] if many else [_dtype(Tout)]
@@ -78,7 +78,7 @@ _NUMPY_FUNCTION = Op("numpy_function", (), (), tf_name="PyFunc", joint=_ends)  #
 def numpy_function(
     func: Callable[..., Any] | None = None,
     inp: Any = None,
-    Tout: Any = None,  # noqa: N803
+    Tout: Any = None,
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
@@ -99,7 +99,7 @@ def numpy_function(
     return list(outputs) if many else outputs[0]
 
 
-# -- names for gradients ------------------------------------------------------------------------------------------------------
+# -- names for gradients -----------------------------------------------------------------------------------------------
 _registered: dict[str, Callable[..., Any] | None] = {}
 
 
@@ -138,7 +138,7 @@ def _register(op_type: str, function: Callable[..., Any] | None) -> None:
     _registered[op_type] = function
 
 
-# -- print -----------------------------------------------------------------------------------------------------------------------
+# -- print -------------------------------------------------------------------------------------------------------------
 def print_(*inputs: Any, **kwargs: Any) -> None:
     """Tensors, and structures of them, as text: to stderr, or to `output_stream`.
 
@@ -211,8 +211,8 @@ def _tensor_text(tensor: Any, most: int) -> str:
 
 def _array_text(values: Any, most: int, depth: int) -> str:
     """Rows in brackets, each on its line and indented; a long axis with its middle left out."""
-    if not values.ndim:
-        return _scalar_text(values[()])
+    if not isinstance(values, np.ndarray) or not values.ndim:
+        return _scalar_text(values[()] if isinstance(values, np.ndarray) else values)
     count = len(values)
     if most < 0 or count <= 2 * most:
         parts = [_array_text(values[i], most, depth + 1) for i in range(count)]

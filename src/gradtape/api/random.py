@@ -37,7 +37,7 @@ _RESERVED = 256  # how many blocks of a stream one number may use: the step by w
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
-# -- seeds --------------------------------------------------------------------------------------------------------------------
+# -- seeds -----------------------------------------------------------------------------------------------------------
 class _Seeds:
     """The global seed, and how far each op with a seed of its own has read its stream."""
 
@@ -72,7 +72,7 @@ class _Seeds:
             return pair[0], pair[1] << 64
         with self._lock:
             position = self._positions.get((op, *pair), 0)
-            self._positions[op, *pair] = position + _RESERVED * numbers
+            self._positions[(op, *pair)] = position + _RESERVED * numbers
         return pair[0], (pair[1] << 64) + position
 
 
@@ -105,7 +105,7 @@ def _op_seed(seed: Any) -> int | None:
     return None if seed is None else integer(seed)
 
 
-# -- drawing ------------------------------------------------------------------------------------------------------------------
+# -- drawing ---------------------------------------------------------------------------------------------------------
 Source = Callable[[str, int], "tuple[int, int]"]
 """Gives the key and the counter of a stream, for an op's name and how many numbers it wants."""
 
@@ -127,7 +127,8 @@ def _from_seed(seed: Any) -> Source:
             f"seed must have shape [2], not {errors.brackets(given.array.shape)}", "StatelessRandomGetKeyCounter"
         )
     first, second = (int(n) % 2**64 for n in np.asarray(given.array))
-    words = [int(w[0]) for w in kernels.philox(0x02461E293EC8F720, *(np.array([n], np.uint64) for n in (first, second)))]
+    counter = (np.array([n], np.uint64) for n in (first, second))
+    words = [int(w[0]) for w in kernels.philox(0x02461E293EC8F720, *counter)]
     return lambda op, numbers: (words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
 
 
@@ -143,7 +144,8 @@ def _floating(dtype: Any, op: str) -> DType:
     kind = as_dtype(dtype)
     if kind.name not in _FLOATS:
         raise errors.invalid_argument(
-            f"Value for attr 'dtype' of {kind.word} is not in the list of allowed values: half, bfloat16, float, double",
+            f"Value for attr 'dtype' of {kind.word} is not in the list of allowed values: half, bfloat16, "
+            "float, double",
             op,
         )
     return kind
@@ -219,8 +221,10 @@ def _uniform(
 
 
 def _plain_unit(minval: Any, maxval: Any) -> bool:
-    return isinstance(minval, (int, float)) and minval == 0 and (
-        maxval is None or isinstance(maxval, (int, float)) and maxval == 1
+    return (
+        isinstance(minval, (int, float))
+        and minval == 0
+        and (maxval is None or (isinstance(maxval, (int, float)) and maxval == 1))
     )
 
 
@@ -356,7 +360,7 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
     return result
 
 
-# -- stateless ------------------------------------------------------------------------------------------------------------------
+# -- stateless -------------------------------------------------------------------------------------------------------
 def _known_algorithm(alg: Any) -> None:
     if _algorithm(alg) is Algorithm.THREEFRY:
         raise _no_threefry()
@@ -509,7 +513,7 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     return result
 
 
-def index_shuffle(index: Any, seed: Any, max_index: Any) -> Tensor:  # noqa: F811 - TensorFlow's name for it
+def index_shuffle(index: Any, seed: Any, max_index: Any) -> Tensor:
     """Where `index` goes in a random order of 0 … max_index that depends on `seed` (two or three numbers) alone."""
     where = operand(index)
     numbers = np.asarray(operand(seed).array).astype(np.int64)
@@ -518,7 +522,7 @@ def index_shuffle(index: Any, seed: Any, max_index: Any) -> Tensor:  # noqa: F81
     return wrap(order[np.asarray(where.array)].astype(where.array.dtype))
 
 
-# -- generators -------------------------------------------------------------------------------------------------------------------
+# -- generators ------------------------------------------------------------------------------------------------------
 class Algorithm(IntEnum):
     """How bits are made. Philox is the one there is; TensorFlow has ThreeFry on XLA's devices only."""
 
@@ -561,7 +565,7 @@ def _words(value: int) -> list[int]:
 
 
 def _state_of(seed: Any) -> Any:
-    """TensorFlow's state [counter, counter, key] of a seed: an integer spelled from the low end, a list from the high."""
+    """TensorFlow's state [counter, counter, key] of a seed: an integer from its low end, a list from its high one."""
     plain = static(seed)
     if isinstance(plain, (int, np.integer)) or np.ndim(plain) == 0:
         number = int(plain)
@@ -683,7 +687,7 @@ class Generator:
         low, high, key = (int(n) % 2**64 for n in self._advance(numbers))
         return key, low + (high << 64)
 
-    # -- numbers --------------------------------------------------------------------------------------------------------
+    # -- numbers ------------------------------------------------------------------------------------------------------
     def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
                name: str | None = None) -> Tensor:  # fmt: skip
         """Normal numbers; they follow `mean` and `stddev`."""
@@ -711,7 +715,7 @@ class Generator:
         """Binomial counts."""
         return _binomial(self._stream, shape, counts, probs, dtype, "StatefulRandomBinomial")
 
-    # -- more generators ---------------------------------------------------------------------------------------------------
+    # -- more generators ----------------------------------------------------------------------------------------------
     def make_seeds(self, count: Any = 1) -> Tensor:
         """Seeds [2, count] for stateless functions."""
         keys = np.asarray(self.uniform_full_int([integer(count)], "int64").array)
@@ -748,7 +752,7 @@ def set_global_generator(generator: Generator) -> None:
         _global_generator[:] = [generator]
 
 
-# -- candidates for sampled losses ---------------------------------------------------------------------------------------------------
+# -- candidates for sampled losses -----------------------------------------------------------------------------------
 def _sampler(
     quantile: Callable[[Any, int], Any], probability: Callable[[Any, int], Any], op: str
 ) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
@@ -817,11 +821,9 @@ def _log_uniform_probability(ids: Any, classes: int) -> Any:
     return (np.log(ids + 2) - np.log(ids + 1)) / _math.log1p(classes)
 
 
-log_uniform_candidate_sampler = _sampler(
-    _log_uniform_quantile, _log_uniform_probability, "LogUniformCandidateSampler"
-)
+log_uniform_candidate_sampler = _sampler(_log_uniform_quantile, _log_uniform_probability, "LogUniformCandidateSampler")
 log_uniform_candidate_sampler.__name__ = log_uniform_candidate_sampler.__qualname__ = "log_uniform_candidate_sampler"
-log_uniform_candidate_sampler.__doc__ = """Classes drawn with Zipf's law: class k with a weight of log((k + 2) / (k + 1)).
+log_uniform_candidate_sampler.__doc__ = """Classes drawn with Zipf's law: class k weighs log((k + 2) / (k + 1)).
 
 Returns the classes, how often each true class is expected among them, and how often each of them is.
 """

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
 from gradtape.engine import tape as stack
-
-_scope: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
+from gradtape.variable import name_prefix
 
 
 class name_scope:  # noqa: N801 - TensorFlow's name
@@ -32,23 +30,23 @@ class name_scope:  # noqa: N801 - TensorFlow's name
         return self._name
 
     def __enter__(self) -> str:
-        outer = _scope.get()
+        outer = name_prefix.get()
         if self._name.endswith("/"):
             full = self._name
         else:
             full = f"{outer}{self._name}/" if self._name else ""
-        self._tokens.append(_scope.set(full))
+        self._tokens.append(name_prefix.set(full))
         return full
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _scope.reset(self._tokens.pop())
+        name_prefix.reset(self._tokens.pop())
 
 
 def current_scope() -> str:
     """The prefix that names get here."""
-    return _scope.get()
+    return name_prefix.get()
 
 
 def get_current_name_scope() -> str:
@@ -58,7 +56,7 @@ def get_current_name_scope() -> str:
     ...     print(get_current_name_scope())
     a/b
     """
-    return _scope.get().rstrip("/")
+    return name_prefix.get().rstrip("/")
 
 
 class device:  # noqa: N801 - TensorFlow's name

@@ -14,7 +14,7 @@ from gradtape.ops import array, index, math, segment
 from gradtape.tensor import Tensor
 
 
-# -- ids in order -----------------------------------------------------------------------------------------------------------
+# -- ids in order ------------------------------------------------------------------------------------------------------
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     """The sum of the rows with each id; ids do not decrease.
 
@@ -86,7 +86,7 @@ def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tenso
     return x, np.asarray(where.array)
 
 
-# -- ids in any order -------------------------------------------------------------------------------------------------------
+# -- ids in any order --------------------------------------------------------------------------------------------------
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sum of the rows with each id; rows with a negative id are left out.
 
@@ -107,7 +107,8 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
     x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentSum")
     if x.dtype.is_integer:
         raise errors.unsupported_dtype("Sqrt", x.dtype)
-    return _sum(x, ids, count) / np.sqrt(_sizes(ids, count, x)).astype(x.array.dtype)
+    result: Tensor = _sum(x, ids, count) / np.sqrt(_sizes(ids, count, x)).astype(x.array.dtype)
+    return result
 
 
 def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
@@ -123,7 +124,7 @@ def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: s
 
 
 def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """The smallest of the rows with each id, the dtype's highest number where there are none; ties share the gradient."""
+    """The smallest of the rows with each id, the dtype's highest number where there are none; ties share gradients."""
     x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentMin", ordered=True)
     result: Tensor = segment.segment_min(x, ids, count=count)
     return result
@@ -161,7 +162,7 @@ def _any_order(
     return x, ids, count
 
 
-# -- what both kinds do -----------------------------------------------------------------------------------------------------
+# -- what both kinds do ------------------------------------------------------------------------------------------------
 def _sum(x: Tensor, ids: Any, count: int) -> Tensor:
     result: Tensor = index.add_rows(x, ids, shape=(count, *x.array.shape[1:]))
     return result
@@ -178,7 +179,8 @@ def _mean(x: Tensor, ids: Any, count: int) -> Tensor:
     if x.dtype.is_integer:  # as TensorFlow's kernel: towards zero
         whole = np.asarray(total.array)
         return wrap((np.sign(whole) * (np.abs(whole) // sizes)).astype(whole.dtype))
-    return total / sizes
+    result: Tensor = total / sizes
+    return result
 
 
 def _product(x: Tensor, ids: Any, count: int) -> Tensor:
@@ -220,7 +222,7 @@ def _prod(block: Tensor) -> Any:
     return reduce.prod(block, axis=(1,), keepdims=False)
 
 
-# -- scans and sums -----------------------------------------------------------------------------------------------------------
+# -- scans and sums ----------------------------------------------------------------------------------------------------
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -271,4 +273,4 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
         if t.array.shape != total.array.shape:
             raise ValueError(f"Shapes {total.shape} and {t.shape} are not compatible")
         total = math.add(total, t)
-    return array.identity(total) if len(tensors) == 1 else total  # type: ignore[no-any-return]
+    return array.identity(total) if len(tensors) == 1 else total

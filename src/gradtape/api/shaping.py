@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.array import stack
 from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of, static
+from gradtape.api.array import stack
 from gradtape.conversion import convert, operand, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.dtypes import bool as bool_
@@ -24,7 +24,7 @@ def picked(x: Tensor, positions: Any, axis: int) -> Tensor:
     return result
 
 
-# -- repeating --------------------------------------------------------------------------------------------------------------
+# -- repeating ---------------------------------------------------------------------------------------------------------
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """The tensor laid side by side with itself, `multiples[i]` times along axis i.
 
@@ -121,7 +121,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     return grids
 
 
-# -- padding ------------------------------------------------------------------------------------------------------------------
+# -- padding -----------------------------------------------------------------------------------------------------------
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
@@ -191,7 +191,7 @@ def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
     return x
 
 
-# -- turning ------------------------------------------------------------------------------------------------------------------
+# -- turning -----------------------------------------------------------------------------------------------------------
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Shifted along axes; what falls off one end comes back at the other.
 
@@ -249,8 +249,8 @@ def reverse_sequence(
     return result
 
 
-# -- slices -------------------------------------------------------------------------------------------------------------------
-def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TensorFlow's name
+# -- slices ------------------------------------------------------------------------------------------------------------
+def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """A block: where it begins, and its size along every axis (-1: up to the end).
 
     >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy().tolist()
@@ -334,7 +334,7 @@ def strided_slice(
     return result
 
 
-# -- masks, several tensors at once ---------------------------------------------------------------------------------------------
+# -- masks, several tensors at once ------------------------------------------------------------------------------------
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
     """True for the first `lengths[i]` places of row i.
 

@@ -19,7 +19,7 @@ from gradtape.tensor import Tensor
 Window = Callable[..., Any]
 
 
-# -- Fourier transforms ------------------------------------------------------------------------------------------------------
+# -- Fourier transforms ----------------------------------------------------------------------------------------------
 def _complex_input(x: Any, op: str, rank: int) -> Tensor:
     x = operand(x)
     if not x.dtype.is_complex:
@@ -228,7 +228,7 @@ def _shift(x: Any, axes: Any, by: Callable[[int], int]) -> Tensor:
     return result
 
 
-# -- cosine transforms -----------------------------------------------------------------------------------------------------
+# -- cosine transforms -----------------------------------------------------------------------------------------------
 def _checked_dct(type: int, n: Any, norm: str | None) -> None:
     if type not in (1, 2, 3, 4):
         raise ValueError(f"Types I, II, III and IV (I)DCT are supported. Received: type={type}")
@@ -254,7 +254,8 @@ def dct(
     at = axes_of(axis, last + 1, "RFFT")[0]
     if at != last:  # TensorFlow stops here: only the last axis is there for it
         swap = tuple(last if i == at else at if i == last else i for i in range(last + 1))
-        return array.transpose(dct(array.transpose(x, perm=swap), type, n, -1, norm), perm=swap)  # type: ignore[no-any-return]
+        moved: Tensor = array.transpose(dct(array.transpose(x, perm=swap), type, n, -1, norm), perm=swap)
+        return moved
     if n is not None:
         x = _fit(x, (last,), (integer(n),))
     size = x.array.shape[last]
@@ -270,7 +271,8 @@ def dct(
     if type == 3:
         scale = 2 * np.exp(0.5j * np.pi * np.arange(size) / size) * (size / _ortho_inverse(size, norm))
         spectrum = _as_complex(x) * _constant(scale, _complex_dtype(dtype))
-        return array.getitem(_half_to_real(spectrum, (last,), [2 * size], "IRFFT"), index=(..., slice(0, size)))
+        kept: Tensor = array.getitem(_half_to_real(spectrum, (last,), [2 * size], "IRFFT"), index=(..., slice(0, size)))
+        return kept
     odd: Tensor = array.getitem(_dct2(x, 2 * size, 4 * size), index=(..., slice(1, None, 2)))
     return odd * (_math.sqrt(0.5) * _math.sqrt(1 / size)) if norm == "ortho" else odd
 
@@ -325,7 +327,7 @@ def idct(
     return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}[type], n, axis, norm)
 
 
-# -- frames ------------------------------------------------------------------------------------------------------------------
+# -- frames ----------------------------------------------------------------------------------------------------------
 def frame(
     signal: Any,
     frame_length: Any,
@@ -376,7 +378,7 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     return result
 
 
-# -- windows -----------------------------------------------------------------------------------------------------------------
+# -- windows ---------------------------------------------------------------------------------------------------------
 def _window_dtype(dtype: Any) -> Any:
     kind = as_dtype(dtype)
     if not kind.is_floating:
@@ -434,7 +436,7 @@ def kaiser_bessel_derived_window(
     return wrap(np.concatenate([half, half[::-1]]).astype(kind))
 
 
-# -- spectrograms --------------------------------------------------------------------------------------------------------------
+# -- spectrograms ----------------------------------------------------------------------------------------------------
 def _enclosing_power_of_two(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
@@ -462,9 +464,7 @@ def stft(
     return rfft(frames, [points])
 
 
-def inverse_stft_window_fn(
-    frame_step: Any, forward_window_fn: Window = hann_window, name: str | None = None
-) -> Window:
+def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_window, name: str | None = None) -> Window:
     """The window with which `inverse_stft` undoes `stft`: the forward one over the sum of its overlapping squares."""
     step = integer(frame_step)
 
@@ -542,7 +542,7 @@ def inverse_mdct(
     return overlap_and_add(frames * _mdct_window(window_fn, 2 * half, frames.dtype), half)
 
 
-# -- mel ---------------------------------------------------------------------------------------------------------------------
+# -- mel -------------------------------------------------------------------------------------------------------------
 _MEL_BREAK_HERTZ, _MEL_HIGH_Q = 700.0, 1127.0
 
 
@@ -595,5 +595,3 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
     if bins == 0:
         raise ValueError("num_mel_bins must be positive. Got: 0")
     return dct(x, type=2) * (1 / _math.sqrt(2 * bins))
-
-

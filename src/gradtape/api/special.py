@@ -74,7 +74,7 @@ def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
     """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where it is small.
 
     >>> igammac(2.0, [1.0, 30.0]).numpy()
-    array([7.3575890e-01, 2.9008623e-12], dtype=float32)
+    array([7.3575890e-01, 2.9008631e-12], dtype=float32)
     """
     result: Tensor = ops.igammac(a, x)
     return result

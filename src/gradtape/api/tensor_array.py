@@ -229,7 +229,7 @@ class TensorArray:
                 f"Cannot convert a partially known TensorShape {self._element_shape} to a Tensor. Elements that were "
                 "never written count as zeros: give element_shape, or write every element."
             )
-        return tuple(self._element_shape.as_list())
+        return tuple(n for n in self._element_shape.as_list() if n is not None)
 
     def _zeros(self) -> Tensor:
         return wrap(np.zeros(self._known_shape(), self._dtype.numpy_dtype))

@@ -61,7 +61,8 @@ def _reals(array: Any) -> Any:
 
 
 def _size(array: Any) -> int:
-    return math.prod(array.shape) * (2 if array.dtype.kind == "c" else 1)
+    elements: int = math.prod(array.shape)
+    return 2 * elements if array.dtype.kind == "c" else elements
 
 
 def _theoretical(f: Callable[..., Any], arrays: list[Any], position: int, y: Tensor) -> Any:

@@ -156,10 +156,11 @@ def _dtype(array: Any) -> Any:
 def elementwise_rule(name: str) -> Callable[..., Any]:
     """Line the rows up: a batched operand of lower rank gets axes of length 1 after the hidden one."""
 
-    def rule(xp: Any, size: int, batched: list[bool], *arrays: Any) -> Any:
+    def rule(xp: Any, size: int, batched: list[bool], *arrays: Any, **attrs: Any) -> Any:
         rank = max(len(np.shape(a)) if isinstance(a, (int, float)) else len(a.shape) - b
                    for a, b in zip(arrays, batched, strict=True))  # fmt: skip
-        return getattr(xp, name)(*(_lift(xp, a, rank) if b else a for a, b in zip(arrays, batched, strict=True)))
+        lifted = [_lift(xp, a, rank) if b else a for a, b in zip(arrays, batched, strict=True)]
+        return getattr(xp, name)(*lifted, **attrs)
 
     return rule
 
@@ -176,7 +177,7 @@ def elementwise_aligned(name: str) -> Callable[..., Any]:
     Rules are linear in what is batched, so the zeros off the diagonal stay zeros.
     """
 
-    def rule(xp: Any, level: int, operands: tuple[Any, ...]) -> Any:
+    def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
         shape, arrays = None, []
         for a in operands:
             if type(a) is Batched and a.level == level:
@@ -190,7 +191,7 @@ def elementwise_aligned(name: str) -> Callable[..., Any]:
         for a in operands:
             if not (type(a) is Batched and a.level == level) and len(getattr(a, "shape", ())) > len(shape):
                 return None
-        result = getattr(xp, name)(*arrays)
+        result = getattr(xp, name)(*arrays, **attrs)
         if tuple(result.shape[1:])[:1] != shape[:1] or len(result.shape) != len(shape) + 1:
             return None
         return Batched(result, level, aligned=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors, nest
+from gradtape.arrays.batched import Batched
 from gradtape.conversion import convert, wrap
 from gradtape.engine.sparse import Rows
 from gradtape.indexed_slices import IndexedSlices
@@ -121,6 +122,8 @@ def seed_cotangents(
             start: Any = np.ones(value.shape, value.dtype)
             if traced:
                 start = wrap(start)
+            elif type(value) is Batched:  # within a vectorized_map: one seed for each row
+                start = Batched(np.ones((value.batch_size, *value.shape), value.dtype), value.level)
         else:
             start = seed if traced else seed.array
         cotangents[uid] = cotangents[uid] + start if uid in cotangents else start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,6 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
         return custom_gradient
     function = f
 
-    @functools.wraps(function)
     def decorated(*args: Any, **kwargs: Any) -> Any:
         watcher = _VariableWatcher()
         stack.start(watcher)
@@ -83,7 +83,21 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
         record(_CUSTOM, tensors, outputs, attrs)
         return nest.pack_sequence_as(result, list(outputs))
 
-    return decorated
+    return _Decorated(function, decorated)
+
+
+class _Decorated:
+    """A function with a custom gradient. Used as a method, its object is no input and needs no gradient."""
+
+    def __init__(self, function: Callable[..., Any], call: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._call = function, call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else custom_gradient(MethodType(self._function, instance))
 
 
 def _name(function: Any) -> str:

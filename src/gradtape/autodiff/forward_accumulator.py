@@ -27,7 +27,7 @@ class _Pusher(Recorder):
 
     def __init__(self) -> None:
         # Not Recorder's: a bound method kept in the recorder itself would be a cycle.
-        self.records, self.tracked, self.fallible = [], {}, False
+        self.records, self.tracked, self.fallible, self.born = [], {}, False, 0
         self.tangents: dict[int, Any] = {}
 
     def append(self, record: Any) -> None:

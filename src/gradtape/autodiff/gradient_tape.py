@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -79,9 +79,29 @@ class GradientTape:
     <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
     """
 
-    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+    observers: ClassVar[list[Callable[[GradientTape, Recorder], None]]] = []
+    """Who prepares the recording of a tape that was made with options; the views put themselves here."""
+
+    def __init__(
+        self,
+        persistent: bool = False,
+        watch_accessed_variables: bool = True,
+        *,
+        check_numerics: bool = False,
+        strong_zeros: bool = False,
+        profile: bool = False,
+        lines: bool | None = None,
+    ) -> None:
         self._persistent = bool(persistent)
         self._watch_accessed = bool(watch_accessed_variables)
+        self.options = {
+            name: value
+            for name, value in (
+                ("check_numerics", check_numerics), ("strong_zeros", strong_zeros), ("profile", profile),
+                ("lines", lines),
+            )
+            if value
+        }  # fmt: skip
         self._recording: _Recording | None = None
         self._active = False
         self._paused = False
@@ -116,6 +136,9 @@ class GradientTape:
     def _start(self) -> None:
         if self._recording is None:
             self._recording = _Recording(self._watch_accessed)
+            if self.options:
+                for observe in self.observers:
+                    observe(self, self._recording)
         stack.start(self._recording)
         self._active = True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -12,10 +11,11 @@ from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
 from gradtape.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
 from gradtape.conversion import wrap
+from gradtape.engine.tape import clock
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
-next_level = itertools.count(1).__next__
+next_level = clock
 
 ROWS_BUDGET = 256 * 2**20
 """Bytes that one sweep's rows may take: what a chunk of a Jacobian is chosen by."""

@@ -15,11 +15,11 @@ from numpy import ndarray
 
 from gradtape import errors
 from gradtape.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
-from gradtape.arrays.batched import Batched
+from gradtape.arrays.batched import Batched, batched_namespace
 from gradtape.conversion import constant_operand, converter_of, converters, operand, operands, wrap
 from gradtape.dtypes import dtype_of
 from gradtape.engine.op import Op, Rule, registry
-from gradtape.engine.tape import active_recorders
+from gradtape.engine.tape import active_recorders, only
 from gradtape.tensor import CONSTANT, Tensor, next_uid
 
 _new = object.__new__
@@ -95,8 +95,7 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on tensors and record it."""
     arrays = [t.array for t in inputs]
     if _recorded_inside(arrays):
-        arrays = _with_identity(inputs)
-        inputs = ()
+        return _run_inside(op, inputs, attrs)
     value = getattr(common_namespace(arrays), op.name)(*arrays, **attrs)
     outputs = tuple([wrap(_as_array(v)) for v in value]) if type(value) is tuple else wrap(_as_array(value))
     record(op, inputs, outputs, attrs)
@@ -105,15 +104,24 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
 
 def _recorded_inside(arrays: Sequence[Any]) -> bool:
     """Whether an operand is a batch of a recorded tensor: the op itself runs, and is recorded, on what is inside."""
-    for array in arrays:
-        if type(array) is Batched and type(array.array) is Tensor:
-            return True
-    return False
+    return any(type(array) is Batched and type(array.array) is Tensor for array in arrays)
 
 
-def _with_identity(inputs: Sequence[Tensor]) -> list[Any]:
-    """Operands for such an op: what is not batched goes in as the tensor that tapes know, not as a bare array."""
-    return [t.array if type(t.array) is Batched else t for t in inputs]
+def _run_inside(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
+    """Run a primitive on a batch of recorded tensors.
+
+    Recorders from outside the batch see what happens to the tensor inside, so operands that are not batched go in as
+    the tensors they know, not as bare arrays. Recorders that began later see the batch as one tensor.
+    """
+    level = max(t.array.level for t in inputs if type(t.array) is Batched)
+    operands = [t.array if type(t.array) is Batched and t.array.level == level else t for t in inputs]
+    value = getattr(batched_namespace, op.name)(*operands, **attrs)
+    outputs = tuple([wrap(v) for v in value]) if type(value) is tuple else wrap(value)
+    later = tuple([recorder for recorder in active_recorders() if recorder.born > level])
+    if later:
+        with only(later):
+            record(op, inputs, outputs, attrs)
+    return outputs
 
 
 def _as_array(value: Any) -> Any:
@@ -259,15 +267,15 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
             try:
                 value = kernel(a, b)
             except (ValueError, TypeError):
-                if _recorded_inside((a, b)):
-                    return wrap(_general_binary(op, a, b, attrs, _with_identity((x, y))))
-                value = _general_binary(op, a, b, attrs)
+                value = _general_binary(op, a, b, attrs, (x, y))
+                if type(value) is Tensor:
+                    return value
             if type(value) is not ndarray:
                 value = _as_array(value)
         else:
-            if _recorded_inside((a, b)):
-                return wrap(_general_binary(op, a, b, attrs, _with_identity((x, y))))
-            value = _general_binary(op, a, b, attrs)
+            value = _general_binary(op, a, b, attrs, (x, y))
+            if type(value) is Tensor:
+                return value
         if dtype is not _FLOAT32:
             value = _settle(op, a, value)
         out = _new(Tensor)
@@ -300,9 +308,10 @@ def _severing_call(op: Op, operator: bool) -> Callable[..., Any]:
         a, b = x.array, y.array
         if not _allowed(op, a):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(a))
-        if _recorded_inside((a, b)):
-            return wrap(_general_binary(op, a, b, _NO_ATTRS, _with_identity((x, y))))
-        out = wrap(_general_binary(op, a, b, _NO_ATTRS))
+        value = _general_binary(op, a, b, _NO_ATTRS, (x, y))
+        if type(value) is Tensor:
+            return value
+        out = wrap(value)
         record(op, (x, y), out, _NO_ATTRS)
         return out
 
@@ -329,13 +338,16 @@ def gives_way(other: Any) -> bool:
 
 
 # -- off the hot path: what TensorFlow says of operands that do not fit -------------------------------------------------
-def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], given: Sequence[Any] = ()) -> Any:
+def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tuple[Tensor, Tensor]) -> Any:
+    """The array, or, of a batch of recorded tensors, the tensor with everything about it recorded."""
     if a.dtype != b.dtype:
         raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
     if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
         raise problem
     try:
-        return _as_array(getattr(common_namespace((a, b)), op.name)(*(given or (a, b)), **attrs))
+        if _recorded_inside((a, b)):
+            return _run_inside(op, tensors, attrs)
+        return _as_array(getattr(common_namespace((a, b)), op.name)(a, b, **attrs))
     except (ValueError, TypeError) as error:
         raise _binary_error(op, a, b) or error from None
 

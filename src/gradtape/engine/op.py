@@ -171,6 +171,8 @@ def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
     # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
     if op.elementwise and slots and form != "pulls":
         call = f"({call} if kind_of(d) == 'f' else unusual(rule, d, [{', '.join(args)}]))"
+    elif form == "checked_pulls" and not op.elementwise and not op.outputs and op.name != "astype":
+        call = f"narrow({call}, d)"
     if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
         fits = f"(c := {call}).shape == shape" if op.elementwise else f"(c := {call}) is None or c.shape == shape"
         call = f"c if {fits} else unbroadcast(c, shape)"
@@ -181,6 +183,7 @@ def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
         "common_namespace": common_namespace,
         "kind_of": kind_of,
         "unusual": _unusual,
+        "narrow": _narrow,
         "unbroadcast": unbroadcast,
     }
     pull: Pull = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
@@ -202,6 +205,13 @@ def _unusual(rule: Rule, d: Any, args: list[Any]) -> Any:
         return xp.conj(rule(xp.conj(d), *args))
     result = rule(d, *args)
     return result if result.dtype == d.dtype else xp.astype(result, dtype=numpy_dtype(d), source=numpy_dtype(result))
+
+
+def _narrow(c: Any, d: Any) -> Any:
+    """bfloat16 stays bfloat16, also where a Python number in a rule has widened it."""
+    if c is None or numpy_dtype(d).kind != "V" or numpy_dtype(c).kind != "f":
+        return c
+    return namespace_of(c).astype(c, dtype=numpy_dtype(d), source=numpy_dtype(c))
 
 
 def numpy_dtype(value: Any) -> Any:

@@ -17,6 +17,7 @@ the op too, by `note`: that is how views look on (lines, times, NaNs) and why a 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -40,7 +41,7 @@ class Record(NamedTuple):
 class Recorder:
     """What ops look at: the uids it follows, and where to put a record."""
 
-    __slots__ = ("append", "fallible", "records", "tracked")
+    __slots__ = ("append", "born", "fallible", "records", "tracked")
 
     tracked: dict[int, tuple[int, ...]]
     append: Callable[[Any], Any]
@@ -49,6 +50,7 @@ class Recorder:
         self.records: list[Any] = []
         self.append = self.records.append
         self.tracked = {}
+        self.born = 0  # when it first began to record: see `clock`
         self.fallible = False  # whether some record's rule may raise (user code, singular matrices)
 
     def note(self, outputs: Any) -> None:
@@ -57,6 +59,9 @@ class Recorder:
     def access(self, variable: Any) -> None:
         """A variable that is not followed yet was read; a recorder may begin to follow it."""
 
+
+clock: Callable[[], int] = itertools.count(1).__next__
+"""Numbers batches and recorders: one that began to record after a batch was made stands inside of it."""
 
 # A context variable is per thread and per asyncio task: nobody records another one's ops.
 _active: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_active", default=())
@@ -68,6 +73,8 @@ def start(recorder: Recorder) -> None:
 
     The innermost recorder comes first: what it computes itself is seen by the ones outside.
     """
+    if not recorder.born:
+        recorder.born = clock()
     _active.set((recorder, *_active.get()))
 
 

@@ -4,7 +4,7 @@ The three primitives `conv`, `conv_input_grad` and `conv_filter_grad` are one tr
 its three arguments taken out: x against the filters y and the outputs z. The derivative of each is one of the others,
 so every order of derivative stays inside.
 
-Layouts are those of the kernels: images [batch, *space, channels], filters [*window, channels of a group, out channels].
+Layouts are the kernels': images [batch, *space, channels], filters [*window, channels of a group, out channels].
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradtape.engine.dispatch import linear, primitive
 from gradtape.ops.batching import spread
 
 
-# -- convolution ----------------------------------------------------------------------------------------------------------
+# -- convolution -------------------------------------------------------------------------------------------------------
 def _conv_dx(d, y, x_shape, xp, strides, dilations, padding, groups):  # type: ignore[no-untyped-def]
     return xp.conv_input_grad(
         d, y, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
@@ -190,7 +190,7 @@ conv_filter_grad = primitive(
 )  # fmt: skip
 
 
-# -- one tensor: windows, sums of windows ---------------------------------------------------------------------------------------
+# -- one tensor: windows, sums of windows ------------------------------------------------------------------------------
 def _images(name: str) -> Any:
     """The batch rule of a map of images: the hidden axis is more images."""
 
@@ -228,7 +228,7 @@ sum_pool = _of_images("sum_pool", _back("sum_unpool"), "AvgPool")
 sum_unpool = _of_images("sum_unpool", _forth("sum_pool"), "AvgPoolGrad")
 
 
-# -- the largest of a window ------------------------------------------------------------------------------------------------------
+# -- the largest of a window -------------------------------------------------------------------------------------------
 def _max_dx(d, x, out, xp, window, strides, dilations, padding):  # type: ignore[no-untyped-def]
     """All to the first of equal maxima, in row-major order."""
     return xp.max_unpool(d, x, out, window=window, strides=strides, dilations=dilations, padding=padding)

@@ -40,9 +40,8 @@ def _lattice(xp: Any, logits: Any, labels: Any, label_length: Any, logit_length:
     zero = xp.getitem(emissions, index=(0,)) * 0
     place = xp.cumsum(states * 0 + 1, axis=1, exclusive=True, reverse=False)
     odd = xp.equal(xp.mod(place, 2), 1)
-    before = xp.concatenate(
-        xp.getitem(states, index=(slice(None), slice(0, 2))), xp.getitem(states, index=(slice(None), slice(0, -2))), axis=1
-    )
+    first, rest = (xp.getitem(states, index=(slice(None), part)) for part in (slice(0, 2), slice(0, -2)))
+    before = xp.concatenate(first, rest, axis=1)
     may_skip = xp.logical_and(odd, xp.not_equal(states, before))
     last = xp.reshape(label_length * 2, shape=(batch, 1))
     at_end = xp.logical_and(xp.less_equal(place, last), xp.greater_equal(place, last - 1))
@@ -67,6 +66,10 @@ def _shifted(xp: Any, a: Any, by: int) -> Any:
     return xp.concatenate(empty, rest, axis=1) if by > 0 else xp.concatenate(rest, empty, axis=1)
 
 
+def _at(xp: Any, x: Any, t: int) -> Any:
+    return xp.getitem(x, index=(t,))
+
+
 def _log_add(xp: Any, a: Any, b: Any, c: Any) -> Any:
     top = xp.stop_gradient(xp.maximum(xp.maximum(a, b), c))
     return top + xp.log(xp.exp(a - top) + xp.exp(b - top) + xp.exp(c - top))
@@ -74,25 +77,23 @@ def _log_add(xp: Any, a: Any, b: Any, c: Any) -> Any:
 
 def _forward(xp: Any, lattice: _Lattice) -> list[Any]:
     """Log probability of every beginning that ends in each state, for each step of time."""
-    at = lambda x, t: xp.getitem(x, index=(t,))  # noqa: E731
-    alpha = lattice.start + at(lattice.emissions, 0)
+    alpha = lattice.start + _at(xp, lattice.emissions, 0)
     found = [alpha]
     for t in range(1, lattice.emissions.shape[0]):
         come = _log_add(xp, alpha, _shifted(xp, alpha, 1), _shifted(xp, alpha, 2) + lattice.skips)
-        alpha = xp.where(at(lattice.running, t), come + at(lattice.emissions, t), alpha)
+        alpha = xp.where(_at(xp, lattice.running, t), come + _at(xp, lattice.emissions, t), alpha)
         found.append(alpha)
     return found
 
 
 def _backward(xp: Any, lattice: _Lattice) -> list[Any]:
     """Log probability of every ending that begins behind each state, for each step of time."""
-    at = lambda x, t: xp.getitem(x, index=(t,))  # noqa: E731
     beta = lattice.end
     found = [beta]
     for t in range(lattice.emissions.shape[0] - 1, 0, -1):
-        ahead = beta + at(lattice.emissions, t)
+        ahead = beta + _at(xp, lattice.emissions, t)
         skipped = _shifted(xp, ahead + lattice.skips, -2)
-        beta = xp.where(at(lattice.running, t), _log_add(xp, ahead, _shifted(xp, ahead, -1), skipped), beta)
+        beta = xp.where(_at(xp, lattice.running, t), _log_add(xp, ahead, _shifted(xp, ahead, -1), skipped), beta)
         found.append(beta)
     return found[::-1]
 
@@ -105,7 +106,7 @@ def _loss(xp, logits, labels, label_length, logit_length, *, blank):  # type: ig
 def _dlogits(d, logits, labels, label_length, logit_length, out, xp, blank):  # type: ignore[no-untyped-def]
     """Softmax minus how likely each class is at each time, given the labels."""
     inner = namespace_of(logits)
-    time, batch, classes = logits.shape
+    _, batch, classes = logits.shape
     lattice = _lattice(inner, logits, labels, label_length, logit_length, blank)
     alphas, betas = _forward(inner, lattice), _backward(inner, lattice)
     joint = inner.stack(*alphas, axis=0) + inner.stack(*betas, axis=0)

@@ -16,8 +16,6 @@ import numpy as np
 from gradtape.engine.dispatch import primitive
 from gradtape.ops.linalg import adjoint
 
-Axes = tuple[int, ...]
-
 
 # -- small words -------------------------------------------------------------------------------------------------------
 def _row(v: Any, xp: Any) -> Any:
@@ -30,13 +28,10 @@ def _column(v: Any, xp: Any) -> Any:
     return xp.reshape(v, shape=(*v.shape, 1))
 
 
-def _lower(x: Any, xp: Any, diagonal: float = 1) -> Any:
-    """The lower triangle, with the diagonal times 0, 1/2 or 1."""
+def _lower(x: Any, xp: Any) -> Any:
+    """The lower triangle with half of the diagonal."""
     n = x.shape[-1]
-    if diagonal == 1:
-        return xp.where(np.tri(n, dtype=bool), x, 0)
-    below = xp.where(np.tri(n, k=-1, dtype=bool), x, 0)
-    return below + xp.where(np.eye(n, dtype=bool), x * diagonal, 0) if diagonal else below
+    return xp.where(np.tri(n, k=-1, dtype=bool), x, 0) + xp.where(np.eye(n, dtype=bool), 0.5 * x, 0)
 
 
 def _on_diagonal(v: Any, xp: Any) -> Any:
@@ -205,7 +200,7 @@ tridiagonal_solve = primitive(
 # -- factorisations ----------------------------------------------------------------------------------------------------
 def _cholesky_dx(d, out, xp):  # type: ignore[no-untyped-def]
     """L^-H P(L^H d) L^-1, made symmetric; P takes the lower triangle with half of the diagonal."""
-    middle = _lower(xp.matmul(out, d, adjoint_x=True, adjoint_y=False), xp, diagonal=0.5)
+    middle = _lower(xp.matmul(out, d, adjoint_x=True, adjoint_y=False), xp)
     left = xp.triangular_solve(out, middle, lower=True, adjoint=True)
     both = xp.triangular_solve(out, adjoint(left, xp), lower=True, adjoint=True)  # adjoint of the result
     return 0.5 * (both + adjoint(both, xp))
@@ -229,7 +224,7 @@ def _square_qr(xp: Any, q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
         w = xp.matmul(q, of_q, adjoint_x=True, adjoint_y=False)
     if of_r is not None:
         w = w - xp.matmul(of_r, r, adjoint_x=False, adjoint_y=True)
-    turned = xp.matmul(q, _lower(w - adjoint(w, xp), xp, diagonal=0.5) - w, adjoint_x=False, adjoint_y=False)
+    turned = xp.matmul(q, _lower(w - adjoint(w, xp), xp) - w, adjoint_x=False, adjoint_y=False)
     return _right_divide(turned if of_q is None else of_q + turned, r, xp)
 
 
@@ -265,7 +260,7 @@ qr = primitive(
 
 def _into_lower(g: Any, xp: Any) -> Any:
     """Only the lower triangle is read, so it gets the whole derivative: twice the Hermitian part, the diagonal once."""
-    return _lower(g + adjoint(g, xp), xp, diagonal=0.5)
+    return _lower(g + adjoint(g, xp), xp)
 
 
 def _sandwich(v: Any, middle: Any, xp: Any) -> Any:

@@ -71,7 +71,7 @@ def _cross_entropy_kernel(xp, logits, labels):  # type: ignore[no-untyped-def]
 def _cross_entropy_dlogits(d, logits, labels, xp):  # type: ignore[no-untyped-def]
     last = len(logits.shape) - 1
     inner = namespace_of(logits)
-    slope = inner.softmax(logits, axis=last) * inner.sum(labels, axis=(last,), keepdims=True) - labels
+    slope = inner.softmax(logits, axis=last) - labels  # TensorFlow's: the labels of a row are taken to sum to one
     return xp.reshape(d, shape=(*d.shape, 1)) * slope
 
 

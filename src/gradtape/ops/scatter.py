@@ -12,7 +12,7 @@ from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
 
 
-# -- tensor_scatter_nd_max, tensor_scatter_nd_min ------------------------------------------------------------------------
+# -- tensor_scatter_nd_max, tensor_scatter_nd_min ----------------------------------------------------------------------
 def _shares(d: Any, x: Any, updates: Any, indices: Any, out: Any, xp: Any) -> tuple[Any, Any, Any]:
     """Where x and the updates reached the result, and the cotangent divided by how many did."""
     dtype = numpy_dtype(d)
@@ -38,7 +38,7 @@ scatter_min = primitive("scatter_min", ("x", "updates", "indices"), _scatter_ext
                         tf_name="TensorScatterMin")  # fmt: skip
 
 
-# -- ops that TensorFlow has no gradient for: a path through them is an error, not None -----------------------------------
+# -- ops that TensorFlow has no gradient for: a path through them is an error, not None --------------------------------
 def no_entry(tf_name: str) -> Any:
     """A rule that says, in TensorFlow's words, that there is no gradient."""
 
@@ -70,7 +70,7 @@ guarantee_const = primitive(
 )  # fmt: skip
 
 
-# -- check_numerics ---------------------------------------------------------------------------------------------------------
+# -- check_numerics ----------------------------------------------------------------------------------------------------
 def _check_kernel(xp: Any, x: Any, *, message: str) -> Any:
     found = [word for word, test in (("Inf", xp.isinf), ("NaN", xp.isnan)) if np.any(np.asarray(test(x)))]
     if found:

@@ -33,7 +33,7 @@ segment_max = primitive("segment_max", ("x", "ids"), _segment_extreme_dx, None, 
 segment_min = primitive("segment_min", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_min"))
 
 
-# -- scans ---------------------------------------------------------------------------------------------------------------
+# -- scans -------------------------------------------------------------------------------------------------------------
 def _running_product_dx(d, x, out, xp, axis, exclusive, reverse):  # type: ignore[no-untyped-def]
     """TensorFlow's formula, which divides by x: linear in the length of the axis, and 0 where x is 0.
 

@@ -1,7 +1,7 @@
 """Fourier transforms and frames: linear primitives, each with its transpose.
 
-For a complex op the transpose is the adjoint: TensorFlow's cotangent of z is the derivative by the real part plus i times
-the derivative by the imaginary part, so that a linear map A has the rule "A's conjugate transpose".
+For a complex op the transpose is the adjoint: TensorFlow's cotangent of z is the derivative by the real part plus i
+times the derivative by the imaginary part, so that a linear map A has the rule "A's conjugate transpose".
 """
 
 from __future__ import annotations

@@ -16,11 +16,6 @@ _HALF_SQRT_PI = sqrt(pi) / 2
 _BELL = 1 / sqrt(2 * pi)
 
 
-def _alone(name: str) -> Any:
-    """The batch rule of an elementwise primitive of one tensor with static arguments: rows need no care."""
-    return lambda xp, size, batched, x, **attrs: getattr(xp, name)(x, **attrs)
-
-
 # -- activations -------------------------------------------------------------------------------------------------------
 relu6 = unary("relu6", lambda d, out, xp: xp.gate(xp.gate(d, out), 6 - out), kinds="fiu")  # 0 at 0 and at 6
 elu = unary("elu", lambda d, out, xp: xp.where(xp.less(out, 0), d * (out + 1), d), kinds="f")
@@ -38,7 +33,7 @@ def _leaky_relu_dx(d, x, xp, alpha):  # type: ignore[no-untyped-def]
     return passed + alpha * (d - passed)  # alpha at 0
 
 
-leaky_relu = primitive("leaky_relu", ("x",), _leaky_relu_dx, batch=_alone("leaky_relu"))
+leaky_relu = primitive("leaky_relu", ("x",), _leaky_relu_dx, elementwise=True, kinds="f")
 
 
 def _silu_dx(d, x, xp):  # type: ignore[no-untyped-def]
@@ -153,6 +148,8 @@ igamma_a = primitive(
     lambda d, a, x, xp, order: d * xp.igamma_a(a, x, order=order + 1),
     _igamma_a_dx,
     tf_name="IgammaGradA",
+    elementwise=True,
+    kinds="f",
 )
 
 
@@ -190,7 +187,7 @@ def _bessel_in_dx(d, x, out, xp, order, scaled):  # type: ignore[no-untyped-def]
     return d * (slope - xp.sign(x) * out if scaled else slope)
 
 
-bessel_in = primitive("bessel_in", ("x",), _bessel_in_dx, batch=_alone("bessel_in"))
+bessel_in = primitive("bessel_in", ("x",), _bessel_in_dx, elementwise=True, kinds="f")
 bessel_k0 = unary("bessel_k0", lambda d, x, xp: -d * xp.bessel_k1(x), kinds="f")
 bessel_k1 = unary("bessel_k1", lambda d, x, out, xp: -d * (xp.bessel_k0(x) + out / x), kinds="f")
 bessel_k0e = unary("bessel_k0e", lambda d, x, out, xp: d * (out - xp.bessel_k1e(x)), kinds="f")
@@ -204,7 +201,7 @@ def _bessel_jn_dx(d, x, xp, order):  # type: ignore[no-untyped-def]
     return d * (0.5 * (below - xp.bessel_jn(x, order=order + 1)))
 
 
-bessel_jn = primitive("bessel_jn", ("x",), _bessel_jn_dx, batch=_alone("bessel_jn"))
+bessel_jn = primitive("bessel_jn", ("x",), _bessel_jn_dx, elementwise=True, kinds="f")
 bessel_y0 = unary("bessel_y0", lambda d, x, xp: -d * xp.bessel_y1(x), kinds="f")
 bessel_y1 = unary("bessel_y1", lambda d, x, out, xp: d * (xp.bessel_y0(x) - out / x), kinds="f")
 

@@ -17,7 +17,7 @@ _f = np.float32
 _TINY = 1000 * float(np.finfo(np.float32).tiny)  # totals below this are not divided by
 
 
-# -- kernels: radius and weight at a distance ------------------------------------------------------------------------------------
+# -- kernels: radius and weight at a distance ------------------------------------------------------------------------
 def _triangle(x: Array) -> Array:
     return np.maximum(1 - x, 0)
 
@@ -57,7 +57,7 @@ _KERNELS: dict[str, tuple[float, Callable[[Array], Array]]] = {
 }
 
 
-# -- taps: for every position of the result, where to look and with which weight -----------------------------------------------------
+# -- taps: for every position of the result, where to look and with which weight -------------------------------------
 @lru_cache(maxsize=64)
 def taps(size: int, wanted: int, method: str, antialias: bool) -> tuple[Array, Array]:
     """Indices and weights [wanted, taps] of a resize from `size` to `wanted`."""
@@ -131,7 +131,7 @@ def _matrix(size: int, wanted: int, method: str, antialias: bool) -> Array:
     return result
 
 
-# -- the map and its transpose --------------------------------------------------------------------------------------------------------
+# -- the map and its transpose ---------------------------------------------------------------------------------------
 def resample(x: Array, *, axis: int, size: int, method: str, antialias: bool = False) -> Array:
     """One axis resized to `size`."""
     index, weights = taps(x.shape[axis], size, method, antialias)

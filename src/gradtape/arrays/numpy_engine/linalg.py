@@ -351,10 +351,12 @@ def logm(x: Array) -> Array:
 
 def _in_double(function: Any, x: Array) -> Array:
     """Iterations lose digits, so they run in double precision; matrices that are not finite give nan."""
+    if not x.size:
+        return x.copy()
     wide = x.reshape(-1, *x.shape[-2:]).astype(np.result_type(x.dtype, np.float64), copy=False)
     result = np.full_like(wide, np.nan)
     usable = np.all(np.isfinite(wide), axis=(1, 2))
-    if x.size and np.any(usable):
+    if np.any(usable):
         with np.errstate(all="ignore"):
             result[usable] = function(wide[usable])
     return result.astype(x.dtype, copy=False).reshape(x.shape)

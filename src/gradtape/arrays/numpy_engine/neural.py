@@ -100,7 +100,8 @@ def _narrow(function: Any, x: Array, y: Array, attrs: dict[str, Any]) -> Array:
 def conv(x: Array, y: Array, *, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1) -> Array:
     """Slide the filters y over the images x."""
     if x.dtype.char in _FEW_BITS:
-        return _narrow(conv, x, y, dict(strides=strides, dilations=dilations, padding=padding, groups=groups))
+        attrs: dict[str, Any] = {"strides": strides, "dilations": dilations, "padding": padding, "groups": groups}
+        return _narrow(conv, x, y, attrs)
     window, depth, channels = y.shape[:-2], y.shape[-2], y.shape[-1]
     batch, sizes = x.shape[0], x.shape[1:-1]
     out = conv_sizes(sizes, window, strides, dilations, padding)
@@ -160,14 +161,14 @@ def conv_input_grad(
 ) -> Array:
     """The transpose of `conv` in x: spread z through the filters y, into images of `shape` (their axes of space)."""
     if z.dtype.char in _FEW_BITS:
-        attrs = dict(shape=shape, strides=strides, dilations=dilations, padding=padding, groups=groups)
+        attrs = {"shape": shape, "strides": strides, "dilations": dilations, "padding": padding, "groups": groups}
         return _narrow(conv_input_grad, z, y, attrs)
     window, depth, channels = y.shape[:-2], y.shape[-2], y.shape[-1]
     batch, out = z.shape[0], z.shape[1:-1]
     taps = list(_taps(shape, window, out, strides, dilations, padding))
     if groups > 1:
         if depth == 1:
-            return _depthwise_input(z, y, shape, taps, groups)
+            return _depthwise_input(z, y, shape, taps, strides, groups)
         return _grouped_input(z, y, shape, taps, groups)
     if prod(window) == 1 and out == shape and not any(low for low, _ in padding):
         return np.dot(z.reshape(-1, channels), y.reshape(depth, channels).T).reshape(batch, *shape, depth)
@@ -193,7 +194,7 @@ def conv_filter_grad(
 ) -> Array:
     """The transpose of `conv` in y: how the images x and the outputs z go together, for each tap of a window."""
     if x.dtype.char in _FEW_BITS:
-        attrs = dict(window=window, strides=strides, dilations=dilations, padding=padding, groups=groups)
+        attrs = {"window": window, "strides": strides, "dilations": dilations, "padding": padding, "groups": groups}
         return _narrow(conv_filter_grad, x, z, attrs)
     batch, out, channels = x.shape[0], z.shape[1:-1], z.shape[-1]
     depth = x.shape[-1] // groups
@@ -214,7 +215,7 @@ def conv_filter_grad(
     return result.reshape(*window, depth, channels)
 
 
-# -- groups: each has its own channels; one channel to a group needs no product of matrices ---------------------------------
+# -- groups: each has its own channels; one channel to a group needs no product of matrices ----------------------------
 def _by_group(x: Array, groups: int) -> Array:
     """[..., groups * c] as [..., groups, c]."""
     return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
@@ -226,7 +227,9 @@ def _filters(y: Array, groups: int) -> Array:
     return split.reshape(groups, -1, split.shape[-1])
 
 
-def _grouped_columns(x: Array, window: Sizes, out: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int) -> Array:
+def _grouped_columns(
+    x: Array, window: Sizes, out: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int
+) -> Array:
     view = _windows(_by_group(_padded(x, padding), groups), window, out, strides, dilations)
     columns = np.ascontiguousarray(np.moveaxis(view, -2, 0))
     return columns.reshape(groups, x.shape[0] * prod(out), -1)
@@ -260,45 +263,63 @@ def _grouped_filter(
     return np.moveaxis(result, 0, 1).reshape(*window, depth, z.shape[-1])
 
 
+# Depthwise: a tap is a product of numbers, not of matrices. With several filters to a channel, channels are repeated.
 def _depthwise(x: Array, y: Array, out: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int) -> Array:
-    many = y.shape[-1] // groups
-    window = y.shape[:-2]
-    filters = y.reshape(*window, groups, many) if many > 1 else y.reshape(*window, groups)
-    source = x[..., None] if many > 1 else x
-    result = np.zeros((x.shape[0], *out, *filters.shape[len(window) :]), x.dtype)
-    for tap, positions, places in _taps(x.shape[1:-1], window, out, strides, dilations, padding):
-        result[positions] += source[places] * filters[tap]
-    return result.reshape(x.shape[0], *out, y.shape[-1])
-
-
-def _depthwise_input(z: Array, y: Array, shape: Sizes, taps: Any, groups: int) -> Array:
-    many = y.shape[-1] // groups
-    window = y.shape[:-2]
-    result = np.zeros((z.shape[0], *shape, groups), z.dtype)
-    if many == 1:
-        filters = y.reshape(*window, groups)
-        for tap, positions, places in taps:
-            result[places] += z[positions] * filters[tap]
-        return result
-    filters, parts = y.reshape(*window, groups, many), _by_group(z, groups)
-    for tap, positions, places in taps:
-        result[places] += np.add.reduce(parts[positions] * filters[tap], axis=-1)
+    channels = y.shape[-1]
+    if channels > groups:
+        x = np.repeat(x, channels // groups, axis=-1)
+    result = np.zeros((x.shape[0], *out, channels), x.dtype)
+    taps = list(_taps(x.shape[1:-1], y.shape[:-2], out, strides, dilations, padding))
+    _add_products(result, x, y, taps, strides[-1] == 1)
     return result
+
+
+def _depthwise_input(z: Array, y: Array, shape: Sizes, taps: Any, strides: Sizes, groups: int) -> Array:
+    result = np.zeros((z.shape[0], *shape, z.shape[-1]), z.dtype)
+    _add_products(result, z, y, [(tap, places, positions) for tap, positions, places in taps], strides[-1] == 1)
+    many = z.shape[-1] // groups
+    if many == 1:
+        return result
+    total = result[..., ::many].copy()
+    for i in range(1, many):
+        total += result[..., i::many]
+    return total
+
+
+def _add_products(result: Array, x: Array, y: Array, taps: Any, in_rows: bool) -> None:
+    """result[into] += x[source] * y[tap] for every tap, some images at a time so that they stay in cache.
+
+    Where neighbours in a row stay neighbours (`in_rows`), a row with its channels is one run: the filter is repeated
+    along it, because a run of channels alone is too short.
+    """
+    filters = y.reshape(*y.shape[:-2], y.shape[-1])
+    x = np.ascontiguousarray(x)
+    step = max(_PIECE // max(prod(result.shape[1:]), 1), 1)
+    for n in range(0, len(x), step):
+        image, total = x[n : n + step], result[n : n + step]
+        for tap, into, source in taps:
+            a, b, f = image[source], total[into], filters[tap]
+            if in_rows:
+                merged = (*a.shape[:-2], a.shape[-2] * a.shape[-1])
+                a, b, f = a.reshape(merged), b.reshape(merged), np.tile(f, a.shape[-2])
+            product = _room(a.size, a.dtype).reshape(a.shape)
+            b += np.multiply(a, f, out=product)
 
 
 def _depthwise_filter(
     x: Array, z: Array, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int
 ) -> Array:
-    out, many = z.shape[1:-1], z.shape[-1] // groups
-    result = np.zeros((*window, groups, many), x.dtype)
-    parts = _by_group(z, groups)
+    out, channels = z.shape[1:-1], z.shape[-1]
+    if channels > groups:
+        x = np.repeat(x, channels // groups, axis=-1)
+    result = np.zeros((*window, channels), x.dtype)
     axes = "abcdefgh"[: x.ndim - 1]
     for tap, positions, places in _taps(x.shape[1:-1], window, out, strides, dilations, padding):
-        result[tap] = np.einsum(f"{axes}y,{axes}yz->yz", x[places], parts[positions])
-    return result.reshape(*window, 1, groups * many)
+        result[tap] = np.einsum(f"{axes}z,{axes}z->z", x[places], z[positions])
+    return result.reshape(*window, 1, channels)
 
 
-# -- windows written out ----------------------------------------------------------------------------------------------------
+# -- windows written out -----------------------------------------------------------------------------------------------
 def conv_patches(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """Every window of the images: [batch, *out, *window, channels], zeros outside."""
     out = conv_sizes(x.shape[1:-1], window, strides, dilations, padding)
@@ -316,7 +337,7 @@ def conv_patches_grad(
     return result
 
 
-# -- pooling ----------------------------------------------------------------------------------------------------------------
+# -- pooling -----------------------------------------------------------------------------------------------------------
 def sum_pool(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """The sum of every window, one axis of space at a time."""
     if x.dtype.char in _FEW_BITS:

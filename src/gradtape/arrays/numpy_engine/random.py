@@ -1,8 +1,8 @@
 """Random bits: the same for the same seed, on every machine.
 
-The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011): block i
-of the stream is a keyed scrambling of the number i, so that any part of it can be computed by itself, in any order.
-A stream is named by a key (64 bits) and the counter of its first block (128 bits). How bits become numbers (mantissa bits,
+The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011): block
+i of the stream is a keyed scrambling of the number i, so that any part of it can be computed by itself, in any order.
+A stream is named by a key (64 bits) and the counter of its first block (128 bits). How bits become numbers (mantissas,
 Box-Muller, remainders) follows TensorFlow's kernels, so that uniform and normal numbers are TensorFlow's own.
 Distributions are computed in double precision and rounded once, which hides the last-bit differences between machines.
 """
@@ -24,7 +24,7 @@ _WEYL = 0x9E3779B9, 0xBB67AE85
 _CHUNK = 4096  # blocks at a time: the working set stays in the cache
 
 
-# -- bits -------------------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------------------------
 def philox(key: int, low: Array, high: Array) -> tuple[Array, Array, Array, Array]:
     """The four 32-bit words (held in uint64) of the blocks at the counters high * 2**64 + low."""
     a, b, c, d = low & _LOW32, low >> _HALF, high & _LOW32, high >> _HALF
@@ -69,10 +69,10 @@ def random_integers(key: int, counter: int, *, count: int, dtype: Any) -> Array:
 
 
 def random_range(key: int, counter: int, *, count: int, low: int, high: int, dtype: Any) -> Array:
-    """Integers in [low, high). Remainders of 32 bits where the range is small, of 64 bits where that would show."""
+    """Integers in [low, high): remainders of 32 bits or, where their unevenness would show (above 2**-16), of 64."""
     span = high - low
-    wide = np.dtype(dtype).itemsize == 8 or span > 2**16
-    if wide:
+    left_over = 2**32 % span
+    if np.dtype(dtype).itemsize == 8 or left_over * (span - left_over) > span << 16:
         offset = _words64(random_bits(key, counter, count=2 * count)) % np.uint64(span)
     else:
         offset = (random_bits(key, counter, count=count) % np.uint32(span)).astype(np.uint64)
@@ -80,7 +80,7 @@ def random_range(key: int, counter: int, *, count: int, low: int, high: int, dty
     return (offset + np.uint64(low % 2**64)).view(np.int64).astype(dtype)
 
 
-# -- numbers ------------------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------------------------
 def random_uniform(key: int, counter: int, *, count: int, dtype: Any) -> Array:
     """Numbers in [0, 1): random mantissas behind a fixed exponent, minus one. Never 1."""
     dtype = np.dtype(dtype)
@@ -118,7 +118,7 @@ def random_normal(key: int, counter: int, *, count: int, dtype: Any) -> Array:
     return result.reshape(-1)[:count].astype(dtype)
 
 
-# -- the normal distribution's quantiles -----------------------------------------------------------------------------------------
+# -- the normal distribution's quantiles -----------------------------------------------------------------------------
 # Wichura, "Algorithm AS 241: the percentage points of the normal distribution", 1988: three ratios of polynomials.
 _CENTRE = (
     (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
@@ -150,7 +150,9 @@ def _normal_quantile(p: Array) -> Array:
     q = p - 0.5
     inner = np.abs(q) <= 0.425
     tail = np.sqrt(-np.log(np.clip(np.where(q < 0, p, 1 - p), 5e-324, 0.5)))
-    outer = np.where(tail <= 5, _ratio(_MIDDLE, np.minimum(tail, 5) - 1.6), _ratio(_TAIL, np.maximum(tail, 5) - 5))
+    outer: Array = np.where(
+        tail <= 5, _ratio(_MIDDLE, np.minimum(tail, 5) - 1.6), _ratio(_TAIL, np.maximum(tail, 5) - 5)
+    )
     return np.where(inner, q * _ratio(_CENTRE, 0.180625 - np.where(inner, q * q, 0)), np.where(q < 0, -outer, outer))
 
 
@@ -167,7 +169,7 @@ def truncated_quantile(x: Array, y: Array, u: Array) -> Array:
     low, high, part = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (x, y, u)))
     mirrored = low + high > 0  # the lower tail is the one with all its digits
     a, b, p = np.where(mirrored, -high, low), np.where(mirrored, -low, high), np.where(mirrored, 1 - part, part)
-    below, above = (_normal_below(v) if v.size > 16 else _normal_below(v) for v in (a, b))
+    below, above = _normal_below(a), _normal_below(b)
     result = _normal_quantile(below + p * (above - below))
     far = above - below < 1e-290  # beyond the last representable probability the tail is an exponential
     if np.any(far):
@@ -191,7 +193,7 @@ def random_open(key: int, counter: int, *, count: int) -> Array:
     return random_uniform(key, counter, count=count, dtype=np.float64) + 2.0**-53
 
 
-# -- rejection: every element tries on a stream of its own ------------------------------------------------------------------------
+# -- rejection: every element tries on a stream of its own -----------------------------------------------------------
 class _Tries:
     """Uniform numbers for the elements that are still trying: element i, try t, has blocks of its own."""
 
@@ -376,12 +378,12 @@ def random_categorical(key: int, counter: int, logits: Array, *, count: int) -> 
     return np.minimum(result, classes - 1)
 
 
-# -- how a gamma number moves with its alpha ---------------------------------------------------------------------------------------
+# -- how a gamma number moves with its alpha -------------------------------------------------------------------------
 def gamma_tail(x: Array, y: Array, *, order: int) -> Array:
     """The part of a gamma density (alpha = x) on one side of y, weighed with log(t / y)^order, over the density at y.
 
-    Minus the part below y where y is below alpha (or a series is at hand), the part above it otherwise. With t = y exp(-s)
-    (or exp(s)) it is a smooth integral with one bump, for Gauss and Legendre; for small alpha it is a series.
+    Minus the part below y where y is below alpha (or a series is at hand), the part above it otherwise. With
+    t = y exp(-s) (or exp(s)) it is a smooth integral with one bump, for Gauss and Legendre; for small alpha, a series.
     """
     dtype = np.result_type(x, y)
     alpha, sample = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))

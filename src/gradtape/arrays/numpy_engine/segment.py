@@ -40,7 +40,7 @@ def _edge(dtype: Any, low: bool) -> Any:
     else:
         import ml_dtypes
 
-        info = ml_dtypes.finfo(dtype)
+        info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     return info.min if low else info.max
 
 
@@ -108,7 +108,7 @@ def bitcast(x: Array, *, dtype: Any) -> Array:
 
 
 def unique(x: Array) -> tuple[Array, Array, Array]:
-    """The distinct elements in the order in which they first occur, where each element's is, and how often it occurs."""
+    """The distinct elements in the order of first occurrence, where each element's is, how often it occurs."""
     _, first, inverse, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
     order = np.argsort(first, kind="stable")
     place = np.empty_like(order)

@@ -221,9 +221,10 @@ def ndtr(x: Array) -> Array:
 
 
 # -- activations -------------------------------------------------------------------------------------------------------
-# TensorFlow's gelu rounds its constants to float32 whatever the dtype; so do these, and are equal to it in float64.
+# TensorFlow's gelu rounds one constant of each formula to float32 whatever the dtype; so do these, to be equal to it in
+# float64 as well. (With 1 and 0.044715 they would be exact.)
 GELU_SCALE = sqrt(2) * float(np.float32(sqrt(0.5)))
-GELU_TANH = (float(np.float32(sqrt(2 / pi))), float(np.float32(0.044715)))
+GELU_TANH = (sqrt(2 / pi), float(np.float32(0.044715)))
 
 
 def gelu(x: Array) -> Array:
@@ -275,9 +276,8 @@ def relu6(x: Array) -> Array:
 
 
 def leaky_relu(x: Array, *, alpha: float) -> Array:
-    if 0 <= alpha <= 1:
-        return np.maximum(x, x * alpha)
-    return np.where(x > 0, x, x * alpha)
+    below = x * x.dtype.type(alpha)  # a Python number would widen bfloat16
+    return np.maximum(x, below) if 0 <= alpha <= 1 else np.where(x > 0, x, below)
 
 
 def elu(x: Array) -> Array:

@@ -1,0 +1,146 @@
+"""tf.compat: v1 names that tape code still uses, and v2, which is all of gradtape."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+v1 = tf.compat.v1
+
+
+def test_aliases_are_the_same_objects():
+    assert tf.GradientTape is tf.autodiff.GradientTape is v1.GradientTape is tf.compat.v2.GradientTape
+    assert v1.UnconnectedGradients is tf.UnconnectedGradients
+    assert v1.Variable is not None
+    assert tf.compat.v2.constant is tf.constant
+    assert tf.math.add is tf.add
+    assert tf.math.reduce_sum is tf.reduce_sum
+    assert tf.linalg.matmul is tf.matmul
+    assert tf.dtypes.float32 is tf.float32
+    assert tf.dtypes.cast is tf.cast
+
+
+def test_names_that_are_not_there():
+    assert not hasattr(v1, "autodiff")
+    assert sorted(n for n in dir(tf.autodiff) if not n.startswith("_")) == ["ForwardAccumulator", "GradientTape"]
+
+
+def test_unconnected_gradients():
+    assert [(m.name, m.value) for m in tf.UnconnectedGradients] == [("NONE", "none"), ("ZERO", "zero")]
+    assert tf.UnconnectedGradients("zero") is tf.UnconnectedGradients.ZERO
+    assert repr(tf.UnconnectedGradients.ZERO) == "<UnconnectedGradients.ZERO: 'zero'>"
+
+
+def test_text():
+    assert tf.compat.as_bytes("ä") == "ä".encode()
+    assert tf.compat.as_bytes(b"a") == b"a"
+    assert tf.compat.as_text(b"a") == tf.compat.as_str("a") == "a"
+
+
+def test_switches_that_are_always_on():
+    v1.enable_eager_execution()
+    v1.enable_v2_behavior()
+    assert tf.executing_eagerly()
+    assert v1.executing_eagerly()
+
+
+# -- get_variable ----------------------------------------------------------------------------------
+def test_the_signature_of_get_variable():
+    assert list(inspect.signature(v1.get_variable).parameters) == [
+        "name", "shape", "dtype", "initializer", "regularizer", "trainable", "collections", "caching_device",
+        "partitioner", "validate_shape", "use_resource", "custom_getter", "constraint", "synchronization",
+        "aggregation",
+    ]  # fmt: skip
+
+
+def test_get_variable_makes_a_new_one_each_time():
+    first, second = v1.get_variable("aa", [2, 3]), v1.get_variable("aa", [2, 3])
+    assert first is not second
+    assert first.name == second.name == "aa:0"
+    assert isinstance(first, tf.Variable)
+    assert first.dtype == tf.float32
+    assert first.trainable
+    assert not v1.get_variable("aa", [1], trainable=False).trainable
+    first.assign(tf.zeros([2, 3]))
+    assert np.any(second.numpy())
+
+
+def test_default_values():
+    w = v1.get_variable("w", [300, 200]).numpy()
+    limit = np.sqrt(6 / 500)
+    assert np.abs(w).max() <= limit
+    assert np.abs(w).max() > 0.95 * limit
+    assert abs(w.mean()) < 0.01
+    assert v1.get_variable("v", [4]).shape == (4,)
+    assert v1.get_variable("s", []).shape == ()
+    assert v1.get_variable("n", 3).shape == (3,)
+    assert v1.get_variable("d", [2], dtype=tf.float64).dtype == tf.float64
+    assert v1.get_variable("i", [2], dtype=tf.int32).numpy().tolist() == [0, 0]
+    assert v1.get_variable("b", [2], dtype=tf.bool).numpy().tolist() == [False, False]
+
+
+def test_initial_values():
+    assert v1.get_variable("k", initializer=[1.0, 2.0]).numpy().tolist() == [1.0, 2.0]
+    assert v1.get_variable("k", initializer=tf.constant([1, 2])).dtype == tf.int32
+    made = v1.get_variable("m", [2], initializer=lambda shape, dtype: tf.ones(shape, dtype))
+    assert made.numpy().tolist() == [1.0, 1.0]
+
+    class Maker:
+        def __call__(self, shape, dtype=None, partition_info=None):
+            return tf.fill(shape, tf.constant(7, dtype))
+
+    assert v1.get_variable("m", [2], tf.int64, initializer=Maker()).numpy().tolist() == [7, 7]
+    assert v1.get_variable("m", [2], tf.int64, initializer=Maker).numpy().tolist() == [7, 7]
+    with pytest.raises(ValueError, match=r"If initializer is a constant, do not specify shape\."):
+        v1.get_variable("k", [2], initializer=tf.constant([1, 2]))
+    sentence = "Variable dd did not get an initializer, so its `shape` argument must be specified."
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        v1.get_variable("dd")
+
+
+def test_variable_scopes():
+    with v1.variable_scope("s"):
+        assert v1.get_variable("gg", [1]).name == "s/gg:0"
+        with v1.variable_scope("t"):
+            assert v1.get_variable("gg", [1]).name == "s/t/gg:0"
+            assert tf.Variable(1.0, name="q").name == "s/t/q:0"
+        assert v1.get_variable("gg", [1]).name == "s/gg:0"
+    with tf.name_scope("names"):  # counts for Variable, not for get_variable
+        assert v1.get_variable("w", [1]).name == "w:0"
+        with v1.variable_scope("s"):
+            assert v1.get_variable("w", [1]).name == "s/w:0"
+            assert tf.Variable(1.0, name="w").name == "names/s/w:0"
+    assert v1.get_variable("w", [1]).name == "w:0"
+
+
+def test_variables_are_watched():
+    v, frozen = v1.get_variable("v", initializer=3.0), v1.get_variable("f", initializer=3.0, trainable=False)
+    with tf.GradientTape() as tape:
+        y = v * v * frozen
+    assert [w.name for w in tape.watched_variables()] == ["v:0"]
+    dv, df = tape.gradient(y, [v, frozen])
+    assert float(dv) == 18.0
+    assert df is None
+
+
+# -- other scopes ----------------------------------------------------------------------------------
+def test_devices():
+    for name in ("/CPU:0", "cpu:0", "/device:CPU:0", None, ""):
+        with tf.device(name):
+            assert "CPU" in tf.constant(1.0).device
+    with pytest.raises(RuntimeError, match="not available"):
+        tf.device("/GPU:0")
+
+
+def test_control_dependencies():
+    log = []
+    with tf.control_dependencies([tf.constant(1.0), lambda: log.append(1)]):
+        log.append(2)
+    assert log == [1, 2]
+    with tf.control_dependencies(None):
+        pass
