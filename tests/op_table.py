@@ -202,7 +202,7 @@ BINARY: dict[str, tuple[tuple[Sample, ...], dict[str, Any]]] = {
         "kinks": (kink(np.inf, 0.0, gradients=(0.0, np.inf)), kink(3.0, 0.0, gradients=(0.0, 3.0))),
     }),
     "fmod": (pairs(-2.1, 2.3, 0.7, 0.9), {
-        "integers": ("int32", "int64"),
+        "integers": ("int32", "int64"), "error": LookupError,
         "bad": (Bad(lambda: tf.truncatemod(tf.constant([1]), tf.constant([0])), InvalidArgument, "division by zero"),),
     }),
     "mod": (pairs(-2.1, 2.3, 0.7, 0.9), {"integers": ("int32", "int64")}),

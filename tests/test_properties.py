@@ -230,6 +230,30 @@ def test_hessian_is_symmetric_and_the_same_every_way(example):
     np.testing.assert_allclose(pushed, hessian @ np.concatenate([t.ravel() for t in direction]), atol=1e-9)
 
 
+@settings(max_examples=60)
+@given(programs(steps=5))
+def test_jacobians_can_be_differentiated(example):
+    """The gradient of a projection of a Jacobian, and the Jacobian of a Jacobian, are the same with and without rows."""
+    program, args = example
+    xs = [tf.constant(a) for a in args]
+    found = []
+    for together in (True, False):
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(xs)
+            with tf.GradientTape(persistent=True) as inner:
+                inner.watch(xs)
+                y = tf.sin(program(*xs))
+            how = {"unconnected_gradients": "zero", "experimental_use_pfor": together}
+            jacobian = inner.jacobian(y, xs[0], **how)
+            weights = np.cos(np.arange(jacobian.numpy().size)).reshape(jacobian.shape)
+            loss = tf.reduce_sum(jacobian * weights)
+        gradients = outer.gradient(loss, xs, unconnected_gradients="zero")
+        second = outer.jacobian(jacobian, xs[0], **how)
+        found.append([np.asarray(tf.convert_to_tensor(t)) for t in (jacobian, second, *gradients)])
+    for rows, one_by_one in zip(*found, strict=True):
+        np.testing.assert_allclose(rows, one_by_one, atol=1e-10)
+
+
 # -- broadcasting --------------------------------------------------------------------------------
 @settings(max_examples=150)
 @given(npst.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, min_side=0, max_side=3))

@@ -14,6 +14,7 @@ import pytest
 
 import gradtape as tf
 from gradtape.autodiff import gradient_tape
+from gradtape.engine.op import registry, write_pulls
 
 X = 3.0
 
@@ -377,6 +378,32 @@ def test_an_exception_in_a_users_rule_does_not_use_the_tape_up():
     with pytest.raises(ArithmeticError, match="once"):
         tape.gradient(y, x)
     assert float(tape.gradient(y, x)) == 10.0
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_an_interrupt_in_the_middle_of_a_walk(persistent, monkeypatch):
+    """A walk that frees the record as it goes cannot be repeated; the tape says so instead of giving half an answer."""
+    exp = registry["exp"]
+    write_pulls(exp)
+
+    def interrupted(d, values, attrs, shape):
+        raise KeyboardInterrupt
+
+    x = c([1.0, 2.0])
+    with tf.GradientTape(persistent) as tape:
+        tape.watch(x)
+        y = tf.tanh(tf.exp(x))
+    with monkeypatch.context() as patch:
+        patch.setattr(exp, "pulls", (interrupted,))
+        with pytest.raises(KeyboardInterrupt):
+            tape.gradient(y, x)
+    if persistent:
+        assert tape.gradient(y, x).shape == (2,)
+    else:
+        with pytest.raises(RuntimeError, match="non-persistent GradientTape"):
+            tape.gradient(y, x)
+        with pytest.raises(ValueError, match="used up"):
+            tape.pause()
 
 
 # -- watch -----------------------------------------------------------------------------------------

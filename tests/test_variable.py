@@ -8,6 +8,7 @@ import inspect
 import operator
 import pickle
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -237,8 +238,9 @@ def address(v):
 
 
 @pytest.fixture
-def big():
+def big(monkeypatch):
     gc.collect()
+    monkeypatch.setattr(threading, "active_count", lambda: 1)  # whatever runs the tests may have threads of its own
     return tf.Variable(np.zeros(1000, np.float32))
 
 
@@ -252,6 +254,13 @@ def test_updates_reuse_memory_that_nobody_holds(big):
         big.assign_sub(ONES * 0.5)
     assert address(big) == start
     assert big.numpy()[0] == 2.5
+
+
+def test_memory_is_not_reused_where_another_thread_might_read(big, monkeypatch):
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
+    start = address(big)
+    big.assign_add(ONES)
+    assert address(big) != start
 
 
 def test_a_training_loop_reuses_memory(big):

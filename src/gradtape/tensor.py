@@ -22,6 +22,9 @@ Array: TypeAlias = Any
 
 next_uid: Callable[[], int] = itertools.count(1).__next__
 
+recorders: Callable[[], Any] = tuple
+"""Who is recording, and wants to know which values leave the library. The engine, a room above, puts its answer here."""
+
 CONSTANT = 0
 """The uid of tensors made from Python or NumPy operands: nobody can hold one, so no tape will ever follow it."""
 
@@ -123,6 +126,8 @@ class Tensor:
         >>> tf.constant([1, 2]).numpy().tolist()
         [1, 2]
         """
+        if recorders():
+            _leaves(self, ".numpy()")
         value = self.array
         if type(value) is not ndarray:
             value = np.asarray(value)
@@ -131,18 +136,24 @@ class Tensor:
         return value.copy() if value.ndim else value[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        if recorders():
+            _leaves(self, "NumPy")
         if copy is False:
             raise ValueError("A tensor's memory is never shared, because tensors never change: a copy is needed.")
         value = np.array(self.array)
         return value if dtype is None else value.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
+        if recorders():
+            _leaves(self, "DLPack")
         return np.array(self.array).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    def _scalar(self) -> Any:
+    def _scalar(self, how: str) -> Any:
+        if recorders():
+            _leaves(self, how)
         value = np.asarray(self.array)
         if value.ndim:
             raise TypeError(
@@ -151,6 +162,8 @@ class Tensor:
         return value[()]
 
     def __bool__(self) -> bool:
+        if recorders():
+            _leaves(self, "bool()")
         value = np.asarray(self.array)
         if value.size > 1:
             raise ValueError(
@@ -160,16 +173,16 @@ class Tensor:
         return bool(value.size and value.item())
 
     def __float__(self) -> float:
-        return float(self._scalar())
+        return float(self._scalar("float()"))
 
     def __int__(self) -> int:
-        return int(self._scalar())
+        return int(self._scalar("int()"))
 
     def __complex__(self) -> complex:
-        return complex(self._scalar())
+        return complex(self._scalar("complex()"))
 
     def __index__(self) -> int:
-        value = self._scalar()
+        value = self._scalar("an index")
         if not isinstance(value, np.integer):
             raise TypeError(f"only integer scalar tensors can be converted to an index, got {self.dtype!r}")
         return int(value)
@@ -259,6 +272,11 @@ class Tensor:
         def __ne__(self, other: Any) -> Any: ...
         def __getitem__(self, key: Any) -> Tensor: ...
         def __iter__(self) -> Iterator[Tensor]: ...
+
+
+def _leaves(tensor: Tensor, how: str) -> None:
+    for recorder in recorders():
+        recorder.saw(how, tensor.uid)
 
 
 # -- handing over an array instead of a copy ----------------------------------------------------------------------------------

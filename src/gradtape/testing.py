@@ -184,17 +184,19 @@ class _Problem:
 
     def _jacobians(self, check: str, form: Callable[[Tensor], Tensor]) -> None:
         given = [wrap(x) for x in self.xs]
-        with GradientTape(persistent=True) as tape:
-            tape.watch(given)
-            ys = [form(_few(y)) for y in self.f(*given)]
-        for y in ys:
-            found = tape.jacobian(y, given)
+        with GradientTape() as outer:
+            outer.watch(given)
+            with GradientTape(persistent=True) as tape:
+                tape.watch(given)
+                ys = [form(_few(y)) for y in self.f(*given)]
+            recorded = [tape.jacobian(y, given, unconnected_gradients="zero") for y in ys]
+        for y, under_outer in zip(ys, recorded, strict=True):
+            found = tape.jacobian(y, given, unconnected_gradients="zero")
             rows = [self._row(tape, y, given, spot) for spot in np.ndindex(y.array.shape)]
-            for i, got in enumerate(found):
-                if got is None:
-                    got = np.zeros((*y.array.shape, *self.xs[i].shape), self.xs[i].dtype)
-                expected = np.reshape([row[i] for row in rows], (*y.array.shape, *self.xs[i].shape))
-                self._compare(check, "Jacobian", i, np.asarray(got), expected)
+            for i, x in enumerate(self.xs):
+                expected = np.reshape([row[i] for row in rows], (*y.array.shape, *x.shape))
+                self._compare(check, "Jacobian", i, found[i].numpy(), expected)
+                self._compare(check, "Jacobian under an outer tape", i, under_outer[i].numpy(), expected)
 
     def _row(self, tape: GradientTape, y: Tensor, given: list[Tensor], spot: Spot) -> list[Any]:
         hot = np.zeros(y.array.shape, y.array.dtype)

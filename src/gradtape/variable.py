@@ -16,7 +16,7 @@ from gradtape import errors
 from gradtape.arrays.batched import Batched, EscapeError
 from gradtape.conversion import array_from, convert, operand, register_converter
 from gradtape.dtypes import DType, as_dtype, dtype_of
-from gradtape.engine.tape import active_recorders
+from gradtape.engine.tape import active_recorders, expecting, miss
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, index, operators
 from gradtape.ops.indexing import basic_index, get_item
@@ -118,9 +118,13 @@ class Variable:
     # -- reading ------------------------------------------------------------------------------------------------------
     def read(self) -> Tensor:
         """The current reading, for ops: tapes that watch what is accessed notice it."""
-        for recorder in active_recorders():
-            if self.uid not in recorder.tracked:
-                recorder.access(self)
+        recorders = active_recorders()
+        if recorders:
+            for recorder in recorders:
+                if self.uid not in recorder.tracked:
+                    recorder.access(self)
+        elif expecting:
+            miss(self)
         return self._tensor
 
     def value(self) -> Tensor:
@@ -291,10 +295,12 @@ class Variable:
         self._notice()
         return _View(self) if read_value else None
 
-    def _notice(self) -> None:
+    def _notice(self, value: Any = None) -> None:
         for recorder in active_recorders():  # an assignment counts as an access, as in TensorFlow
             if self.uid not in recorder.tracked:
                 recorder.access(self)
+            if isinstance(value, (Tensor, Variable)):
+                recorder.saw("assign", value.uid, self.uid)
 
     # -- slices -----------------------------------------------------------------------------------------------------------
     def __getitem__(self, key: Any) -> Any:

@@ -81,6 +81,9 @@ def _floating(image: Tensor, *kept: Any) -> Tensor:
 
 
 # -- resizing --------------------------------------------------------------------------------------------------------
+_INT64 = np.dtype(np.int64)
+
+
 class ResizeMethod:
     """The names of the ways to resize."""
 
@@ -236,7 +239,7 @@ def crop_and_resize(
             "CropAndResize",
         )
     x, where = cast(operand(image), float32), operand(boxes)
-    which = np.asarray(operand(box_indices).array).astype(np.int64)
+    which = array.discrete_cast(operand(box_indices), dtype=_INT64)
     sizes = shape_of(crop_size)
     if len(x.array.shape) != 4 or len(where.array.shape) != 2 or where.array.shape[1] != 4 or len(sizes) != 2:
         raise errors.invalid_argument(
@@ -244,24 +247,32 @@ def crop_and_resize(
             f"{errors.brackets(where.array.shape)} and {len(sizes)} numbers", "CropAndResize",
         )  # fmt: skip
     batch, height, width, _ = x.array.shape
-    if np.any((which < 0) | (which >= batch)):
+    # Only values that are at hand can be checked.
+    if type(which.array) is np.ndarray and np.any((which.array < 0) | (which.array >= batch)):
         raise errors.OutOfRangeError(None, None, "box_index has values outside [0, batch_size) [Op:CropAndResize]")
     y = _crop_positions(where, 0, height, sizes[0])
     z = _crop_positions(where, 1, width, sizes[1])
-    inside = _within(y, height)[:, :, None] & _within(z, width)[:, None, :]
-    rows, columns = _neighbours(y, height, method), _neighbours(z, width, method)
+    count, (tall, wide) = where.array.shape[0], sizes
+    inside = array.reshape(_within(y, height), shape=(count, tall, 1)) & array.reshape(
+        _within(z, width), shape=(count, 1, wide)
+    )
+    first = array.broadcast_to(array.reshape(which, shape=(count, 1, 1)), shape=(count, tall, wide))
     result: Any = None
-    for row, row_weight in rows:
-        for column, column_weight in columns:
-            n, r, c = np.broadcast_arrays(which[:, None, None], row[:, :, None], column[:, None, :])
-            picked = index.gather_nd(x, constant_operand(np.stack([n, r, c], -1)), batch_dims=0)
-            if row_weight is not None:
-                weight = array.reshape(row_weight, shape=(*row.shape, 1)) * array.reshape(
-                    column_weight, shape=(len(column), 1, column.shape[1])
-                )
-                picked = picked * array.reshape(weight, shape=(*weight.array.shape, 1))
+    for row, row_weight in _neighbours(y, height, method):
+        for column, column_weight in _neighbours(z, width, method):
+            at = array.stack(
+                first,
+                array.broadcast_to(array.reshape(row, shape=(count, tall, 1)), shape=(count, tall, wide)),
+                array.broadcast_to(array.reshape(column, shape=(count, 1, wide)), shape=(count, tall, wide)),
+                axis=3,
+            )
+            picked = index.gather_nd(x, at, batch_dims=0)
+            if row_weight is not None and column_weight is not None:
+                vertical = array.reshape(row_weight, shape=(count, tall, 1, 1))
+                picked = picked * (vertical * array.reshape(column_weight, shape=(count, 1, wide, 1)))
             result = picked if result is None else result + picked
-    found: Tensor = math.where(inside[..., None], result, float(static(extrapolation_value)))
+    shown = array.reshape(inside, shape=(count, tall, wide, 1))
+    found: Tensor = math.where(shown, result, float(static(extrapolation_value)))
     return found
 
 
@@ -274,23 +285,23 @@ def _crop_positions(boxes: Tensor, first: int, size: int, wanted: int) -> Tensor
     return low * float(size - 1) + steps * ((high - low) * ((size - 1) / (wanted - 1)))
 
 
-def _within(at: Tensor, size: int) -> Any:
-    position = np.asarray(at.array)
-    return (position >= 0) & (position <= size - 1)
+def _within(at: Tensor, size: int) -> Tensor:
+    return (at >= 0) & (at <= size - 1)
 
 
-def _neighbours(at: Tensor, size: int, method: str) -> list[tuple[Any, Tensor | None]]:
-    position = np.asarray(at.array)
+def _neighbours(at: Tensor, size: int, method: str) -> list[tuple[Tensor, Tensor | None]]:
+    """The rows (or columns) that a position lies between, with their weights."""
+
+    def row(position: Tensor) -> Tensor:
+        inside = math.minimum(math.maximum(position, 0), size - 1)
+        result: Tensor = array.discrete_cast(inside, dtype=_INT64)
+        return result
+
     if method == "nearest":
-        rounded = np.floor(position + np.float32(0.5))
-        return [(np.clip(rounded, 0, size - 1).astype(np.int64), None)]
-    low = np.floor(position)
-    part = at - constant_operand(low)
-    high = np.ceil(position)
-    return [
-        (np.clip(low, 0, size - 1).astype(np.int64), 1 - part),
-        (np.clip(high, 0, size - 1).astype(np.int64), part),
-    ]
+        return [(row(math.floor(at + 0.5)), None)]
+    low = math.floor(at)
+    part = at - low
+    return [(row(low), 1 - part), (row(math.ceil(at)), part)]
 
 
 def flip_left_right(image: Any) -> Tensor:
@@ -492,7 +503,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     def change(x: Tensor) -> Tensor:
         hsv = rgb_to_hsv(x)
         hue = _slice(hsv, ..., 0) + cast(operand(delta), x.dtype)
-        hue = hue - constant_operand(np.floor(np.asarray(hue.array)))
+        hue = hue - math.floor(hue)
         return hsv_to_rgb(_stacked(hue, _slice(hsv, ..., 1), _slice(hsv, ..., 2)))
 
     return _adjusted(image, change)

@@ -129,7 +129,7 @@ def embedding_lookup(
     return clipped
 
 
-# -- cross entropies ----------------------------------------------------------------------------------------------------
+# -- cross entropies ---------------------------------------------------------------------------------------------------
 def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, name: str | None = None) -> Tensor:
     """The cross entropy between rows of probabilities and the softmax of logits.
 

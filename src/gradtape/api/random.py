@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math as _math
 import os
-import random as _python_random
 import threading
 from collections.abc import Callable
 from enum import IntEnum
@@ -44,13 +43,15 @@ class _Seeds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seed: int | None = None
-        self._ops = _python_random.Random()
+        self._ops: Any = None  # TensorFlow's sequence of seeds for ops without one: that of Python's generator
         self._positions: dict[tuple[Any, ...], int] = {}
 
     def set(self, seed: int | None) -> None:
         with self._lock:
+            from random import Random  # not at the top: most programs start without it (import time)
+
             self._seed = seed
-            self._ops = _python_random.Random(seed)
+            self._ops = Random(seed)
             self._positions.clear()
 
     def pair(self, op_seed: int | None) -> tuple[int, int] | None:
@@ -181,9 +182,7 @@ def _fresh(x: Tensor) -> Tensor:
     return x if x.uid else wrap(x.array)
 
 
-def _uniform(
-    source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, op: str, full: bool, allowed: str = ""
-) -> Tensor:
+def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, op: str, full: bool) -> Tensor:
     kind = as_dtype(dtype)
     if kind.name not in (*_FLOATS, "int32", "int64", *(("uint32", "uint64") if full else ())):
         raise ValueError(
@@ -592,8 +591,8 @@ class Generator:
     """A stream of random numbers with a state that can be read, set and split.
 
     >>> g = Generator.from_seed(7)
-    >>> g.uniform([2]).numpy().round(4).tolist()
-    [0.3993, 0.7841]
+    >>> print(g.uniform([2]).numpy().round(4))
+    [0.3993 0.7841]
     >>> g.state.numpy().tolist()
     [519, 0, 0]
     """

@@ -95,8 +95,8 @@ class BatchedNamespace:
         setattr(self, name, call)
         return call
 
-    def is_complex(self, x: Batched) -> bool:
-        return bool(x.dtype.kind == "c")
+    def is_complex(self, x: Any) -> bool:
+        return bool(_dtype(x).kind == "c")  # x may be a saved tensor, without a batch
 
     def zeros(self, shape: Shape, dtype: Any) -> Any:
         return np.zeros(shape, dtype)  # unbatched zeros go with any batch

@@ -58,6 +58,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
     function = f
 
     def decorated(*args: Any, **kwargs: Any) -> Any:
+        _refuse_batches(args)
         watcher = _VariableWatcher()
         stack.start(watcher)
         try:
@@ -98,6 +99,15 @@ class _Decorated:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else custom_gradient(MethodType(self._function, instance))
+
+
+def _refuse_batches(args: Any) -> None:
+    """A tape outside of a batch of recorded tensors would follow the body's ops instead of the user's gradient."""
+    for leaf in nest.flatten(args):
+        batch = leaf.array if type(leaf) is Tensor else None
+        if type(batch) is Batched and type(batch.array) is Tensor:
+            if any(recorder.born < batch.level for recorder in active_recorders()):
+                raise EscapeError("a custom gradient is needed row by row where a tape is outside of the rows")
 
 
 def _name(function: Any) -> str:

@@ -18,10 +18,14 @@ the op too, by `note`: that is how views look on (lines, times, NaNs) and why a 
 from __future__ import annotations
 
 import itertools
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradtape import tensor
 
 if TYPE_CHECKING:
     from gradtape.engine.op import Op
@@ -59,6 +63,9 @@ class Recorder:
     def access(self, variable: Any) -> None:
         """A variable that is not followed yet was read; a recorder may begin to follow it."""
 
+    def saw(self, event: str, uid: int, other: int = 0) -> None:
+        """A value went where no op is recorded: to Python or NumPy, into a branch, into a variable (`other`)."""
+
 
 clock: Callable[[], int] = itertools.count(1).__next__
 """Numbers batches and recorders: one that began to record after a batch was made stands inside of it."""
@@ -66,6 +73,20 @@ clock: Callable[[], int] = itertools.count(1).__next__
 # A context variable is per thread and per asyncio task: nobody records another one's ops.
 _active: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_active", default=())
 active_recorders = _active.get
+tensor.recorders = active_recorders
+
+expecting: list[None] = []
+"""One entry for every tape of any thread that records or pauses: while there is one, readings that nobody records are
+noted, so that a tape can say what it missed."""
+
+missed: deque[tuple[int, int, int, str]] = deque(maxlen=1000)
+"""Readings of variables that nobody recorded: when (a uid), the variable's uid, the thread and its name."""
+
+
+def miss(variable: Any) -> None:
+    """A variable was read where nobody records, while a tape is open somewhere."""
+    thread = threading.current_thread()
+    missed.append((tensor.next_uid(), variable.uid, thread.ident or 0, thread.name))
 
 
 def start(recorder: Recorder) -> None:

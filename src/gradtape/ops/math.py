@@ -43,13 +43,13 @@ squared_difference = binary(
 )
 
 
-def _truncated(x: Any, xp: Any) -> Any:
-    """Towards zero."""
-    return xp.sign(x) * xp.floor(xp.absolute(x))
+def _no_remainder(d: Any) -> Any:
+    raise LookupError("gradient registry has no entry for: TruncateMod. tf.math.floormod has a gradient.")
 
 
 floor_divide = binary("floor_divide", None, None, tf_name="FloorDiv", kinds="fiu")
-fmod = binary("fmod", lambda d: d, lambda d, x, y, xp: -d * _truncated(x / y, xp), tf_name="TruncateMod", kinds="fiu")
+fmod = primitive("fmod", ("x", "y"), _no_remainder, _no_remainder, tf_name="TruncateMod", elementwise=True, kinds="fiu",
+                 fallible=True)  # fmt: skip
 mod = binary("mod", lambda d: d, lambda d, x, y, xp: -d * xp.floor(x / y), tf_name="FloorMod", kinds="fiu")
 maximum = binary("maximum", lambda d, x, y, xp: xp.where(x >= y, d, 0), lambda d, x, y, xp: xp.where(x >= y, 0, d),
                  kinds=REAL)  # fmt: skip  # a tie goes to x

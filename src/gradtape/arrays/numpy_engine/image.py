@@ -123,6 +123,23 @@ def _to_one(weights: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
+def _taps_back(size: int, wanted: int, method: str, antialias: bool) -> tuple[Array, Array]:
+    """The taps of the transpose: which positions of the result each of `size` source positions went to."""
+    index, weights = taps(size, wanted, method, antialias)
+    used = weights != 0
+    to = np.broadcast_to(np.arange(wanted)[:, None], index.shape)[used]
+    source, weight = index[used], weights[used]
+    order = np.argsort(source, kind="stable")
+    source, to, weight = source[order], to[order], weight[order]
+    counts = np.bincount(source, minlength=size)
+    place = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+    width = max(int(counts.max(initial=0)), 1)
+    back, back_weights = np.zeros((size, width), np.int64), np.zeros((size, width))
+    back[source, place], back_weights[source, place] = to, weight
+    return back, back_weights
+
+
+@lru_cache(maxsize=64)
 def _matrix(size: int, wanted: int, method: str, antialias: bool) -> Array:
     index, weights = taps(size, wanted, method, antialias)
     result = np.zeros((wanted, size))
@@ -131,39 +148,41 @@ def _matrix(size: int, wanted: int, method: str, antialias: bool) -> Array:
     return result
 
 
-# -- the map and its transpose ---------------------------------------------------------------------------------------
+# -- the map and its transpose -----------------------------------------------------------------------------------------
 def resample(x: Array, *, axis: int, size: int, method: str, antialias: bool = False) -> Array:
     """One axis resized to `size`."""
-    index, weights = taps(x.shape[axis], size, method, antialias)
+    have = x.shape[axis]
+    index, weights = taps(have, size, method, antialias)
     if method == "nearest":
         return np.take(x, index[:, 0], axis)
     if x.dtype.itemsize < 4:
         return resample(x.astype(_f), axis=axis, size=size, method=method, antialias=antialias).astype(x.dtype)
-    if _is_dense(index, x.shape[axis]):
-        return _along(_matrix(x.shape[axis], size, method, antialias).astype(x.dtype), x, axis)
-    spread = (slice(None),) + (None,) * (x.ndim - axis - 1)
-    result = np.take(x, index[:, 0], axis) * weights[:, 0].astype(x.dtype)[spread]
-    for k in range(1, index.shape[1]):
-        part = np.take(x, index[:, k], axis)
-        part *= weights[:, k].astype(x.dtype)[spread]
-        result += part
-    return result
+    if _is_dense(index, have):
+        return _along(_matrix(have, size, method, antialias).astype(x.dtype), x, axis)
+    return _weighed(x, axis, index, weights)
 
 
 def unsample(x: Array, *, axis: int, size: int, method: str, antialias: bool = False) -> Array:
     """The transpose of `resample`: what each of `size` source positions gets back."""
-    wanted = x.shape[axis]
+    have = x.shape[axis]
     if x.dtype.itemsize < 4:
         return unsample(x.astype(_f), axis=axis, size=size, method=method, antialias=antialias).astype(x.dtype)
-    index, weights = taps(size, wanted, method, antialias)
-    if _is_dense(index, size):
-        return _along(_matrix(size, wanted, method, antialias).T.astype(x.dtype), x, axis)
+    index, weights = _taps_back(size, have, method, antialias)
+    if _is_dense(index, have):
+        return _along(_matrix(size, have, method, antialias).T.astype(x.dtype), x, axis)
+    return _weighed(x, axis, index, weights)
+
+
+def _weighed(x: Array, axis: int, index: Array, weights: Array) -> Array:
+    """One pass for each tap: what it points at, times its weight."""
     spread = (slice(None),) + (None,) * (x.ndim - axis - 1)
-    result = np.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
-    for k in range(index.shape[1]):  # the indices of one tap never fall: equal ones are neighbours
-        places, starts = np.unique(index[:, k], return_index=True)
-        part = np.add.reduceat(x * weights[:, k].astype(x.dtype)[spread], starts, axis)
-        result[(slice(None),) * axis + (places,)] += part
+    weights = weights.astype(x.dtype)
+    result = np.take(x, index[:, 0], axis)
+    result *= weights[:, 0][spread]
+    for k in range(1, index.shape[1]):
+        part = np.take(x, index[:, k], axis)
+        part *= weights[:, k][spread]
+        result += part
     return result
 
 

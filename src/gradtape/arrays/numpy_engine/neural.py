@@ -146,9 +146,6 @@ def _room(size: int, dtype: Any) -> Array:
     """Memory of this thread's own that is used again and again: fresh pages cost more than filling them."""
     need = size * dtype.itemsize
     have = getattr(_scratch, "bytes", None)
-    if have is None:
-        # Freed at once: glibc then gives blocks up to this size again instead of fresh pages from the system.
-        np.empty(_KEPT, np.uint8)
     if have is None or have.size < need:
         have = np.empty(need, np.uint8)
         if need <= _KEPT:

@@ -147,13 +147,25 @@ def _ratio(coefficients: Any, x: Array) -> Array:
 
 def _normal_quantile(p: Array) -> Array:
     """x with P(normal < x) = p, to double precision."""
+    flat = np.ravel(p)
+    result = np.empty(flat.shape)
+    for start in range(0, flat.size, _CHUNK):
+        result[start : start + _CHUNK] = _normal_quantiles(flat[start : start + _CHUNK])
+    return result.reshape(np.shape(p))
+
+
+def _normal_quantiles(p: Array) -> Array:
     q = p - 0.5
-    inner = np.abs(q) <= 0.425
-    tail = np.sqrt(-np.log(np.clip(np.where(q < 0, p, 1 - p), 5e-324, 0.5)))
-    outer: Array = np.where(
-        tail <= 5, _ratio(_MIDDLE, np.minimum(tail, 5) - 1.6), _ratio(_TAIL, np.maximum(tail, 5) - 5)
-    )
-    return np.where(inner, q * _ratio(_CENTRE, 0.180625 - np.where(inner, q * q, 0)), np.where(q < 0, -outer, outer))
+    result = q * _ratio(_CENTRE, 0.180625 - np.minimum(q * q, 0.180625))
+    far = np.flatnonzero(np.abs(q) > 0.425)
+    if far.size:
+        side, outer = q[far], p[far]
+        tail = np.sqrt(-np.log(np.maximum(np.where(side < 0, outer, 1 - outer), 5e-324)))
+        value = _ratio(_MIDDLE, np.minimum(tail, 5) - 1.6)
+        if np.any(tail > 5):
+            value = np.where(tail > 5, _ratio(_TAIL, np.maximum(tail, 5) - 5), value)
+        result[far] = np.copysign(value, side)
+    return result
 
 
 _erfc = np.frompyfunc(_math.erfc, 1, 1)
