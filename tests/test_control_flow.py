@@ -22,7 +22,7 @@ def plain(structure):
     return tf.nest.map_structure(lambda t: t.numpy().tolist(), structure)
 
 
-# -- branches -------------------------------------------------------------------------------------------------------------
+# -- branches ----------------------------------------------------------------------------------------------------------
 def test_cond():
     assert tf.cond(c(True), lambda: 1, lambda: 2) == 1
     assert tf.cond(c(0), lambda: 1, lambda: 2) == 2
@@ -55,7 +55,7 @@ def test_switch_case():
     assert tf.switch_case(c(0), [(1, branches[0]), (0, branches[1])]).numpy() == 20
 
 
-# -- the loop -------------------------------------------------------------------------------------------------------------
+# -- the loop ----------------------------------------------------------------------------------------------------------
 def test_while_loop():
     assert plain(tf.while_loop(lambda i: i < 3, lambda i: (i + 1,), (0,))) == (3,)
     assert plain(tf.while_loop(lambda i: i < 3, lambda i: [i + 1], [c(0)])) == [3]
@@ -63,9 +63,8 @@ def test_while_loop():
     assert tf.while_loop(lambda i: i < 3, lambda i: i + 1, c(0)).numpy() == 3
     assert plain(tf.while_loop(lambda i: True, lambda i: (i + 1,), (c(0),), maximum_iterations=4)) == (4,)
     assert plain(tf.while_loop(lambda i: False, lambda i: (i + 1,), (5,))) == (5,)
-    nested = tf.while_loop(
-        lambda i, s: i < 2, lambda i, s: (i + 1, {"a": s["a"] + 1, "b": (s["b"][0],)}), (c(0), {"a": c(1), "b": (c(2),)})
-    )
+    start = (c(0), {"a": c(1), "b": (c(2),)})
+    nested = tf.while_loop(lambda i, s: i < 2, lambda i, s: (i + 1, {"a": s["a"] + 1, "b": (s["b"][0],)}), start)
     assert plain(nested) == (2, {"a": 3, "b": (2,)})
     grown = tf.while_loop(
         lambda x: tf.size(x) < 3, lambda x: (tf.concat([x, x], 0),), (c([0]),), (tf.TensorShape([None]),)
@@ -84,7 +83,7 @@ def test_while_loop_is_differentiable():
     assert tape.gradient(y, x).numpy() == 12
 
 
-# -- one function, many rows ------------------------------------------------------------------------------------------------
+# -- one function, many rows -------------------------------------------------------------------------------------------
 def test_map_fn():
     assert plain(tf.map_fn(lambda r: r[0] * r[1], c([[1, 2], [3, 4]]))) == [2, 12]
     assert plain(tf.map_fn(lambda r: tf.cast(r, tf.float32) / 2, c([1, 2]), fn_output_signature=tf.float32)) == [0.5, 1]
@@ -112,7 +111,8 @@ def test_folds():
     assert tf.foldl(lambda a, r: a + r[0] * r[1], (x, x), initializer=0).numpy() == 14
     assert plain(tf.foldl(lambda a, r: (a[0] + r, a[1] * r), x, initializer=(0, 1))) == (6, 6)
     assert tf.foldl(step, tf.zeros([0]), initializer=1.0).numpy() == 1
-    check_gradients(lambda a, b: tf.foldl(lambda s, r: tf.tanh(s * r), a, initializer=b), numbers(4, 2), numbers(2, seed=1))
+    start = numbers(2, seed=1)
+    check_gradients(lambda a, b: tf.foldl(lambda s, r: tf.tanh(s * r), a, initializer=b), numbers(4, 2), start)
     check_gradients(lambda a: tf.foldr(lambda s, r: s * r + r, a), numbers(4, 2))
 
 
@@ -124,11 +124,12 @@ def test_scan():
     fibonacci = tf.scan(lambda a, _: (a[1], a[0] + a[1]), tf.zeros([4]), initializer=(c(0), c(1)))
     assert plain(fibonacci) == ([1, 1, 2, 3], [1, 2, 3, 5])
     assert tf.scan(lambda a, r: a + r, tf.zeros([0]), initializer=tf.zeros([2])).shape == (0, 2)
-    check_gradients(lambda a, b: tf.scan(lambda s, r: tf.sin(s) * r, a, initializer=b), numbers(4, 2), numbers(2, seed=1))
+    start = numbers(2, seed=1)
+    check_gradients(lambda a, b: tf.scan(lambda s, r: tf.sin(s) * r, a, initializer=b), numbers(4, 2), start)
     check_gradients(lambda a: tf.scan(lambda s, r: s * r, a, reverse=True), numbers(4))
 
 
-# -- vectorized_map ---------------------------------------------------------------------------------------------------------
+# -- vectorized_map ----------------------------------------------------------------------------------------------------
 W = numbers(3, 3, seed=9)
 
 FUNCTIONS = {
@@ -279,7 +280,7 @@ def test_vectorized_map_structures():
     with pytest.raises(ValueError, match="at least one axis"):
         tf.vectorized_map(lambda r: r, c(1.0))
     with pytest.raises(ValueError, match="fallback_to_while_loop=False"):
-        tf.vectorized_map(lambda r: r if r > 1 else r, a, fallback_to_while_loop=False)
+        tf.vectorized_map(lambda r: r if r > 1 else -r, a, fallback_to_while_loop=False)
     with pytest.raises(ZeroDivisionError):
         tf.vectorized_map(lambda r: r * (1 / 0), a)
 
@@ -290,7 +291,7 @@ def test_vectorized_map_does_not_put_batches_into_variables():
     assert v.numpy().tolist() == [3, 4]
 
 
-# -- TensorArray ------------------------------------------------------------------------------------------------------------
+# -- TensorArray -------------------------------------------------------------------------------------------------------
 def array(n=3, **options):
     return tf.TensorArray(tf.float32, size=n, **options)
 
@@ -314,12 +315,14 @@ def test_tensor_array():
     assert (ta.dtype, ta.dynamic_size, ta.element_shape.as_list(), ta.handle) == (tf.float32, False, [2], None)
 
 
-def test_tensor_array_writes_make_new_ones():
+def test_tensor_array_writes_in_place_and_returns_itself():
     first = array(clear_after_read=False, element_shape=[])
-    second = first.write(0, 1.0)
-    assert plain(first.read(0)) == 0
-    assert plain(second.read(0)) == 1
-    assert plain(second.read(0)) == 1
+    assert first.write(0, 1.0) is first
+    first.write(1, 2.0)  # without taking the result up, as eager TensorFlow allows
+    assert plain(first.stack())[:2] == [1.0, 2.0]
+    twin = first.identity()
+    twin.write(0, 9.0)
+    assert plain(first.read(0)) == 1.0
 
 
 def test_tensor_array_in_a_loop_is_differentiable():

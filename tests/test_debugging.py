@@ -137,14 +137,14 @@ def test_check_numerics_checks_the_gradient_too():
     x = tf.Variable([4.0, 0.0])
     with tf.GradientTape() as tape:
         y = tf.sqrt(d.check_numerics(x, "mine"))
-    with pytest.raises(Invalid, match="detected in gradient. mine"):
+    with pytest.raises(Invalid, match=r"detected in gradient\. mine"):
         tape.gradient(y, x)
     with tf.GradientTape() as tape:
         y = tf.square(d.check_numerics(x, "mine"))
     assert tape.gradient(y, x).numpy().tolist() == [8, 0]
 
 
-# -- print ---------------------------------------------------------------------------------------------------------------
+# -- print -------------------------------------------------------------------------------------------------------------
 Pair = collections.namedtuple("Pair", "u v")
 c = tf.constant
 
@@ -196,7 +196,7 @@ def test_print_elsewhere(capsys, tmp_path):
         tf.print(1, summarize="a")
 
 
-# -- functions from Python -------------------------------------------------------------------------------------------------
+# -- functions from Python ---------------------------------------------------------------------------------------------
 def test_py_function_is_differentiable():
     x = tf.Variable([3.0, 4.0])
     with tf.GradientTape() as outer:

@@ -54,11 +54,11 @@ def blocks(text: str) -> Iterator[Block]:
 def run_page(text: str, name: str) -> int:
     """Run the blocks of a page; how many there were."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    count = 0
-    for count, block in enumerate(blocks(text), 1):
+    found = list(blocks(text))
+    for block in found:
         run = _run_session if block.source.lstrip().startswith(">>>") else _run_block
         run(block, name, namespace)
-    return count
+    return len(found)
 
 
 def _run_session(block: Block, name: str, namespace: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ def test_links_lead_somewhere():
             assert "://" in target or (page.parent / target).exists(), f"{page.name} points to {target}"
 
 
-# -- the checker itself must be able to say no ---------------------------------------------------------------------------
+# -- the checker itself must be able to say no -------------------------------------------------------------------------
 def test_blocks_share_a_namespace():
     assert run_page("```python\na = 1\n```\n\n```python\na + 1  # -> 2\n```\n", "page") == 2
 

@@ -233,7 +233,7 @@ def test_hessian_is_symmetric_and_the_same_every_way(example):
 @settings(max_examples=60)
 @given(programs(steps=5))
 def test_jacobians_can_be_differentiated(example):
-    """The gradient of a projection of a Jacobian, and the Jacobian of a Jacobian, are the same with and without rows."""
+    """The gradient of a projection of a Jacobian, and the Jacobian of one, are the same with and without rows."""
     program, args = example
     xs = [tf.constant(a) for a in args]
     found = []

@@ -345,6 +345,14 @@ def test_candidate_samplers():
         p[many.numpy()] = expected.numpy() / N
         statistic, bound = chi_square(counts, p)
         assert statistic < bound
+    weights = [1.0, 2.0, 3.0, 4.0]
+    many, of_true, _ = tf.random.fixed_unigram_candidate_sampler(
+        [[1], [4]], 1, N, False, 5, num_reserved_ids=1, unigrams=weights, distortion=0.5, seed=1
+    )
+    p = np.sqrt([0.0, *weights]) / np.sqrt(weights).sum()
+    np.testing.assert_allclose(of_true.numpy().ravel(), N * p[[1, 4]], rtol=1e-6)
+    statistic, bound = chi_square(np.bincount(many.numpy(), minlength=5), p)
+    assert statistic < bound
     ids, of_true, _ = tf.random.all_candidate_sampler(true, 2, 10, True)
     assert ids.numpy().tolist() == list(range(10))
     with pytest.raises(tf.errors.InvalidArgumentError, match="range is too small"):
@@ -506,6 +514,16 @@ def test_refusals():
         r.Generator.from_seed(1, alg="threefry").normal([2])
     with pytest.raises(tf.errors.UnimplementedError, match="ThreeFry"):
         r.stateless_normal([2], [1, 2], alg="threefry")
+
+
+def test_unigrams_from_a_file(tmp_path):
+    path = tmp_path / "words.csv"
+    path.write_text("a,3\nb,0\nc,1\n")
+    ids, *_ = tf.random.fixed_unigram_candidate_sampler([[0]], 1, 50, False, 3, vocab_file=str(path), seed=1)
+    assert set(ids.numpy().tolist()) == {0, 2}
+    for wrong in ({"range_max": 3}, {"range_max": 4, "unigrams": [1.0, 2.0]}):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            tf.random.fixed_unigram_candidate_sampler([[0]], 1, 5, False, **wrong)
 
 
 def test_strange_parameters_give_nan():

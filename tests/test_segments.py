@@ -127,7 +127,7 @@ def test_refusals(call, says):
         call()
 
 
-# -- scans ----------------------------------------------------------------------------------------------------------------
+# -- scans -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_cumulative_logsumexp(exclusive, reverse):

@@ -21,7 +21,7 @@ def same(tensor, expected):
     np.testing.assert_allclose(tensor.numpy(), expected, rtol=1e-6, atol=1e-7)
 
 
-# -- repeating ----------------------------------------------------------------------------------------------------------
+# -- repeating ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("shape", "times"), [((2, 3), (1, 2)), ((2, 3), (3, 1)), ((2, 1, 2), (2, 2, 2)), ((3,), (0,)), ((), ())]
 )
@@ -59,7 +59,7 @@ def test_meshgrid(indexing):
     check_gradients(lambda a, b: [g * g for g in tf.meshgrid(a, b, indexing=indexing)], parts[0], parts[1])
 
 
-# -- padding ------------------------------------------------------------------------------------------------------------
+# -- padding -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("mode", "numpy_mode"), [("REFLECT", "reflect"), ("symmetric", "symmetric")])
 def test_pad_mirrors(mode, numpy_mode):
     x, widths = numbers(3, 4), [[1, 2], [0, 3]]
@@ -83,7 +83,7 @@ def test_pad_constant():
     assert tape.gradient(y, value) is None
 
 
-# -- turning ------------------------------------------------------------------------------------------------------------
+# -- turning -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("shift", "axis"), [(1, 0), (-2, 1), ([1, 2], [0, -1]), ([1, 1], [0, 0]), (7, 1)])
 def test_roll(shift, axis):
     x = numbers(2, 4)
@@ -103,7 +103,7 @@ def test_reverse_sequence():
     check_gradients(lambda a: tf.reverse_sequence(a, lengths, seq_axis=1, batch_axis=0) ** 2, x)
 
 
-# -- slices -------------------------------------------------------------------------------------------------------------
+# -- slices ------------------------------------------------------------------------------------------------------------
 def test_slice():
     x = numbers(3, 4)
     same(tf.slice(x, [1, 0], [2, 3]), x[1:3, :3])
@@ -128,7 +128,7 @@ def test_strided_slice_and_its_masks():
     )
 
 
-# -- masks and several at once --------------------------------------------------------------------------------------------
+# -- masks and several at once -----------------------------------------------------------------------------------------
 def test_sequence_mask():
     assert tf.sequence_mask([1, 3, 0], 4).numpy().tolist() == [[1, 0, 0, 0], [1, 1, 1, 0], [0, 0, 0, 0]]
     assert tf.sequence_mask([[1, 2]]).shape == (1, 2, 2)
@@ -159,7 +159,7 @@ def test_bitcast():
         tape.gradient(y, x)
 
 
-# -- scatters -----------------------------------------------------------------------------------------------------------
+# -- scatters ----------------------------------------------------------------------------------------------------------
 def test_scatter_nd():
     u = numbers(3, 2)
     expected = np.zeros((4, 2))
@@ -208,7 +208,7 @@ def test_tensor_scatter_shares_ties(function):
     same(du, [1 / 3, 1 / 3])
 
 
-# -- partitions -----------------------------------------------------------------------------------------------------------
+# -- partitions --------------------------------------------------------------------------------------------------------
 def test_dynamic_partition_and_stitch():
     x, ids = numbers(5, 2), [0, 1, 0, 1, 1]
     first, second, none = tf.dynamic_partition(x, ids, 3)
@@ -224,7 +224,7 @@ def test_dynamic_partition_and_stitch():
     check_gradients(lambda a, b: tf.dynamic_stitch([[0, 2], [1, 3, 4]], [a, b]) ** 2, x[:2], x[2:])
 
 
-# -- searching and counting -------------------------------------------------------------------------------------------------
+# -- searching and counting --------------------------------------------------------------------------------------------
 def test_searchsorted():
     rows, values = np.sort(numbers(2, 5), axis=1), numbers(2, 3, seed=1)
     for side in ("left", "right"):
@@ -277,7 +277,7 @@ def test_confusion_matrix():
     check_gradients(lambda w: tf.math.confusion_matrix([1, 2], [2, 2], 3, w, "float64") ** 2, [0.5, 2.0])
 
 
-# -- the older ones: edges that TensorFlow has facts about ----------------------------------------------------------------------
+# -- the older ones: edges that TensorFlow has facts about -------------------------------------------------------------
 def test_edges_of_shapes():
     assert tf.reshape(tf.zeros([0, 3]), [-1, 0]).shape == (3, 0)
     assert tf.reshape(tf.zeros([0, 3]), [-1, 3]).shape == (0, 3)

@@ -28,6 +28,7 @@ from gradtape.api.array import (
     broadcast_static_shape as broadcast_static_shape,
     broadcast_to as broadcast_to,
     cast as cast,
+    complex as complex,
     concat as concat,
     constant as constant,
     convert_to_tensor as convert_to_tensor,
@@ -264,7 +265,6 @@ from gradtape.dtypes import (
     uint64 as uint64,
 )  # fmt: skip
 from gradtape.indexed_slices import IndexedSlices as IndexedSlices
-from gradtape.ops.math import complex_ as complex
 from gradtape.lens import attach as _attach_views
 from gradtape.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
 from gradtape.tensor import Tensor as Tensor
@@ -317,3 +317,19 @@ dtypes = _namespace(
     **{n: v for n, v in vars(_dtypes).items() if isinstance(v, DType)},
 )
 compat = _compat.build(_sys.modules[__name__])
+
+
+# -- namespaces that are loaded when they are first used --------------------------------------------------------------------
+_LAZY = {"config": "gradtape.api.config"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        import importlib
+
+        module = globals()[name] = importlib.import_module(_LAZY[name])
+        return module
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+compat.v1.__getattr__ = __getattr__

@@ -23,7 +23,6 @@ from gradtape.ops.indexing import basic_index, get_item
 from gradtape.shape import TensorShape
 from gradtape.tensor import Reference, Tensor, next_uid
 
-
 name_prefix: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
 """What `name_scope` puts in front of the names of variables, for each thread and task."""
 
@@ -107,6 +106,9 @@ class Variable:
         self._constraint, self._synchronization, self._aggregation = constraint, synchronization, aggregation
         self._declared_shape = declared
         self._tensor = self._reading(value)
+        if isinstance(initial_value, (Tensor, Variable)):
+            for recorder in active_recorders():
+                recorder.saw("assign", initial_value.uid, self.uid)
 
     def _reading(self, value: Any) -> Tensor:
         """A tensor with this variable's identity: what ops on the variable take and tapes record."""
@@ -252,7 +254,7 @@ class Variable:
                 f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable shape {self.shape}, and "
                 f"the assigned value shape {tuple(new.shape)} are incompatible."
             )
-        return self._put(new, read_value)
+        return self._put(new, read_value, value)
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Add to the value."""
@@ -285,14 +287,14 @@ class Variable:
             ours = type(value) is ndarray and value.ndim and _is_ours(value, tensor)
             if ours and not np.may_share_memory(value, change):
                 ufunc(value, change, out=value)  # no reading of the old value is left anywhere: reuse its memory
-                self._notice()
+                self._notice(delta)
             else:
-                self._put(np.asarray(ufunc(value, change)), False)
+                self._put(np.asarray(ufunc(value, change)), False, delta)
         return _View(self) if read_value else None
 
-    def _put(self, value: Any, read_value: bool) -> Any:
+    def _put(self, value: Any, read_value: bool, given: Any = None) -> Any:
         self._tensor = self._reading(value)
-        self._notice()
+        self._notice(given)
         return _View(self) if read_value else None
 
     def _notice(self, value: Any = None) -> None:
@@ -320,12 +322,12 @@ class Variable:
         if not isinstance(delta, IndexedSlices):
             raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {delta!r}")
         where = index.checked_indices(np.asarray(convert(delta.indices).array), self._tensor.array.shape[0])
-        return self._changed(lambda new: change(new, where, convert(delta.values, self.dtype).array))
+        return self._changed(lambda new: change(new, where, convert(delta.values, self.dtype).array), delta.values)
 
-    def _changed(self, change: Callable[[ndarray], None]) -> Any:
+    def _changed(self, change: Callable[[ndarray], None], given: Any) -> Any:
         new = np.array(self._tensor.array)
         change(new)
-        return self._put(new, True)
+        return self._put(new, True, given)
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Add slices to rows."""
@@ -360,12 +362,12 @@ class Variable:
         where, values = np.asarray(convert(sparse_delta.indices).array), convert(sparse_delta.values, self.dtype).array
         lead = np.ix_(*(np.arange(n) for n in where.shape[:-1]))
         grids = tuple(g[..., None] for g in lead)
-        return self._changed(lambda new: new.__setitem__((*grids, where), values))
+        return self._changed(lambda new: new.__setitem__((*grids, where), values), sparse_delta.values)
 
     def _scatter_nd(self, indices: Any, updates: Any, change: Callable[[ndarray, Any, Any], None]) -> Any:
         where = index.checked_coordinates(np.asarray(convert(indices).array), self._tensor.array.shape)
         values = convert(updates, self.dtype).array
-        return self._changed(lambda new: change(new, where, values))
+        return self._changed(lambda new: change(new, where, values), updates)
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Add at coordinates."""
@@ -469,7 +471,7 @@ class _VariableSlice(Tensor):
                 f"{errors.brackets(np.shape(target))}", "ResourceStridedSliceAssign",
             )  # fmt: skip
         new[self._key] = part
-        return variable._put(new, read_value)
+        return variable._put(new, read_value, value)
 
 
 def _slice_of(variable: Variable, key: Any) -> Any:

@@ -171,6 +171,18 @@ def cases(tf: Any) -> dict[str, Any]:
         im.draw_bounding_boxes(_picture(1, 9, 8, 3), many[None, :3], np.array([[1, 0, 0, 1], [0, 1, 0, 1]], "float32")),
     ]
 
+    crowd = np.sort(_picture(2, 20, 1, 2, 2) * 1.2, 3).reshape(2, 20, 1, 4)
+    found["boxes_of_classes"] = lambda: [
+        *im.combined_non_max_suppression(crowd, _picture(2, 20, 3, seed=5), 4, 9, 0.3, 0.2),
+        *im.combined_non_max_suppression(
+            crowd, _picture(2, 20, 3, seed=5), 2, 9, 0.3, 0.6, pad_per_class=True, clip_boxes=False
+        ),
+        *im.non_max_suppression_padded(
+            tf.constant(many), _picture(30, seed=3), 12, 0.3, 0.2, pad_to_max_output_size=True
+        ),
+        *im.non_max_suppression_padded(tf.constant(many), _picture(30, seed=3), 12, 0.3, 0.7),
+    ]
+
     def augmented() -> list[Any]:
         tf.random.set_seed(3)
         x = _picture(4, 6, 5, 3)

@@ -667,3 +667,19 @@ def moveaxis_last(x: Tensor, axis: int) -> Tensor:
         return x
     result: Tensor = array.transpose(x, perm=(*(i for i in builtins.range(rank) if i != axis), axis))
     return result
+
+
+def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
+    """Complex numbers from their parts, which are both float32 or both float64.
+
+    >>> complex(1.0, -2.0).numpy().item()
+    (1-2j)
+    """
+    x, y = operands(real, imag)
+    if x.dtype != y.dtype or x.dtype.name not in ("float32", "float64"):
+        raise TypeError(
+            f"The `real` and `imag` components have incorrect types: {x.dtype.name} {y.dtype.name}. They must be "
+            "consistent, and one of [tf.float32, tf.float64]"
+        )
+    result: Tensor = math.complex_(x, y)
+    return result

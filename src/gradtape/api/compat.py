@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.api.scopes import name_scope
 from gradtape.api.arguments import shape_of
+from gradtape.api.scopes import name_scope
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype, float32
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable, VariableAggregation, VariableSynchronization
-
 
 _variable_prefix: ContextVar[str] = ContextVar("gradtape_variable_scope", default="")
 

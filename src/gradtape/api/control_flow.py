@@ -6,7 +6,6 @@ Python runs the functions; tapes see the ops inside them. `vectorized_map` runs 
 from __future__ import annotations
 
 import builtins
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -310,6 +309,8 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
     # Row by row the function's own mistakes show up as what they are, whatever went wrong on the batch.
     result = _row_by_row(fn, elems, tensors, count)
     if warn:
+        import logging
+
         logging.getLogger("tensorflow").info("vectorized_map called %s row by row: %s", fn, reason)
     return result
 

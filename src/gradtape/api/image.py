@@ -1048,6 +1048,73 @@ def non_max_suppression_overlaps(
     return wrap(np.array(chosen, np.int32))
 
 
+def non_max_suppression_padded(
+    boxes: Any,
+    scores: Any,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+    pad_to_max_output_size: bool = False,
+    name: str | None = None,
+    sorted_input: bool = False,
+    canonicalized_coordinates: bool = False,
+    tile_size: int = 512,
+) -> tuple[Tensor, Tensor]:
+    """`non_max_suppression` and how many indices count; zeros fill up the rest. Boxes may be [..., n, 4]."""
+    places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
+    wanted = integer(max_output_size)
+    found = [
+        _non_max(b, s, wanted, iou_threshold, score_threshold)[0]
+        for b, s in zip(places.reshape(-1, *places.shape[-2:]), values.reshape(-1, values.shape[-1]), strict=True)
+    ]
+    counts = np.array([len(f) for f in found], np.int32)
+    size = wanted if pad_to_max_output_size else int(counts.max(initial=0))
+    padded = np.array([f + [0] * (size - len(f)) for f in found], np.int32).reshape(len(found), size)
+    lead = places.shape[:-2]
+    return wrap(padded.reshape(*lead, size)), wrap(counts.reshape(lead))
+
+
+def combined_non_max_suppression(
+    boxes: Any,
+    scores: Any,
+    max_output_size_per_class: Any,
+    max_total_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+    pad_per_class: bool = False,
+    clip_boxes: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`non_max_suppression` of every class by itself, and the best of all: boxes, scores, classes, counts.
+
+    boxes are [batch, n, 1 or classes, 4], scores [batch, n, classes].
+    """
+    places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
+    if places.ndim != 4 or values.ndim != 3 or places.shape[2] not in (1, values.shape[2]):
+        raise errors.invalid_argument(
+            "boxes must be [batch, boxes, 1 or classes, 4] and scores [batch, boxes, classes], got shapes "
+            f"{errors.brackets(places.shape)} and {errors.brackets(values.shape)}", "CombinedNonMaxSuppression",
+        )  # fmt: skip
+    per_class, total, classes = integer(max_output_size_per_class), integer(max_total_size), values.shape[2]
+    size = min(total, per_class * classes) if pad_per_class else total
+    batch = len(places)
+    out_boxes, out_scores = np.zeros((batch, size, 4), np.float32), np.zeros((batch, size), np.float32)
+    out_classes, counts = np.zeros((batch, size), np.float32), np.zeros(batch, np.int32)
+    for i in range(batch):
+        best: list[tuple[float, int, int]] = []
+        for c in range(classes):
+            of_class = places[i, :, c if places.shape[2] > 1 else 0]
+            chosen, found = _non_max(of_class, values[i, :, c], per_class, iou_threshold, score_threshold)
+            best += [(score, c, at) for score, at in zip(found, chosen, strict=True)]
+        best = sorted(best, key=lambda entry: -entry[0])[:size]
+        counts[i] = len(best)
+        for k, (score, c, at) in enumerate(best):
+            box = places[i, at, c if places.shape[2] > 1 else 0]
+            out_boxes[i, k] = np.clip(box, 0, 1) if clip_boxes else box
+            out_scores[i, k], out_classes[i, k] = score, c
+    return wrap(out_boxes), wrap(out_scores), wrap(out_classes), wrap(counts)
+
+
 _COLOURS = np.array(
     [[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1], [0.5, 0, 0, 1],
      [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]]

@@ -72,7 +72,6 @@ from gradtape.ops import array, index, math, nn, operators, reduce, segment
 from gradtape.tensor import Tensor
 
 # -- elementwise: the primitives, under TensorFlow's names ------------------------------------------------------------------
-abs = math.absolute
 acos, acosh, asin, asinh = math.arccos, math.arccosh, math.arcsin, math.arcsinh
 atan, atan2, atanh = math.arctan, math.arctan2, math.arctanh
 add, subtract, multiply = math.add, math.subtract, math.multiply
@@ -91,19 +90,40 @@ truediv, floordiv, floormod, pow = (
     operators.true_divide, operators.floor_divide, operators.floor_mod, operators.power,
 )  # fmt: skip
 mod = floormod
-angle = math.angle
 
 
-def _complex_part(function: Any) -> Any:
-    def part(input: Any, name: str | None = None) -> Tensor:
-        result: Tensor = function(operand(input))
-        return result
+# -- complex numbers ---------------------------------------------------------------------------------------------------
+def abs(x: Any, name: str | None = None) -> Tensor:
+    """The size of each number; of complex ones as real numbers.
 
-    part.__name__ = part.__qualname__ = function.__name__
-    return part
+    >>> abs([-1.5, 2.0]).numpy().tolist()
+    [1.5, 2.0]
+    >>> abs(3 + 4j).numpy().item()
+    5.0
+    """
+    result: Tensor = math.absolute(operand(x))
+    return result
 
 
-real, imag = _complex_part(math.real), _complex_part(math.imag)
+def angle(input: Any, name: str | None = None) -> Tensor:
+    """The argument of complex numbers, in radians; of real ones 0 or pi."""
+    result: Tensor = math.angle(operand(input))
+    return result
+
+
+def real(input: Any, name: str | None = None) -> Tensor:
+    """The real part; real numbers as they are."""
+    x = operand(input)
+    result: Tensor = math.real(x) if x.dtype.is_complex else x
+    return result
+
+
+def imag(input: Any, name: str | None = None) -> Tensor:
+    """The imaginary part; of real numbers zeros."""
+    x = operand(input)
+    result: Tensor = math.imag(x) if x.dtype.is_complex else wrap(np.zeros_like(x.array))
+    return result
+
 
 
 def conj(x: Any, name: str | None = None) -> Tensor:
@@ -396,7 +416,7 @@ def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
     if not isinstance(coeffs, (list, tuple)):
         raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
     x = operand(x)
-    total = operand(0, x.dtype) * x
+    total: Tensor = operand(0, x.dtype) * x
     for c in coeffs:
         total = total * x + c
     return total

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from gradtape.api.scopes import name_scope
 from gradtape.variable import Variable
 
+
 class Module:
     """A container of variables and other modules; attributes, lists and dicts are searched.
 

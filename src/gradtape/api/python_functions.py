@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pprint
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -201,7 +200,7 @@ def _shown(item: Any, most: int) -> str:
         leaves = nest.map_structure(
             lambda leaf: _Text(_tensor_text(leaf, most)) if isinstance(leaf, (Tensor, Variable)) else leaf, item
         )
-        return pprint.pformat(leaves, width=10**9, sort_dicts=False) if not hasattr(item, "_fields") else repr(leaves)
+        return repr(leaves)
     return repr(item)
 
 

@@ -838,6 +838,49 @@ Returns the classes, how often each true class is expected among them, and how o
 """
 
 
+def fixed_unigram_candidate_sampler(
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: bool,
+    range_max: Any,
+    vocab_file: Any = "",
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+    num_shards: int = 1,
+    shard: int = 0,
+    unigrams: Any = (),
+    seed: Any = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Classes drawn with given frequencies (`unigrams`, or the last column of a file), to the power of `distortion`."""
+    if bool(vocab_file) == bool(len(unigrams)):
+        raise errors.invalid_argument("Must provide either vocab_file or unigrams, but not both.",
+                                      "FixedUnigramCandidateSampler")  # fmt: skip
+    if vocab_file:
+        with open(os.fsdecode(vocab_file), encoding="utf-8") as file:
+            listed = [float(line.rstrip("\n").split(",")[-1]) for line in file if line.strip()]
+    else:
+        listed = [float(u) for u in static(unigrams)]
+    weights = np.array([0.0] * num_reserved_ids + [w**distortion for w in listed])
+    if len(weights) != integer(range_max):
+        raise errors.invalid_argument(
+            f"range_max is {integer(range_max)}, but there are {len(weights)} weights (reserved ids included)",
+            "FixedUnigramCandidateSampler",
+        )
+    weights[np.arange(len(weights)) % num_shards != shard] = 0  # the other shards draw these
+    totals = np.cumsum(weights)
+    sampler = _sampler(
+        lambda u, classes: np.searchsorted(totals, u * totals[-1], side="right"),
+        lambda ids, classes: weights[ids.astype(np.int64)] / totals[-1],
+        "FixedUnigramCandidateSampler",
+    )
+    if unique and integer(num_sampled) > np.count_nonzero(weights):
+        raise errors.invalid_argument("Sampler's range is too small: fewer classes with a weight than num_sampled",
+                                      "FixedUnigramCandidateSampler")  # fmt: skip
+    return sampler(true_classes, num_true, num_sampled, unique, range_max, seed)
+
+
 def all_candidate_sampler(
     true_classes: Any, num_true: Any, num_sampled: Any, unique: bool, seed: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -28,7 +28,7 @@ def wrong_dtype(kind: DType, given: DType) -> errors.InvalidArgumentError:
 
 
 class TensorArray:
-    """A list of tensors of one dtype. Whatever changes it returns a new one: go on with that.
+    """A list of tensors of one dtype. What changes it also returns it, as code that has to run in graphs expects.
 
     >>> ta = TensorArray("float32", size=2)
     >>> ta = ta.write(0, 1.0).write(1, 2.0)
@@ -117,10 +117,9 @@ class TensorArray:
         return tensor
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
-        """A TensorArray with the value at an index."""
-        new = self._copy()
-        new._put(integer(index), new._accepted(value))
-        return new
+        """Put a value at an index."""
+        self._put(integer(index), self._accepted(value))
+        return self
 
     # -- many at once -----------------------------------------------------------------------------------------------
     def stack(self, name: str | None = None) -> Tensor:
@@ -130,32 +129,29 @@ class TensorArray:
         return stack(self._all())
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
-        """A TensorArray with the slices of a tensor along its first axis."""
+        """Take over the slices of a tensor along its first axis."""
         tensors = list(array.unstack(self._converted(value), axis=0))
         if len(tensors) > len(self) and not self._dynamic_size:
             raise ValueError(f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size {len(self)}")
-        new = self._copy()
-        new._tensors = []
-        new._tensors = [new._accepted(t) for t in tensors]
-        return new
+        self._tensors = [self._accepted(t) for t in tensors]
+        return self
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at some indices, along a new first axis."""
         return gather(self.stack(), indices)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        """A TensorArray with the slices of a tensor at some indices."""
-        new = self._copy()
+        """Put the slices of a tensor at some indices."""
         for at, tensor in zip(shape_of(indices), array.unstack(self._converted(value), axis=0), strict=True):
-            new._put(at, new._accepted(tensor))
-        return new
+            self._put(at, self._accepted(tensor))
+        return self
 
     def concat(self, name: str | None = None) -> Tensor:
         """The elements end to end along their first axis."""
         return concat(self._all(), 0)
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """A TensorArray with pieces of a tensor, of these lengths along its first axis."""
+        """Take over pieces of a tensor, of these lengths along its first axis."""
         tensor, sizes = self._converted(value), shape_of(lengths)
         have = tuple(tensor.array.shape)
         if sum(sizes) != have[0]:
@@ -168,9 +164,8 @@ class TensorArray:
                 f"TensorArray's size is not equal to the size of lengths ({len(self)} vs. {len(sizes)}), and the "
                 "TensorArray is not marked as dynamically resizeable"
             )
-        new = self._copy()
-        new._tensors = [new._accepted(t) for t in array.split(tensor, sizes=sizes, axis=0)]
-        return new
+        self._tensors = [self._accepted(t) for t in array.split(tensor, sizes=sizes, axis=0)]
+        return self
 
     def identity(self) -> TensorArray:
         """The same elements in a TensorArray of its own."""

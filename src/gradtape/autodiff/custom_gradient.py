@@ -105,9 +105,9 @@ def _refuse_batches(args: Any) -> None:
     """A tape outside of a batch of recorded tensors would follow the body's ops instead of the user's gradient."""
     for leaf in nest.flatten(args):
         batch = leaf.array if type(leaf) is Tensor else None
-        if type(batch) is Batched and type(batch.array) is Tensor:
-            if any(recorder.born < batch.level for recorder in active_recorders()):
-                raise EscapeError("a custom gradient is needed row by row where a tape is outside of the rows")
+        recorded = type(batch) is Batched and type(batch.array) is Tensor
+        if recorded and any(recorder.born < batch.level for recorder in active_recorders()):  # type: ignore[union-attr]
+            raise EscapeError("a custom gradient is needed row by row where a tape is outside of the rows")
 
 
 def _name(function: Any) -> str:

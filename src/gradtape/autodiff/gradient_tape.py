@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -26,16 +30,47 @@ from gradtape.autodiff.arguments import (
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep
 from gradtape.engine.tape import Record, Recorder, active_recorders
-from gradtape.tensor import Tensor, is_followable
+from gradtape.tensor import Tensor, is_followable, next_uid
 from gradtape.variable import Variable
 
 if TYPE_CHECKING:
     from logging import Logger
 
+SKELETON = 10_000
+"""How many ops, shapes and events a tape remembers of a record that is gone."""
+
+
+class Event(NamedTuple):
+    """Something that no op can tell: what, when (a uid: they only grow), about which tensors, on which line."""
+
+    what: str
+    when: int
+    uid: int = 0
+    other: int = 0
+    where: tuple[str, int] | None = None
+    thread: int = 0
+
+
+class Skeleton(NamedTuple):
+    """What stays of a record that is gone: no values, and not more than `SKELETON` of anything."""
+
+    records: list[Any]  # (op, inputs, output, dtype), in order
+    complete: bool  # whether that is all of them, or only those that the walk back did not reach
+    tracked: dict[int, tuple[int, ...]]
+    roots: frozenset[int]
+    variables: dict[int, Variable]
+    events: list[Event]
+    asked: frozenset[int]  # the sources of the question that used the tape up
+
+
+answers: deque[tuple[int, int, str, tuple[str, int]]] = deque(maxlen=32)
+"""The last answers of all tapes: the uids of the results lie between the first two numbers; method; file and line."""
+
+
 class _Recording(Recorder):
     """What a tape has recorded: the records, the uids it follows, and the variables among them."""
 
-    __slots__ = ("consumed", "roots", "variables", "watch_accessed")
+    __slots__ = ("asked", "consumed", "events", "roots", "size", "unreached", "variables", "watch_accessed")
 
     def __init__(self, watch_accessed: bool) -> None:
         super().__init__()
@@ -43,6 +78,10 @@ class _Recording(Recorder):
         self.consumed = False  # a sweep is freeing the records as it passes them
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}
+        self.events: list[Event] = []  # for `explain`; ordinary ops are none
+        self.unreached: list[Any] = []  # what a walk that freed the records passed by
+        self.asked: frozenset[int] = frozenset()
+        self.size = 0  # how many records there were when the walk began
 
     def twin(self) -> _Recording:
         """A recording of its own with the same past."""
@@ -64,6 +103,27 @@ class _Recording(Recorder):
             self.tracked[source.uid] = tuple(value.shape)
             self.roots.add(source.uid)  # a result that is watched later on is no root: its own record stands behind it
 
+    def saw(self, event: str, uid: int, other: int = 0) -> None:
+        if (uid in self.tracked or self._severed(uid)) and len(self.events) < SKELETON:
+            frame = _user_frame(event)
+            if frame is not None:
+                where = (frame.f_code.co_filename, frame.f_lineno)
+                self.events.append(Event(event, next_uid(), uid, other, where))
+
+    def _severed(self, uid: int) -> bool:
+        """Whether this is what an op without a derivative gave, a moment ago: `if x > 0`."""
+        return any(record[2] == uid for record in self.records[-8:])
+
+    def skeleton(self) -> Skeleton:
+        """What is left when the record goes."""
+        records = reversed(self.unreached) if self.consumed else iter(self.records)
+        bones = [(r[0], r[1], r[2], r[5]) for r, _ in zip(records, range(SKELETON), strict=False)]
+        complete = len(bones) == (self.size if self.consumed else len(self.records))
+        tracked = self.tracked
+        if len(tracked) > SKELETON:
+            tracked = {uid: tracked[uid] for uid, _ in zip(self.roots, range(SKELETON), strict=False)}
+        return Skeleton(bones, complete, tracked, frozenset(self.roots), self.variables, self.events, self.asked)
+
 
 class GradientTape:
     """Record what runs inside a `with` block, then differentiate it.
@@ -82,6 +142,12 @@ class GradientTape:
     observers: ClassVar[list[Callable[[GradientTape, Recorder], None]]] = []
     """Who prepares the recording of a tape that was made with options; the views put themselves here."""
 
+    on_none: ClassVar[Callable[..., None] | None] = None
+    """Who is told of gradients that are None: `config.set_none_policy` puts `explain` here."""
+
+    lines_by_default: ClassVar[bool] = False
+    """Whether tapes note the user's line of every op when they are not told."""
+
     def __init__(
         self,
         persistent: bool = False,
@@ -98,7 +164,7 @@ class GradientTape:
             name: value
             for name, value in (
                 ("check_numerics", check_numerics), ("strong_zeros", strong_zeros), ("profile", profile),
-                ("lines", lines),
+                ("lines", self.lines_by_default if lines is None else lines),
             )
             if value
         }  # fmt: skip
@@ -109,6 +175,11 @@ class GradientTape:
         self._blocks: list[str] = []  # the `with` blocks that are open: of recording, or of a pause
         self._variables: dict[int, Variable] = {}  # the watched ones of a record that is gone
         self._used_at: tuple[str, int] | None = None  # the file and line of the question that used it up
+        self._log: list[Event] = []  # when it began and ceased to record, what was watched, what was forgotten
+        self._nones: tuple[list[int], list[int]] = ([], [])  # the last answer: uids of targets, of sources without one
+        self._skeleton: Skeleton | None = None
+        self._forgotten: list[Skeleton] = []  # what `reset` threw away
+        self._witness: Recorder | None = None  # sees every op of the block, if `lines` are asked for
 
     # -- recording ---------------------------------------------------------------------------------------------------
     def __enter__(self) -> GradientTape:
@@ -119,6 +190,9 @@ class GradientTape:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
         self._start()
         self._blocks.append("record")
+        stack.expecting.append(None)
+        if self._witness is not None:
+            stack.start(self._witness)
         return self
 
     def __exit__(
@@ -130,8 +204,12 @@ class GradientTape:
                 self.resume()
             return
         self._paused = False
+        if stack.expecting:
+            stack.expecting.pop()
+        if self._witness is not None:
+            stack.stop(self._witness)
         if self._active:
-            self._stop()
+            self._stop("exit")
 
     def _start(self) -> None:
         if self._recording is None:
@@ -141,11 +219,16 @@ class GradientTape:
                     observe(self, self._recording)
         stack.start(self._recording)
         self._active = True
+        if len(self._log) < SKELETON:
+            self._log.append(Event("start", next_uid(), thread=threading.get_ident()))
 
-    def _stop(self) -> None:
+    def _stop(self, why: str) -> None:
         assert self._recording is not None
         stack.stop(self._recording)
         self._active = False
+        if len(self._log) < SKELETON:
+            where = None if why == "exit" else _user_line()
+            self._log.append(Event(why, next_uid(), where=where))
 
     def _state(self) -> str:
         if self._active:
@@ -186,6 +269,12 @@ class GradientTape:
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", source.dtype, most=5
                 )
             recording.follow(source)
+        if len(self._log) < SKELETON:
+            thread = threading.get_ident()
+            if not sources:
+                self._log.append(Event("watched nothing", next_uid(), where=_user_line(), thread=thread))
+            for source in sources:
+                self._log.append(Event("watch", next_uid(), source.uid, thread=thread))
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
@@ -206,7 +295,7 @@ class GradientTape:
             raise ValueError(f"Tape is not recording. It is {self._state()}.")
         was_active = self._active
         if was_active:
-            self._stop()
+            self._stop("stop_recording")
         self._stops += 1
         try:
             yield
@@ -235,7 +324,7 @@ class GradientTape:
         """
         if not self._active:
             raise ValueError(f"pause() needs a tape that is recording, but this tape is {self._state()}.")
-        self._stop()
+        self._stop("pause")
         self._paused = True
         return self
 
@@ -250,7 +339,9 @@ class GradientTape:
         """Forget every op and every watch; recording goes on with an empty record."""
         if not self._active:
             raise ValueError(f"Tape is not recording. It is {self._state()}.")
-        self._stop()
+        self._stop("reset")
+        if self._recording is not None:
+            self._forgotten = [*self._forgotten[-9:], self._recording.skeleton()]
         self._recording = None
         self._start()
 
@@ -299,7 +390,9 @@ class GradientTape:
         with self._asking("gradient") as traced:
             start = seed_cotangents(targets, seeds, flat_sources, traced)
             cotangents = self._sweep(recording, start, flat_sources, traced, last=True)
-        results = [finished(cotangents.get(source.uid), source, policy) for source in flat_sources]
+            results = [finished(cotangents.get(source.uid), source, policy) for source in flat_sources]
+        if policy is UnconnectedGradients.NONE:
+            self._answered("gradient", targets, flat_sources, results)
         return nest.pack_sequence_as(sources, results)
 
     def jacobian(
@@ -436,6 +529,13 @@ class GradientTape:
             )
         return self._recording
 
+    def _answered(self, method: str, targets: list[Any], sources: list[Any], results: list[Any]) -> None:
+        """Remember which sources got no gradient, and tell who wants to know."""
+        nones = [source.uid for source, result in zip(sources, results, strict=True) if result is None]
+        self._nones = ([target.uid for target in targets], nones)
+        if nones and self.on_none is not None:
+            type(self).on_none(self, method, targets, sources, results)  # type: ignore[misc]
+
     def _asking(self, method: str) -> _Question:
         """Around the sweeps that answer one question: whether they are recorded, and what becomes of the tape."""
         return _Question(self, method)
@@ -443,9 +543,9 @@ class GradientTape:
     def _forget(self) -> None:
         if self._recording is not None:
             self._variables = self._recording.variables
+            self._skeleton = self._recording.skeleton()
         self._recording = None
-        frame = _user_frame()
-        self._used_at = ("an unknown file", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        self._used_at = _user_line()
 
     def _sweep(
         self,
@@ -463,14 +563,18 @@ class GradientTape:
             shapes = _reachable(recording, uids)
         release = last and not self._persistent and not recording.fallible and not traced
         recording.consumed = release
+        recording.asked, recording.size = uids, len(recording.records)
         kept = uids - recording.roots  # the roots are never an output: what arrives there stays
-        return sweep(recording.records, shapes, cotangents, kept=kept, traced=traced, release=release)
+        return sweep(
+            recording.records, shapes, cotangents, kept=kept, traced=traced, release=release,
+            unreached=recording.unreached if release else None,
+        )  # fmt: skip
 
 
 class _Question:
     """The time in which a tape answers: it may be recorded itself, and at the end a plain tape is used up."""
 
-    __slots__ = ("_errors", "_method", "_tape", "_was_active")
+    __slots__ = ("_errors", "_first", "_method", "_tape", "_was_active")
 
     def __init__(self, tape: GradientTape, method: str) -> None:
         self._tape, self._method = tape, method
@@ -488,7 +592,10 @@ class _Question:
                     most=1,
                 )
             else:
-                tape._stop()
+                tape._stop("question")
+        if tape._witness is not None:  # it looks at the program, not at the walk back
+            stack.stop(tape._witness)
+        self._first = next_uid()
         self._errors = np.errstate(all="ignore")
         self._errors.__enter__()
         return bool(active_recorders())
@@ -505,6 +612,11 @@ class _Question:
             tape._forget()  # interrupted in the middle of a sweep that was freeing the record
         elif self._was_active and not tape._persistent:
             tape._start()
+        if tape._witness is not None and "record" in tape._blocks:
+            stack.start(tape._witness)
+        if kind is None:
+            where = _user_line() if tape._used_at is None else tape._used_at
+            answers.append((self._first, next_uid(), self._method, where))
 
 
 def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:
@@ -522,18 +634,31 @@ def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tupl
 
 
 # -- where the user's code is ----------------------------------------------------------------------------------------------
-_PACKAGE = __name__.split(".")[0]
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_NUMPY = os.path.dirname(np.__file__) + os.sep
+_OURS = (_PACKAGE, _NUMPY, contextlib.__file__)
+_VALUES = (f"{_PACKAGE}tensor.py", f"{_PACKAGE}variable.py", __file__)
 _said: dict[tuple[str, str, int], int] = {}
 
 
-def _user_frame() -> FrameType | None:
+def _user_frame(event: str = "") -> FrameType | None:
+    """The innermost frame of the user's code. Of an event: None where the library itself looks at a value."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if not module.startswith(_PACKAGE) and module != "contextlib":
+        file = frame.f_code.co_filename
+        if not file.startswith(_OURS):
             return frame
+        if event and event != "assign" and not file.startswith((*_VALUES, _NUMPY)):
+            branch = event == "bool()" and file.endswith("control_flow.py")
+            if not branch:
+                return None
         frame = frame.f_back
     return None
+
+
+def _user_line() -> tuple[str, int]:
+    frame = _user_frame()
+    return ("an unknown file", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def _warn_per_call_site(message: str, *args: Any, most: int) -> None:

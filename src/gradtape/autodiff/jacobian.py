@@ -65,8 +65,11 @@ def jacobian(
             blocks, joined = _vectorised(tape, recording, target, flat, traced, parallel_iterations)
         else:
             blocks, joined = _row_by_row(tape, recording, target, flat, traced), 0
-        results = [_assembled(block, shape, source, joined) for block, source in zip(blocks, flat, strict=True)]
-    return nest.pack_sequence_as(sources, [or_zeros(r, shape, s, policy) for r, s in zip(results, flat, strict=True)])
+        parts = [_assembled(block, shape, source, joined) for block, source in zip(blocks, flat, strict=True)]
+        results = [or_zeros(r, shape, s, policy) for r, s in zip(parts, flat, strict=True)]
+    if policy is UnconnectedGradients.NONE:
+        tape._answered("jacobian", [target], flat, results)
+    return nest.pack_sequence_as(sources, results)
 
 
 def _checked(target: Any, sources: Any) -> list[Any]:
@@ -195,5 +198,7 @@ def batch_gradient(
             recording, {target.uid: seed} if is_followable(value) else {}, flat, traced, last=True
         )
         rows = [rows_of(cotangents.get(source.uid), seed) for source in flat]
-    results = [or_zeros(r, shape[:1], source, policy) for r, source in zip(rows, flat, strict=True)]
+        results = [or_zeros(r, shape[:1], source, policy) for r, source in zip(rows, flat, strict=True)]
+    if policy is UnconnectedGradients.NONE:
+        tape._answered("batch_gradient", [target], flat, results)
     return nest.pack_sequence_as(sources, results)

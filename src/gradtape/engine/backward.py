@@ -6,6 +6,7 @@ The walk does not know whether its cotangents are raw arrays (nothing is recordi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ Shapes = dict[int, tuple[int, ...]]
 
 def sweep(
     records: list[Any], shapes: Shapes, cotangents: Cotangents, *, kept: frozenset[int], traced: bool, release: bool,
-    unreached: list[Any] | None = None,
+    unreached: list[Any] | None = None, watch: Callable[[list[Any]], Any] | None = None,
 ) -> Cotangents:
     """Carry cotangents (uid -> value, of the targets to begin with) back through the records.
 
@@ -32,12 +33,15 @@ def sweep(
     traced    cotangents are tensors, and every step is itself recorded
     release   drop each record as it is passed, so that memory shrinks during the sweep
     unreached gets what the walk passed by, without values: enough to say later why there is no gradient
+    watch     puts something of its own in the place of the list, to notice when the walk takes the next record
     """
     owned: set[int] = set()
     found: Cotangents = {}
     pop, shape_of = cotangents.pop, shapes.get
     hurried = None if traced else _FLOAT32  # the dtype whose records take the short way
     remaining = records if release else records[:]
+    if watch is not None:
+        remaining = watch(remaining)
     while remaining:
         op, inputs, output, values, attrs, dtype = remaining.pop()
         d = pop(output, None)

@@ -10,8 +10,11 @@ from importlib import import_module
 from typing import Any
 
 from gradtape.autodiff.gradient_tape import GradientTape
+from gradtape.engine.tape import Recorder
 
-VIEWS: dict[str, str] = {}
+VIEWS: dict[str, str] = {
+    "explain": "explain",
+}
 """The method's name -> the module in this room that has a function `<name>(tape, ...)`."""
 
 
@@ -19,6 +22,14 @@ def attach() -> None:
     """Give `GradientTape` its views."""
     for name, module in VIEWS.items():
         setattr(GradientTape, name, _view(name, module))
+    GradientTape.observers.append(_lines)
+
+
+def _lines(tape: GradientTape, recording: Recorder) -> None:
+    if "lines" in tape.options:
+        from gradtape.lens.events import observe
+
+        observe(tape, recording)
 
 
 def _view(name: str, module: str) -> Callable[..., Any]:

@@ -37,8 +37,12 @@ leaky_relu = primitive("leaky_relu", ("x",), _leaky_relu_dx, elementwise=True, k
 
 
 def _silu_dx(d, x, xp):  # type: ignore[no-untyped-def]
+    """d (s + x s (1 - s)), in place as far as it goes."""
     s = xp.sigmoid(x)
-    return d * (s + x * s * (1 - s))
+    slope = x * s
+    slope -= slope * s
+    slope += s
+    return d * slope
 
 
 silu = unary("silu", _silu_dx)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.arrays.numpy_engine import special_tables as table
+from gradtape.arrays.numpy_engine.core import sigmoid as _sigmoid
 
 Array = Any
 Kernel = Callable[..., Array]
@@ -43,6 +44,26 @@ def _in_float64(function: Kernel) -> Kernel:
             stop = min(start + _BLOCK, size)
             result[start:stop] = function(*(a[start:stop].astype(np.float64) for a in flat), **attrs)
         return result.reshape(shape)
+
+    return kernel
+
+
+def _in_blocks(function: Kernel) -> Kernel:
+    """A kernel for one array of any floating dtype that keeps the dtype: large arrays in blocks, 16 bits by 32."""
+
+    @wraps(function)
+    def kernel(x: Array) -> Array:
+        if x.dtype.kind not in "fV":
+            return function(x)
+        if x.dtype.itemsize == 2:
+            return kernel(x.astype(np.float32)).astype(x.dtype)
+        if x.size <= 2 * _BLOCK:
+            return function(x)
+        flat = np.ravel(x)
+        result = np.empty_like(flat)
+        for start in range(0, flat.size, _BLOCK):
+            result[start : start + _BLOCK] = function(flat[start : start + _BLOCK])
+        return result.reshape(x.shape)
 
     return kernel
 
@@ -116,8 +137,11 @@ def _erf_64(x: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    if x.dtype != _FLOAT32:
-        return _erf_64(x)
+    return _erf_32(x) if x.dtype == _FLOAT32 else _erf_64(x)
+
+
+@_in_blocks
+def _erf_32(x: Array) -> Array:
     clipped = np.clip(x, -3.925, 3.925)
     return np.clip(clipped * _ratio(clipped * clipped, table.ERF32), -1, 1)
 
@@ -212,7 +236,8 @@ def _ndtr_parts_32(x: Array) -> tuple[Array, Array]:
     tail = _polynomial(t, table.NDTR32[0])
     tail *= t
     tail *= bell
-    return np.where(x > 0, 1 - tail, tail), bell
+    # Without np.where, which costs more than all the rest where signs are random.
+    return np.copysign(tail, -x) + ~np.signbit(x), bell
 
 
 def ndtr(x: Array) -> Array:
@@ -227,17 +252,15 @@ GELU_SCALE = sqrt(2) * float(np.float32(sqrt(0.5)))
 GELU_TANH = (sqrt(2 / pi), float(np.float32(0.044715)))
 
 
+@_in_blocks
 def gelu(x: Array) -> Array:
-    if x.dtype.itemsize == 2:
-        return gelu(x.astype(np.float32)).astype(x.dtype)
     # The clip keeps minus infinity from meeting 0: the product is 0 long before.
     return np.maximum(x, -40) * ndtr(x if x.dtype == _FLOAT32 else GELU_SCALE * x)
 
 
+@_in_blocks
 def gelu_slope(x: Array) -> Array:
     """The derivative of gelu: Φ(x) + x φ(x)."""
-    if x.dtype.itemsize == 2:
-        return gelu_slope(x.astype(np.float32)).astype(x.dtype)
     if x.dtype == _FLOAT32:
         cumulative, bell = _ndtr_parts_32(x)
     else:
@@ -248,10 +271,9 @@ def gelu_slope(x: Array) -> Array:
     return cumulative + bell
 
 
+@_in_blocks
 def gelu_tanh(x: Array) -> Array:
     """gelu by a formula with tanh."""
-    if x.dtype.itemsize == 2:
-        return gelu_tanh(x.astype(np.float32)).astype(x.dtype)
     scale, cubic = GELU_TANH
     x = np.maximum(x, -40)  # as in gelu
     inner = x * x
@@ -265,10 +287,9 @@ def gelu_tanh(x: Array) -> Array:
     return inner
 
 
+@_in_blocks
 def silu(x: Array) -> Array:
-    from gradtape.arrays.numpy_engine.core import sigmoid
-
-    return np.multiply(x, sigmoid(x))
+    return np.multiply(x, _sigmoid(x))
 
 
 def relu6(x: Array) -> Array:
@@ -280,15 +301,17 @@ def leaky_relu(x: Array, *, alpha: float) -> Array:
     return np.maximum(x, below) if 0 <= alpha <= 1 else np.where(x > 0, x, below)
 
 
+@_in_blocks
 def elu(x: Array) -> Array:
-    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+    return np.maximum(x, 0) + np.expm1(np.minimum(x, 0))
 
 
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
+@_in_blocks
 def selu(x: Array) -> Array:
-    return np.where(x > 0, _SELU_SCALE * x, (_SELU_SCALE * _SELU_ALPHA) * np.expm1(np.minimum(x, 0)))
+    return _SELU_SCALE * np.maximum(x, 0) + (_SELU_SCALE * _SELU_ALPHA) * np.expm1(np.minimum(x, 0))
 
 
 def softsign(x: Array) -> Array:

@@ -1,0 +1,155 @@
+"""`tape.nbytes` and `tape.memory_report()`: what a tape keeps alive, and for whom."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradtape.lens import events
+from gradtape.lens.ledger import Holding, holdings_of
+from gradtape.lens.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text
+
+if TYPE_CHECKING:
+    from gradtape.autodiff.gradient_tape import GradientTape
+
+
+def nbytes(tape: GradientTape) -> int:
+    """Bytes of the arrays that the tape keeps alive, beyond variables and watched tensors.
+
+    Each array counts once, whoever saved it; a view counts as what it is a view of. A used-up tape keeps nothing.
+
+    >>> import gradtape as tf
+    >>> x = tf.ones([8, 4])
+    >>> w, b = tf.Variable(tf.ones([4, 16])), tf.Variable(tf.zeros(16))
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.nn.relu(x @ w + b)
+    >>> tape.nbytes == 8 * 16 * 4  # of three results, one is needed for the way back
+    True
+    """
+    return sum(held.nbytes for held in holdings_of(tape) if held.kind in ("result", "input"))
+
+
+def memory_report(tape: GradientTape) -> MemoryReport:
+    """What the tape keeps alive, by op and by line of the user's code, the biggest first.
+
+    `saved` is memory that only the tape (or data you hold yourself) keeps; `elsewhere` are variables and watched
+    tensors, which would be there without the tape too. Lines are known on a tape with `lines=True`.
+
+    >>> import gradtape as tf
+    >>> x = tf.ones([8, 4])
+    >>> w = tf.Variable(tf.ones([4, 16]))
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.nn.relu(x @ w)
+    >>> report = tape.memory_report()
+    >>> report.saved, report.elsewhere
+    (512, 384)
+    >>> [(entry.what, entry.saved, entry.elsewhere) for entry in report.by_op]
+    [('relu', 512, 0), ('matmul', 0, 384)]
+    """
+    return MemoryReport(tape)
+
+
+class Entry(NamedTuple):
+    """What one kind of op, or one line, keeps."""
+
+    what: str
+    records: int
+    arrays: int
+    saved: int
+    elsewhere: int
+
+
+class MemoryReport(Report):
+    """The tables of `tape.memory_report()`."""
+
+    max_rows = 20
+
+    def __init__(self, tape: GradientTape) -> None:
+        lines = events.lines_of(tape)
+        self.holdings = holdings_of(tape, lines)
+        """Every array, in the order in which they were saved."""
+        self._state = tape._state()
+        records = [] if tape._recording is None else tape._recording.records
+        self.records = len(records)
+        self.saved = sum(h.nbytes for h in self.holdings if not _is_elsewhere(h))
+        self.elsewhere = sum(h.nbytes for h in self.holdings if _is_elsewhere(h))
+        self.overhead = sum(map(_record_bytes, records[:1000])) * max(1, len(records)) // max(1, len(records[:1000]))
+        """An estimate of what the records themselves take, without any array (of 1,000 records, carried on)."""
+        ops = _count(record[0].name for record in records)
+        self.by_op = _entries(self.holdings, lambda h: h.op, ops)
+        keys = [record[2][0] if type(record[2]) is tuple else record[2] for record in records]
+        counts = _count(line_text(lines[key]) for key in keys if key in lines)
+        self.by_line = _entries([h for h in self.holdings if h.line], lambda h: line_text(h.line), counts)
+
+    @property
+    def nbytes(self) -> int:
+        """As `tape.nbytes`."""
+        return self.saved
+
+    def tables(self) -> list[Table]:
+        per_record = self.overhead // self.records if self.records else 0
+        remarks = [
+            f"{bytes_text(self.saved)} saved, {bytes_text(self.elsewhere)} in variables and watched tensors, about "
+            f"{bytes_text(self.overhead)} for {plural(self.records, 'record')} ({per_record} B each)."
+        ]
+        if not self.records:
+            remarks = [f"Nothing is kept: the tape is {self._state}."]
+        tables = [_table("Memory by op", "op", self.by_op, [] if self.by_line else remarks)]
+        if self.by_line:
+            tables.append(_table("Memory by line", "line", self.by_line, []))
+        largest = sorted((h for h in self.holdings if not _is_elsewhere(h)), key=lambda h: -h.nbytes)[:5]
+        if largest:
+            columns = [Column("array"), Column("dtype"), Column("bytes", True), Column("what"), Column("saved by"),
+                       Column("records that hold it", True)]  # fmt: skip
+            words = {"result": "result of an op", "input": "data or constant"}
+            cells = [
+                [shape_text(h.shape), h.dtype, bytes_text(h.nbytes), words[h.kind],
+                 f"{h.op} #{h.index}" + (f" ({line_text(h.line)})" if h.line else ""), str(h.users)]
+                for h in largest
+            ]  # fmt: skip
+            tables[-1].remarks = []
+            tables.append(Table("Largest arrays", columns, cells, remarks))
+        return tables
+
+
+def _is_elsewhere(held: Holding) -> bool:
+    return held.kind in ("variable", "watched")
+
+
+def _count(names: Any) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _entries(holdings: list[Holding], key: Callable[[Holding], str], counts: dict[str, int]) -> list[Entry]:
+    saved, elsewhere, arrays = dict.fromkeys(counts, 0), dict.fromkeys(counts, 0), dict.fromkeys(counts, 0)
+    for held in holdings:
+        totals = elsewhere if _is_elsewhere(held) else saved
+        totals[key(held)] = totals.get(key(held), 0) + held.nbytes
+        arrays[key(held)] = arrays.get(key(held), 0) + 1
+    entries = [Entry(name, n, arrays[name], saved[name], elsewhere[name]) for name, n in counts.items()]
+    return sorted(entries, key=lambda e: (-e.saved, -e.elsewhere, -e.records, e.what))
+
+
+def _record_bytes(record: Any) -> int:
+    """The tuple with its tuples, a number for each uid, and the tensor objects around saved arrays."""
+    _, inputs, output, values, attrs, _ = record
+    held = [v for v in values if v is not None]
+    size = sys.getsizeof(record) + sys.getsizeof(inputs) + sys.getsizeof(values)
+    size += 32 * (len(inputs) + (len(output) if type(output) is tuple else 1))
+    size += sum(sys.getsizeof(v) + 112 for v in held)  # and NumPy's header of an array
+    return size + (sys.getsizeof(attrs) if attrs else 0)
+
+
+def _table(title: str, what: str, entries: list[Entry], remarks: list[str]) -> Table:
+    columns = [Column(what), Column("records", True), Column("arrays", True), Column("saved", True),
+               Column("elsewhere", True)]  # fmt: skip
+    cells = [
+        [e.what, str(e.records), str(e.arrays), bytes_text(e.saved), bytes_text(e.elsewhere)] for e in entries
+    ]
+    return Table(title, columns, cells, remarks)
