@@ -18,6 +18,7 @@ from gradtape import dtypes as _dtypes
 from gradtape import errors as errors
 from gradtape import nest as nest
 from gradtape.api import compat as _compat
+from gradtape.api import documentation as _documentation
 from gradtape.api import linalg as linalg
 from gradtape.api import math as math
 from gradtape.api import nn as nn

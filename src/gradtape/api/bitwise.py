@@ -70,3 +70,18 @@ def _of_integers(function: Callable[..., Any], op: str, *tensors: Tensor) -> Ten
         raise errors.unsupported_dtype(op, tensors[0].dtype)
     result: Tensor = function(*tensors)
     return result
+
+
+# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+__all__ = [
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "invert",
+    "left_shift",
+    "right_shift",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -269,3 +269,60 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
         total = part if total is None else total + part
     result: Tensor = math.sqrt(total)
     return result
+
+
+# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+__all__ = [
+    "adjoint",
+    "band_part",
+    "banded_triangular_solve",
+    "cholesky",
+    "cholesky_solve",
+    "cross",
+    "det",
+    "diag",
+    "diag_part",
+    "eig",
+    "eigh",
+    "eigh_tridiagonal",
+    "eigvals",
+    "eigvalsh",
+    "einsum",
+    "experimental",
+    "expm",
+    "eye",
+    "global_norm",
+    "inv",
+    "l2_normalize",
+    "logdet",
+    "logm",
+    "lstsq",
+    "lu",
+    "lu_matrix_inverse",
+    "lu_reconstruct",
+    "lu_solve",
+    "matmul",
+    "matrix_rank",
+    "matrix_transpose",
+    "matvec",
+    "norm",
+    "normalize",
+    "pinv",
+    "qr",
+    "set_diag",
+    "slogdet",
+    "solve",
+    "sqrtm",
+    "svd",
+    "tensor_diag",
+    "tensor_diag_part",
+    "tensordot",
+    "trace",
+    "triangular_solve",
+    "tridiagonal_matmul",
+    "tridiagonal_solve",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

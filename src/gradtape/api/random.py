@@ -898,3 +898,40 @@ experimental.__dict__.update(
     get_global_generator=get_global_generator, set_global_generator=set_global_generator,
     index_shuffle=index_shuffle, stateless_fold_in=fold_in, stateless_shuffle=stateless_shuffle, stateless_split=split,
 )  # fmt: skip
+
+
+# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+__all__ = [
+    "Algorithm",
+    "Generator",
+    "all_candidate_sampler",
+    "categorical",
+    "create_rng_state",
+    "experimental",
+    "fixed_unigram_candidate_sampler",
+    "fold_in",
+    "gamma",
+    "get_global_generator",
+    "log_uniform_candidate_sampler",
+    "normal",
+    "poisson",
+    "set_global_generator",
+    "set_seed",
+    "shuffle",
+    "split",
+    "stateless_binomial",
+    "stateless_categorical",
+    "stateless_gamma",
+    "stateless_normal",
+    "stateless_parameterized_truncated_normal",
+    "stateless_poisson",
+    "stateless_truncated_normal",
+    "stateless_uniform",
+    "truncated_normal",
+    "uniform",
+    "uniform_candidate_sampler",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -595,3 +595,46 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
     if bins == 0:
         raise ValueError("num_mel_bins must be positive. Got: 0")
     return dct(x, type=2) * (1 / _math.sqrt(2 * bins))
+
+
+# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+__all__ = [
+    "dct",
+    "fft",
+    "fft2d",
+    "fft3d",
+    "fftnd",
+    "fftshift",
+    "frame",
+    "hamming_window",
+    "hann_window",
+    "idct",
+    "ifft",
+    "ifft2d",
+    "ifft3d",
+    "ifftnd",
+    "ifftshift",
+    "inverse_mdct",
+    "inverse_stft",
+    "inverse_stft_window_fn",
+    "irfft",
+    "irfft2d",
+    "irfft3d",
+    "irfftnd",
+    "kaiser_bessel_derived_window",
+    "kaiser_window",
+    "linear_to_mel_weight_matrix",
+    "mdct",
+    "mfccs_from_log_mel_spectrograms",
+    "overlap_and_add",
+    "rfft",
+    "rfft2d",
+    "rfft3d",
+    "rfftnd",
+    "stft",
+    "vorbis_window",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -180,6 +180,7 @@ class GradientTape:
         self._skeleton: Skeleton | None = None
         self._forgotten: list[Skeleton] = []  # what `reset` threw away
         self._witness: Recorder | None = None  # sees every op of the block, if `lines` are asked for
+        self._profiler: Any = None  # measures, if `profile` is asked for: see lens/profile.py
 
     # -- recording ---------------------------------------------------------------------------------------------------
     def __enter__(self) -> GradientTape:
@@ -219,6 +220,8 @@ class GradientTape:
                     observe(self, self._recording)
         stack.start(self._recording)
         self._active = True
+        if self._profiler is not None:
+            self._profiler.enter()
         if len(self._log) < SKELETON:
             self._log.append(Event("start", next_uid(), thread=threading.get_ident()))
 
@@ -226,6 +229,8 @@ class GradientTape:
         assert self._recording is not None
         stack.stop(self._recording)
         self._active = False
+        if self._profiler is not None:
+            self._profiler.leave()
         if len(self._log) < SKELETON:
             where = None if why == "exit" else _user_line()
             self._log.append(Event(why, next_uid(), where=where))
@@ -568,6 +573,7 @@ class GradientTape:
         return sweep(
             recording.records, shapes, cotangents, kept=kept, traced=traced, release=release,
             unreached=recording.unreached if release else None,
+            watch=None if self._profiler is None else self._profiler.sweep,
         )  # fmt: skip
 
 

@@ -152,11 +152,15 @@ def linear(name: str, transpose: Rule, **facts: Any) -> Callable[..., Any]:
 
 # -- the hot forms -----------------------------------------------------------------------------------------------------
 def unary(
-    name: str, dx: Rule | None, *, tf_name: str | None = None, kinds: str = "fc", **facts: Any
+    name: str, dx: Rule | None, *, tf_name: str | None = None, kinds: str = "fc", arg: str = "x", **facts: Any
 ) -> Callable[..., Any]:
-    """Declare an elementwise primitive of one tensor."""
+    """Declare an elementwise primitive of one tensor, which TensorFlow's users may pass as `arg=...`."""
     op = Op(name, ("x",), (dx,), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
-    return declare(op, _following_unary(op) if op.differentiable else _severing_unary(op))
+    call = _following_unary(op) if op.differentiable else _severing_unary(op)
+    if arg != "x":  # the name of a parameter is data of the code object: a wrapper would cost a call
+        code = call.__code__
+        call.__code__ = code.replace(co_varnames=(arg, *code.co_varnames[1:]))
+    return declare(op, call)
 
 
 def _following_unary(op: Op) -> Callable[..., Any]:

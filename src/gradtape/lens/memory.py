@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape.lens import events
@@ -78,11 +78,10 @@ class MemoryReport(Report):
         self.elsewhere = sum(h.nbytes for h in self.holdings if _is_elsewhere(h))
         self.overhead = sum(map(_record_bytes, records[:1000])) * max(1, len(records)) // max(1, len(records[:1000]))
         """An estimate of what the records themselves take, without any array (of 1,000 records, carried on)."""
-        ops = _count(record[0].name for record in records)
-        self.by_op = _entries(self.holdings, lambda h: h.op, ops)
+        self.by_op = _entries(self.holdings, lambda h: h.op, _count(record[0].name for record in records))
         keys = [record[2][0] if type(record[2]) is tuple else record[2] for record in records]
-        counts = _count(line_text(lines[key]) for key in keys if key in lines)
-        self.by_line = _entries([h for h in self.holdings if h.line], lambda h: line_text(h.line), counts)
+        counts = _count(lines[key] for key in keys if key in lines)
+        self.by_line = _entries([h for h in self.holdings if h.line], lambda h: h.line, counts)
 
     @property
     def nbytes(self) -> int:
@@ -119,20 +118,23 @@ def _is_elsewhere(held: Holding) -> bool:
     return held.kind in ("variable", "watched")
 
 
-def _count(names: Any) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
+def _count(keys: Iterable[Any]) -> dict[Any, int]:
+    counts: dict[Any, int] = {}
+    for key in keys:
+        counts[key] = counts.get(key, 0) + 1
     return counts
 
 
-def _entries(holdings: list[Holding], key: Callable[[Holding], str], counts: dict[str, int]) -> list[Entry]:
-    saved, elsewhere, arrays = dict.fromkeys(counts, 0), dict.fromkeys(counts, 0), dict.fromkeys(counts, 0)
+def _entries(holdings: list[Holding], key: Callable[[Holding], Any], counts: dict[Any, int]) -> list[Entry]:
+    totals = {name: [0, 0, 0] for name in counts}  # arrays, saved, elsewhere
     for held in holdings:
-        totals = elsewhere if _is_elsewhere(held) else saved
-        totals[key(held)] = totals.get(key(held), 0) + held.nbytes
-        arrays[key(held)] = arrays.get(key(held), 0) + 1
-    entries = [Entry(name, n, arrays[name], saved[name], elsewhere[name]) for name, n in counts.items()]
+        total = totals[key(held)]
+        total[0] += 1
+        total[2 if _is_elsewhere(held) else 1] += held.nbytes
+    entries = [
+        Entry(name if isinstance(name, str) else line_text(name), counts[name], *total)
+        for name, total in totals.items()
+    ]
     return sorted(entries, key=lambda e: (-e.saved, -e.elsewhere, -e.records, e.what))
 
 

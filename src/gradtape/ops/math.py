@@ -116,10 +116,10 @@ arcsinh = unary("arcsinh", lambda d, out, xp: d / xp.cosh(out), tf_name="Asinh")
 arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")
 arctanh = unary("arctanh", lambda d, x: d / (1 - x * x), tf_name="Atanh")
 sigmoid = unary("sigmoid", _sigmoid_dx)
-softplus = unary("softplus", lambda d, x, xp: d * xp.sigmoid(x), kinds="f")
+softplus = unary("softplus", lambda d, x, xp: d * xp.sigmoid(x), kinds="f", arg="features")
 
 # -- kinks and steps ----------------------------------------------------------------------------------------------------
-relu = unary("relu", lambda d, out, xp: xp.gate(d, out), kinds=REAL)
+relu = unary("relu", lambda d, out, xp: xp.gate(d, out), kinds=REAL, arg="features")
 gate = binary("gate", lambda d, y, xp: xp.gate(d, y), lambda d: d * 0, tf_name="ReluGrad", kinds=REAL)
 floor = unary("floor", None, kinds="f")
 ceil = unary("ceil", None, kinds="f")
