@@ -24,7 +24,7 @@ def arguments(description: str | None, steps: int, quick: int) -> argparse.Names
     )
     parser.add_argument("--steps", type=int, metavar="N", help=f"how many steps to train (default: {steps})")
     parser.add_argument("--quick", action="store_true", help=f"only a taste: {quick} steps")
-    parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where the picture goes (default: here)")
+    parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="folder of the picture (default: here)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)")
     chosen = parser.parse_args()
     if chosen.steps is None:
@@ -64,6 +64,12 @@ class Progress:
                 drawn = now
             elif not terminal and (last or step == 1 or 8 * step // self.total > 8 * (step - 1) // self.total):
                 print(message.rstrip(), flush=True)
+
+
+def dense(rng: np.random.Generator, inputs: int, outputs: int) -> list[tf.Variable]:
+    """Weights and bias of one layer: `x @ weights + bias`. The weights are drawn to keep the size of what passes."""
+    weights = rng.normal(0.0, inputs**-0.5, (inputs, outputs))
+    return [tf.Variable(weights, dtype=tf.float32), tf.Variable(tf.zeros(outputs))]
 
 
 class Adam:

@@ -11,9 +11,18 @@ from typing import Any
 
 from gradtape.autodiff.gradient_tape import GradientTape
 from gradtape.engine.tape import Recorder
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
 
 VIEWS: dict[str, str] = {
     "explain": "explain",
+    "memory_report": "memory",
+    "profile": "profile",
+    "show": "picture",
+    "summary": "summary",
+    "to_dot": "picture",
+    "to_mermaid": "picture",
+    "to_svg": "picture",
 }
 """The method's name -> the module in this room that has a function `<name>(tape, ...)`."""
 
@@ -23,6 +32,10 @@ def attach() -> None:
     for name, module in VIEWS.items():
         setattr(GradientTape, name, _view(name, module))
     GradientTape.observers.append(_lines)
+    GradientTape.observers.append(_profile)
+    GradientTape.nbytes = property(_view("nbytes", "memory"))  # type: ignore[attr-defined]
+    for kind, name in ((GradientTape, "tape"), (Tensor, "tensor"), (Variable, "variable")):
+        setattr(kind, "_repr_html_", _view(name, "html"))  # noqa: B010 - it is not declared there
 
 
 def _lines(tape: GradientTape, recording: Recorder) -> None:
@@ -32,8 +45,15 @@ def _lines(tape: GradientTape, recording: Recorder) -> None:
         observe(tape, recording)
 
 
+def _profile(tape: GradientTape, recording: Recorder) -> None:
+    if "profile" in tape.options:
+        from gradtape.lens.profile import observe
+
+        observe(tape, recording)
+
+
 def _view(name: str, module: str) -> Callable[..., Any]:
-    def method(self: GradientTape, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         function = getattr(import_module(f"gradtape.lens.{module}"), name)
         return function(self, *args, **kwargs)
 

@@ -1,0 +1,72 @@
+"""Fit a curve to noisy points: the smallest training loop there is.
+
+    python examples/linear_regression.py
+
+The model is linear in its four weights: y = w0 + w1 x + w2 x^2 + w3 x^3. Every step does three things: compute the loss
+while a tape records it, ask the tape for the gradient, and move the weights a little against it. Because the model is
+linear, the best weights are also known in closed form, and the loop must arrive there.
+"""
+
+import numpy as np
+from common import Progress, arguments, get_pyplot, save_picture
+
+import gradtape as tf
+
+TRUE_WEIGHTS = np.array([0.5, -1.0, -0.8, 1.6])
+RATE = 0.3
+
+
+def model(weights: tf.Variable, x: tf.Tensor) -> tf.Tensor:
+    powers = tf.stack([x**0, x, x**2, x**3], axis=1)
+    return tf.linalg.matvec(powers, weights)
+
+
+def main() -> None:
+    options = arguments(__doc__, steps=2000, quick=400)
+    rng = np.random.default_rng(options.seed)
+    points = rng.uniform(-1.5, 1.5, 80)
+    noisy = np.polynomial.Polynomial(TRUE_WEIGHTS)(points) + rng.normal(0.0, 0.3, 80)
+    x, y = tf.constant(points, tf.float32), tf.constant(noisy, tf.float32)
+
+    weights = tf.Variable(tf.zeros(4))
+    history, losses = [weights.numpy()], []
+    for _ in (bar := Progress(options.steps)):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(weights, x) - y) ** 2)
+        gradient = tape.gradient(loss, weights)
+        weights.assign_sub(RATE * 0.3 * gradient)
+        losses.append(float(loss))
+        history.append(weights.numpy())
+        bar.note = f"loss {losses[-1]:.5f}"
+
+    best = np.polynomial.Polynomial.fit(points, noisy, 3).convert().coef
+    print(f"\n{'':12}     w0      w1      w2      w3")
+    for name, row in [("true", TRUE_WEIGHTS), ("closed form", best), ("by the loop", weights.numpy())]:
+        print(f"{name:12}" + "".join(f"{value:8.3f}" for value in row))
+    print(f"Largest difference from the closed form: {np.abs(weights.numpy() - best).max():.1e}")
+    draw(options.out, points, noisy, history, losses, best)
+
+
+def draw(out, points, noisy, history, losses, best) -> None:
+    if (pyplot := get_pyplot()) is None:
+        return
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    grid = np.linspace(-1.6, 1.6, 200)
+    left.plot(points, noisy, "o", color="0.6", markersize=4, label="data")
+    shown = [step for step in (0, 3, 10, 30, 100, len(losses)) if step <= len(losses)]
+    for step, colour in zip(shown, pyplot.cm.viridis(np.linspace(0.95, 0.1, len(shown))), strict=True):
+        left.plot(grid, np.polynomial.Polynomial(history[step])(grid), color=colour, label=f"after {step} steps")
+    left.plot(grid, np.polynomial.Polynomial(best)(grid), "k:", label="closed form")
+    left.set(title="The curve, as the loop finds it", xlabel="x", ylabel="y")
+    left.legend(fontsize=8)
+    floor = np.mean((np.polynomial.Polynomial(best)(points) - noisy) ** 2)
+    right.loglog(np.arange(1, len(losses) + 1), losses, color="tab:blue", label="loss")
+    right.axhline(floor, color="black", linestyle=":", label=f"least squares: {floor:.4f}")
+    right.set(title="Its loss", xlabel="step", ylabel="mean squared error")
+    right.legend()
+    right.grid(alpha=0.3, which="both")
+    save_picture(figure, out, "linear_regression.png")
+
+
+if __name__ == "__main__":
+    main()
