@@ -13,7 +13,7 @@ from common import Progress, arguments, get_pyplot, save_picture
 import gradtape as tf
 
 TRUE_WEIGHTS = np.array([0.5, -1.0, -0.8, 1.6])
-RATE = 0.3
+RATE = 0.1
 
 
 def model(weights: tf.Variable, x: tf.Tensor) -> tf.Tensor:
@@ -34,7 +34,7 @@ def main() -> None:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean((model(weights, x) - y) ** 2)
         gradient = tape.gradient(loss, weights)
-        weights.assign_sub(RATE * 0.3 * gradient)
+        weights.assign_sub(RATE * gradient)
         losses.append(float(loss))
         history.append(weights.numpy())
         bar.note = f"loss {losses[-1]:.5f}"

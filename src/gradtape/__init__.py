@@ -14,15 +14,25 @@ import sys as _sys
 import warnings as _warnings
 from types import ModuleType as _ModuleType
 
-from gradtape import dtypes as _dtypes
-from gradtape import errors as errors
-from gradtape import nest as nest
-from gradtape.api import compat as _compat
-from gradtape.api import documentation as _documentation
-from gradtape.api import linalg as linalg
-from gradtape.api import math as math
-from gradtape.api import nn as nn
-from gradtape.api import test as test
+from gradtape import dtypes as _dtypes, errors as errors, nest as nest
+
+# -- families: special functions -------------------------------------------------------------------------------------
+# -- families: signal, image, random ---------------------------------------------------------------------------------
+# -- families: control flow ------------------------------------------------------------------------------------------
+from gradtape.api import (
+    bitwise as bitwise,
+    compat as _compat,
+    debugging as debugging,
+    documentation as _documentation,
+    image as image,
+    io as io,
+    linalg as linalg,
+    math as math,
+    nn as nn,
+    random as random,
+    signal as signal,
+    test as test,
+)
 from gradtape.api.array import (
     boolean_mask as boolean_mask,
     broadcast_dynamic_shape as broadcast_dynamic_shape,
@@ -62,19 +72,79 @@ from gradtape.api.array import (
     where as where,
     zeros as zeros,
     zeros_like as zeros_like,
-)  # fmt: skip
+)
 from gradtape.api.clip import (
     clip_by_global_norm as clip_by_global_norm,
     clip_by_norm as clip_by_norm,
     clip_by_value as clip_by_value,
-)  # fmt: skip
+)
 from gradtape.api.compat import gradients as gradients, hessians as hessians
+from gradtape.api.control_flow import (
+    case as case,
+    cond as cond,
+    foldl as foldl,
+    foldr as foldr,
+    group as group,
+    map_fn as map_fn,
+    no_op as no_op,
+    scan as scan,
+    switch_case as switch_case,
+    timestamp as timestamp,
+    tuple_ as tuple,
+    vectorized_map as vectorized_map,
+    while_loop as while_loop,
+)
+
+# -- families: neural ------------------------------------------------------------------------------------------------
+from gradtape.api.convolution import (
+    batch_to_space as batch_to_space,
+    space_to_batch as space_to_batch,
+    space_to_batch_nd as space_to_batch_nd,
+)
+from gradtape.api.debugging import (
+    Assert as Assert,
+    assert_equal as assert_equal,
+    assert_greater as assert_greater,
+    assert_less as assert_less,
+    assert_rank as assert_rank,
+)
+
+# -- families: linear algebra ----------------------------------------------------------------------------------------
+from gradtape.api.decompositions import (
+    eig as eig,
+    eigvals as eigvals,
+    sqrtm as matrix_square_root,
+)
+
+# -- families: shaping, indexing and segments ------------------------------------------------------------------------
+from gradtape.api.indexing import (
+    dynamic_partition as dynamic_partition,
+    dynamic_stitch as dynamic_stitch,
+    histogram_fixed_width as histogram_fixed_width,
+    histogram_fixed_width_bins as histogram_fixed_width_bins,
+    scatter_nd as scatter_nd,
+    searchsorted as searchsorted,
+    tensor_scatter_nd_add as tensor_scatter_nd_add,
+    tensor_scatter_nd_max as tensor_scatter_nd_max,
+    tensor_scatter_nd_min as tensor_scatter_nd_min,
+    tensor_scatter_nd_sub as tensor_scatter_nd_sub,
+    tensor_scatter_nd_update as tensor_scatter_nd_update,
+    unique as unique,
+    unique_with_counts as unique_with_counts,
+)
+from gradtape.api.initializers import (
+    constant_initializer as constant_initializer,
+    ones_initializer as ones_initializer,
+    random_normal_initializer as random_normal_initializer,
+    random_uniform_initializer as random_uniform_initializer,
+    zeros_initializer as zeros_initializer,
+)
 from gradtape.api.linalg import (
     einsum as einsum,
     matmul as matmul,
     norm as norm,
     tensordot as tensordot,
-)  # fmt: skip
+)
 from gradtape.api.math import (
     abs as abs,
     acos as acos,
@@ -132,37 +202,23 @@ from gradtape.api.math import (
     truediv as truediv,
     truncatediv as truncatediv,
     truncatemod as truncatemod,
-)  # fmt: skip
-# -- families: special functions ---------------------------------------------------------------------------------------------
-from gradtape.api import bitwise as bitwise
-# -- families: linear algebra -----------------------------------------------------------------------------------------------
-from gradtape.api.decompositions import (
-    eig as eig,
-    eigvals as eigvals,
-    sqrtm as matrix_square_root,
-)  # fmt: skip
-# -- families: neural -------------------------------------------------------------------------------------------------------
-from gradtape.api.convolution import (
-    batch_to_space as batch_to_space,
-    space_to_batch as space_to_batch,
-    space_to_batch_nd as space_to_batch_nd,
-)  # fmt: skip
-# -- families: shaping, indexing and segments -------------------------------------------------------------------------------
-from gradtape.api.indexing import (
-    dynamic_partition as dynamic_partition,
-    dynamic_stitch as dynamic_stitch,
-    histogram_fixed_width as histogram_fixed_width,
-    histogram_fixed_width_bins as histogram_fixed_width_bins,
-    scatter_nd as scatter_nd,
-    searchsorted as searchsorted,
-    tensor_scatter_nd_add as tensor_scatter_nd_add,
-    tensor_scatter_nd_max as tensor_scatter_nd_max,
-    tensor_scatter_nd_min as tensor_scatter_nd_min,
-    tensor_scatter_nd_sub as tensor_scatter_nd_sub,
-    tensor_scatter_nd_update as tensor_scatter_nd_update,
-    unique as unique,
-    unique_with_counts as unique_with_counts,
-)  # fmt: skip
+)
+from gradtape.api.module import Module as Module
+from gradtape.api.python_functions import (
+    RegisterGradient as RegisterGradient,
+    no_gradient as no_gradient,
+    numpy_function as numpy_function,
+    print_ as print,
+    py_function as py_function,
+)
+from gradtape.api.scopes import (
+    control_dependencies as control_dependencies,
+    device as device,
+    executing_eagerly as executing_eagerly,
+    get_current_name_scope as get_current_name_scope,
+    init_scope as init_scope,
+    name_scope as name_scope,
+)
 from gradtape.api.shaping import (
     bitcast as bitcast,
     get_static_value as get_static_value,
@@ -180,67 +236,18 @@ from gradtape.api.shaping import (
     strided_slice as strided_slice,
     tile as tile,
     unravel_index as unravel_index,
-)  # fmt: skip
-# -- families: signal, image, random ----------------------------------------------------------------------------------------
-from gradtape.api import image as image, io as io, random as random, signal as signal
-# -- families: control flow -------------------------------------------------------------------------------------------------
-from gradtape.api import debugging as debugging
-from gradtape.api.control_flow import (
-    case as case,
-    cond as cond,
-    foldl as foldl,
-    foldr as foldr,
-    group as group,
-    map_fn as map_fn,
-    no_op as no_op,
-    scan as scan,
-    switch_case as switch_case,
-    timestamp as timestamp,
-    tuple_ as tuple,
-    vectorized_map as vectorized_map,
-    while_loop as while_loop,
-)  # fmt: skip
-from gradtape.api.debugging import (
-    Assert as Assert,
-    assert_equal as assert_equal,
-    assert_greater as assert_greater,
-    assert_less as assert_less,
-    assert_rank as assert_rank,
-)  # fmt: skip
-from gradtape.api.initializers import (
-    constant_initializer as constant_initializer,
-    ones_initializer as ones_initializer,
-    random_normal_initializer as random_normal_initializer,
-    random_uniform_initializer as random_uniform_initializer,
-    zeros_initializer as zeros_initializer,
-)  # fmt: skip
-from gradtape.api.python_functions import (
-    RegisterGradient as RegisterGradient,
-    no_gradient as no_gradient,
-    numpy_function as numpy_function,
-    print_ as print,
-    py_function as py_function,
-)  # fmt: skip
+)
 from gradtape.api.tensor_array import TensorArray as TensorArray
-from gradtape.api.module import Module as Module
-from gradtape.api.scopes import (
-    control_dependencies as control_dependencies,
-    device as device,
-    executing_eagerly as executing_eagerly,
-    get_current_name_scope as get_current_name_scope,
-    init_scope as init_scope,
-    name_scope as name_scope,
-)  # fmt: skip
+from gradtape.autodiff.arguments import (
+    AggregationMethod as AggregationMethod,
+    UnconnectedGradients as UnconnectedGradients,
+)
 from gradtape.autodiff.custom_gradient import (
     custom_gradient as custom_gradient,
     grad_pass_through as grad_pass_through,
     recompute_grad as recompute_grad,
-)  # fmt: skip
+)
 from gradtape.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
-from gradtape.autodiff.arguments import (
-    AggregationMethod as AggregationMethod,
-    UnconnectedGradients as UnconnectedGradients,
-)  # fmt: skip
 from gradtape.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
 from gradtape.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from gradtape.dtypes import (
@@ -264,7 +271,7 @@ from gradtape.dtypes import (
     uint16 as uint16,
     uint32 as uint32,
     uint64 as uint64,
-)  # fmt: skip
+)
 from gradtape.indexed_slices import IndexedSlices as IndexedSlices
 from gradtape.lens import attach as _attach_views
 from gradtape.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
@@ -273,7 +280,7 @@ from gradtape.variable import (
     Variable as Variable,
     VariableAggregation as VariableAggregation,
     VariableSynchronization as VariableSynchronization,
-)  # fmt: skip
+)
 from gradtape.version import __version__ as __version__
 
 _attach_views()
@@ -296,7 +303,7 @@ def install_as_tensorflow() -> None:
     install()
 
 
-# -- namespaces that are lists of names from several rooms -----------------------------------------------------------------
+# -- namespaces that are lists of names from several rooms -----------------------------------------------------------
 def _namespace(name: str, doc: str, **names: object) -> _ModuleType:
     module = _ModuleType(f"gradtape.{name}", doc)
     module.__dict__.update(names)
@@ -320,7 +327,7 @@ dtypes = _namespace(
 compat = _compat.build(_sys.modules[__name__])
 
 
-# -- namespaces that are loaded when they are first used --------------------------------------------------------------------
+# -- namespaces that are loaded when they are first used -------------------------------------------------------------
 _LAZY = {"config": "gradtape.api.config"}
 
 

@@ -443,7 +443,7 @@ class _View(Variable):
         return "UnreadVariable"
 
     @property
-    def _tensor(self) -> Tensor:  # type: ignore[override]
+    def _tensor(self) -> Tensor:
         return self._of._tensor
 
     @_tensor.setter
@@ -526,7 +526,7 @@ def _calibrate() -> tuple[int, int]:
 _ALONE = _calibrate() if hasattr(sys, "getrefcount") else (-1, -1)
 
 operators.attach(Variable)
-Variable.__getitem__ = lambda self, key: _slice_of(self, key)
+setattr(Variable, "__getitem__", _slice_of)  # noqa: B010 - the operators above are attached the same way
 register_converter(Variable, Variable.read)
 register_converter(_View, _View.read)
 

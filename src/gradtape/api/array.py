@@ -12,7 +12,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import Axes, dtype_or, integer, numpy_dtype, shape_of, static
 from gradtape.conversion import array_from, convert, operand, operands, wrap
-from gradtape.dtypes import DType, as_dtype, float32
+from gradtape.dtypes import as_dtype, float32
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.ops import array, index, math
 from gradtape.ops.indexing import boolean_mask as _boolean_mask
@@ -23,7 +23,7 @@ from gradtape.variable import Variable
 newaxis = None
 
 
-# -- making -----------------------------------------------------------------------------------------------------------------
+# -- making ----------------------------------------------------------------------------------------------------------
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
     """A tensor of a Python or NumPy value (copied).
 
@@ -96,10 +96,10 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     """A cast that stops at the ends of the new dtype's range instead of wrapping around."""
     tensor, wanted = convert(value), as_dtype(dtype)
     if tensor.dtype.is_complex or wanted.is_complex or wanted.is_bool:
-        return cast(tensor, wanted)  # type: ignore[no-any-return]
+        return cast(tensor, wanted)
     low, high = builtins.max(tensor.dtype.min, wanted.min), builtins.min(tensor.dtype.max, wanted.max)
     clipped = math.maximum(math.minimum(tensor, high), low)
-    return cast(clipped, wanted)  # type: ignore[no-any-return]
+    return cast(clipped, wanted)
 
 
 def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
@@ -136,7 +136,9 @@ def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> 
     """
     scalar = operand(value)
     if scalar.array.shape:
-        raise errors.invalid_argument(f"value must be a scalar, got shape {errors.brackets(scalar.array.shape)}", "Fill")
+        raise errors.invalid_argument(
+            f"value must be a scalar, got shape {errors.brackets(scalar.array.shape)}", "Fill"
+        )
     result: Tensor = array.broadcast_to(scalar, shape=_lengths(dims))
     return result
 
@@ -167,7 +169,7 @@ def eye(
     return wrap(np.array(np.broadcast_to(matrix, (*shape_of(batch_shape), *matrix.shape))))
 
 
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:  # noqa: A001
+def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
     """Numbers from start (0) up to limit, in steps of delta.
 
     >>> range(5, 0, -2).numpy().tolist()
@@ -175,8 +177,10 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     """
     if limit is None:
         start, limit = 0, start
-    parts = [convert(p, dtype) if dtype is not None and not isinstance(p, Tensor) else convert(p)
-             for p in (start, limit, delta)]  # fmt: skip
+    parts = [
+        convert(p, dtype) if dtype is not None and not isinstance(p, Tensor) else convert(p)
+        for p in (start, limit, delta)
+    ]
     for word, part in zip(("start", "limit", "delta"), parts, strict=True):
         if part.array.shape:
             raise errors.invalid_argument(
@@ -194,8 +198,11 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         raise errors.invalid_argument(
             f"Requires start {sign} limit when delta {'>' if step > 0 else '<'} 0: {first}/{last}", "Range"
         )
-    return wrap(np.arange(first, last, step, dtype=np.float64 if kind.is_floating else kind.numpy_dtype).astype(
-        kind.numpy_dtype))  # fmt: skip
+    return wrap(
+        np.arange(first, last, step, dtype=np.float64 if kind.is_floating else kind.numpy_dtype).astype(
+            kind.numpy_dtype
+        )
+    )
 
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
@@ -264,7 +271,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     return result
 
 
-# -- asking -----------------------------------------------------------------------------------------------------------------
+# -- asking ----------------------------------------------------------------------------------------------------------
 def shape(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The shape as a tensor."""
     return wrap(np.array(operand(input).array.shape, numpy_dtype(out_type)))
@@ -319,13 +326,14 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     if not TensorShape(shape).is_compatible_with(x.shape):
         raise errors.invalid_argument(
             f"Shape of tensor input {errors.brackets(x.array.shape)} is not compatible with expected shape "
-            f"{errors.brackets('?' if n is None else n for n in TensorShape(shape).as_list())}.", "EnsureShape",
+            f"{errors.brackets('?' if n is None else n for n in TensorShape(shape).as_list())}.",
+            "EnsureShape",
         )
     result: Tensor = array.identity(x)
     return result
 
 
-# -- shaping ----------------------------------------------------------------------------------------------------------------
+# -- shaping ---------------------------------------------------------------------------------------------------------
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """The same elements in another shape; one -1 stands for what is left over.
 
@@ -346,8 +354,9 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
         if known == 0 or have % known:
             raise errors.invalid_argument(
                 f"Input to reshape is a tensor with {have} values, but the requested shape requires a multiple of "
-                f"{known}", "Reshape",
-            )  # fmt: skip
+                f"{known}",
+                "Reshape",
+            )
         wanted = tuple(have // known if n == -1 else n for n in wanted)
     elif _math.prod(wanted) != have:
         raise errors.invalid_argument(
@@ -473,13 +482,15 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
         if len(have) != rank:
             raise errors.invalid_argument(
                 f"ConcatOp : Ranks of all input tensors should match: shape[0] = {errors.brackets(first)} vs. "
-                f"shape[{i}] = {errors.brackets(have)}", "ConcatV2",
-            )  # fmt: skip
+                f"shape[{i}] = {errors.brackets(have)}",
+                "ConcatV2",
+            )
         if any(n != m for j, (n, m) in enumerate(zip(have, first, strict=True)) if j != at):
             raise errors.invalid_argument(
                 f"ConcatOp : Dimension mismatch in dimension: shape[0] = {errors.brackets(first)} vs. "
-                f"shape[{i}] = {errors.brackets(have)}", "ConcatV2",
-            )  # fmt: skip
+                f"shape[{i}] = {errors.brackets(have)}",
+                "ConcatV2",
+            )
     result: Tensor = tensors[0] if len(tensors) == 1 else array.concatenate(*tensors, axis=at)
     return array.identity(result) if len(tensors) == 1 else result
 
@@ -506,8 +517,9 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
         if t.array.shape != have:
             raise errors.invalid_argument(
                 f"Shapes of all inputs must match: values[0].shape = {errors.brackets(have)} != values[{i}].shape = "
-                f"{errors.brackets(t.array.shape)}", "Pack",
-            )  # fmt: skip
+                f"{errors.brackets(t.array.shape)}",
+                "Pack",
+            )
     at = integer(axis)
     if not -len(have) - 1 <= at <= len(have):
         raise ValueError(f"Argument `axis` = {at} not in range [{-len(have) - 1}, {len(have) + 1})")
@@ -544,8 +556,9 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, n
         if total % pieces:
             raise errors.invalid_argument(
                 f"Number of ways to split should evenly divide the split dimension, but got split_dim {at} "
-                f"(size = {total}) and num_split {pieces}", "Split",
-            )  # fmt: skip
+                f"(size = {total}) and num_split {pieces}",
+                "Split",
+            )
         sizes: Axes = (total // pieces,) * pieces
     else:
         sizes = tuple(integer(n) for n in plain)
@@ -557,8 +570,9 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, n
         if sum(sizes) != total or any(n < 0 for n in sizes):
             raise errors.invalid_argument(
                 f"Determined shape must either match input shape along split_dim exactly if fully specified, or be "
-                f"less than the size of the input along split_dim if not fully specified.  Got: {sum(sizes)}", "SplitV",
-            )  # fmt: skip
+                f"less than the size of the input along split_dim if not fully specified.  Got: {sum(sizes)}",
+                "SplitV",
+            )
     return list(array.split(x, sizes=sizes, axis=at))
 
 
@@ -590,7 +604,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return result
 
 
-# -- looking up -------------------------------------------------------------------------------------------------------------
+# -- looking up ------------------------------------------------------------------------------------------------------
 def gather(
     params: Any,
     indices: Any,
@@ -607,7 +621,8 @@ def gather(
     x, where = operand(params), operand(indices)
     if where.dtype.name not in ("int16", "int32", "int64"):
         raise errors.invalid_argument(
-            f"Value for attr 'Tindices' of {where.dtype.word} is not in the list of allowed values: int16, int32, int64",
+            f"Value for attr 'Tindices' of {where.dtype.word} is not in the list of allowed values: "
+            "int16, int32, int64",
             "GatherV2",
         )
     rank, depth = len(x.array.shape), len(where.array.shape)
@@ -650,7 +665,7 @@ def gather_nd(
         inside = np.all((where.array >= 0) & (where.array < sizes), axis=-1)
         found = index.gather_nd(x, wrap(np.where(inside[..., None], where.array, 0)), batch_dims=batch_dims)
         kept = inside.reshape(inside.shape + (1,) * (len(found.array.shape) - inside.ndim))
-        return math.where(kept, found, np.zeros((), x.array.dtype))  # type: ignore[no-any-return]
+        return math.where(kept, found, np.zeros((), x.array.dtype))
     result: Tensor = index.checked_gather_nd(x, where, batch_dims)
     return result
 

@@ -72,7 +72,7 @@ def _of_integers(function: Callable[..., Any], op: str, *tensors: Tensor) -> Ten
     return result
 
 
-# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "bitwise_and",
     "bitwise_or",

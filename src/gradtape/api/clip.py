@@ -68,4 +68,3 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
     # A norm that is not finite makes the factor NaN: a broken step must not look like a small one.
     factor = limit * math.minimum(1 / norm, 1 / limit) + (norm - norm)
     return [None if t is None else map_values(lambda x: x * factor, t) for t in tensors], norm
-

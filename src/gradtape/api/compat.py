@@ -61,9 +61,16 @@ def get_variable(
         maker = initializer() if isinstance(initializer, type) else initializer
         value = maker(shape_of(shape), dtype=kind)
     variable = Variable(
-        value, trainable, validate_shape, caching_device, name, dtype=dtype, constraint=constraint,
-        synchronization=synchronization, aggregation=aggregation,
-    )  # fmt: skip
+        value,
+        trainable,
+        validate_shape,
+        caching_device,
+        name,
+        dtype=dtype,
+        constraint=constraint,
+        synchronization=synchronization,
+        aggregation=aggregation,
+    )
     variable._name = f"{_variable_prefix.get()}{name}:0"  # name_scope does not count here, as in TensorFlow
     return variable
 
@@ -72,7 +79,7 @@ def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
     if not dtype.is_floating:
         return wrap(np.zeros(shape, dtype.numpy_dtype))
     receptive = int(np.prod(shape[:-2], dtype=int))
-    fan_in, fan_out = (shape[-2:] if len(shape) > 1 else (shape[0] if shape else 1,) * 2)
+    fan_in, fan_out = shape[-2:] if len(shape) > 1 else (shape[0] if shape else 1,) * 2
     limit = np.sqrt(6.0 / max(1, (fan_in + fan_out) * receptive))
     rng = np.random.default_rng()
     return wrap(np.asarray(rng.uniform(-limit, limit, shape)).astype(dtype.numpy_dtype))

@@ -11,15 +11,16 @@ from gradtape.lens import explain as _explain
 PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
 LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
 LogicalDeviceConfiguration = namedtuple(
-    "LogicalDeviceConfiguration", ["memory_limit", "experimental_priority", "experimental_device_ordinal"],
+    "LogicalDeviceConfiguration",
+    ["memory_limit", "experimental_priority", "experimental_device_ordinal"],
     defaults=(None, None, None),
-)  # fmt: skip
+)
 
 _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
 _LOGICAL_CPU = LogicalDevice("/device:CPU:0", "CPU")
 
 
-# -- gradients that are None ---------------------------------------------------------------------------------------------------
+# -- gradients that are None -----------------------------------------------------------------------------------------
 def set_none_policy(policy: str) -> None:
     """Say what happens when `gradient` or a Jacobian has no answer for a source and would give None.
 
@@ -52,7 +53,7 @@ def get_none_policy() -> str:
     return _explain.policy()
 
 
-# -- devices -------------------------------------------------------------------------------------------------------------------
+# -- devices ---------------------------------------------------------------------------------------------------------
 def list_physical_devices(device_type: str | None = None) -> list[Any]:
     """The devices of this machine that ops can run on: with the NumPy engine, its CPU.
 
@@ -79,7 +80,9 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
     >>> set_visible_devices([], "GPU")
     """
-    asked = list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
+    asked = (
+        list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
+    )
     for device in asked:
         _check(device)
     if not asked and device_type in (None, "CPU"):
@@ -96,7 +99,9 @@ def set_memory_growth(device: Any, enable: bool) -> None:
     """Take memory as it is needed. That is what the CPU does; it cannot be told not to."""
     _check(device)
     if not enable:
-        raise ValueError("Memory of the CPU is always taken as it is needed: set_memory_growth(device, False) cannot be.")
+        raise ValueError(
+            "Memory of the CPU is always taken as it is needed: set_memory_growth(device, False) cannot be."
+        )
 
 
 def _check(device: Any) -> None:
@@ -104,7 +109,7 @@ def _check(device: Any) -> None:
         raise ValueError(f"Unrecognized device: {device!r}. This machine has {[_CPU]}.")
 
 
-# -- under their old names -----------------------------------------------------------------------------------------------------
+# -- under their old names -------------------------------------------------------------------------------------------
 experimental = ModuleType("gradtape.config.experimental", "Names that have moved up since.")
 for _name in ("list_physical_devices", "list_logical_devices", "get_visible_devices", "set_visible_devices"):
     setattr(experimental, _name, globals()[_name])

@@ -26,11 +26,13 @@ from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
 
-# -- branches ----------------------------------------------------------------------------------------------------------
+# -- branches --------------------------------------------------------------------------------------------------------
 def cond(
-    pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The result of one of two functions.
 
     >>> x = convert(3.0)
@@ -140,7 +142,7 @@ def switch_case(
     return _single(chosen())
 
 
-# -- the loop ----------------------------------------------------------------------------------------------------------
+# -- the loop --------------------------------------------------------------------------------------------------------
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
@@ -176,8 +178,7 @@ def while_loop(
     turns = 0
     while (limit is None or turns < limit) and cond(*state):
         result = body(*state)
-        if not isinstance(result, (list, tuple)) or (len(given) == 1 and nest.is_nested(given[0])
-                                                     and len(result) != 1):  # fmt: skip
+        if not isinstance(result, (list, tuple)) or (len(given) == 1 and nest.is_nested(given[0]) and len(result) != 1):
             result = [result]
         nest.assert_same_structure(state, list(result))
         state = nest.map_structure(_loop_value, list(result))
@@ -207,7 +208,7 @@ def _check_invariants(values: Any, shapes: Any) -> None:
             )
 
 
-# -- one function, many rows -------------------------------------------------------------------------------------------
+# -- one function, many rows -----------------------------------------------------------------------------------------
 def _rows(elems: Any) -> tuple[list[Tensor], list[list[Tensor]], int]:
     """The tensors of a structure, the rows of each, and how many rows there are."""
     tensors = [convert(e) for e in nest.flatten(elems)]
@@ -294,9 +295,7 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
             raise ValueError(f"elems have {t.array.shape[0]} and {count} rows: they should have equally many.")
     # What has a single row is the same for all.
     level = next_level()
-    shells = [
-        wrap(Batched(t, level)) if t.array.shape[0] == count else array.getitem(t, index=(0,)) for t in tensors
-    ]
+    shells = [wrap(Batched(t, level)) if t.array.shape[0] == count else array.getitem(t, index=(0,)) for t in tensors]
     try:
         result = fn(nest.pack_sequence_as(elems, shells))
         return nest.map_structure(lambda leaf: _unwrapped(leaf, level, count), result)
@@ -327,9 +326,7 @@ def _unwrapped(leaf: Any, level: int, count: int) -> Any:
 
 
 def _row_by_row(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], count: int) -> Any:
-    rows = [
-        list(array.unstack(t, axis=0)) * (count if t.array.shape[0] == 1 else 1) if count else [] for t in tensors
-    ]
+    rows = [list(array.unstack(t, axis=0)) * (count if t.array.shape[0] == 1 else 1) if count else [] for t in tensors]
     results = [fn(nest.pack_sequence_as(elems, [r[i] for r in rows])) for i in builtins.range(count)]
     if not results:
         raise ValueError("vectorized_map has no rows to learn the shape of the result from.")
@@ -339,7 +336,7 @@ def _row_by_row(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], cou
     )
 
 
-# -- folds and scans ---------------------------------------------------------------------------------------------------
+# -- folds and scans -------------------------------------------------------------------------------------------------
 def foldl(
     fn: Callable[[Any, Any], Any],
     elems: Any,
@@ -432,7 +429,7 @@ def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: 
     return states
 
 
-# -- order and grouping: eager ops have run by the time these see them -------------------------------------------------
+# -- order and grouping: eager ops have run by the time these see them -----------------------------------------------
 def no_op(name: str | None = None) -> None:
     """Nothing."""
 

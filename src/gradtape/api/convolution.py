@@ -17,8 +17,7 @@ from gradtape.api.array import cast
 from gradtape.arrays import numpy_namespace
 from gradtape.conversion import operand, operands
 from gradtape.dtypes import as_dtype
-from gradtape.ops import array, index, math
-from gradtape.ops import convolution as ops
+from gradtape.ops import array, convolution as ops, index, math
 from gradtape.tensor import Tensor
 
 Axes = tuple[int, ...]
@@ -28,7 +27,7 @@ _LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 _SECOND = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
-# -- reading arguments -------------------------------------------------------------------------------------------------
+# -- reading arguments -----------------------------------------------------------------------------------------------
 def _channels_second(data_format: Any, n: int, op: str) -> bool:
     """Whether a data_format says that channels come second; None means last."""
     if data_format is None or data_format == _LAST.get(n):
@@ -37,8 +36,9 @@ def _channels_second(data_format: Any, n: int, op: str) -> bool:
         return True
     raise errors.invalid_argument(
         f"Value for attr 'data_format' of \"{data_format}\" is not in the list of allowed values: "
-        f'"{_LAST.get(n)}", "{_SECOND.get(n)}"', op,
-    )  # fmt: skip
+        f'"{_LAST.get(n)}", "{_SECOND.get(n)}"',
+        op,
+    )
 
 
 def _numbers(value: Any, n: int, second: bool, name: str) -> Axes:
@@ -61,14 +61,13 @@ def _space(value: Any, n: int, second: bool, name: str, op: str) -> Axes:
     first, *space, last = _numbers(value, n, second, name)
     if first != 1 or last != 1:
         raise errors.UnimplementedError(
-            None, None,
+            None,
+            None,
             f"Current implementation does not yet support {name} in the batch and depth dimensions. "
             f"Received: {name}={value} [Op:{op}]",
-        )  # fmt: skip
-    if any(v < 1 for v in space):
-        raise errors.invalid_argument(
-            f"Row and column {name} should be larger than 0. Received: {name}={value}", op
         )
+    if any(v < 1 for v in space):
+        raise errors.invalid_argument(f"Row and column {name} should be larger than 0. Received: {name}={value}", op)
     return tuple(space)
 
 
@@ -77,9 +76,7 @@ def _same(size: int, window: int, stride: int, dilation: int) -> tuple[int, int]
     return total // 2, total - total // 2
 
 
-def _pairs(
-    padding: Any, sizes: Axes, window: Axes, strides: Axes, dilations: Axes, second: bool, op: str
-) -> Pairs:
+def _pairs(padding: Any, sizes: Axes, window: Axes, strides: Axes, dilations: Axes, second: bool, op: str) -> Pairs:
     """A padding argument as a pair for each axis of space."""
     if isinstance(padding, str):
         if padding == "VALID":
@@ -88,8 +85,9 @@ def _pairs(
             return tuple(map(_same, sizes, window, strides, dilations))
         raise errors.invalid_argument(
             f"Value for attr 'padding' of \"{padding}\" is not in the list of allowed values: "
-            '"SAME", "VALID", "EXPLICIT". Give one of the first two, or a list of pairs', op,
-        )  # fmt: skip
+            '"SAME", "VALID", "EXPLICIT". Give one of the first two, or a list of pairs',
+            op,
+        )
     n = len(sizes)
     pairs = [tuple(integer(v) for v in static(pair)) for pair in static(padding)]
     if len(pairs) != n + 2:
@@ -105,9 +103,7 @@ def _pairs(
             f"Nonzero explicit padding in the batch or depth dimensions is not supported. Received: {padding}", op
         )
     if any(v < 0 for pair in rest for v in pair):
-        raise errors.invalid_argument(
-            f"All elements of explicit_paddings must be nonnegative. Received: {padding}", op
-        )
+        raise errors.invalid_argument(f"All elements of explicit_paddings must be nonnegative. Received: {padding}", op)
     return tuple((low, high) for low, high in rest)
 
 
@@ -129,8 +125,9 @@ def _images(x: Tensor, n: int, op: str) -> tuple[Tensor, Axes]:
     if len(shape) < n + 2:
         raise errors.invalid_argument(
             f"convolution input must be {n + 2}-dimensional: {errors.brackets(shape)}. Add an axis for the batch or "
-            "the channels with tf.expand_dims", op,
-        )  # fmt: skip
+            "the channels with tf.expand_dims",
+            op,
+        )
     if len(shape) == n + 2:
         return x, shape[:1]
     lead = shape[: len(shape) - n - 1]
@@ -148,11 +145,18 @@ def _checked(x: Tensor, y: Tensor, n: int, op: str) -> None:
         )
 
 
-# -- convolution -------------------------------------------------------------------------------------------------------
+# -- convolution -----------------------------------------------------------------------------------------------------
 def _convolve(
-    input: Any, filters: Any, n: int, strides: Any, padding: Any, data_format: Any, dilations: Any, op: str,
+    input: Any,
+    filters: Any,
+    n: int,
+    strides: Any,
+    padding: Any,
+    data_format: Any,
+    dilations: Any,
+    op: str,
     stride_name: str = "strides",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     x, y = operands(input, filters)
     _checked(x, y, n, op)
     second = _channels_second(data_format, n, op)
@@ -180,9 +184,14 @@ def _convolve(
 
 
 def conv1d(
-    input: Any, filters: Any, stride: Any, padding: Any, data_format: str = "NWC", dilations: Any = None,
+    input: Any,
+    filters: Any,
+    stride: Any,
+    padding: Any,
+    data_format: str = "NWC",
+    dilations: Any = None,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Slide filters [width, channels, out channels] over [batch, width, channels].
 
     >>> conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], 1, "VALID").numpy().ravel().tolist()
@@ -192,9 +201,14 @@ def conv1d(
 
 
 def conv2d(
-    input: Any, filters: Any, strides: Any, padding: Any, data_format: str = "NHWC", dilations: Any = None,
+    input: Any,
+    filters: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = None,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Slide filters [height, width, channels, out channels] over [batch, height, width, channels].
 
     Filters with fewer channels than the images are applied group by group.
@@ -207,17 +221,27 @@ def conv2d(
 
 
 def conv3d(
-    input: Any, filters: Any, strides: Any, padding: Any, data_format: str = "NDHWC", dilations: Any = None,
+    input: Any,
+    filters: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NDHWC",
+    dilations: Any = None,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Slide filters [depth, height, width, channels, out channels] over volumes."""
     return _convolve(input, filters, 3, strides, padding, data_format, dilations, "Conv3D")
 
 
 def convolution(
-    input: Any, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
-    dilations: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filters: Any,
+    strides: Any = None,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """Convolution over one, two or three axes of space; the filters say how many.
 
     >>> convolution([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).numpy().ravel().tolist()
@@ -239,11 +263,18 @@ def atrous_conv2d(value: Any, filters: Any, rate: Any, padding: Any, name: str |
     return convolution(value, filters, padding=padding, dilations=[integer(rate)] * 2)
 
 
-# -- transposed --------------------------------------------------------------------------------------------------------
+# -- transposed ------------------------------------------------------------------------------------------------------
 def _transposed(
-    input: Any, filters: Any, output_shape: Any, n: int, strides: Any, padding: Any, data_format: Any, dilations: Any,
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    n: int,
+    strides: Any,
+    padding: Any,
+    data_format: Any,
+    dilations: Any,
     op: str,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     z, y = operands(input, filters)
     _checked(z, y, n, op)
     second = _channels_second(data_format, n, op)
@@ -271,12 +302,11 @@ def _transposed(
     if have[0] != batch:
         raise errors.invalid_argument(
             f"{op}: input and out_backprop must have the same batch size. Input batch: {batch}, outbackprop batch: "
-            f"{have[0]}, batch_dim: 0", op,
-        )  # fmt: skip
-    if not depth or channels % depth or inputs % max(channels // depth, 1):
-        raise errors.invalid_argument(
-            f"Computed input depth {channels} doesn't match filter input depth {depth}", op
+            f"{have[0]}, batch_dim: 0",
+            op,
         )
+    if not depth or channels % depth or inputs % max(channels // depth, 1):
+        raise errors.invalid_argument(f"Computed input depth {channels} doesn't match filter input depth {depth}", op)
     pairs = _pairs(padding, tuple(sizes), tuple(window), steps, rates, second, op)
     expected = conv_sizes(tuple(sizes), tuple(window), steps, rates, pairs)
     for i, (actual, computed) in enumerate(zip(have[1:-1], expected, strict=True)):
@@ -284,8 +314,9 @@ def _transposed(
             raise errors.invalid_argument(
                 f"{op}: Size of out_backprop doesn't match computed: actual = {actual}, computed = {computed} "
                 f"spatial_dim: {i + 1} input: {sizes[i]} filter: {window[i]} output: {actual} stride: {steps[i]} "
-                f"dilation: {rates[i]}", op,
-            )  # fmt: skip
+                f"dilation: {rates[i]}",
+                op,
+            )
     result: Tensor = ops.conv_input_grad(
         z, y, shape=tuple(sizes), strides=steps, dilations=rates, padding=pairs, groups=max(channels // depth, 1)
     )
@@ -299,33 +330,47 @@ def conv_sizes(sizes: Axes, window: Axes, strides: Axes, dilations: Axes, paddin
 
 
 def conv1d_transpose(
-    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME", data_format: str = "NWC",
-    dilations: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str = "NWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """The transpose of `conv1d`: filters are [width, out channels, channels]."""
-    return _transposed(
-        input, filters, output_shape, 1, strides, padding, data_format, dilations, "Conv2DBackpropInput"
-    )
+    return _transposed(input, filters, output_shape, 1, strides, padding, data_format, dilations, "Conv2DBackpropInput")
 
 
 def conv2d_transpose(
-    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME", data_format: str = "NHWC",
-    dilations: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """The transpose of `conv2d` (often called deconvolution): filters are [height, width, out channels, channels].
 
     >>> conv2d_transpose([[[[1.0]]]], [[[[1.0]], [[2.0]]]], [1, 1, 2, 1], 2).numpy().ravel().tolist()
     [1.0, 2.0]
     """
-    return _transposed(
-        input, filters, output_shape, 2, strides, padding, data_format, dilations, "Conv2DBackpropInput"
-    )
+    return _transposed(input, filters, output_shape, 2, strides, padding, data_format, dilations, "Conv2DBackpropInput")
 
 
 def conv3d_transpose(
-    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME", data_format: str = "NDHWC",
-    dilations: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """The transpose of `conv3d`."""
     return _transposed(
         input, filters, output_shape, 3, strides, padding, data_format, dilations, "Conv3DBackpropInputV2"
@@ -333,9 +378,15 @@ def conv3d_transpose(
 
 
 def conv_transpose(
-    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME", data_format: str | None = None,
-    dilations: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """The transpose of `convolution`; the output shape says how many axes of space there are."""
     n = len(shape_of(output_shape)) - 2
     if n not in _LAST:
@@ -353,7 +404,7 @@ def atrous_conv2d_transpose(
     return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=integer(rate))
 
 
-# -- one filter for each channel ---------------------------------------------------------------------------------------
+# -- one filter for each channel -------------------------------------------------------------------------------------
 def _depthwise_filters(y: Tensor, channels: int, op: str) -> Tensor:
     shape = tuple(y.array.shape)
     if len(shape) != 4:
@@ -365,9 +416,14 @@ def _depthwise_filters(y: Tensor, channels: int, op: str) -> Tensor:
 
 
 def depthwise_conv2d(
-    input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None, dilations: Any = None,
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Each channel has filters of its own: [height, width, channels, multiplier].
 
     >>> image = [[[[1.0, 2.0], [3.0, 4.0]]]]
@@ -384,9 +440,15 @@ def depthwise_conv2d(
 
 
 def depthwise_conv2d_backprop_input(
-    input_sizes: Any, filter: Any, out_backprop: Any, strides: Any, padding: Any, data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1), name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input_sizes: Any,
+    filter: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
     """The gradient of `depthwise_conv2d` with respect to its input."""
     z, y = operands(out_backprop, filter)
     wanted = shape_of(input_sizes)
@@ -397,9 +459,15 @@ def depthwise_conv2d_backprop_input(
 
 
 def depthwise_conv2d_backprop_filter(
-    input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: Any, data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1), name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
     """The gradient of `depthwise_conv2d` with respect to its filters."""
     x, z = operands(input, out_backprop)
     op = "DepthwiseConv2dNativeBackpropFilter"
@@ -418,21 +486,26 @@ def depthwise_conv2d_backprop_filter(
 
 
 def separable_conv2d(
-    input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
-    data_format: str | None = None, dilations: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """A depthwise convolution, then a mixing of channels at every place."""
     point = operand(pointwise_filter)
     if len(point.array.shape) != 4 or tuple(point.array.shape[:2]) != (1, 1):
         raise ValueError(
-            f"Expected `pointwise_filter` of shape [1, 1, channels * multiplier, out channels]. "
-            f"Received: {point.shape}"
+            f"Expected `pointwise_filter` of shape [1, 1, channels * multiplier, out channels]. Received: {point.shape}"
         )
     deep = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
     return _convolve(deep, point, 2, 1, "VALID", data_format, None, "Conv2D")
 
 
-# -- morphology --------------------------------------------------------------------------------------------------------
+# -- morphology ------------------------------------------------------------------------------------------------------
 def dilation2d(
     input: Any, filters: Any, strides: Any, padding: Any, data_format: str, dilations: Any, name: str | None = None
 ) -> Tensor:
@@ -449,8 +522,9 @@ def dilation2d(
     if len(x.array.shape) != 4 or len(y.array.shape) != 3:
         raise errors.invalid_argument(
             f"input must be 4-dimensional and filter 3-dimensional: {errors.brackets(x.array.shape)} and "
-            f"{errors.brackets(y.array.shape)}", op,
-        )  # fmt: skip
+            f"{errors.brackets(y.array.shape)}",
+            op,
+        )
     channels = x.array.shape[-1]
     if y.array.shape[-1] != channels:
         raise errors.invalid_argument(
@@ -486,7 +560,7 @@ def erosion2d(
     return result
 
 
-# -- pooling -----------------------------------------------------------------------------------------------------------
+# -- pooling ---------------------------------------------------------------------------------------------------------
 class _Windows(NamedTuple):
     """How to pool: the images with channels last, the attributes of the primitive, and the way back."""
 
@@ -504,8 +578,9 @@ def _pooling(
     if len(x.array.shape) != n + 2:
         raise errors.invalid_argument(
             f"tensor_in_shape must have {n} spatial dimensions. Received shape {errors.brackets(x.array.shape)}, "
-            f"where {n + 2} axes are expected", op,
-        )  # fmt: skip
+            f"where {n + 2} axes are expected",
+            op,
+        )
     first, *window, channels = _numbers(ksize, n, second, "ksize")
     if first != 1:
         raise errors.UnimplementedError(None, None, f"Pooling is not yet supported on the batch dimension. [Op:{op}]")
@@ -530,8 +605,9 @@ def _pooling(
         if max(low, high) > (k - 1) * d:
             raise errors.invalid_argument(
                 f"Padding {max(low, high)} needs to be smaller than the window size {k}: a window would hold "
-                "nothing but padding", op,
-            )  # fmt: skip
+                "nothing but padding",
+                op,
+            )
     how = {"window": tuple(window), "strides": tuple(steps), "dilations": rates, "padding": pairs}
     return _Windows(x, how, second, depth)
 
@@ -542,9 +618,7 @@ def _pooled(result: Any, windows: _Windows) -> Tensor:
     return _to_second(result) if windows.second else result
 
 
-def _max(
-    input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: Any, dilations: Any = None
-) -> Tensor:
+def _max(input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: Any, dilations: Any = None) -> Tensor:
     windows = _pooling(input, n, ksize, strides, padding, data_format, dilations, "MaxPool3D" if n == 3 else "MaxPool")
     if not (windows.x.dtype.is_floating or windows.x.dtype.is_integer):
         raise errors.unsupported_dtype("MaxPool", windows.x.dtype)
@@ -643,9 +717,15 @@ def avg_pool(
 
 
 def pool(
-    input: Any, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
-    data_format: str | None = None, dilations: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    window_shape: Any,
+    pooling_type: str,
+    strides: Any = None,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """Pooling of type "MAX" or "AVG" over one, two or three axes of space.
 
     >>> pool([[[1.0], [3.0], [2.0]]], [2], "AVG").numpy().ravel().tolist()
@@ -667,9 +747,15 @@ class MaxPoolWithArgmax(NamedTuple):
 
 
 def max_pool_with_argmax(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", output_dtype: Any = "int64",
-    include_batch_in_index: bool = False, name: str | None = None,
-) -> MaxPoolWithArgmax:  # fmt: skip
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    output_dtype: Any = "int64",
+    include_batch_in_index: bool = False,
+    name: str | None = None,
+) -> MaxPoolWithArgmax:
     """The largest of every window and its flat index (y * width + x) * channels + channel.
 
     >>> max_pool_with_argmax([[[[1.0], [5.0], [2.0], [3.0]]]], [1, 2], [1, 2], "VALID").argmax.numpy().ravel().tolist()
@@ -690,7 +776,7 @@ def max_pool_with_argmax(
     return MaxPoolWithArgmax(_pooled(output, windows), _pooled(cast(where, kind), windows))
 
 
-# -- rearranging space -------------------------------------------------------------------------------------------------
+# -- rearranging space -----------------------------------------------------------------------------------------------
 def _block(block_size: Any, op: str) -> int:
     size = integer(block_size)
     if size < 2:
@@ -778,9 +864,7 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
     sizes = x.array.shape[1 : n + 1]
     for i, (size, b) in enumerate(zip(sizes, blocks, strict=True)):
         if size % b:
-            raise errors.invalid_argument(
-                f"padded_shape[{i}]={size} is not divisible by block_shape[{i}]={b}", op
-            )
+            raise errors.invalid_argument(f"padded_shape[{i}]={size} is not divisible by block_shape[{i}]={b}", op)
     split = [v for size, b in zip(sizes, blocks, strict=True) for v in (size // b, b)]
     x = array.reshape(x, shape=(shape[0], *split, *rest))
     perm = (*range(2, 2 * n + 1, 2), 0, *range(1, 2 * n + 1, 2), *range(2 * n + 1, 2 * n + 1 + len(rest)))
@@ -820,7 +904,7 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
             raise errors.invalid_argument(f"crops {list(pairs)} are larger than the result {list(whole)}", op)
         keep = [slice(low, size - high) for (low, high), size in zip(pairs, whole, strict=True)]
         x = array.getitem(x, index=(slice(None), *keep))
-    return x  # type: ignore[no-any-return]
+    return x
 
 
 def local_response_normalization(

@@ -16,9 +16,10 @@ from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
 
-# -- comparing two tensors ---------------------------------------------------------------------------------------------
-def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                 name: str | None = None) -> None:  # fmt: skip
+# -- comparing two tensors -------------------------------------------------------------------------------------------
+def assert_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x == y everywhere.
 
     >>> assert_equal([1, 2], [1, 2])
@@ -26,32 +27,37 @@ def assert_equal(x: Any, y: Any, message: str | None = None, summarize: int | No
     _compare("==", math.equal, x, y, message, summarize)
 
 
-def assert_none_equal(x: Any, y: Any, summarize: int | None = None, message: str | None = None,
-                      name: str | None = None) -> None:  # fmt: skip
+def assert_none_equal(
+    x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
+) -> None:
     """x != y everywhere."""
     _compare("!=", math.not_equal, x, y, message, summarize)
 
 
-def assert_less(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                name: str | None = None) -> None:  # fmt: skip
+def assert_less(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x < y everywhere."""
     _compare("<", math.less, x, y, message, summarize)
 
 
-def assert_less_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                      name: str | None = None) -> None:  # fmt: skip
+def assert_less_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x <= y everywhere."""
     _compare("<=", math.less_equal, x, y, message, summarize)
 
 
-def assert_greater(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                   name: str | None = None) -> None:  # fmt: skip
+def assert_greater(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x > y everywhere."""
     _compare(">", math.greater, x, y, message, summarize)
 
 
-def assert_greater_equal(x: Any, y: Any, message: str | None = None, summarize: int | None = None,
-                         name: str | None = None) -> None:  # fmt: skip
+def assert_greater_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x >= y everywhere."""
     _compare(">=", math.greater_equal, x, y, message, summarize)
 
@@ -71,10 +77,13 @@ def _compare(
         places = np.argwhere(~holds)[:most]
         at = tuple(places.T)
         lines += [
-            f"Indices of first {len(places)} different values:", str(places),
-            "Corresponding x values:", str(a[at]),
-            "Corresponding y values:", str(b[at]),
-        ]  # fmt: skip
+            f"Indices of first {len(places)} different values:",
+            str(places),
+            "Corresponding x values:",
+            str(a[at]),
+            "Corresponding y values:",
+            str(b[at]),
+        ]
     for letter, values in (("x", a), ("y", b)):
         lines += [f"First {min(most, values.size)} elements of {letter}:", str(values.reshape(-1)[:most])]
     raise errors.invalid_argument("\n".join(lines))
@@ -125,7 +134,7 @@ def _summary(values: Any, most: int) -> str:
     return ", ".join(str(v) for v in shown) + (", ..." if shown.size < flat.size else "")
 
 
-# -- comparing with zero -----------------------------------------------------------------------------------------------
+# -- comparing with zero ---------------------------------------------------------------------------------------------
 def assert_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
     """x > 0 everywhere."""
     _compare_zero(">", np.greater, x, message)
@@ -136,14 +145,16 @@ def assert_negative(x: Any, message: str | None = None, summarize: int | None = 
     _compare_zero("<", np.less, x, message)
 
 
-def assert_non_negative(x: Any, message: str | None = None, summarize: int | None = None,
-                        name: str | None = None) -> None:  # fmt: skip
+def assert_non_negative(
+    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x >= 0 everywhere."""
     _compare_zero(">=", np.greater_equal, x, message)
 
 
-def assert_non_positive(x: Any, message: str | None = None, summarize: int | None = None,
-                        name: str | None = None) -> None:  # fmt: skip
+def assert_non_positive(
+    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x <= 0 everywhere."""
     _compare_zero("<=", np.less_equal, x, message)
 
@@ -159,7 +170,7 @@ def _compare_zero(sign: str, test: np.ufunc, x: Any, message: str | None) -> Non
     )
 
 
-# -- ranks and shapes --------------------------------------------------------------------------------------------------
+# -- ranks and shapes ------------------------------------------------------------------------------------------------
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """x has this rank.
 
@@ -264,7 +275,7 @@ def _any_number(size: Any) -> bool:
     return size is Ellipsis or size == "..." or size == "*"
 
 
-# -- types -------------------------------------------------------------------------------------------------------------
+# -- types -----------------------------------------------------------------------------------------------------------
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
     """The tensor has this dtype."""
     have, wanted = convert(tensor).dtype, as_dtype(tf_type)
@@ -310,7 +321,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
     return isinstance(tensor, Tensor) and not (tensor.dtype.is_bool or tensor.dtype.name == "string")
 
 
-# -- values ------------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------------------------
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
     """The tensor, if it has neither NaN nor infinite values; its gradient is checked on the way back."""
     x = operand(tensor)
@@ -334,7 +345,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
     raise errors.invalid_argument(f"Expected '{condition}' to be true. Summarized data: {shown}")
 
 
-# -- switches of TensorFlow's that have nothing to switch here ---------------------------------------------------------
+# -- switches of TensorFlow's that have nothing to switch here -------------------------------------------------------
 _switches = {"traceback_filtering": True, "device_placement": False}
 
 
@@ -363,7 +374,7 @@ def get_log_device_placement() -> bool:
     return _switches["device_placement"]
 
 
-# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "Assert",
     "assert_all_finite",

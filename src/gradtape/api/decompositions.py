@@ -48,7 +48,7 @@ class CGState(NamedTuple):
     gamma: Tensor
 
 
-# -- reading arguments -------------------------------------------------------------------------------------------------
+# -- reading arguments -----------------------------------------------------------------------------------------------
 def _checked(x: Tensor, op: str, *, square: bool = True) -> Tensor:
     """A stack of matrices of floating or complex numbers, or TensorFlow's error."""
     shape = x.array.shape
@@ -87,7 +87,7 @@ def _pair(matrix: Any, rhs: Any, op: str) -> tuple[Tensor, Tensor]:
 def _slices(x: Tensor, *last: Any) -> Tensor:
     """x with an index for its last axes."""
     lead = (slice(None),) * (len(x.array.shape) - len(last))
-    return array.getitem(x, index=(*lead, *last))  # type: ignore[no-any-return]
+    return array.getitem(x, index=(*lead, *last))
 
 
 def _plain(x: Tensor, value: Any) -> Tensor:
@@ -106,10 +106,10 @@ def _real(x: Tensor) -> Tensor:
 
 
 def _matmul(x: Tensor, y: Tensor, adjoint_x: bool = False, adjoint_y: bool = False) -> Tensor:
-    return linalg.matmul(x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y)  # type: ignore[no-any-return]
+    return linalg.matmul(x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y)
 
 
-# -- inverses and determinants -----------------------------------------------------------------------------------------
+# -- inverses and determinants ---------------------------------------------------------------------------------------
 def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their adjoints.
 
@@ -126,7 +126,7 @@ def det(input: Any, name: str | None = None) -> Tensor:
     >>> det([[4.0, 1.0], [2.0, 3.0]]).numpy().round(4).item()
     10.0
     """
-    return _widened(factorisations.det, _checked(operand(input), "MatrixDeterminant"))  # type: ignore[no-any-return]
+    return _widened(factorisations.det, _checked(operand(input), "MatrixDeterminant"))
 
 
 def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
@@ -138,10 +138,10 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of Hermitian positive definite matrices."""
     factor = _real(diag_part(cholesky(matrix)))
     total = reduce.sum_(math.log(factor), axis=(len(factor.array.shape) - 1,), keepdims=False)
-    return 2.0 * total  # type: ignore[no-any-return]
+    return 2.0 * total
 
 
-# -- linear systems ----------------------------------------------------------------------------------------------------
+# -- linear systems --------------------------------------------------------------------------------------------------
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The solution x of matrix x = rhs.
 
@@ -154,19 +154,21 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
     if len(a) != len(b):
         raise errors.invalid_argument(
             f"All input tensors must have the same rank. Received shapes {errors.brackets(a)} and "
-            f"{errors.brackets(b)}; a vector is given as a matrix with one column.", "MatrixSolve",
-        )  # fmt: skip
+            f"{errors.brackets(b)}; a vector is given as a matrix with one column.",
+            "MatrixSolve",
+        )
     if a[:-2] != b[:-2]:
         raise errors.invalid_argument(
             f"All input tensors must have the same outer dimensions. Received shapes {errors.brackets(a)} and "
-            f"{errors.brackets(b)}.", "MatrixSolve",
-        )  # fmt: skip
+            f"{errors.brackets(b)}.",
+            "MatrixSolve",
+        )
     if a[-1] != b[-2]:
         raise errors.invalid_argument(
             f"Input matrix and rhs are incompatible. Received shapes {errors.brackets(a)} and {errors.brackets(b)}.",
             "MatrixSolve",
         )
-    return _widened(factorisations.solve, x, y, adjoint=bool(adjoint))  # type: ignore[no-any-return]
+    return _widened(factorisations.solve, x, y, adjoint=bool(adjoint))
 
 
 def triangular_solve(
@@ -197,9 +199,7 @@ def triangular_solve(
             "MatrixTriangularSolve",
         )
     _broadcast_batches(a, b, "MatrixTriangularSolve")
-    return _widened(  # type: ignore[no-any-return]
-        factorisations.triangular_solve, x, y, lower=bool(lower), adjoint=bool(adjoint)
-    )
+    return _widened(factorisations.triangular_solve, x, y, lower=bool(lower), adjoint=bool(adjoint))
 
 
 def _broadcast_batches(a: tuple[int, ...], b: tuple[int, ...], op: str) -> tuple[int, ...]:
@@ -217,9 +217,7 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
     return triangular_solve(x, triangular_solve(x, y), adjoint=True)
 
 
-def lstsq(
-    matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
-) -> Tensor:
+def lstsq(matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None) -> Tensor:
     """Least squares: the x that makes |matrix x - rhs|² + l2_regularizer |x|² smallest.
 
     `fast` solves the normal equations; otherwise a pseudo-inverse is used, which takes matrices of any rank, gives
@@ -230,8 +228,9 @@ def lstsq(
     if len(y.array.shape) < 2 or x.array.shape[-2] != y.array.shape[-2]:
         raise errors.invalid_argument(
             f"Matrix size-incompatible: In[0]: {errors.brackets(x.array.shape)}, In[1]: "
-            f"{errors.brackets(y.array.shape)}. Both must have the same number of rows.", "MatrixSolveLs",
-        )  # fmt: skip
+            f"{errors.brackets(y.array.shape)}. Both must have the same number of rows.",
+            "MatrixSolveLs",
+        )
     if not fast:
         return _matmul(pinv(x), y)
     rows, columns = x.array.shape[-2:]
@@ -348,15 +347,17 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
     if bands.array.shape[-1] != y.array.shape[-2]:
         raise errors.invalid_argument(
             f"Input matrix and rhs are incompatible. Received shapes {errors.brackets(bands.array.shape)} and "
-            f"{errors.brackets(y.array.shape)}.", "TridiagonalMatMul",
-        )  # fmt: skip
-    upper, main, lower = (array.reshape(_slices(bands, i, slice(None)), shape=(*bands.array.shape[:-2], -1, 1))
-                          for i in range(3))  # fmt: skip
+            f"{errors.brackets(y.array.shape)}.",
+            "TridiagonalMatMul",
+        )
+    upper, main, lower = (
+        array.reshape(_slices(bands, i, slice(None)), shape=(*bands.array.shape[:-2], -1, 1)) for i in range(3)
+    )
     none = (0,) * rank
     one = (*none[:-2], min(y.array.shape[-2], 1), 0)
     after = array.pad(_slices(y, slice(1, None), slice(None)), before=none, after=one)
     before = array.pad(_slices(y, slice(None, -1), slice(None)), before=one, after=none)
-    return upper * after + main * y + lower * before  # type: ignore[no-any-return]
+    return upper * after + main * y + lower * before
 
 
 def banded_triangular_solve(
@@ -416,7 +417,7 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
     product = _matmul(_unit_lower(x), band_part(x, 0, -1))
     lead = len(product.array.shape) - 2
     inverse = np.argsort(np.broadcast_to(np.asarray(order.array), product.array.shape[:-1]), axis=-1)
-    return index.take(product, constant_operand(inverse), axis=lead, batch_dims=lead)  # type: ignore[no-any-return]
+    return index.take(product, constant_operand(inverse), axis=lead, batch_dims=lead)
 
 
 def _unit_lower(x: Tensor) -> Tensor:
@@ -433,14 +434,14 @@ def _check_lu(x: Tensor, perm: Tensor) -> None:
         raise ValueError(f"Input `perm` must have length {shape[-1]}. Received shape {perm.array.shape}.")
 
 
-# -- factorisations ----------------------------------------------------------------------------------------------------
+# -- factorisations --------------------------------------------------------------------------------------------------
 def cholesky(input: Any, name: str | None = None) -> Tensor:
     """The lower triangular L with L L^H = input, for Hermitian positive definite matrices.
 
     >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy().tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    return _widened(factorisations.cholesky, _checked(operand(input), "Cholesky"))  # type: ignore[no-any-return]
+    return _widened(factorisations.cholesky, _checked(operand(input), "Cholesky"))
 
 
 def lu(input: Any, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
@@ -474,7 +475,7 @@ def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
     """The eigenvalues (rising) of Hermitian matrices, read from the lower triangle."""
-    return _widened(factorisations.eigvalsh, _checked(operand(tensor), "SelfAdjointEigV2"))  # type: ignore[no-any-return]
+    return _widened(factorisations.eigvalsh, _checked(operand(tensor), "SelfAdjointEigV2"))
 
 
 def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -490,7 +491,7 @@ def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 def eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """The complex eigenvalues of square matrices."""
-    return factorisations.eigvals(_single(_checked(operand(tensor), "Eig")))  # type: ignore[no-any-return]
+    return factorisations.eigvals(_single(_checked(operand(tensor), "Eig")))
 
 
 def _single(x: Tensor) -> Tensor:
@@ -521,7 +522,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
     _check_matrix(x)
     if rcond is None:
         rcond = 10.0 * max(x.array.shape[-2:]) * _epsilon(x)
-    return _widened(factorisations.pinv, x, rcond=np.asarray(static(rcond), np.float64))  # type: ignore[no-any-return]
+    return _widened(factorisations.pinv, x, rcond=np.asarray(static(rcond), np.float64))
 
 
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
@@ -541,7 +542,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
         given = np.asarray(static(tol))
         limit = constant_operand(np.asarray(given, s.array.dtype)[..., None])
     count = array.discrete_cast(math.greater(s, limit), dtype=np.dtype(np.int32))
-    return reduce.sum_(count, axis=(len(s.array.shape) - 1,), keepdims=False)  # type: ignore[no-any-return]
+    return reduce.sum_(count, axis=(len(s.array.shape) - 1,), keepdims=False)
 
 
 def _check_matrix(x: Tensor) -> None:
@@ -594,7 +595,7 @@ def eigh_tridiagonal(
     return values if vectors is None else (values, vectors)
 
 
-# -- functions of matrices ---------------------------------------------------------------------------------------------
+# -- functions of matrices -------------------------------------------------------------------------------------------
 def expm(input: Any, name: str | None = None) -> Tensor:
     """The matrix exponential.
 
@@ -604,7 +605,7 @@ def expm(input: Any, name: str | None = None) -> Tensor:
     x = operand(input)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         raise ValueError(f"tf.linalg.expm does not support matrices of type {x.dtype!r}")
-    return _widened(factorisations.expm, _checked(x, "MatrixExponential"))  # type: ignore[no-any-return]
+    return _widened(factorisations.expm, _checked(x, "MatrixExponential"))
 
 
 def sqrtm(input: Any, name: str | None = None) -> Tensor:
@@ -613,7 +614,7 @@ def sqrtm(input: Any, name: str | None = None) -> Tensor:
     >>> sqrtm([[4.0, 0.0], [0.0, 9.0]]).numpy().tolist()
     [[2.0, 0.0], [0.0, 3.0]]
     """
-    return _widened(factorisations.sqrtm, _checked(operand(input), "MatrixSquareRoot"))  # type: ignore[no-any-return]
+    return _widened(factorisations.sqrtm, _checked(operand(input), "MatrixSquareRoot"))
 
 
 def logm(input: Any, name: str | None = None) -> Tensor:
@@ -621,10 +622,10 @@ def logm(input: Any, name: str | None = None) -> Tensor:
     x = _checked(operand(input), "MatrixLogarithm")
     if not x.dtype.is_complex:
         raise errors.unsupported_dtype("MatrixLogarithm", x.dtype)
-    return factorisations.logm(x)  # type: ignore[no-any-return]
+    return factorisations.logm(x)
 
 
-# -- diagonals and bands -----------------------------------------------------------------------------------------------
+# -- diagonals and bands ---------------------------------------------------------------------------------------------
 _ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
@@ -637,9 +638,7 @@ def _band(k: Any, op: str) -> tuple[int, int]:
         )
     low, high = integer(plain.ravel()[0]), integer(plain.ravel()[-1])
     if low > high:
-        raise errors.invalid_argument(
-            f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}", op
-        )
+        raise errors.invalid_argument(f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}", op)
     return low, high
 
 
@@ -703,8 +702,9 @@ def diag(
     if many and (len(shape) < 2 or shape[-2] != high - low + 1):
         raise errors.invalid_argument(
             "The number of diagonals provided in the input does not match the lower_diag_index and upper_diag_index "
-            f"range. Received shape {errors.brackets(shape)} for diagonals {low} to {high}.", op,
-        )  # fmt: skip
+            f"range. Received shape {errors.brackets(shape)} for diagonals {low} to {high}.",
+            op,
+        )
     lead, length = shape[: -2 if many else -1], shape[-1]
     least_rows, least_columns = length - min(high, 0), length + max(low, 0)
     rows, columns = integer(num_rows), integer(num_cols)
@@ -721,8 +721,9 @@ def diag(
     if rows != least_rows and columns != least_columns:
         raise errors.invalid_argument(
             f"The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal. "
-            f"Received {rows} rows and {columns} columns for diagonals of length {length}.", op,
-        )  # fmt: skip
+            f"Received {rows} rows and {columns} columns for diagonals of length {length}.",
+            op,
+        )
     which, position, row, column, _ = _places(low, high, rows, columns, align)
     values = _slices(x, which, position) if many else _slices(x, position)
     at = (*(slice(None) for _ in lead), row, column)
@@ -732,7 +733,7 @@ def diag(
         return result
     inside = np.zeros((rows, columns), bool)
     inside[row, column] = True
-    return math.where(inside, result, _plain(x, padding))  # type: ignore[no-any-return]
+    return math.where(inside, result, _plain(x, padding))
 
 
 def diag_part(
@@ -761,7 +762,7 @@ def diag_part(
         return result
     inside = np.zeros((high - low + 1, longest), bool)
     inside[which, position] = True
-    return math.where(inside, result, _plain(x, padding))  # type: ignore[no-any-return]
+    return math.where(inside, result, _plain(x, padding))
 
 
 def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
@@ -771,9 +772,7 @@ def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def set_diag(
-    input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
-) -> Tensor:
+def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
     """Matrices with diagonals replaced: the main one, diagonal k, or all from k[0] to k[1].
 
     >>> set_diag([[1, 2], [3, 4]], [0, 0]).numpy().tolist()
@@ -800,7 +799,7 @@ def set_diag(
     at = (*(slice(None) for _ in lead), row, column)
     inside = np.zeros((rows, columns), bool)
     inside[row, column] = True
-    return math.where(inside, array.setitem(values, index=at, shape=shape), x)  # type: ignore[no-any-return]
+    return math.where(inside, array.setitem(values, index=at, shape=shape), x)
 
 
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
@@ -824,7 +823,7 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
         )
     offset = np.arange(columns) - np.arange(rows)[:, None]
     inside = ((below < 0) | (offset >= -below)) & ((above < 0) | (offset <= above))
-    return math.where(inside, x, _plain(x, 0))  # type: ignore[no-any-return]
+    return math.where(inside, x, _plain(x, 0))
 
 
 def trace(x: Any, name: str | None = None) -> Tensor:
@@ -834,7 +833,7 @@ def trace(x: Any, name: str | None = None) -> Tensor:
     5.0
     """
     diagonal = diag_part(x)
-    return reduce.sum_(diagonal, axis=(len(diagonal.array.shape) - 1,), keepdims=False)  # type: ignore[no-any-return]
+    return reduce.sum_(diagonal, axis=(len(diagonal.array.shape) - 1,), keepdims=False)
 
 
 def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
@@ -844,7 +843,7 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     if not shape:
         raise errors.invalid_argument("Input must be at least rank 1, got 0", "Diag")
     flat = array.reshape(x, shape=(int(np.prod(shape, dtype=int)),))
-    return array.reshape(diag(flat), shape=(*shape, *shape))  # type: ignore[no-any-return]
+    return array.reshape(diag(flat), shape=(*shape, *shape))
 
 
 def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
@@ -862,7 +861,7 @@ def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
                 f"Invalid shape {errors.brackets(shape)}: dimensions {i} and {i + half} do not match.", "DiagPart"
             )
     size = int(np.prod(shape[:half], dtype=int))
-    return array.reshape(diag_part(array.reshape(x, shape=(size, size))), shape=shape[:half])  # type: ignore[no-any-return]
+    return array.reshape(diag_part(array.reshape(x, shape=(size, size))), shape=shape[:half])
 
 
 def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
@@ -881,14 +880,16 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
         )
     if not first or first[-1] != 3:
         raise errors.FailedPreconditionError(
-            None, None, "Cross-products are only defined for 3-element vectors. "
+            None,
+            None,
+            "Cross-products are only defined for 3-element vectors. "
             f"Received shape {errors.brackets(first)}. [Op:Cross]",
-        )  # fmt: skip
+        )
     next_, after = np.array([1, 2, 0]), np.array([2, 0, 1])
     return _slices(x, next_) * _slices(y, after) - _slices(x, after) * _slices(y, next_)
 
 
-# -- iterative ---------------------------------------------------------------------------------------------------------
+# -- iterative -------------------------------------------------------------------------------------------------------
 def conjugate_gradient(
     operator: Any,
     rhs: Any,
@@ -937,20 +938,20 @@ def _action(operator: Any) -> Callable[[Tensor], Tensor]:
     if operator is None:
         return lambda v: v
     if hasattr(operator, "matvec"):
-        return operator.matvec  # type: ignore[no-any-return]
+        return operator.matvec
     matrix = operand(operator)
 
     def times(v: Tensor) -> Tensor:
         column = _matmul(matrix, array.reshape(v, shape=(*v.array.shape, 1)))
-        return array.reshape(column, shape=column.array.shape[:-1])  # type: ignore[no-any-return]
+        return array.reshape(column, shape=column.array.shape[:-1])
 
     return times
 
 
 def _dot(x: Tensor, y: Tensor) -> Tensor:
     product = math.conj(x) * y
-    return reduce.sum_(product, axis=(len(product.array.shape) - 1,), keepdims=False)  # type: ignore[no-any-return]
+    return reduce.sum_(product, axis=(len(product.array.shape) - 1,), keepdims=False)
 
 
 def _as_column(x: Tensor) -> Tensor:
-    return array.reshape(x, shape=(*x.array.shape, 1))  # type: ignore[no-any-return]
+    return array.reshape(x, shape=(*x.array.shape, 1))

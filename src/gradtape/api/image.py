@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api import io as _io
-from gradtape.api import random as _random
+from gradtape.api import io as _io, random as _random
 from gradtape.api.arguments import integer, shape_of, static
 from gradtape.api.array import cast
 from gradtape.conversion import constant_operand, operand, wrap
 from gradtape.dtypes import as_dtype, float16, float32
-from gradtape.ops import array, index, linalg, math, reduce
-from gradtape.ops import image as ops
+from gradtape.ops import array, image as ops, index, linalg, math, reduce
 from gradtape.tensor import Tensor
 
 # -- files (tf.io has them too) --------------------------------------------------------------------------------------
@@ -244,8 +242,9 @@ def crop_and_resize(
     if len(x.array.shape) != 4 or len(where.array.shape) != 2 or where.array.shape[1] != 4 or len(sizes) != 2:
         raise errors.invalid_argument(
             f"image must be 4-D, boxes [n, 4] and crop_size two numbers, got shapes {errors.brackets(x.array.shape)}, "
-            f"{errors.brackets(where.array.shape)} and {len(sizes)} numbers", "CropAndResize",
-        )  # fmt: skip
+            f"{errors.brackets(where.array.shape)} and {len(sizes)} numbers",
+            "CropAndResize",
+        )
     batch, height, width, _ = x.array.shape
     # Only values that are at hand can be checked.
     if type(which.array) is np.ndarray and np.any((which.array < 0) | (which.array >= batch)):
@@ -358,8 +357,9 @@ def _mix(images: Any, matrix: Any) -> Tensor:
     if not x.array.shape or x.array.shape[-1] != len(matrix):
         raise errors.invalid_argument(
             f"Matrix size-incompatible: the last axis of an image holds {len(matrix)} colours, got shape "
-            f"{errors.brackets(x.array.shape)}", "MatMul",
-        )  # fmt: skip
+            f"{errors.brackets(x.array.shape)}",
+            "MatMul",
+        )
     if not x.dtype.is_floating:
         raise TypeError(f"Cannot convert {matrix} to EagerTensor of dtype {x.dtype.name}")
     flat = array.reshape(x, shape=(-1, len(matrix)))
@@ -452,8 +452,10 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
     _, (h, s, v) = _colours(images, "HSVToRGB")
     turn = h * 6
     pure = (
-        _unit(math.absolute(turn - 3) - 1), _unit(2 - math.absolute(turn - 2)), _unit(2 - math.absolute(turn - 4)),
-    )  # fmt: skip
+        _unit(math.absolute(turn - 3) - 1),
+        _unit(2 - math.absolute(turn - 2)),
+        _unit(2 - math.absolute(turn - 4)),
+    )
     return _stacked(*(((p - 1) * s + 1) * v for p in pure))
 
 
@@ -490,7 +492,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
     def change(x: Tensor) -> Tensor:
         power = math.power(x, cast(operand(gamma), x.dtype))
-        return cast(operand(gain), x.dtype) * power  # type: ignore[no-any-return]
+        return cast(operand(gain), x.dtype) * power
 
     return _adjusted(image, change)
 
@@ -563,8 +565,9 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     dy = _slice(x, slice(None), slice(1, None)) - _slice(x, slice(None), slice(None, -1))
     dx = _slice(x, slice(None), slice(None), slice(1, None)) - _slice(x, slice(None), slice(None), slice(None, -1))
     return (
-        array.pad(dy, before=(0, 0, 0, 0), after=(0, 1, 0, 0)), array.pad(dx, before=(0, 0, 0, 0), after=(0, 0, 1, 0)),
-    )  # fmt: skip
+        array.pad(dy, before=(0, 0, 0, 0), after=(0, 1, 0, 0)),
+        array.pad(dx, before=(0, 0, 0, 0), after=(0, 0, 1, 0)),
+    )
 
 
 def _reflected(x: Tensor, axis: int) -> Tensor:
@@ -977,11 +980,13 @@ def _boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
     places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
     if places.ndim != 2 or places.shape[1] != 4:
         got = places.shape[1] if places.ndim == 2 else places.ndim
-        raise errors.invalid_argument(f"boxes must have 4 columns (Dimension must be 4 but is {got})",
-                                      "NonMaxSuppressionV3")  # fmt: skip
+        raise errors.invalid_argument(
+            f"boxes must have 4 columns (Dimension must be 4 but is {got})", "NonMaxSuppressionV3"
+        )
     if values.shape != places.shape[:1]:
-        raise errors.invalid_argument(f"scores has incompatible shape {errors.brackets(values.shape)}",
-                                      "NonMaxSuppressionV3")  # fmt: skip
+        raise errors.invalid_argument(
+            f"scores has incompatible shape {errors.brackets(values.shape)}", "NonMaxSuppressionV3"
+        )
     return places.astype(np.float32), values
 
 
@@ -1010,9 +1015,13 @@ def _non_max(
     if not 0 <= threshold <= 1:
         raise errors.invalid_argument("iou_threshold must be in [0, 1]", "NonMaxSuppressionV3")
     return _suppress(
-        values, lambda best, rest: _overlap(places[rest], places[best]), integer(max_output_size), threshold,
-        float(static(score_threshold)), sigma,
-    )  # fmt: skip
+        values,
+        lambda best, rest: _overlap(places[rest], places[best]),
+        integer(max_output_size),
+        threshold,
+        float(static(score_threshold)),
+        sigma,
+    )
 
 
 def non_max_suppression_with_scores(
@@ -1042,9 +1051,12 @@ def non_max_suppression_overlaps(
     """`non_max_suppression` with overlaps of any kind, given as a matrix."""
     shared, values = np.asarray(operand(overlaps).array), np.asarray(operand(scores).array)
     chosen, _ = _suppress(
-        values, lambda best, rest: shared[rest, best], integer(max_output_size), float(static(overlap_threshold)),
+        values,
+        lambda best, rest: shared[rest, best],
+        integer(max_output_size),
+        float(static(overlap_threshold)),
         float(static(score_threshold)),
-    )  # fmt: skip
+    )
     return wrap(np.array(chosen, np.int32))
 
 
@@ -1093,8 +1105,9 @@ def combined_non_max_suppression(
     if places.ndim != 4 or values.ndim != 3 or places.shape[2] not in (1, values.shape[2]):
         raise errors.invalid_argument(
             "boxes must be [batch, boxes, 1 or classes, 4] and scores [batch, boxes, classes], got shapes "
-            f"{errors.brackets(places.shape)} and {errors.brackets(values.shape)}", "CombinedNonMaxSuppression",
-        )  # fmt: skip
+            f"{errors.brackets(places.shape)} and {errors.brackets(values.shape)}",
+            "CombinedNonMaxSuppression",
+        )
     per_class, total, classes = integer(max_output_size_per_class), integer(max_total_size), values.shape[2]
     size = min(total, per_class * classes) if pad_per_class else total
     batch = len(places)
@@ -1116,9 +1129,19 @@ def combined_non_max_suppression(
 
 
 _COLOURS = np.array(
-    [[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1], [0.5, 0, 0, 1],
-     [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]]
-)  # fmt: skip
+    [
+        [1, 1, 0, 1],
+        [0, 0, 1, 1],
+        [1, 0, 0, 1],
+        [0, 1, 0, 1],
+        [0.5, 0, 0.5, 1],
+        [0.5, 0.5, 0, 1],
+        [0.5, 0, 0, 1],
+        [0, 0, 0.5, 1],
+        [0, 1, 1, 1],
+        [1, 0, 1, 1],
+    ]
+)
 
 
 def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
@@ -1128,8 +1151,9 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
     if pictures.ndim != 4 or places.ndim != 3 or places.shape[2] != 4:
         raise errors.invalid_argument(
             f"images must be 4-dimensional and boxes [batch, boxes, 4], got shapes "
-            f"{errors.brackets(pictures.shape)} and {errors.brackets(places.shape)}", "DrawBoundingBoxesV2",
-        )  # fmt: skip
+            f"{errors.brackets(pictures.shape)} and {errors.brackets(places.shape)}",
+            "DrawBoundingBoxesV2",
+        )
     palette = np.asarray(operand(colors).array) if colors is not None else np.zeros((0, 4))
     if not palette.size:
         palette = _COLOURS.copy()
@@ -1154,7 +1178,7 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
     return wrap(pictures)
 
 
-# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "ResizeMethod",
     "adjust_brightness",

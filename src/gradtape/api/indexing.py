@@ -17,10 +17,8 @@ from gradtape.ops import array, index, scatter
 from gradtape.tensor import Tensor
 
 
-# -- scatters ----------------------------------------------------------------------------------------------------------
-def scatter_nd(
-    indices: Any, updates: Any, shape: Any, bad_indices_policy: str = "", name: str | None = None
-) -> Tensor:
+# -- scatters --------------------------------------------------------------------------------------------------------
+def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: str = "", name: str | None = None) -> Tensor:
     """Zeros of a shape with the updates added at the coordinates that the last axis of indices holds.
 
     >>> scatter_nd([[1], [3], [1]], [5, 6, 7], [5]).numpy().tolist()
@@ -107,13 +105,15 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
     if given[: len(lead)] != lead:
         raise errors.invalid_argument(
             f"Dimensions [0,{len(lead)}) of indices[shape={errors.brackets(have)}] must match dimensions "
-            f"[0,{len(lead)}) of updates[shape={errors.brackets(given)}]", op,
-        )  # fmt: skip
+            f"[0,{len(lead)}) of updates[shape={errors.brackets(given)}]",
+            op,
+        )
     if depth > len(shape) or given[len(lead) :] != shape[depth:]:
         raise errors.invalid_argument(
             f"Dimensions [{depth},{len(shape)}) of input[shape={errors.brackets(shape)}] must match dimensions "
-            f"[{len(lead)},{len(given)}) of updates[shape={errors.brackets(given)}]", op,
-        )  # fmt: skip
+            f"[{len(lead)},{len(given)}) of updates[shape={errors.brackets(given)}]",
+            op,
+        )
     if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
         raise errors.invalid_argument(f"Unknown bad_indices_policy: {policy}. Expected ERROR or IGNORE.", op)
     coordinates = np.asarray(where.array)
@@ -128,7 +128,7 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
     return wrap(coordinates.reshape(-1, depth)[kept]), index.take(array.identity(rows), kept, axis=0, batch_dims=0)
 
 
-# -- partitions --------------------------------------------------------------------------------------------------------
+# -- partitions ------------------------------------------------------------------------------------------------------
 def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> list[Tensor]:
     """The rows of data, each in the list's tensor that `partitions` names.
 
@@ -144,8 +144,9 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
     if have[: ids.ndim] != ids.shape:
         raise errors.invalid_argument(
             f"data.shape must start with partitions.shape, got data.shape = {errors.brackets(have)}, "
-            f"partitions.shape = {errors.brackets(ids.shape)}", "DynamicPartition",
-        )  # fmt: skip
+            f"partitions.shape = {errors.brackets(ids.shape)}",
+            "DynamicPartition",
+        )
     _in_range("partitions", ids, count, "DynamicPartition")
     rows, flat = array.reshape(x, shape=(ids.size, *have[ids.ndim :])), ids.reshape(-1)
     return [index.take(rows, np.flatnonzero(flat == i), axis=0, batch_dims=0) for i in builtins.range(count)]
@@ -179,15 +180,17 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
         if have[: place.ndim] != place.shape:
             raise errors.invalid_argument(
                 f"data[{i}].shape = {errors.brackets(have)} does not start with indices[{i}].shape = "
-                f"{errors.brackets(place.shape)}", "DynamicStitch",
-            )  # fmt: skip
+                f"{errors.brackets(place.shape)}",
+                "DynamicStitch",
+            )
         if have[place.ndim :] != rest:
             raise errors.invalid_argument(
                 f"Need data[0].shape[{places[0].ndim}:] = data[{i}].shape[{place.ndim}:], got data[0].shape = "
                 f"{errors.brackets(pieces[0].array.shape)}, data[{i}].shape = {errors.brackets(have)}, "
                 f"indices[0].shape = {errors.brackets(places[0].shape)}, indices[{i}].shape = "
-                f"{errors.brackets(place.shape)}", "DynamicStitch",
-            )  # fmt: skip
+                f"{errors.brackets(place.shape)}",
+                "DynamicStitch",
+            )
         if place.size and place.min() < 0:
             raise errors.invalid_argument(f"indices[{i}] is out of range", "DynamicStitch")
         rows.append(array.reshape(piece, shape=(place.size, *rest)))
@@ -200,7 +203,7 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     return result
 
 
-# -- searching ---------------------------------------------------------------------------------------------------------
+# -- searching -------------------------------------------------------------------------------------------------------
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = "int32", name: str | None = None
 ) -> Tensor:
@@ -305,7 +308,7 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     return wrap(np.asarray(np.all(flat[1:] > flat[:-1])))
 
 
-# -- counting ----------------------------------------------------------------------------------------------------------
+# -- counting --------------------------------------------------------------------------------------------------------
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
@@ -386,8 +389,9 @@ def bincount(
     if given is not None and tuple(given.array.shape) != values.shape:
         raise errors.invalid_argument(
             "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "
-            f"equal to 1. Received {errors.brackets(given.array.shape)}", op,
-        )  # fmt: skip
+            f"equal to 1. Received {errors.brackets(given.array.shape)}",
+            op,
+        )
     # Every row counts into a block of its own; what is too large counts into one place behind them all.
     places = np.where(rows < length, rows + length * np.arange(len(rows))[:, None], len(rows) * length).reshape(-1)
     count = len(rows) * length

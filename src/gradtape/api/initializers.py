@@ -124,9 +124,7 @@ class random_uniform_initializer(_Random):
         kind = as_dtype(dtype)
         if not (kind.is_floating or kind.is_integer):
             raise ValueError(f"Argument `dtype` is expected to be numeric. Received: {kind!r}.")
-        result: Tensor = random.uniform(
-            self._shape(shape, kwargs), self.minval, self.maxval, kind, seed=self.seed
-        )
+        result: Tensor = random.uniform(self._shape(shape, kwargs), self.minval, self.maxval, kind, seed=self.seed)
         return result
 
     def get_config(self) -> dict[str, Any]:

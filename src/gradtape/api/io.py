@@ -59,11 +59,11 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
             shifted = wrap(scaled)
             return saturate_cast(shifted, wanted) if saturate else cast(shifted, wanted)
         widened = saturate_cast(x, wanted) if saturate else cast(x, wanted)
-        return widened * ((wanted.max + 1) // (have.max + 1))  # type: ignore[no-any-return]
+        return widened * ((wanted.max + 1) // (have.max + 1))
     if have.is_floating and wanted.is_floating:
-        return cast(x, wanted)  # type: ignore[no-any-return]
+        return cast(x, wanted)
     if have.is_integer:
-        return cast(x, wanted) * (1.0 / have.max)  # type: ignore[no-any-return]
+        return cast(x, wanted) * (1.0 / have.max)
     scaled_ = x * (wanted.max + 0.5)
     return saturate_cast(scaled_, wanted) if saturate else cast(scaled_, wanted)
 
@@ -71,8 +71,12 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
 # -- reading images --------------------------------------------------------------------------------------------------
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _FORMATS = (
-    (b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF8", "GIF"), (b"BM", "BMP"), (b"RIFF", "WEBP"),
-)  # fmt: skip
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"\x89PNG\r\n\x1a\n", "PNG"),
+    (b"GIF8", "GIF"),
+    (b"BM", "BMP"),
+    (b"RIFF", "WEBP"),
+)
 
 
 def _format_of(data: bytes, op: str) -> str:
@@ -186,8 +190,9 @@ def decode_and_crop_jpeg(
     if y < 0 or x < 0 or height < 1 or width < 1 or y + height > pixels.shape[0] or x + width > pixels.shape[1]:
         raise errors.invalid_argument(
             f"Invalid JPEG data or crop window, got window {[y, x, height, width]} for an image of "
-            f"{pixels.shape[0]} x {pixels.shape[1]}", "DecodeAndCropJpeg",
-        )  # fmt: skip
+            f"{pixels.shape[0]} x {pixels.shape[1]}",
+            "DecodeAndCropJpeg",
+        )
     return wrap(np.ascontiguousarray(pixels[y : y + height, x : x + width]))
 
 
@@ -256,8 +261,9 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
     if x.dtype.name not in dtypes:
         raise errors.invalid_argument(
             f"Value for attr 'T' of {x.dtype.word} is not in the list of allowed values: {', '.join(dtypes)}. "
-            "tf.image.convert_image_dtype makes integers of floating images.", op,
-        )  # fmt: skip
+            "tf.image.convert_image_dtype makes integers of floating images.",
+            op,
+        )
     values = np.asarray(x.array)
     if values.ndim != 3:
         raise errors.invalid_argument(f"image must be 3-dimensional{errors.brackets(values.shape)}", op)
@@ -299,9 +305,14 @@ def encode_jpeg(
     image_module, _ = _pillow()
     out = _io.BytesIO()
     image_module.fromarray(values[..., 0] if values.shape[2] == 1 else values).save(
-        out, "JPEG", quality=quality, progressive=progressive, optimize=optimize_size,
-        subsampling=2 if chroma_downsampling else 0, dpi=(x_density, y_density),
-    )  # fmt: skip
+        out,
+        "JPEG",
+        quality=quality,
+        progressive=progressive,
+        optimize=optimize_size,
+        subsampling=2 if chroma_downsampling else 0,
+        dpi=(x_density, y_density),
+    )
     return _text(out.getvalue())
 
 
@@ -348,14 +359,18 @@ def decode_raw(
         rows = [r[:length].ljust(length, b"\0") for r in rows]
     sizes = {len(r) for r in rows}
     if len(sizes) > 1:
-        raise errors.invalid_argument("DecodeRaw requires input strings to all be the same size, but element 1 has "
-                                      f"another size than element 0: {sorted(sizes)}", "DecodeRaw")  # fmt: skip
+        raise errors.invalid_argument(
+            "DecodeRaw requires input strings to all be the same size, but element 1 has "
+            f"another size than element 0: {sorted(sizes)}",
+            "DecodeRaw",
+        )
     size = sizes.pop() if sizes else 0
     if size % dtype.itemsize:
         raise errors.invalid_argument(
             f"Input to DecodeRaw has length {size} that is not a multiple of {dtype.itemsize}, the size of "
-            f"{as_dtype(out_type).word}", "DecodeRaw",
-        )  # fmt: skip
+            f"{as_dtype(out_type).word}",
+            "DecodeRaw",
+        )
     stored = dtype.newbyteorder("<" if little_endian else ">") if dtype.itemsize > 1 else dtype
     values = np.frombuffer(b"".join(rows), stored).astype(dtype)
     return wrap(values.reshape(*texts.shape, size // dtype.itemsize))

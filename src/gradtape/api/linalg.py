@@ -10,8 +10,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.api import math as tfmath
 from gradtape.api.arguments import axes_of, axis_of, integer, static
-from gradtape.api.array import eye as eye
-from gradtape.api.array import transpose
+from gradtape.api.array import eye as eye, transpose
 from gradtape.api.decompositions import (
     band_part as band_part,
     banded_triangular_solve as banded_triangular_solve,
@@ -50,7 +49,7 @@ from gradtape.api.decompositions import (
     triangular_solve as triangular_solve,
     tridiagonal_matmul as tridiagonal_matmul,
     tridiagonal_solve as tridiagonal_solve,
-)  # fmt: skip
+)
 from gradtape.conversion import convert, operand, operands, wrap
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, linalg, math, reduce
@@ -81,7 +80,7 @@ def matmul(
     11.0
     """
     if not (transpose_a or transpose_b or adjoint_a or adjoint_b):
-        return linalg.plain_matmul(a, b)  # type: ignore[no-any-return]
+        return linalg.plain_matmul(a, b)
     if transpose_a and adjoint_a:
         raise ValueError("Only one of `transpose_a` and `adjoint_a` can be True. Received both.")
     if transpose_b and adjoint_b:
@@ -92,7 +91,7 @@ def matmul(
         y = matrix_transpose(y) if transpose_b else y
     else:
         adjoint_a, adjoint_b = adjoint_a or transpose_a, adjoint_b or transpose_b
-    return linalg.matmul(x, y, adjoint_x=adjoint_a, adjoint_y=adjoint_b)  # type: ignore[no-any-return]
+    return linalg.matmul(x, y, adjoint_x=adjoint_a, adjoint_y=adjoint_b)
 
 
 def matvec(
@@ -146,8 +145,9 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     if [x.array.shape[i] for i in over_x] != [y.array.shape[i] for i in over_y]:
         raise errors.invalid_argument(
             f"Matrix size-incompatible: In[0]: {errors.brackets(x.array.shape)}, In[1]: "
-            f"{errors.brackets(y.array.shape)} over axes {over_x} and {over_y}", "MatMul",
-        )  # fmt: skip
+            f"{errors.brackets(y.array.shape)} over axes {over_x} and {over_y}",
+            "MatMul",
+        )
     free_x = [i for i in range(rank_x) if i not in over_x]
     free_y = [i for i in range(rank_y) if i not in over_y]
     inner = int(np.prod([x.array.shape[i] for i in over_x], dtype=int))
@@ -197,13 +197,13 @@ def norm(
         return _euclidean(x, axes, keep) if rank else math.absolute(x)
     size = math.absolute(x)
     if ord == np.inf:
-        return reduce.max_(size, axis=axes, keepdims=keep)  # type: ignore[no-any-return]
+        return reduce.max_(size, axis=axes, keepdims=keep)
     if ord == 1:
-        return reduce.sum_(size, axis=axes, keepdims=keep)  # type: ignore[no-any-return]
+        return reduce.sum_(size, axis=axes, keepdims=keep)
     if not isinstance(ord, (int, float)) or ord <= 0:
         raise ValueError(f"'ord' must be a supported vector norm, got {ord}.")
     powers = reduce.sum_(size ** float(ord), axis=axes, keepdims=keep)
-    return powers ** (1.0 / ord)  # type: ignore[no-any-return]
+    return powers ** (1.0 / ord)
 
 
 def axes_in_order(axis: Any, rank: int) -> tuple[int, int]:
@@ -220,12 +220,12 @@ def _matrix_norm(x: Tensor, ord: Any, axes: tuple[int, int], keep: bool) -> Tens
         over, then = (rows, columns) if ord == 1 else (columns, rows)
         sums = reduce.sum_(math.absolute(x), axis=(over,), keepdims=True)
         result: Tensor = reduce.max_(sums, axis=(then,), keepdims=True)
-        return array.reshape(result, shape=shape)  # type: ignore[no-any-return]
+        return array.reshape(result, shape=shape)
     if ord == 2:
         others = tuple(i for i in range(len(x.array.shape)) if i not in axes)
         values = svd(array.transpose(x, perm=(*others, *axes)), compute_uv=False)
         largest = reduce.max_(values, axis=(len(others),), keepdims=False)
-        return array.reshape(largest, shape=shape)  # type: ignore[no-any-return]
+        return array.reshape(largest, shape=shape)
     raise ValueError(f"'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, 2, inf], got {ord}.")
 
 
@@ -233,12 +233,10 @@ def _euclidean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     """The root of the sum of squares; complex, with imaginary part 0, for complex numbers, as in TensorFlow."""
     if not x.dtype.is_complex:
         return tfmath.reduce_euclidean_norm(x, axes, keep)
-    return math.sqrt(reduce.sum_(x * math.conj(x), axis=axes, keepdims=keep))  # type: ignore[no-any-return]
+    return math.sqrt(reduce.sum_(x * math.conj(x), axis=axes, keepdims=keep))
 
 
-def normalize(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
     """A tensor divided by its norm, and that norm (with its axes kept).
 
     >>> normalize([0.0, 4.0])[0].numpy().tolist()
@@ -271,7 +269,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     return result
 
 
-# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "adjoint",
     "band_part",

@@ -17,10 +17,8 @@ from gradtape.ops import array, ctc, math, nn
 from gradtape.tensor import Tensor
 
 
-# -- losses of single numbers ------------------------------------------------------------------------------------------
-def weighted_cross_entropy_with_logits(
-    labels: Any, logits: Any, pos_weight: Any, name: str | None = None
-) -> Tensor:
+# -- losses of single numbers ----------------------------------------------------------------------------------------
+def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Tensor:
     """The sigmoid cross entropy where a positive label counts `pos_weight` times.
 
     >>> round(weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy().item(), 4)
@@ -37,9 +35,7 @@ def weighted_cross_entropy_with_logits(
     return result
 
 
-def log_poisson_loss(
-    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
-) -> Tensor:
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
     """exp(log_input) - log_input * targets, with Stirling's formula for log(targets!) if asked.
 
     >>> log_poisson_loss([2.0], [0.0]).numpy().tolist()
@@ -108,11 +104,17 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     return result
 
 
-# -- connectionist temporal classification -----------------------------------------------------------------------------
+# -- connectionist temporal classification ---------------------------------------------------------------------------
 def ctc_loss(
-    labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
-    blank_index: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    labels: Any,
+    logits: Any,
+    label_length: Any,
+    logit_length: Any,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """-log p(labels | logits), summed over all alignments of the labels with the steps of time.
 
     labels        [batch, most labels] integers, of which the first label_length count
@@ -144,8 +146,10 @@ def ctc_loss(
         raise ValueError("label_length and logit_length must be given with dense labels: how many of each row count.")
     lengths, steps = operand(label_length), operand(logit_length)
     for what, have in (
-        ("labels", y.array.shape[:1]), ("label_length", lengths.array.shape), ("logit_length", steps.array.shape)
-    ):  # fmt: skip
+        ("labels", y.array.shape[:1]),
+        ("label_length", lengths.array.shape),
+        ("logit_length", steps.array.shape),
+    ):
         if tuple(have) != (batch,):
             raise ValueError(f"{what} must have one row for each of the {batch} sequences. Received: {tuple(have)}")
     blank = 0 if blank_index is None else integer(blank_index)
@@ -180,7 +184,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     return wrap(result), wrap(count)
 
 
-# -- losses that look at a few sampled classes -------------------------------------------------------------------------
+# -- losses that look at a few sampled classes -----------------------------------------------------------------------
 class AccidentalHits(NamedTuple):
     """Where sampled classes are true ones: the row, the place in the sample, and the weight that removes it."""
 
@@ -202,8 +206,9 @@ def compute_accidental_hits(
     if wanted.ndim != 2 or wanted.shape[1] != num_true:
         raise errors.invalid_argument(
             f"true_candidates must be a batch_size * num_true matrix. Received shape {wanted.shape} with "
-            f"num_true={num_true}", "ComputeAccidentalHits",
-        )  # fmt: skip
+            f"num_true={num_true}",
+            "ComputeAccidentalHits",
+        )
     rows, _, places = np.nonzero(wanted[:, :, None] == sampled[None, None, :])
     lowest = np.full(len(rows), np.finfo(np.float32).min)
     return AccidentalHits(wrap(rows.astype(np.int32)), wrap(places.astype(np.int64)), wrap(lowest))
@@ -219,9 +224,18 @@ def _table(params: Any) -> Any:
 
 
 def _sampled_logits(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: Any, num_true: int,
-    sampled_values: Any, subtract_log_q: bool, remove_accidental_hits: bool, seed: Any,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: Any,
+    num_classes: Any,
+    num_true: int,
+    sampled_values: Any,
+    subtract_log_q: bool,
+    remove_accidental_hits: bool,
+    seed: Any,
+) -> tuple[Tensor, Tensor]:
     """Logits [batch, num_true + num_sampled] of the true and of the sampled classes, and their labels."""
     x = operand(inputs)
     wanted = np.asarray(operand(labels).array).astype(np.int64)
@@ -255,27 +269,61 @@ def _sampled_logits(
 
 
 def nce_loss(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: Any, num_true: int = 1,
-    sampled_values: Any = None, remove_accidental_hits: bool = False, name: str = "nce_loss",
-) -> Tensor:  # fmt: skip
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: Any,
+    num_classes: Any,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    name: str = "nce_loss",
+) -> Tensor:
     """Noise-contrastive estimation: tell the true classes from sampled ones, each on its own."""
     logits, targets = _sampled_logits(
-        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
-        remove_accidental_hits, None,
-    )  # fmt: skip
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        True,
+        remove_accidental_hits,
+        None,
+    )
     result: Tensor = tfmath.reduce_sum(math.softplus(logits) - logits * targets, 1)
     return result
 
 
 def sampled_softmax_loss(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: Any, num_true: int = 1,
-    sampled_values: Any = None, remove_accidental_hits: bool = True, seed: Any = None,
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: Any,
+    num_classes: Any,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    seed: Any = None,
     name: str = "sampled_softmax_loss",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The softmax cross entropy over the true classes and a few sampled ones: for training with very many classes."""
     logits, targets = _sampled_logits(
-        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,
-        remove_accidental_hits, seed,
-    )  # fmt: skip
+        weights,
+        biases,
+        labels,
+        inputs,
+        num_sampled,
+        num_classes,
+        num_true,
+        sampled_values,
+        True,
+        remove_accidental_hits,
+        seed,
+    )
     result: Tensor = nn.cross_entropy(logits, targets)
     return result

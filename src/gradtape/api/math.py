@@ -15,13 +15,13 @@ from gradtape.api.indexing import (
     invert_permutation as invert_permutation,
     is_non_decreasing as is_non_decreasing,
     is_strictly_increasing as is_strictly_increasing,
-)  # fmt: skip
+)
 from gradtape.api.ranking import (
     approx_max_k as approx_max_k,
     approx_min_k as approx_min_k,
     in_top_k as in_top_k,
     top_k as top_k,
-)  # fmt: skip
+)
 from gradtape.api.segments import (
     accumulate_n as accumulate_n,
     cumulative_logsumexp as cumulative_logsumexp,
@@ -37,7 +37,7 @@ from gradtape.api.segments import (
     unsorted_segment_prod as unsorted_segment_prod,
     unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
     unsorted_segment_sum as unsorted_segment_sum,
-)  # fmt: skip
+)
 from gradtape.api.special import (
     bessel_i0 as bessel_i0,
     bessel_i0e as bessel_i0e,
@@ -65,13 +65,13 @@ from gradtape.api.special import (
     xlog1py as xlog1py,
     xlogy as xlogy,
     zeta as zeta,
-)  # fmt: skip
+)
 from gradtape.conversion import convert, operand, operands, wrap
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.ops import array, index, math, nn, operators, reduce, segment
 from gradtape.tensor import Tensor
 
-# -- elementwise: the primitives, under TensorFlow's names ------------------------------------------------------------------
+# -- elementwise: the primitives, under TensorFlow's names -----------------------------------------------------------
 acos, acosh, asin, asinh = math.arccos, math.arccosh, math.arcsin, math.arcsinh
 atan, atan2, atanh = math.arctan, math.arctan2, math.arctanh
 add, subtract, multiply = math.add, math.subtract, math.multiply
@@ -87,12 +87,15 @@ maximum, minimum = math.maximum, math.minimum
 negative, reciprocal, rint, rsqrt = math.negative, math.reciprocal, math.rint, math.rsqrt
 sigmoid, softplus, sqrt, square = math.sigmoid, math.softplus, math.sqrt, math.square
 truediv, floordiv, floormod, pow = (
-    operators.true_divide, operators.floor_divide, operators.floor_mod, operators.power,
-)  # fmt: skip
+    operators.true_divide,
+    operators.floor_divide,
+    operators.floor_mod,
+    operators.power,
+)
 mod = floormod
 
 
-# -- complex numbers ---------------------------------------------------------------------------------------------------
+# -- complex numbers -------------------------------------------------------------------------------------------------
 def abs(x: Any, name: str | None = None) -> Tensor:
     """The size of each number; of complex ones as real numbers.
 
@@ -123,7 +126,6 @@ def imag(input: Any, name: str | None = None) -> Tensor:
     x = operand(input)
     result: Tensor = math.imag(x) if x.dtype.is_complex else wrap(np.zeros_like(x.array))
     return result
-
 
 
 def conj(x: Any, name: str | None = None) -> Tensor:
@@ -217,24 +219,27 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
         return convert(inputs)
     tensors = [convert(t) for t in inputs]
     if not tensors:
-        raise ValueError("Inputs to `add_n` must be a non-empty Python iterable of Tensors with the same dtype and shape.")
+        raise ValueError(
+            "Inputs to `add_n` must be a non-empty Python iterable of Tensors with the same dtype and shape."
+        )
     total = tensors[0]
     for tensor in tensors[1:]:
         if tensor.array.shape != total.array.shape:
             raise errors.invalid_argument(
                 f"Shapes of all inputs must match: {errors.brackets(total.array.shape)} vs. "
-                f"{errors.brackets(tensor.array.shape)}", "AddN",
-            )  # fmt: skip
+                f"{errors.brackets(tensor.array.shape)}",
+                "AddN",
+            )
         total = total + tensor
     return total
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow."""
-    return -math.softplus(-operand(x))  # type: ignore[no-any-return]
+    return -math.softplus(-operand(x))
 
 
-# -- reductions ---------------------------------------------------------------------------------------------------------------
+# -- reductions ------------------------------------------------------------------------------------------------------
 def _reduction(name: str, function: Any, doc: str, kinds: str = "fciuV") -> Any:
     def reduction(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
         x = input_tensor if type(input_tensor) is Tensor else operand(input_tensor)
@@ -332,10 +337,10 @@ def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str) -> Ten
     where, wanted = function(x, axis=at), numpy_dtype(output_type)
     if where.array.dtype != wanted:
         where = array.discrete_cast(where, dtype=wanted)
-    return where  # type: ignore[no-any-return]
+    return where
 
 
-# -- scans ------------------------------------------------------------------------------------------------------------------
+# -- scans -----------------------------------------------------------------------------------------------------------
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Running sums.
 
@@ -358,7 +363,7 @@ def _scan(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: 
     return result
 
 
-# -- order ------------------------------------------------------------------------------------------------------------------
+# -- order -----------------------------------------------------------------------------------------------------------
 def argsort(
     values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
@@ -371,7 +376,7 @@ def argsort(
     if x.dtype.is_bool or x.dtype.is_complex or x.dtype.name == "string":
         raise errors.unsupported_dtype("TopKV2", x.dtype)
     order = reduce.argsort(x, axis=axis_of(axis, len(x.array.shape), "TopKV2"), descending=direction == "DESCENDING")
-    return array.discrete_cast(order, dtype=np.dtype(np.int32))  # type: ignore[no-any-return]
+    return array.discrete_cast(order, dtype=np.dtype(np.int32))
 
 
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
@@ -405,12 +410,13 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     x = operand(x)
     squared = math.real(x * math.conj(x)) if x.dtype.is_complex else math.square(x)
     inverse = math.rsqrt(math.maximum(reduce_sum(squared, axis, keepdims=True), epsilon))
-    result: Tensor = x * (array.astype(inverse, dtype=x.array.dtype, source=inverse.array.dtype) if x.dtype.is_complex
-                          else inverse)  # fmt: skip
+    result: Tensor = x * (
+        array.astype(inverse, dtype=x.array.dtype, source=inverse.array.dtype) if x.dtype.is_complex else inverse
+    )
     return result
 
 
-# -- polynomials -------------------------------------------------------------------------------------------------------------
+# -- polynomials -----------------------------------------------------------------------------------------------------
 def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
     """The polynomial with these coefficients, the highest power first, by Horner's rule."""
     if not isinstance(coeffs, (list, tuple)):
@@ -422,7 +428,7 @@ def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
     return total
 
 
-# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "abs",
     "accumulate_n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from gradtape.api.scopes import name_scope
@@ -17,6 +18,7 @@ class Module:
     ...     def __init__(self):
     ...         super().__init__()
     ...         self.slope = tf.Variable(2.0)
+    ...
     ...     def __call__(self, x):
     ...         return self.slope * x
     >>> [float(v) for v in Line().trainable_variables]
@@ -123,10 +125,8 @@ def _leaves(module: Module) -> Iterator[tuple[tuple[Any, ...], Any]]:
 def _parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
     if isinstance(value, Mapping):
         keys = list(value)
-        try:
+        with suppress(TypeError):  # keys of several kinds have no order
             keys = sorted(keys)
-        except TypeError:
-            pass
         return [(key, value[key]) for key in keys]
     if isinstance(value, (list, tuple)):
         return list(enumerate(value))

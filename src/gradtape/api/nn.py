@@ -44,7 +44,7 @@ from gradtape.api.convolution import (
     separable_conv2d as separable_conv2d,
     space_to_batch as space_to_batch,
     space_to_depth as space_to_depth,
-)  # fmt: skip
+)
 from gradtape.api.losses import (
     collapse_repeated as collapse_repeated,
     compute_accidental_hits as compute_accidental_hits,
@@ -55,7 +55,7 @@ from gradtape.api.losses import (
     sampled_softmax_loss as sampled_softmax_loss,
     scale_regularization_loss as scale_regularization_loss,
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
-)  # fmt: skip
+)
 from gradtape.api.normalization import (
     batch_norm_with_global_normalization as batch_norm_with_global_normalization,
     batch_normalization as batch_normalization,
@@ -66,14 +66,14 @@ from gradtape.api.normalization import (
     stateless_dropout as _stateless_dropout,
     sufficient_statistics as sufficient_statistics,
     weighted_moments as weighted_moments,
-)  # fmt: skip
+)
 from gradtape.api.random import all_candidate_sampler as all_candidate_sampler
 from gradtape.api.ranking import (
     approx_max_k as approx_max_k,
     approx_min_k as approx_min_k,
     in_top_k as in_top_k,
     top_k as top_k,
-)  # fmt: skip
+)
 from gradtape.api.special import (
     crelu as crelu,
     elu as elu,
@@ -83,7 +83,7 @@ from gradtape.api.special import (
     selu as selu,
     silu as silu,
     softsign as softsign,
-)  # fmt: skip
+)
 from gradtape.conversion import operand, operands
 from gradtape.ops import array, math, nn
 from gradtape.tensor import Tensor
@@ -113,9 +113,7 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def embedding_lookup(
-    params: Any, ids: Any, max_norm: Any = None, name: str | None = None
-) -> Tensor:
+def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """Rows of a table; the gradient with respect to the table is sparse."""
     if isinstance(params, (list, tuple)):
         if len(params) != 1:
@@ -129,7 +127,7 @@ def embedding_lookup(
     return clipped
 
 
-# -- cross entropies ---------------------------------------------------------------------------------------------------
+# -- cross entropies -------------------------------------------------------------------------------------------------
 def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, name: str | None = None) -> Tensor:
     """The cross entropy between rows of probabilities and the softmax of logits.
 
@@ -151,8 +149,9 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, 
     except ValueError:
         raise errors.invalid_argument(
             f"logits and labels must be broadcastable: logits_size={errors.brackets(x.array.shape)} "
-            f"labels_size={errors.brackets(y.array.shape)}", "SoftmaxCrossEntropyWithLogits",
-        ) from None  # fmt: skip
+            f"labels_size={errors.brackets(y.array.shape)}",
+            "SoftmaxCrossEntropyWithLogits",
+        ) from None
     if x.array.shape != shape:
         x = array.broadcast_to(x, shape=shape)
     if y.array.shape != shape:
@@ -209,14 +208,12 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, na
     x = operand(logits)
     y = operand(labels, x.dtype)
     if x.array.shape != y.array.shape:
-        raise ValueError(
-            f"`logits` and `labels` must have the same shape, received ({x.shape} vs {y.shape})."
-        )
+        raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {y.shape}).")
     result: Tensor = math.softplus(x) - x * y
     return result
 
 
-# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "all_candidate_sampler",
     "approx_max_k",

@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api import math as tfmath
-from gradtape.api import random
+from gradtape.api import math as tfmath, random
 from gradtape.api.arguments import axes_of, shape_of, static
 from gradtape.api.array import cast
 from gradtape.conversion import operand, operands, wrap
 from gradtape.dtypes import DType
-from gradtape.ops import array, math
-from gradtape.ops import normalization as ops
+from gradtape.ops import array, math, normalization as ops
 from gradtape.tensor import Tensor
 
 
-# -- moments -----------------------------------------------------------------------------------------------------------
+# -- moments ---------------------------------------------------------------------------------------------------------
 def moments(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -98,7 +96,7 @@ def weighted_moments(
     return (cast(mean, x.dtype), cast(variance, x.dtype)) if few_bits else (mean, variance)
 
 
-# -- batch normalization -----------------------------------------------------------------------------------------------
+# -- batch normalization ---------------------------------------------------------------------------------------------
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
 ) -> Tensor:
@@ -121,9 +119,15 @@ def batch_normalization(
 
 
 def batch_norm_with_global_normalization(
-    input: Any, mean: Any, variance: Any, beta: Any, gamma: Any, variance_epsilon: Any,
-    scale_after_normalization: bool, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    mean: Any,
+    variance: Any,
+    beta: Any,
+    gamma: Any,
+    variance_epsilon: Any,
+    scale_after_normalization: bool,
+    name: str | None = None,
+) -> Tensor:
     """`batch_normalization` under its older name."""
     return batch_normalization(
         input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon
@@ -131,9 +135,17 @@ def batch_norm_with_global_normalization(
 
 
 def fused_batch_norm(
-    x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
-    data_format: str = "NHWC", is_training: bool = True, name: str | None = None, exponential_avg_factor: float = 1.0,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    x: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: float = 0.001,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+    name: str | None = None,
+    exponential_avg_factor: float = 1.0,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Batch normalization over all axes but the channels, and the (running) mean and variance.
 
     >>> y, mean, variance = fused_batch_norm([[[[1.0], [3.0]]]], [1.0], [0.0], epsilon=0.0)
@@ -169,7 +181,7 @@ def fused_batch_norm(
     return cast(result, x.dtype) if few_bits else result, new_mean, new_variance
 
 
-# -- dropout -----------------------------------------------------------------------------------------------------------
+# -- dropout ---------------------------------------------------------------------------------------------------------
 def _noise(shape: tuple[int, ...], dtype: DType, seed: Any) -> Tensor:
     """Uniform numbers in [0, 1): the one place where dropout is random."""
     drawn: Tensor = random.uniform(shape, dtype=dtype, seed=seed)
@@ -184,11 +196,9 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
         )
     plain = isinstance(rate, (int, float)) and not isinstance(rate, bool)
     if plain and not 0 <= rate < 1:
-        raise ValueError(
-            f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}"
-        )
+        raise ValueError(f"`rate` must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
     if plain and rate == 0:
-        return x  # type: ignore[no-any-return]
+        return x
     if plain:
         chance: Any = float(rate)
     else:
@@ -214,8 +224,9 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
     if not fits:
         raise errors.invalid_argument(
             f"condition {errors.brackets(keep.array.shape)}, then {errors.brackets(x.array.shape)}, and else [] must "
-            "be broadcastable: noise_shape has 1 or the size of x along each axis", "SelectV2",
-        )  # fmt: skip
+            "be broadcastable: noise_shape has 1 or the size of x along each axis",
+            "SelectV2",
+        )
     result: Tensor = math.where(keep, x * (1 / (1 - chance)), 0)
     return result
 

@@ -19,7 +19,7 @@ from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
 
-# -- functions ---------------------------------------------------------------------------------------------------------
+# -- functions -------------------------------------------------------------------------------------------------------
 def py_function(
     func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
 ) -> Any:
@@ -98,7 +98,7 @@ def numpy_function(
     return list(outputs) if many else outputs[0]
 
 
-# -- names for gradients -----------------------------------------------------------------------------------------------
+# -- names for gradients ---------------------------------------------------------------------------------------------
 _registered: dict[str, Callable[..., Any] | None] = {}
 
 
@@ -137,7 +137,7 @@ def _register(op_type: str, function: Callable[..., Any] | None) -> None:
     _registered[op_type] = function
 
 
-# -- print -------------------------------------------------------------------------------------------------------------
+# -- print -----------------------------------------------------------------------------------------------------------
 def print_(*inputs: Any, **kwargs: Any) -> None:
     """Tensors, and structures of them, as text: to stderr, or to `output_stream`.
 

@@ -22,8 +22,7 @@ from gradtape.api.arguments import integer, shape_of, static
 from gradtape.arrays.numpy_engine import random as kernels
 from gradtape.conversion import constant_operand, convert, operand, wrap
 from gradtape.dtypes import DType, as_dtype
-from gradtape.ops import array, index, math
-from gradtape.ops import random as ops
+from gradtape.ops import array, index, math, random as ops
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
@@ -214,8 +213,9 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
     if low_ >= high_ and count:
         raise errors.invalid_argument(f"Need minval < maxval, got {low_} >= {high_}", f"{op}Int")
     key, counter = source(f"{op}Int", count)
-    numbers_ = kernels.random_range(key, counter, count=count, low=low_, high=max(high_, low_ + 1),
-                                    dtype=kind.numpy_dtype)  # fmt: skip
+    numbers_ = kernels.random_range(
+        key, counter, count=count, low=low_, high=max(high_, low_ + 1), dtype=kind.numpy_dtype
+    )
     return wrap(numbers_.reshape(where))
 
 
@@ -286,8 +286,9 @@ def _fits(parameters: Shape, full: Shape, op: str) -> None:
     if not good:
         raise errors.invalid_argument(
             f"Shape passed in must end with broadcasted shape: {errors.brackets(parameters)} does not fit "
-            f"{errors.brackets(full)}", op,
-        )  # fmt: skip
+            f"{errors.brackets(full)}",
+            op,
+        )
 
 
 def gamma(
@@ -469,13 +470,17 @@ def stateless_parameterized_truncated_normal(
     given = [means, stddevs, minvals, maxvals]
     kind = next((operand(v).dtype for v in given if not isinstance(v, (int, float))), as_dtype("float32"))
     mean, stddev, low, high = (_parameter(v, kind) for v in given)
-    _fits(np.broadcast_shapes(*(p.array.shape for p in (mean, stddev, low, high))), full,
-          "StatelessParameterizedTruncatedNormal")  # fmt: skip
+    _fits(
+        np.broadcast_shapes(*(p.array.shape for p in (mean, stddev, low, high))),
+        full,
+        "StatelessParameterizedTruncatedNormal",
+    )
     if np.any(np.asarray(stddev.array) <= 0):
         raise errors.invalid_argument("Invalid parameters: stddev must be positive.", "ParameterizedTruncatedNormal")
     if np.any(np.asarray(low.array) >= np.asarray(high.array)):
-        raise errors.invalid_argument("Invalid parameters: minval must be less than maxval.",
-                                      "ParameterizedTruncatedNormal")  # fmt: skip
+        raise errors.invalid_argument(
+            "Invalid parameters: minval must be less than maxval.", "ParameterizedTruncatedNormal"
+        )
     count = _math.prod(full)
     key, counter = _from_seed(seed)("StatelessParameterizedTruncatedNormal", count)
     u = kernels.random_open(key, counter, count=count).astype(kind.numpy_dtype).reshape(full)
@@ -687,18 +692,21 @@ class Generator:
         return key, low + (high << 64)
 
     # -- numbers ------------------------------------------------------------------------------------------------------
-    def normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
-               name: str | None = None) -> Tensor:  # fmt: skip
+    def normal(
+        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", name: str | None = None
+    ) -> Tensor:
         """Normal numbers; they follow `mean` and `stddev`."""
         return _normal(self._stream, shape, mean, stddev, dtype, "StatelessRandomNormalV2")
 
-    def truncated_normal(self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
-                         name: str | None = None) -> Tensor:  # fmt: skip
+    def truncated_normal(
+        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", name: str | None = None
+    ) -> Tensor:
         """Normal numbers at most two standard deviations from the mean."""
         return _truncated(self._stream, shape, mean, stddev, dtype, "StatelessTruncatedNormalV2")
 
-    def uniform(self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32",
-                name: str | None = None) -> Tensor:  # fmt: skip
+    def uniform(
+        self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", name: str | None = None
+    ) -> Tensor:
         """Numbers in [minval, maxval); integers of the whole range if both are None."""
         return _uniform(self._stream, shape, minval, maxval, dtype, "StatelessRandomUniformV2", full=True)
 
@@ -769,8 +777,9 @@ def _sampler(
         true = np.asarray(operand(true_classes).array)
         wanted, classes = integer(num_sampled), integer(range_max)
         if true.ndim != 2 or true.shape[1] != integer(num_true):
-            raise errors.invalid_argument(f"true_classes must have num_true = {num_true} columns, got shape "
-                                          f"{errors.brackets(true.shape)}", op)  # fmt: skip
+            raise errors.invalid_argument(
+                f"true_classes must have num_true = {num_true} columns, got shape {errors.brackets(true.shape)}", op
+            )
         if unique and wanted > classes:
             raise errors.invalid_argument(
                 f"Sampler's range is too small. Range: {classes}, number of distinct classes asked for: {wanted}", op
@@ -855,8 +864,9 @@ def fixed_unigram_candidate_sampler(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Classes drawn with given frequencies (`unigrams`, or the last column of a file), to the power of `distortion`."""
     if bool(vocab_file) == bool(len(unigrams)):
-        raise errors.invalid_argument("Must provide either vocab_file or unigrams, but not both.",
-                                      "FixedUnigramCandidateSampler")  # fmt: skip
+        raise errors.invalid_argument(
+            "Must provide either vocab_file or unigrams, but not both.", "FixedUnigramCandidateSampler"
+        )
     if vocab_file:
         with open(os.fsdecode(vocab_file), encoding="utf-8") as file:
             listed = [float(line.rstrip("\n").split(",")[-1]) for line in file if line.strip()]
@@ -876,8 +886,9 @@ def fixed_unigram_candidate_sampler(
         "FixedUnigramCandidateSampler",
     )
     if unique and integer(num_sampled) > np.count_nonzero(weights):
-        raise errors.invalid_argument("Sampler's range is too small: fewer classes with a weight than num_sampled",
-                                      "FixedUnigramCandidateSampler")  # fmt: skip
+        raise errors.invalid_argument(
+            "Sampler's range is too small: fewer classes with a weight than num_sampled", "FixedUnigramCandidateSampler"
+        )
     return sampler(true_classes, num_true, num_sampled, unique, range_max, seed)
 
 
@@ -888,19 +899,27 @@ def all_candidate_sampler(
     true = np.asarray(operand(true_classes).array)
     count = integer(num_sampled)
     return (
-        wrap(np.arange(count)), wrap(np.ones(true.shape, np.float32)), wrap(np.ones(count, np.float32)),
-    )  # fmt: skip
+        wrap(np.arange(count)),
+        wrap(np.ones(true.shape, np.float32)),
+        wrap(np.ones(count, np.float32)),
+    )
 
 
 experimental = ModuleType("gradtape.random.experimental", "Names that were experimental in TensorFlow.")
 experimental.__dict__.update(
-    Algorithm=Algorithm, Generator=Generator, create_rng_state=create_rng_state,
-    get_global_generator=get_global_generator, set_global_generator=set_global_generator,
-    index_shuffle=index_shuffle, stateless_fold_in=fold_in, stateless_shuffle=stateless_shuffle, stateless_split=split,
-)  # fmt: skip
+    Algorithm=Algorithm,
+    Generator=Generator,
+    create_rng_state=create_rng_state,
+    get_global_generator=get_global_generator,
+    set_global_generator=set_global_generator,
+    index_shuffle=index_shuffle,
+    stateless_fold_in=fold_in,
+    stateless_shuffle=stateless_shuffle,
+    stateless_split=split,
+)
 
 
-# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "Algorithm",
     "Generator",

@@ -9,8 +9,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import axis_of, integer
 from gradtape.api.array import cast
-from gradtape.conversion import operand as to_tensor
-from gradtape.conversion import wrap
+from gradtape.conversion import operand as to_tensor, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.ops import array, index, reduce
 from gradtape.tensor import Tensor
@@ -23,9 +22,7 @@ class TopKV2(NamedTuple):
     indices: Any
 
 
-def top_k(
-    input: Any, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None
-) -> TopKV2:
+def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None) -> TopKV2:
     """The k largest of the last axis, the largest first; of equal ones the lower index first.
 
     >>> values, indices = top_k([1.0, 4.0, 3.0, 4.0], 3)
@@ -39,9 +36,7 @@ def top_k(
     if count < 0:
         raise errors.invalid_argument(f"Need k >= 0, got {count}", "TopKV2")
     if shape[-1] < count:
-        raise errors.invalid_argument(
-            f"input must have at least k columns. Had {shape[-1]}, needed {count}", "TopKV2"
-        )
+        raise errors.invalid_argument(f"input must have at least k columns. Had {shape[-1]}, needed {count}", "TopKV2")
     last = len(shape) - 1
     order = reduce.argsort(x, axis=last, descending=True)
     first = array.getitem(order, index=(*[slice(None)] * last, slice(0, count)))
@@ -49,17 +44,27 @@ def top_k(
 
 
 def approx_max_k(
-    operand: Any, k: Any, reduction_dimension: int = -1, recall_target: float = 0.95,
-    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True, name: str | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    operand: Any,
+    k: Any,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
     """The k largest along an axis (exactly: on this engine an approximation would not be faster)."""
     return _along(operand, k, reduction_dimension, largest=True)
 
 
 def approx_min_k(
-    operand: Any, k: Any, reduction_dimension: int = -1, recall_target: float = 0.95,
-    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True, name: str | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    operand: Any,
+    k: Any,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
     """The k smallest along an axis."""
     return _along(operand, k, reduction_dimension, largest=False)
 

@@ -11,7 +11,7 @@ from gradtape.engine import tape as stack
 from gradtape.variable import name_prefix
 
 
-class name_scope:  # noqa: N801 - TensorFlow's name
+class name_scope:
     """A prefix for names; the value of the `with` block is the full scope with a slash at its end.
 
     >>> with name_scope("outer"), name_scope("inner") as scope:
@@ -31,10 +31,9 @@ class name_scope:  # noqa: N801 - TensorFlow's name
 
     def __enter__(self) -> str:
         outer = name_prefix.get()
-        if self._name.endswith("/"):
-            full = self._name
-        else:
-            full = f"{outer}{self._name}/" if self._name else ""
+        full = self._name
+        if full and not full.endswith("/"):
+            full = f"{outer}{full}/"
         self._tokens.append(name_prefix.set(full))
         return full
 
@@ -59,7 +58,7 @@ def get_current_name_scope() -> str:
     return name_prefix.get().rstrip("/")
 
 
-class device:  # noqa: N801 - TensorFlow's name
+class device:
     """Where ops run. With the NumPy engine that is always the CPU; another device is refused.
 
     >>> with device("/CPU:0"):
@@ -69,7 +68,7 @@ class device:  # noqa: N801 - TensorFlow's name
     def __init__(self, device_name: Any) -> None:
         self._name = device_name
         text = str(device_name or "").upper()
-        if text and "GPU" in text or "TPU" in text:
+        if (text and "GPU" in text) or "TPU" in text:
             raise RuntimeError(
                 f"{device_name} is not available: eager computation on NumPy runs on the CPU. "
                 "Use tf.device('/CPU:0'), or leave the device out."

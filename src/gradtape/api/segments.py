@@ -14,7 +14,7 @@ from gradtape.ops import array, index, math, segment
 from gradtape.tensor import Tensor
 
 
-# -- ids in order ------------------------------------------------------------------------------------------------------
+# -- ids in order ----------------------------------------------------------------------------------------------------
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     """The sum of the rows with each id; ids do not decrease.
 
@@ -86,7 +86,7 @@ def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tenso
     return x, np.asarray(where.array)
 
 
-# -- ids in any order --------------------------------------------------------------------------------------------------
+# -- ids in any order ------------------------------------------------------------------------------------------------
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sum of the rows with each id; rows with a negative id are left out.
 
@@ -146,8 +146,9 @@ def _any_order(
     if have[: ids.ndim] != ids.shape:
         raise errors.invalid_argument(
             f"data.shape = {errors.brackets(have)} does not start with segment_ids.shape = "
-            f"{errors.brackets(ids.shape)}", op,
-        )  # fmt: skip
+            f"{errors.brackets(ids.shape)}",
+            op,
+        )
     bad = np.argwhere(ids >= count)
     if bad.size:
         at = tuple(int(i) for i in bad[0])
@@ -162,7 +163,7 @@ def _any_order(
     return x, ids, count
 
 
-# -- what both kinds do ------------------------------------------------------------------------------------------------
+# -- what both kinds do ----------------------------------------------------------------------------------------------
 def _sum(x: Tensor, ids: Any, count: int) -> Tensor:
     result: Tensor = index.add_rows(x, ids, shape=(count, *x.array.shape[1:]))
     return result
@@ -222,7 +223,7 @@ def _prod(block: Tensor) -> Any:
     return reduce.prod(block, axis=(1,), keepdims=False)
 
 
-# -- scans and sums ----------------------------------------------------------------------------------------------------
+# -- scans and sums --------------------------------------------------------------------------------------------------
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -235,9 +236,11 @@ def cumulative_logsumexp(
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype("CumulativeLogsumexp", x.dtype)
     result: Tensor = segment.cumulative_logsumexp(
-        x, axis=scan_axis(axis, len(x.array.shape), "CumulativeLogsumexp"), exclusive=bool(exclusive),
+        x,
+        axis=scan_axis(axis, len(x.array.shape), "CumulativeLogsumexp"),
+        exclusive=bool(exclusive),
         reverse=bool(reverse),
-    )  # fmt: skip
+    )
     return result
 
 
@@ -245,9 +248,7 @@ def scan_axis(axis: Any, rank: int, op: str) -> int:
     """The axis of a scan as a non-negative int."""
     at = integer(axis)
     if not -rank <= at < rank:
-        raise errors.invalid_argument(
-            f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op
-        )
+        raise errors.invalid_argument(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op)
     return at + rank if at < 0 else at
 
 

@@ -11,8 +11,7 @@ from gradtape import errors
 from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of, static
 from gradtape.api.array import stack
 from gradtape.conversion import convert, operand, wrap
-from gradtape.dtypes import as_dtype
-from gradtape.dtypes import bool as bool_
+from gradtape.dtypes import as_dtype, bool as bool_
 from gradtape.ops import array, index, math, scatter
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
@@ -24,7 +23,7 @@ def picked(x: Tensor, positions: Any, axis: int) -> Tensor:
     return result
 
 
-# -- repeating ---------------------------------------------------------------------------------------------------------
+# -- repeating -------------------------------------------------------------------------------------------------------
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """The tensor laid side by side with itself, `multiples[i]` times along axis i.
 
@@ -121,7 +120,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     return grids
 
 
-# -- padding -----------------------------------------------------------------------------------------------------------
+# -- padding ---------------------------------------------------------------------------------------------------------
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
@@ -144,12 +143,13 @@ def pad(
     op = "Pad" if kind == "CONSTANT" else "MirrorPad"
     have = tuple(x.array.shape)
     if not have and not widths.size:
-        return array.identity(x)  # type: ignore[no-any-return]
+        return array.identity(x)
     if widths.shape != (len(have), 2):
         raise errors.invalid_argument(
             f"The first dimension of paddings must be the rank of inputs{errors.brackets(widths.shape)} "
-            f"{errors.brackets(have)}", op,
-        )  # fmt: skip
+            f"{errors.brackets(have)}",
+            op,
+        )
     before, after = shape_of(widths[:, 0]), shape_of(widths[:, 1])
     for b, a in zip(before, after, strict=True):
         if b < 0 or a < 0:
@@ -191,7 +191,7 @@ def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
     return x
 
 
-# -- turning -----------------------------------------------------------------------------------------------------------
+# -- turning ---------------------------------------------------------------------------------------------------------
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Shifted along axes; what falls off one end comes back at the other.
 
@@ -249,7 +249,7 @@ def reverse_sequence(
     return result
 
 
-# -- slices ------------------------------------------------------------------------------------------------------------
+# -- slices ----------------------------------------------------------------------------------------------------------
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """A block: where it begins, and its size along every axis (-1: up to the end).
 
@@ -261,8 +261,9 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
     if not len(starts) == len(sizes) == len(have):
         raise errors.invalid_argument(
             f"Expected begin and size arguments to be 1-D tensors of size {len(have)}, but got shapes "
-            f"[{len(starts)}] and [{len(sizes)}] instead.", "Slice",
-        )  # fmt: skip
+            f"[{len(starts)}] and [{len(sizes)}] instead.",
+            "Slice",
+        )
     parts = []
     for i, (b, s, n) in enumerate(zip(starts, sizes, have, strict=True)):
         if not 0 <= b <= n:
@@ -301,8 +302,9 @@ def strided_slice(
     if not len(starts) == len(ends) == len(steps):
         raise errors.invalid_argument(
             f"Expected begin, end, and strides to be 1D equal size tensors, but got shapes [{len(starts)}], "
-            f"[{len(ends)}], and [{len(steps)}] instead.", "StridedSlice",
-        )  # fmt: skip
+            f"[{len(ends)}], and [{len(steps)}] instead.",
+            "StridedSlice",
+        )
     if ellipsis_mask & (ellipsis_mask - 1):
         raise errors.invalid_argument("Multiple ellipses in slice spec not allowed", "StridedSlice")
     parts: list[Any] = []
@@ -334,7 +336,7 @@ def strided_slice(
     return result
 
 
-# -- masks, several tensors at once ------------------------------------------------------------------------------------
+# -- masks, several tensors at once ----------------------------------------------------------------------------------
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
     """True for the first `lengths[i]` places of row i.
 
@@ -398,8 +400,9 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
         if last is None or last * have != want:
             raise errors.invalid_argument(
                 f"Cannot bitcast from {x.dtype.name} to {wanted.name}: the last axis should have {want // have} "
-                f"elements, but the shape is {errors.brackets(x.array.shape)}", "Bitcast",
-            )  # fmt: skip
+                f"elements, but the shape is {errors.brackets(x.array.shape)}",
+                "Bitcast",
+            )
     result: Tensor = scatter.bitcast(x, dtype=wanted.numpy_dtype)
     return result
 

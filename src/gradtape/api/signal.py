@@ -12,8 +12,7 @@ from gradtape import errors
 from gradtape.api.arguments import axes_of, integer, numpy_dtype, shape_of, static
 from gradtape.conversion import constant_operand, operand, wrap
 from gradtape.dtypes import as_dtype, float32
-from gradtape.ops import array, math
-from gradtape.ops import signal as ops
+from gradtape.ops import array, math, signal as ops
 from gradtape.tensor import Tensor
 
 Window = Callable[..., Any]
@@ -25,8 +24,9 @@ def _complex_input(x: Any, op: str, rank: int) -> Tensor:
     if not x.dtype.is_complex:
         raise errors.invalid_argument(
             f"Value for attr 'Tcomplex' of {x.dtype.word} is not in the list of allowed values: complex64, complex128. "
-            "Use tf.cast(x, tf.complex64), or tf.signal.rfft for real numbers.", op,
-        )  # fmt: skip
+            "Use tf.cast(x, tf.complex64), or tf.signal.rfft for real numbers.",
+            op,
+        )
     return _of_rank(x, op, rank)
 
 
@@ -35,8 +35,9 @@ def _real_input(x: Any, op: str, rank: int) -> Tensor:
     if x.dtype not in (float32, as_dtype("float64")):
         raise errors.invalid_argument(
             f"Value for attr 'Treal' of {x.dtype.word} is not in the list of allowed values: float, double. "
-            "Use tf.cast(x, tf.float32), or tf.signal.fft for complex numbers.", op,
-        )  # fmt: skip
+            "Use tf.cast(x, tf.float32), or tf.signal.fft for complex numbers.",
+            op,
+        )
     return _of_rank(x, op, rank)
 
 
@@ -165,14 +166,16 @@ def _normed(result: Tensor, norm: str | None, points: int, inverse: bool) -> Ten
     raise ValueError(f"Invalid norm value {norm!r}; should be None, 'backward', 'ortho' or 'forward'.")
 
 
-def fftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
-          name: str | None = None) -> Tensor:  # fmt: skip
+def fftnd(
+    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+) -> Tensor:
     """The Fourier transform over any axes, all of them by default."""
     return _nd(input_tensor, fft_length, axes, norm, inverse=False)
 
 
-def ifftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
-           name: str | None = None) -> Tensor:  # fmt: skip
+def ifftnd(
+    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+) -> Tensor:
     """The inverse Fourier transform over any axes, all of them by default."""
     return _nd(input_tensor, fft_length, axes, norm, inverse=True)
 
@@ -187,8 +190,9 @@ def _nd(input_tensor: Any, fft_length: Any, axes: Any, norm: str | None, inverse
     return _normed(ops.fft(x, axis=over, inverse=inverse), norm, points, inverse)
 
 
-def rfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
-           name: str | None = None) -> Tensor:  # fmt: skip
+def rfftnd(
+    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+) -> Tensor:
     """The transform of real numbers over any axes: of the last one given, half is kept."""
     x = _real_input(input_tensor, "RFFTND", 1)
     over = _nd_axes(x, fft_length, axes)
@@ -198,8 +202,9 @@ def rfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: st
     return _normed(ops.rfft(x, axis=over), norm, points, inverse=False)
 
 
-def irfftnd(input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None,
-            name: str | None = None) -> Tensor:  # fmt: skip
+def irfftnd(
+    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+) -> Tensor:
     """Real numbers from half of their transform over any axes."""
     x = _complex_input(input_tensor, "IRFFTND", 1)
     over = _nd_axes(x, fft_length, axes)
@@ -597,7 +602,7 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
     return dct(x, type=2) * (1 / _math.sqrt(2 * bins))
 
 
-# -- the namespace: TensorFlow's names, and nothing else --------------------------------------------------------------
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "dct",
     "fft",

@@ -11,22 +11,34 @@ from gradtape import errors
 from gradtape.api.arguments import axis_of
 from gradtape.conversion import convert, converter_of, operand, operands, wrap
 from gradtape.dtypes import float32
-from gradtape.ops import array, math, reduce
-from gradtape.ops import special as ops
+from gradtape.ops import array, math, reduce, special as ops
 from gradtape.tensor import Tensor
 
-# -- functions of one tensor: the primitives themselves ----------------------------------------------------------------
+# -- functions of one tensor: the primitives themselves --------------------------------------------------------------
 erf, erfc, erfinv, ndtri = ops.erf, ops.erfc, ops.erfinv, ops.ndtri
 lgamma, digamma = ops.lgamma, ops.digamma
 bessel_i0, bessel_i0e, bessel_i1, bessel_i1e = ops.bessel_i0, ops.bessel_i0e, ops.bessel_i1, ops.bessel_i1e
 xlogy, xlog1py, xdivy = ops.xlogy, ops.xlog1py, ops.xdivy
 
 special = SimpleNamespace(
-    bessel_i0=bessel_i0, bessel_i0e=bessel_i0e, bessel_i1=bessel_i1, bessel_i1e=bessel_i1e,
-    bessel_j0=ops.bessel_j0, bessel_j1=ops.bessel_j1, bessel_k0=ops.bessel_k0, bessel_k0e=ops.bessel_k0e,
-    bessel_k1=ops.bessel_k1, bessel_k1e=ops.bessel_k1e, bessel_y0=ops.bessel_y0, bessel_y1=ops.bessel_y1,
-    dawsn=ops.dawsn, expint=ops.expint, fresnel_cos=ops.fresnel_cos, fresnel_sin=ops.fresnel_sin, spence=ops.spence,
-)  # fmt: skip
+    bessel_i0=bessel_i0,
+    bessel_i0e=bessel_i0e,
+    bessel_i1=bessel_i1,
+    bessel_i1e=bessel_i1e,
+    bessel_j0=ops.bessel_j0,
+    bessel_j1=ops.bessel_j1,
+    bessel_k0=ops.bessel_k0,
+    bessel_k0e=ops.bessel_k0e,
+    bessel_k1=ops.bessel_k1,
+    bessel_k1e=ops.bessel_k1e,
+    bessel_y0=ops.bessel_y0,
+    bessel_y1=ops.bessel_y1,
+    dawsn=ops.dawsn,
+    expint=ops.expint,
+    fresnel_cos=ops.fresnel_cos,
+    fresnel_sin=ops.fresnel_sin,
+    spence=ops.spence,
+)
 
 
 def erfcinv(x: Any, name: str | None = None) -> Tensor:
@@ -39,7 +51,7 @@ def erfcinv(x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-# -- functions of several ----------------------------------------------------------------------------------------------
+# -- functions of several --------------------------------------------------------------------------------------------
 def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     """The derivative of order `a` of digamma; NaN where `a` is not a whole number. Only x has a gradient.
 
@@ -101,8 +113,9 @@ def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
         if all(shapes) and shapes[0] != shapes[1]:
             raise errors.invalid_argument(
                 f"Shapes of {names} are inconsistent: {errors.brackets(shapes[0])} vs. {errors.brackets(shapes[1])}. "
-                "Use tf.broadcast_to to give them one shape.", "Betainc",
-            )  # fmt: skip
+                "Use tf.broadcast_to to give them one shape.",
+                "Betainc",
+            )
     result: Tensor = ops.betainc(a, b, x)
     return result
 
@@ -175,7 +188,7 @@ def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     return result
 
 
-# -- activations -------------------------------------------------------------------------------------------------------
+# -- activations -----------------------------------------------------------------------------------------------------
 def relu6(features: Any, name: str | None = None) -> Tensor:
     """x between 0 and 6, the nearer of them outside.
 

@@ -102,9 +102,7 @@ class TensorArray:
         if at < 0:
             raise errors.OutOfRangeError(None, None, f"Reading from negative indices (index {at}) is not allowed.")
         if at >= len(self):
-            raise errors.OutOfRangeError(
-                None, None, f"Tried to read from index {at} but array size is: {len(self)}"
-            )
+            raise errors.OutOfRangeError(None, None, f"Tried to read from index {at} but array size is: {len(self)}")
         found = self._tensors[at]
         if found is _CLEARED:
             raise errors.invalid_argument(
@@ -178,16 +176,21 @@ class TensorArray:
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
         """Not for eager code: tapes follow what goes in and out."""
         raise errors.UnimplementedError(
-            None, None,
+            None,
+            None,
             "TensorArray.grad is not supported when executing eagerly; tapes follow what is written and read.",
-        )  # fmt: skip
+        )
 
     # -- within -----------------------------------------------------------------------------------------------------
     def _copy(self) -> TensorArray:
         new = TensorArray(
-            self._dtype, 0, self._dynamic_size, self._clears, infer_shape=self._infer_shape,
+            self._dtype,
+            0,
+            self._dynamic_size,
+            self._clears,
+            infer_shape=self._infer_shape,
             element_shape=self._element_shape,
-        )  # fmt: skip
+        )
         new._tensors = list(self._tensors)
         return new
 

@@ -38,6 +38,7 @@ class Namespace:
 
 numpy_namespace: Any = Namespace("NumPy", core, special, linalg, neural, signal, image, random, segment)
 
+
 class _ByType(dict[type, Any]):
     """Namespaces by type of array; Python numbers and whatever else is unknown count as NumPy."""
 

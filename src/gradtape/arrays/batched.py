@@ -136,8 +136,9 @@ def loop(xp: Any, name: str, size: int, batched: list[bool], arrays: list[Any], 
         for i in range(size)
     ]
     if not results:  # no rows: the shape of a row comes from a row of zeros
-        row = function(*(np.zeros(_shape(a)[1:], _dtype(a)) if b else a for a, b in zip(arrays, batched, strict=True)),
-                       **attrs)  # fmt: skip
+        row = function(
+            *(np.zeros(_shape(a)[1:], _dtype(a)) if b else a for a, b in zip(arrays, batched, strict=True)), **attrs
+        )
         return (
             tuple(np.zeros((0, *r.shape), _dtype(r)) for r in row)
             if type(row) is tuple
@@ -152,13 +153,15 @@ def _dtype(array: Any) -> Any:
     return getattr(array.dtype, "numpy_dtype", array.dtype)
 
 
-# -- the rule of every elementwise primitive ---------------------------------------------------------------------------
+# -- the rule of every elementwise primitive -------------------------------------------------------------------------
 def elementwise_rule(name: str) -> Callable[..., Any]:
     """Line the rows up: a batched operand of lower rank gets axes of length 1 after the hidden one."""
 
     def rule(xp: Any, size: int, batched: list[bool], *arrays: Any, **attrs: Any) -> Any:
-        rank = max(len(np.shape(a)) if isinstance(a, (int, float)) else len(a.shape) - b
-                   for a, b in zip(arrays, batched, strict=True))  # fmt: skip
+        rank = max(
+            len(np.shape(a)) if isinstance(a, (int, float)) else len(a.shape) - b
+            for a, b in zip(arrays, batched, strict=True)
+        )
         lifted = [_lift(xp, a, rank) if b else a for a, b in zip(arrays, batched, strict=True)]
         return getattr(xp, name)(*lifted, **attrs)
 
@@ -209,9 +212,19 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
 
 for _symbol, _name in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power", "matmul": "matmul",
-    "gt": "greater", "lt": "less", "ge": "greater_equal", "le": "less_equal", "eq": "equal", "ne": "not_equal",
-}.items():  # fmt: skip
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "pow": "power",
+    "matmul": "matmul",
+    "gt": "greater",
+    "lt": "less",
+    "ge": "greater_equal",
+    "le": "less_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}.items():
     setattr(Batched, f"__{_symbol}__", _operator(_name))
     if _symbol in ("add", "sub", "mul", "truediv", "pow", "matmul"):
         setattr(Batched, f"__r{_symbol}__", _operator(_name, swapped=True))

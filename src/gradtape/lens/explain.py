@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import sys
+import textwrap
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,16 @@ from gradtape.autodiff.arguments import array_of, check_differentiable, componen
 from gradtape.autodiff.gradient_tape import _user_frame
 from gradtape.dtypes import dtype_of
 from gradtape.lens.events import Facts, Line, Node
-from gradtape.lens.source import assignments, built_from, calls_at, name_of, rebinding, shown, statement_at
+from gradtape.lens.source import (
+    assignments,
+    built_from,
+    calls_at,
+    made_variable,
+    name_of,
+    rebinding,
+    shown,
+    statement_at,
+)
 from gradtape.tensor import is_followable
 from gradtape.variable import Variable
 
@@ -125,7 +135,8 @@ class Explanation:
     def __str__(self) -> str:
         lines = [self.headline]
         for label, text in self._rows():
-            lines.append(f"  {label + ':' if label else '':<6}{text}")
+            head = f"  {label + ':' if label else '':<6}"
+            lines.extend(textwrap.wrap(text, 100, initial_indent=head, subsequent_indent=" " * 8, break_on_hyphens=False))
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -205,7 +216,8 @@ def explain(tape: GradientTape, target: Any, sources: Any) -> Any:
     >>> tape.gradient(y, x)
     >>> print(tape.explain(y, x))
     x: no gradient: the tape was not told to follow it
-      why:  x is a tensor; tapes follow tensors only when asked, and trainable variables by themselves.
+      why:  x is a tensor; tapes follow tensors only when asked, and trainable variables by
+            themselves.
       fix:  Call tape.watch(x) at the beginning of the block, or make it a tf.Variable.
     >>> tape.explain(y, x).reason
     <Reason.NOT_WATCHED: 'the tape was not told to follow it'>
@@ -214,8 +226,16 @@ def explain(tape: GradientTape, target: Any, sources: Any) -> Any:
     targets = [part for leaf in nest.flatten(target) for part in components(leaf)]
     check_differentiable("target", targets)
     check_differentiable("sources", flat)
-    found = explained(tape, targets, flat, _user_frame())
+    found = explained(tape, targets, flat, _asking_frame())
     return found[0] if isinstance(sources, type(flat[0])) and len(flat) == 1 else Explanations(found, sources)
+
+
+def _asking_frame() -> FrameType | None:
+    """The frame whose names are used; a helper that hides itself from tracebacks hides from here, too."""
+    frame = _user_frame()
+    while frame is not None and frame.f_locals.get("__tracebackhide__") and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def explained(
@@ -286,6 +306,8 @@ class _Case:
         self.target = name_of(targets[0], frame) or "the target" if targets else "the target"
         self.tracked = self.uid in facts.tracked
         self.made = max(self.uids, default=0)  # when the (last) target was computed
+        if any(isinstance(t, Variable) for t in targets):
+            self.made = sys.maxsize  # a variable is what it is now
 
     # -- saying it ------------------------------------------------------------------------------------------------------
     def no(
@@ -382,7 +404,7 @@ class _Case:
             return None
         facts, uid = self.facts, self.uid
         for i, (node, position) in enumerate(path):
-            if not node.carries(position) or not node.op.differentiable or node.op.name == "numpy_function":
+            if not node.carries(position) or not node.op.differentiable:
                 return self._blocked(node, position, path[: i + 1], path)
             if not node.recorded:
                 state = facts.state_at(node.outputs[0])
@@ -472,6 +494,8 @@ class _Case:
         if facts.live is False and not facts.tracked and not facts.log:
             return None
         if all(isinstance(t, Variable) for t in self.targets):
+            if not self.tracked:
+                return None
             made = facts.made_from(self.uid) if self.tracked else set()
             return self._branch([e for e in facts.events if e.what == "bool()" and e.uid in made]) or self.no(
                 Reason.STATE, f"{self.target} is a variable: it holds a value, and no memory of how that was computed.",
@@ -556,9 +580,8 @@ class _Case:
 
     def _tensor_not_followed(self) -> Explanation:
         name = self.name
-        found = rebinding(self.python, self.frame) if self.python else None
-        if found is not None and (found[1] or self._was_a_variable()):
-            where, _ = found
+        where = self._rebound()
+        if where is not None:
             return self.no(
                 Reason.REPLACED_BY_TENSOR, f"{name} was a tf.Variable, and {shown(where)} bound the name to a tensor: "
                 "what an op returns is a tensor, and tapes do not follow tensors by themselves.",
@@ -572,10 +595,21 @@ class _Case:
             path=late or (),
         )  # fmt: skip
 
-    def _was_a_variable(self) -> bool:
-        """Whether the tape followed a variable of this name."""
-        tail = self.python.rpartition(".")[2]
-        return any(v.name.removesuffix(":0").rpartition("/")[2] == tail for v in self.facts.variables.values())
+    def _rebound(self) -> Line | None:
+        """Where this frame, or one that called it, has `x = x + 1` for what was a variable."""
+        frame, depth = self.frame, 0
+        while frame is not None and depth < 10:
+            name = name_of(self.source, frame)
+            found = rebinding(name, frame) if name is not None else None
+            if found is not None and (found[1] or self._was_a_variable(name or "")):
+                return found[0]
+            frame, depth = frame.f_back, depth + 1
+        return None
+
+    def _was_a_variable(self, name: str) -> bool:
+        """Whether somebody made a variable of this name: `self.w`, of the name "w"."""
+        tail = name.rpartition(".")[2]
+        return tail != name and any(made_variable(tail, self.frame))
 
     def _variable_not_read(self) -> Explanation:
         facts, name = self.facts, self.name
@@ -608,7 +642,7 @@ class _Case:
                 Reason.SAME_NAME, f"The tape followed another variable that is also called '{twin.name}': a copy, or "
                 "the model before it was built again.", "Use the variable of the model that computed the target.",
             )  # fmt: skip
-        return self._computed_early() or self._of_breaks() or self.no(
+        return self._computed_early() or self._of_breaks() or self._of_breaks(guess=True) or self.no(
             Reason.NEVER_READ, f"No op read {name} while the tape was recording"
             + (f"; it followed {len(facts.variables)} other variable{'s'[: len(facts.variables) != 1]}." if facts.variables else "."),
             f"Use {name} inside the block, in what {self.target} is computed from.",
@@ -634,13 +668,14 @@ class _Case:
             )  # fmt: skip
         return None
 
-    def _of_breaks(self) -> Explanation | None:
+    def _of_breaks(self, guess: bool = False) -> Explanation | None:
         """The tape did not record for a while, and the target is made from something computed then."""
         facts = self.facts
         open_ends = self._open_ends()
         for event, end in facts.breaks():
             inside = [uid for uid in open_ends if event.when < uid < end]
-            if inside or (not open_ends and self.made > end and not any(u in facts.tracked for u in self.uids)):
+            unexplained = not facts.complete or not any(u in facts.tracked for u in self.uids)
+            if inside or (guess and unexplained and self.made > end):
                 reason = Reason.PAUSED if event.what == "pause" else Reason.STOP_RECORDING
                 how = "while the tape was paused" if event.what == "pause" else "inside tape.stop_recording()"
                 return self.no(
@@ -691,7 +726,7 @@ class _Case:
                 position = next(i for i, uid in enumerate(best.inputs) if uid in made)
                 return self._blocked(best, position, [*first, (best, position)], certain=certain)
             return self._stored(best, certain) if best.what == "assign" else self._left(best, certain)
-        return self._branch(list(branches.values()))
+        return self._branch(list(branches.values())) or self._of_breaks(guess=True)
 
     def _branch(self, decisions: list[Any]) -> Explanation | None:
         if not decisions:

@@ -151,15 +151,25 @@ def mentions(value: ast.expr, name: str) -> bool:
 def rebinding(name: str, frame: FrameType | None) -> tuple[Line, bool] | None:
     """Where a name is bound to something made from what it stood for (`x = x + 1`), and whether it was a Variable."""
     bound = assignments(name, frame)
-    was_variable = any(
-        isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Variable"
-        for _, value in bound
-        for node in ast.walk(value)
-    )
+    was_variable = any(_makes_variable(value) for _, value in bound)
     for where, value in bound:
         if mentions(value, name):
             return where, was_variable
     return None
+
+
+def made_variable(attribute: str, frame: FrameType | None) -> Iterator[bool]:
+    """Where the file of a frame has `something.attribute = …Variable(…)`: in a class, as a rule."""
+    for node in ast.walk(_tree(frame.f_code.co_filename)) if frame is not None else ():
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Attribute) and target.attr == attribute for target in node.targets
+        ):
+            yield _makes_variable(node.value)
+
+
+def _makes_variable(value: ast.expr) -> bool:
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    return any(ast.unparse(call.func).rpartition(".")[2] in ("Variable", "add_weight") for call in calls)
 
 
 def built_from(target: str, source: str, frame: FrameType | None) -> list[str]:

@@ -29,9 +29,11 @@ def _keep_aligned(name: str, keeps: Any) -> Any:
 
 
 identity = linear(
-    "identity", lambda d: d, batch=lambda xp, size, batched, x: x,
+    "identity",
+    lambda d: d,
+    batch=lambda xp, size, batched, x: x,
     aligned=_keep_aligned("identity", lambda x: True),
-)  # fmt: skip
+)
 
 astype = linear(
     "astype",
@@ -41,12 +43,13 @@ astype = linear(
     aligned=_keep_aligned("astype", lambda x, dtype, source=None: True),
 )
 discrete_cast = primitive(  # a cast from or to integers or booleans: the end of every path
-    "discrete_cast", ("x",), tf_name="Cast", kernel=lambda xp, x, dtype: xp.astype(x, dtype=dtype),
+    "discrete_cast",
+    ("x",),
+    tf_name="Cast",
+    kernel=lambda xp, x, dtype: xp.astype(x, dtype=dtype),
     batch=lambda xp, size, batched, x, dtype: xp.discrete_cast(x, dtype=dtype),
-)  # fmt: skip
-stop_gradient = primitive(
-    "stop_gradient", ("x",), kernel=lambda xp, x: x, batch=lambda xp, size, batched, x: x
 )
+stop_gradient = primitive("stop_gradient", ("x",), kernel=lambda xp, x: x, batch=lambda xp, size, batched, x: x)
 
 reshape = linear(
     "reshape",
@@ -118,7 +121,7 @@ split = linear(
 )
 
 
-# -- many into one: one rule for all inputs -----------------------------------------------------------------------------
+# -- many into one: one rule for all inputs --------------------------------------------------------------------------
 def _concatenate_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int, sizes: Axes) -> list[Any]:
     result, start = [], 0
     for shape, size in zip(needs, sizes, strict=True):
@@ -129,25 +132,22 @@ def _concatenate_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int,
 
 
 def _stack_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int) -> list[Any]:
-    return [
-        None if shape is None else xp.getitem(d, index=(*[slice(None)] * axis, i)) for i, shape in enumerate(needs)
-    ]
+    return [None if shape is None else xp.getitem(d, index=(*[slice(None)] * axis, i)) for i, shape in enumerate(needs)]
 
 
 def _together(name: str) -> Any:
     """The batch rule of concatenate and stack: every operand gets the hidden axis."""
 
     def rule(xp: Any, size: int, batched: list[bool], *xs: Any, axis: int, **attrs: Any) -> Any:
-        rows = [
-            x if b else xp.broadcast_to(x, shape=(size, *x.shape)) for x, b in zip(xs, batched, strict=True)
-        ]
+        rows = [x if b else xp.broadcast_to(x, shape=(size, *x.shape)) for x, b in zip(xs, batched, strict=True)]
         return getattr(xp, name)(*rows, axis=axis + 1, **attrs)
 
     return rule
 
 
-_concatenate = Op("concatenate", (), (), joint=_concatenate_pull, tf_name="ConcatV2", linear=True,
-                  batch=_together("concatenate"))  # fmt: skip
+_concatenate = Op(
+    "concatenate", (), (), joint=_concatenate_pull, tf_name="ConcatV2", linear=True, batch=_together("concatenate")
+)
 
 
 def _concatenate_call(*inputs: Any, axis: int, sizes: Axes = ()) -> Any:
@@ -166,7 +166,7 @@ def _pack(values: list[Any]) -> Any:
 conversion.pack.append(_pack)
 
 
-# -- slices -------------------------------------------------------------------------------------------------------------
+# -- slices ----------------------------------------------------------------------------------------------------------
 def _behind(index: Any) -> Any:
     return (slice(None), *index)
 

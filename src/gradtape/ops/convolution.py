@@ -17,36 +17,36 @@ from gradtape.engine.dispatch import linear, primitive
 from gradtape.ops.batching import spread
 
 
-# -- convolution -------------------------------------------------------------------------------------------------------
-def _conv_dx(d, y, x_shape, xp, strides, dilations, padding, groups):  # type: ignore[no-untyped-def]
+# -- convolution -----------------------------------------------------------------------------------------------------
+def _conv_dx(d, y, x_shape, xp, strides, dilations, padding, groups):
     return xp.conv_input_grad(
         d, y, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
     )
 
 
-def _conv_dy(d, x, y_shape, xp, strides, dilations, padding, groups):  # type: ignore[no-untyped-def]
+def _conv_dy(d, x, y_shape, xp, strides, dilations, padding, groups):
     return xp.conv_filter_grad(
         x, d, window=y_shape[:-2], strides=strides, dilations=dilations, padding=padding, groups=groups
     )
 
 
-def _input_dz(d, y, xp, strides, dilations, padding, groups):  # type: ignore[no-untyped-def]
+def _input_dz(d, y, xp, strides, dilations, padding, groups):
     return xp.conv(d, y, strides=strides, dilations=dilations, padding=padding, groups=groups)
 
 
-def _input_dy(d, z, y_shape, xp, strides, dilations, padding, groups):  # type: ignore[no-untyped-def]
+def _input_dy(d, z, y_shape, xp, strides, dilations, padding, groups):
     return xp.conv_filter_grad(
         d, z, window=y_shape[:-2], strides=strides, dilations=dilations, padding=padding, groups=groups
     )
 
 
-def _filter_dx(d, z, x_shape, xp, strides, dilations, padding, groups):  # type: ignore[no-untyped-def]
+def _filter_dx(d, z, x_shape, xp, strides, dilations, padding, groups):
     return xp.conv_input_grad(
         z, d, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
     )
 
 
-def _filter_dz(d, x, xp, strides, dilations, padding, groups):  # type: ignore[no-untyped-def]
+def _filter_dz(d, x, xp, strides, dilations, padding, groups):
     return xp.conv(x, d, strides=strides, dilations=dilations, padding=padding, groups=groups)
 
 
@@ -177,20 +177,38 @@ def _bilinear(name: str) -> Any:
 
 
 conv = primitive(
-    "conv", ("x", "y"), _conv_dx, _conv_dy, tf_name="Conv2D", batch=_conv_batch, aligned=_keeps_images_apart("conv"),
+    "conv",
+    ("x", "y"),
+    _conv_dx,
+    _conv_dy,
+    tf_name="Conv2D",
+    batch=_conv_batch,
+    aligned=_keeps_images_apart("conv"),
     jvp=_bilinear("conv"),
-)  # fmt: skip
+)
 conv_input_grad = primitive(
-    "conv_input_grad", ("z", "y"), _input_dz, _input_dy, tf_name="Conv2DBackpropInput", batch=_input_batch,
-    aligned=_keeps_images_apart("conv_input_grad"), jvp=_bilinear("conv_input_grad"),
-)  # fmt: skip
+    "conv_input_grad",
+    ("z", "y"),
+    _input_dz,
+    _input_dy,
+    tf_name="Conv2DBackpropInput",
+    batch=_input_batch,
+    aligned=_keeps_images_apart("conv_input_grad"),
+    jvp=_bilinear("conv_input_grad"),
+)
 conv_filter_grad = primitive(
-    "conv_filter_grad", ("x", "z"), _filter_dx, _filter_dz, tf_name="Conv2DBackpropFilter", batch=_filter_batch,
-    aligned=_filter_aligned, jvp=_bilinear("conv_filter_grad"),
-)  # fmt: skip
+    "conv_filter_grad",
+    ("x", "z"),
+    _filter_dx,
+    _filter_dz,
+    tf_name="Conv2DBackpropFilter",
+    batch=_filter_batch,
+    aligned=_filter_aligned,
+    jvp=_bilinear("conv_filter_grad"),
+)
 
 
-# -- one tensor: windows, sums of windows ------------------------------------------------------------------------------
+# -- one tensor: windows, sums of windows ----------------------------------------------------------------------------
 def _images(name: str) -> Any:
     """The batch rule of a map of images: the hidden axis is more images."""
 
@@ -203,7 +221,7 @@ def _images(name: str) -> Any:
 def _back(name: str) -> Any:
     """The transpose of a map of images, which must be told the shape to go back to."""
 
-    def rule(d, x_shape, xp, window, strides, dilations, padding):  # type: ignore[no-untyped-def]
+    def rule(d, x_shape, xp, window, strides, dilations, padding):
         return getattr(xp, name)(
             d, shape=x_shape[1:-1], window=window, strides=strides, dilations=dilations, padding=padding
         )
@@ -212,7 +230,7 @@ def _back(name: str) -> Any:
 
 
 def _forth(name: str) -> Any:
-    def rule(d, xp, window, strides, dilations, padding):  # type: ignore[no-untyped-def]
+    def rule(d, xp, window, strides, dilations, padding):
         return getattr(xp, name)(d, window=window, strides=strides, dilations=dilations, padding=padding)
 
     return rule
@@ -228,8 +246,8 @@ sum_pool = _of_images("sum_pool", _back("sum_unpool"), "AvgPool")
 sum_unpool = _of_images("sum_unpool", _forth("sum_pool"), "AvgPoolGrad")
 
 
-# -- the largest of a window -------------------------------------------------------------------------------------------
-def _max_dx(d, x, out, xp, window, strides, dilations, padding):  # type: ignore[no-untyped-def]
+# -- the largest of a window -----------------------------------------------------------------------------------------
+def _max_dx(d, x, out, xp, window, strides, dilations, padding):
     """All to the first of equal maxima, in row-major order."""
     return xp.max_unpool(d, x, out, window=window, strides=strides, dilations=dilations, padding=padding)
 
@@ -258,29 +276,45 @@ def _positions_aligned(name: str) -> Any:
     return rule
 
 
-def _pick(d, x, top, xp, window, strides, dilations, padding):  # type: ignore[no-untyped-def]
+def _pick(d, x, top, xp, window, strides, dilations, padding):
     return xp.max_pick(d, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
-def _unpick(d, x, top, xp, window, strides, dilations, padding):  # type: ignore[no-untyped-def]
+def _unpick(d, x, top, xp, window, strides, dilations, padding):
     return xp.max_unpool(d, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
-def _nothing(d, x, top, xp, window, strides, dilations, padding):  # type: ignore[no-untyped-def]
+def _nothing(d, x, top, xp, window, strides, dilations, padding):
     return xp.max_unpool(d * 0, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
 # Where a maximum is does not change when x moves a little: x gets zeros from the last two.
 max_pool = primitive(
-    "max_pool", ("x",), _max_dx, tf_name="MaxPool", batch=_images("max_pool"),
+    "max_pool",
+    ("x",),
+    _max_dx,
+    tf_name="MaxPool",
+    batch=_images("max_pool"),
     jvp=lambda given, values, attrs, tangents: namespace_of(given[0]).max_pick(given[0], *values, **attrs),
-)  # fmt: skip
+)
 max_unpool = primitive(
-    "max_unpool", ("z", "x", "top"), _pick, lambda d: d * 0, None,
-    tf_name="MaxPoolGrad", batch=_positions_batch("max_unpool"), aligned=_positions_aligned("max_unpool"),
-)  # fmt: skip
+    "max_unpool",
+    ("z", "x", "top"),
+    _pick,
+    lambda d: d * 0,
+    None,
+    tf_name="MaxPoolGrad",
+    batch=_positions_batch("max_unpool"),
+    aligned=_positions_aligned("max_unpool"),
+)
 max_pick = primitive(
-    "max_pick", ("z", "x", "top"), _unpick, _nothing, None,
-    tf_name="MaxPoolGradGrad", batch=_positions_batch("max_pick"), aligned=_positions_aligned("max_pick"),
-)  # fmt: skip
+    "max_pick",
+    ("z", "x", "top"),
+    _unpick,
+    _nothing,
+    None,
+    tf_name="MaxPoolGradGrad",
+    batch=_positions_batch("max_pick"),
+    aligned=_positions_aligned("max_pick"),
+)
 max_position = primitive("max_position", ("x", "top"), tf_name="MaxPoolWithArgmax")

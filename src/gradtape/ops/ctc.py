@@ -98,12 +98,12 @@ def _backward(xp: Any, lattice: _Lattice) -> list[Any]:
     return found[::-1]
 
 
-def _loss(xp, logits, labels, label_length, logit_length, *, blank):  # type: ignore[no-untyped-def]
+def _loss(xp, logits, labels, label_length, logit_length, *, blank):
     lattice = _lattice(xp, logits, labels, label_length, logit_length, blank)
     return -xp.logsumexp(_forward(xp, lattice)[-1] + lattice.end, axis=(1,), keepdims=False)
 
 
-def _dlogits(d, logits, labels, label_length, logit_length, out, xp, blank):  # type: ignore[no-untyped-def]
+def _dlogits(d, logits, labels, label_length, logit_length, out, xp, blank):
     """Softmax minus how likely each class is at each time, given the labels."""
     inner = namespace_of(logits)
     _, batch, classes = logits.shape
@@ -117,7 +117,13 @@ def _dlogits(d, logits, labels, label_length, logit_length, out, xp, blank):  # 
 
 
 ctc = primitive(
-    "ctc", ("logits", "labels", "label_length", "logit_length"), _dlogits, None, None, None,
-    tf_name="CTCLossV2", kernel=_loss,
-)  # fmt: skip
+    "ctc",
+    ("logits", "labels", "label_length", "logit_length"),
+    _dlogits,
+    None,
+    None,
+    None,
+    tf_name="CTCLossV2",
+    kernel=_loss,
+)
 """logits [time, batch, classes], labels [batch, width] -> the negative log probability of each sequence."""

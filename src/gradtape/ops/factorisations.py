@@ -17,7 +17,7 @@ from gradtape.engine.dispatch import primitive
 from gradtape.ops.linalg import adjoint
 
 
-# -- small words -------------------------------------------------------------------------------------------------------
+# -- small words -----------------------------------------------------------------------------------------------------
 def _row(v: Any, xp: Any) -> Any:
     """A vector that scales columns."""
     return xp.reshape(v, shape=(*v.shape[:-1], 1, v.shape[-1]))
@@ -62,8 +62,8 @@ def _behind_batch(name: str) -> Callable[..., Any]:
     return rule
 
 
-# -- inverses and determinants -----------------------------------------------------------------------------------------
-def _inv_dx(d, out, xp):  # type: ignore[no-untyped-def]
+# -- inverses and determinants ---------------------------------------------------------------------------------------
+def _inv_dx(d, out, xp):
     inner = xp.matmul(d, out, adjoint_x=False, adjoint_y=True)
     return -xp.matmul(out, inner, adjoint_x=True, adjoint_y=False)
 
@@ -71,7 +71,7 @@ def _inv_dx(d, out, xp):  # type: ignore[no-untyped-def]
 inv = primitive("inv", ("x",), _inv_dx, tf_name="MatrixInverse", batch=_behind_batch("inv"))
 
 
-def _det_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
+def _det_dx(d, x, out, xp):
     """det(x) x^-H; of a singular matrix TensorFlow's error, since x^-1 does not exist."""
     weight = d * xp.conj(out)
     return xp.reshape(weight, shape=(*weight.shape, 1, 1)) * adjoint(xp.inv(x), xp)
@@ -80,7 +80,7 @@ def _det_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
 det = primitive("det", ("x",), _det_dx, tf_name="MatrixDeterminant", fallible=True, batch=_behind_batch("det"))
 
 
-def _slogdet_pull(xp, d, needs, x, sign, log):  # type: ignore[no-untyped-def]
+def _slogdet_pull(xp, d, needs, x, sign, log):
     """Of the logarithm x^-H; of the sign, zeros, except that a complex sign can turn."""
     of_sign, of_log = d
     weight = of_sign * 0 + of_log
@@ -90,12 +90,19 @@ def _slogdet_pull(xp, d, needs, x, sign, log):  # type: ignore[no-untyped-def]
 
 
 slogdet = primitive(
-    "slogdet", ("x",), None, tf_name="LogMatrixDeterminant", joint=_slogdet_pull, joint_saves=frozenset({0, 1}),
-    outputs=2, fallible=True, batch=_behind_batch("slogdet"),
-)  # fmt: skip
+    "slogdet",
+    ("x",),
+    None,
+    tf_name="LogMatrixDeterminant",
+    joint=_slogdet_pull,
+    joint_saves=frozenset({0, 1}),
+    outputs=2,
+    fallible=True,
+    batch=_behind_batch("slogdet"),
+)
 
 
-# -- linear systems ----------------------------------------------------------------------------------------------------
+# -- linear systems --------------------------------------------------------------------------------------------------
 def _solver_batch(name: str) -> Callable[..., Any]:
     """Many right sides of one matrix are columns of one system, so that the matrix is factored once."""
 
@@ -130,18 +137,24 @@ def _against(xp: Any, of_y: Any, out: Any, flipped: bool) -> Any:
     return -xp.matmul(first, second, adjoint_x=False, adjoint_y=True)
 
 
-def _solve_pull(xp, d, needs, x, y, out, *, adjoint):  # type: ignore[no-untyped-def]
+def _solve_pull(xp, d, needs, x, y, out, *, adjoint):
     of_y = xp.solve(x, d, adjoint=not adjoint)
     return [None if needs[0] is None else _against(xp, of_y, out, adjoint), of_y]
 
 
 solve = primitive(
-    "solve", ("x", "y"), None, None, tf_name="MatrixSolve", joint=_solve_pull, joint_saves=frozenset({0, 2}),
+    "solve",
+    ("x", "y"),
+    None,
+    None,
+    tf_name="MatrixSolve",
+    joint=_solve_pull,
+    joint_saves=frozenset({0, 2}),
     batch=_solver_batch("solve"),
-)  # fmt: skip
+)
 
 
-def _triangular_solve_pull(xp, d, needs, x, y, out, *, lower, adjoint):  # type: ignore[no-untyped-def]
+def _triangular_solve_pull(xp, d, needs, x, y, out, *, lower, adjoint):
     of_y = xp.triangular_solve(x, d, lower=lower, adjoint=not adjoint)
     if needs[0] is None:
         return [None, of_y]
@@ -150,9 +163,15 @@ def _triangular_solve_pull(xp, d, needs, x, y, out, *, lower, adjoint):  # type:
 
 
 triangular_solve = primitive(
-    "triangular_solve", ("x", "y"), None, None, tf_name="MatrixTriangularSolve", joint=_triangular_solve_pull,
-    joint_saves=frozenset({0, 2}), batch=_solver_batch("triangular_solve"),
-)  # fmt: skip
+    "triangular_solve",
+    ("x", "y"),
+    None,
+    None,
+    tf_name="MatrixTriangularSolve",
+    joint=_triangular_solve_pull,
+    joint_saves=frozenset({0, 2}),
+    batch=_solver_batch("triangular_solve"),
+)
 
 
 def _flip_tridiagonal(x: Any, xp: Any) -> Any:
@@ -178,7 +197,7 @@ def _shift(x: Any, xp: Any, by: int, axis: int = -1) -> Any:
     return xp.pad(xp.getitem(x, index=tuple(kept)), before=tuple(before), after=tuple(after))
 
 
-def _tridiagonal_pull(xp, d, needs, x, y, out):  # type: ignore[no-untyped-def]
+def _tridiagonal_pull(xp, d, needs, x, y, out):
     of_y = xp.tridiagonal_solve(_flip_tridiagonal(x, xp), d)
     if needs[0] is None:
         return [None, of_y]
@@ -192,13 +211,18 @@ def _tridiagonal_pull(xp, d, needs, x, y, out):  # type: ignore[no-untyped-def]
 
 
 tridiagonal_solve = primitive(
-    "tridiagonal_solve", ("x", "y"), None, None, joint=_tridiagonal_pull, joint_saves=frozenset({0, 2}),
+    "tridiagonal_solve",
+    ("x", "y"),
+    None,
+    None,
+    joint=_tridiagonal_pull,
+    joint_saves=frozenset({0, 2}),
     batch=_solver_batch("tridiagonal_solve"),
-)  # fmt: skip
+)
 
 
-# -- factorisations ----------------------------------------------------------------------------------------------------
-def _cholesky_dx(d, out, xp):  # type: ignore[no-untyped-def]
+# -- factorisations --------------------------------------------------------------------------------------------------
+def _cholesky_dx(d, out, xp):
     """L^-H P(L^H d) L^-1, made symmetric; P takes the lower triangle with half of the diagonal."""
     middle = _lower(xp.matmul(out, d, adjoint_x=True, adjoint_y=False), xp)
     left = xp.triangular_solve(out, middle, lower=True, adjoint=True)
@@ -228,7 +252,7 @@ def _square_qr(xp: Any, q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
     return _right_divide(turned if of_q is None else of_q + turned, r, xp)
 
 
-def _qr_pull(xp, d, needs, x, q, r, *, full_matrices):  # type: ignore[no-untyped-def]
+def _qr_pull(xp, d, needs, x, q, r, *, full_matrices):
     rows, columns = needs[0][-2:]
     if full_matrices and rows > columns:
         raise NotImplementedError(
@@ -243,19 +267,35 @@ def _qr_pull(xp, d, needs, x, q, r, *, full_matrices):  # type: ignore[no-untype
     first, rest = (*lead, slice(None), slice(0, rows)), (*lead, slice(None), slice(rows, None))
     triangle = xp.getitem(r, index=first)
     if of_r is None:
-        return [xp.pad(_square_qr(xp, q, triangle, of_q, None), before=(0,) * len(needs[0]),
-                       after=(*[0] * len(lead), 0, columns - rows))]  # fmt: skip
+        return [
+            xp.pad(
+                _square_qr(xp, q, triangle, of_q, None),
+                before=(0,) * len(needs[0]),
+                after=(*[0] * len(lead), 0, columns - rows),
+            )
+        ]
     of_rest = xp.getitem(of_r, index=rest)
-    part = xp.matmul(xp.matmul(q, xp.getitem(r, index=rest), adjoint_x=False, adjoint_y=False), of_rest,
-                     adjoint_x=False, adjoint_y=True)  # fmt: skip
+    part = xp.matmul(
+        xp.matmul(q, xp.getitem(r, index=rest), adjoint_x=False, adjoint_y=False),
+        of_rest,
+        adjoint_x=False,
+        adjoint_y=True,
+    )
     of_square = _square_qr(xp, q, triangle, part if of_q is None else of_q + part, xp.getitem(of_r, index=first))
     return [xp.concatenate(of_square, xp.matmul(q, of_rest, adjoint_x=False, adjoint_y=False), axis=len(needs[0]) - 1)]
 
 
 qr = primitive(
-    "qr", ("x",), None, joint=_qr_pull, joint_saves=frozenset({1, 2}), joint_zeros=False, outputs=2, fallible=True,
+    "qr",
+    ("x",),
+    None,
+    joint=_qr_pull,
+    joint_saves=frozenset({1, 2}),
+    joint_zeros=False,
+    outputs=2,
+    fallible=True,
     batch=_behind_batch("qr"),
-)  # fmt: skip
+)
 
 
 def _into_lower(g: Any, xp: Any) -> Any:
@@ -268,7 +308,7 @@ def _sandwich(v: Any, middle: Any, xp: Any) -> Any:
     return xp.matmul(xp.matmul(v, middle, adjoint_x=False, adjoint_y=False), v, adjoint_x=False, adjoint_y=True)
 
 
-def _eigh_pull(xp, d, needs, x, values, vectors):  # type: ignore[no-untyped-def]
+def _eigh_pull(xp, d, needs, x, values, vectors):
     of_values, of_vectors = d
     middle = None
     if of_vectors is not None:
@@ -281,12 +321,19 @@ def _eigh_pull(xp, d, needs, x, values, vectors):  # type: ignore[no-untyped-def
 
 
 eigh = primitive(
-    "eigh", ("x",), None, tf_name="SelfAdjointEigV2", joint=_eigh_pull, joint_saves=frozenset({1, 2}),
-    joint_zeros=False, outputs=2, batch=_behind_batch("eigh"),
-)  # fmt: skip
+    "eigh",
+    ("x",),
+    None,
+    tf_name="SelfAdjointEigV2",
+    joint=_eigh_pull,
+    joint_saves=frozenset({1, 2}),
+    joint_zeros=False,
+    outputs=2,
+    batch=_behind_batch("eigh"),
+)
 
 
-def _eigvalsh_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _eigvalsh_dx(d, x, xp):
     _, vectors = xp.eigh(x)
     return _into_lower(_sandwich(vectors, _on_diagonal(d, xp), xp), xp)
 
@@ -301,7 +348,7 @@ def _from_eigenvectors(xp: Any, x: Any, vectors: Any, middle: Any) -> Any:
     return result if xp.is_complex(x) else xp.real(result)
 
 
-def _eig_pull(xp, d, needs, x, values, vectors):  # type: ignore[no-untyped-def]
+def _eig_pull(xp, d, needs, x, values, vectors):
     """Eigenvectors keep length 1: what would change their length is taken out."""
     of_values, of_vectors = d
     middle = None
@@ -318,12 +365,19 @@ def _eig_pull(xp, d, needs, x, values, vectors):  # type: ignore[no-untyped-def]
 
 
 eig = primitive(
-    "eig", ("x",), None, joint=_eig_pull, joint_saves=frozenset({0, 1, 2}), joint_zeros=False, outputs=2, fallible=True,
+    "eig",
+    ("x",),
+    None,
+    joint=_eig_pull,
+    joint_saves=frozenset({0, 1, 2}),
+    joint_zeros=False,
+    outputs=2,
+    fallible=True,
     batch=_behind_batch("eig"),
-)  # fmt: skip
+)
 
 
-def _eigvals_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _eigvals_dx(d, x, xp):
     _, vectors = xp.eig(x)
     return _from_eigenvectors(xp, x, vectors, _on_diagonal(d, xp))
 
@@ -344,7 +398,7 @@ def _thin(xp: Any, vectors: Any, cotangent: Any, k: int) -> tuple[Any, Any]:
     return thin, xp.getitem(cotangent, index=first) - back
 
 
-def _svd_pull(xp, d, needs, x, s, u, v, *, full_matrices):  # type: ignore[no-untyped-def]
+def _svd_pull(xp, d, needs, x, s, u, v, *, full_matrices):
     of_s, of_u, of_v = d
     k = s.shape[-1]
     (u, of_u), (v, of_v) = _thin(xp, u, of_u, k), _thin(xp, v, of_v, k)
@@ -380,12 +434,18 @@ def _svd_pull(xp, d, needs, x, s, u, v, *, full_matrices):  # type: ignore[no-un
 
 
 svd = primitive(
-    "svd", ("x",), None, joint=_svd_pull, joint_saves=frozenset({1, 2, 3}), joint_zeros=False, outputs=3,
+    "svd",
+    ("x",),
+    None,
+    joint=_svd_pull,
+    joint_saves=frozenset({1, 2, 3}),
+    joint_zeros=False,
+    outputs=3,
     batch=_behind_batch("svd"),
-)  # fmt: skip
+)
 
 
-def _svdvals_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _svdvals_dx(d, x, xp):
     _, u, v = xp.svd(x, full_matrices=False)
     weights = xp.complex(d, d * 0) if xp.is_complex(x) else d
     return xp.matmul(u * _row(weights, xp), v, adjoint_x=False, adjoint_y=True)
@@ -394,7 +454,7 @@ def _svdvals_dx(d, x, xp):  # type: ignore[no-untyped-def]
 svdvals = primitive("svdvals", ("x",), _svdvals_dx, tf_name="Svd", batch=_behind_batch("svdvals"))
 
 
-def _pinv_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
+def _pinv_dx(d, x, out, xp):
     """Golub and Pereyra's derivative, exact as long as the rank stays (equal singular values do no harm)."""
 
     def times(a: Any, b: Any, left: bool = False, right: bool = False) -> Any:
@@ -410,7 +470,7 @@ def _pinv_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
 pinv = primitive("pinv", ("x",), _pinv_dx, batch=_behind_batch("pinv"))
 
 
-# -- without a derivative in TensorFlow --------------------------------------------------------------------------------
+# -- without a derivative in TensorFlow ------------------------------------------------------------------------------
 def _unregistered(tf_name: str, instead: str) -> Callable[..., Any]:
     def pull(xp: Any, d: Any, needs: Any, *saved: Any, **attrs: Any) -> Any:
         raise LookupError(f"gradient registry has no entry for: {tf_name}. {instead}")
@@ -419,16 +479,26 @@ def _unregistered(tf_name: str, instead: str) -> Callable[..., Any]:
 
 
 lu = primitive(
-    "lu", ("x",), None, outputs=2, fallible=True, batch=_behind_batch("lu"),
+    "lu",
+    ("x",),
+    None,
+    outputs=2,
+    fallible=True,
+    batch=_behind_batch("lu"),
     joint=_unregistered("Lu", "tf.linalg.solve, tf.linalg.inv, tf.linalg.slogdet and tf.linalg.qr have one."),
-)  # fmt: skip
+)
 logm = primitive(
-    "logm", ("x",), None, tf_name="MatrixLogarithm", fallible=True, batch=_behind_batch("logm"),
+    "logm",
+    ("x",),
+    None,
+    tf_name="MatrixLogarithm",
+    fallible=True,
+    batch=_behind_batch("logm"),
     joint=_unregistered("MatrixLogarithm", "tf.linalg.sqrtm, tf.linalg.expm and tf.linalg.eigh have one."),
-)  # fmt: skip
+)
 
 
-# -- functions of matrices ---------------------------------------------------------------------------------------------
+# -- functions of matrices -------------------------------------------------------------------------------------------
 def _through_block(name: str) -> Callable[..., Any]:
     """The derivative of a function f of a matrix in direction e is the corner of f([[x, e], [0, x]]).
 
@@ -436,7 +506,7 @@ def _through_block(name: str) -> Callable[..., Any]:
     often f scales the block; the length is only a factor, and no derivative is taken of it.
     """
 
-    def rule(d, x, xp):  # type: ignore[no-untyped-def]
+    def rule(d, x, xp):
         rank, n = len(d.shape), d.shape[-1]
         sums = xp.sum(xp.absolute(xp.stop_gradient(d)), axis=(rank - 2,), keepdims=True)
         length = xp.max(sums, axis=(rank - 1,), keepdims=True)
@@ -455,4 +525,3 @@ def _through_block(name: str) -> Callable[..., Any]:
 
 expm = primitive("expm", ("x",), _through_block("expm"), tf_name="MatrixExponential", batch=_behind_batch("expm"))
 sqrtm = primitive("sqrtm", ("x",), _through_block("sqrtm"), tf_name="MatrixSquareRoot", batch=_behind_batch("sqrtm"))
-

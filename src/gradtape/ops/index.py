@@ -20,7 +20,7 @@ from gradtape.ops.batching import spread
 Axes = tuple[int, ...]
 
 
-def _take_dx(d, indices, x_shape, xp, axis, batch_dims):  # type: ignore[no-untyped-def]
+def _take_dx(d, indices, x_shape, xp, axis, batch_dims):
     """Rows looked up along the first axis give a sparse cotangent; other lookups scatter into zeros."""
     count = math.prod(indices.shape)
     if axis == 0 and not batch_dims:
@@ -57,7 +57,7 @@ def _offsets(indices: Any, rows: int, size: int) -> Any:
     return _reshape_indices(flat + (np.arange(rows) * size)[:, None].astype(numpy_dtype(indices)), (-1,))
 
 
-def _take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):  # type: ignore[no-untyped-def]
+def _take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):
     if not batched[1]:
         if batch_dims == 0:
             return xp.take(x, indices, axis=axis + 1, batch_dims=0)
@@ -68,7 +68,7 @@ def _take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):  # type: 
 take = primitive("take", ("x", "indices"), _take_dx, None, tf_name="GatherV2", batch=_take_batch)
 
 
-def _add_rows_batch(xp, size, batched, values, indices, *, shape):  # type: ignore[no-untyped-def]
+def _add_rows_batch(xp, size, batched, values, indices, *, shape):
     if batched[1]:
         return None
     axes = range(len(shape) + 1)
@@ -87,7 +87,7 @@ add_rows = primitive(
 )
 
 
-def _gather_nd_dx(d, indices, x_shape, xp, batch_dims):  # type: ignore[no-untyped-def]
+def _gather_nd_dx(d, indices, x_shape, xp, batch_dims):
     if indices.shape[-1] == 1 and not batch_dims:
         count = math.prod(indices.shape)
         values, flat = xp.reshape(d, shape=(count, *x_shape[1:])), _reshape_indices(indices, (count,))
@@ -95,7 +95,7 @@ def _gather_nd_dx(d, indices, x_shape, xp, batch_dims):  # type: ignore[no-untyp
     return xp.scatter_nd(d, indices, shape=x_shape, batch_dims=batch_dims)
 
 
-def _gather_nd_batch(xp, size, batched, x, indices, *, batch_dims=0):  # type: ignore[no-untyped-def]
+def _gather_nd_batch(xp, size, batched, x, indices, *, batch_dims=0):
     return xp.gather_nd(
         spread(xp, size, batched[0], x), spread(xp, size, batched[1], indices), batch_dims=batch_dims + 1
     )
@@ -104,7 +104,7 @@ def _gather_nd_batch(xp, size, batched, x, indices, *, batch_dims=0):  # type: i
 gather_nd = primitive("gather_nd", ("x", "indices"), _gather_nd_dx, None, tf_name="GatherNd", batch=_gather_nd_batch)
 
 
-def _scatter_nd_batch(xp, size, batched, updates, indices, *, shape, batch_dims=0):  # type: ignore[no-untyped-def]
+def _scatter_nd_batch(xp, size, batched, updates, indices, *, shape, batch_dims=0):
     return xp.scatter_nd(
         spread(xp, size, batched[0], updates),
         spread(xp, size, batched[1], indices),
@@ -149,7 +149,7 @@ take_along_axis = primitive(
 )
 
 
-def _put_along_axis_batch(xp, rows, batched, x, indices, *, axis, size):  # type: ignore[no-untyped-def]
+def _put_along_axis_batch(xp, rows, batched, x, indices, *, axis, size):
     x, indices = spread(xp, rows, batched[0], x), spread(xp, rows, batched[1], indices)
     return xp.put_along_axis(x, indices, axis=axis + 1, size=size)
 
@@ -164,7 +164,7 @@ put_along_axis = primitive(
 )
 
 
-# -- lookups with TensorFlow's checks ---------------------------------------------------------------------------------------
+# -- lookups with TensorFlow's checks --------------------------------------------------------------------------------
 def checked_indices(indices: Any, size: int, op: str = "GatherV2") -> Any:
     """Indices that all lie in [0, size), or TensorFlow's error naming the first that does not."""
     if indices.dtype.kind not in "iu":

@@ -56,7 +56,7 @@ def _lift(xp: Any, x: Any, is_batched: bool, rank: int) -> Any:
 def _matmul_aligned(
     xp: Any, level: int, operands: tuple[Any, ...], *, adjoint_x: bool = False, adjoint_y: bool = False
 ) -> Any:
-    """Rows of a matrix are positions of the aligned axis: times a matrix they stay apart, summed over they come free."""
+    """Rows of a matrix are positions of the aligned axis: times a matrix they stay apart, a sum over them is free."""
     x, y = operands
     if type(y) is not Batched and len(y.shape) == 2 and len(x.shape) >= 2 and not adjoint_x:
         return Batched(xp.matmul(x.array, y, adjoint_x=False, adjoint_y=adjoint_y), level, aligned=True)
@@ -96,8 +96,9 @@ def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = F
         rank = len(a.shape) if len(a.shape) < 2 else len(b.shape)
         return errors.invalid_argument(
             f"In[0] and In[1] ndims must be == 2: {rank}. Received shapes {a.shape} and {b.shape}; "
-            "tf.linalg.matvec multiplies a matrix and a vector.", "MatMul",
-        )  # fmt: skip
+            "tf.linalg.matvec multiplies a matrix and a vector.",
+            "MatMul",
+        )
     if a.shape[-2 if adjoint_x else -1] != b.shape[-1 if adjoint_y else -2]:
         return errors.invalid_argument(
             f"Matrix size-incompatible: In[0]: {errors.brackets(a.shape)}, In[1]: {errors.brackets(b.shape)}", "MatMul"
@@ -106,13 +107,20 @@ def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = F
 
 
 matmul, plain_matmul = product(
-    "matmul", _matmul_dx, _matmul_dy, ("adjoint_x", "adjoint_y"), tf_name="MatMul", kinds="fciu",
-    batch=_matmul_batch, aligned=_matmul_aligned, jvp=_matmul_jvp,
+    "matmul",
+    _matmul_dx,
+    _matmul_dy,
+    ("adjoint_x", "adjoint_y"),
+    tf_name="MatMul",
+    kinds="fciu",
+    batch=_matmul_batch,
+    aligned=_matmul_aligned,
+    jvp=_matmul_jvp,
     explain=_matmul_problem,
-)  # fmt: skip
+)
 
 
-# -- einsum: the derivative of a sum of products is a sum of products ----------------------------------------------------------
+# -- einsum: the derivative of a sum of products is a sum of products ------------------------------------------------
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -124,7 +132,9 @@ def full_equation(equation: str, ranks: list[int]) -> str:
     if len(terms) != len(ranks):
         raise ValueError(f"einsum equation {equation!r} has {len(terms)} operands, but {len(ranks)} were given.")
     free = [c for c in _LETTERS if c not in text]
-    extra = max((rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks, strict=True) if "..." in t), default=0)
+    extra = max(
+        (rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks, strict=True) if "..." in t), default=0
+    )
     dots = "".join(free[:extra])
     named = []
     for term, rank in zip(terms, ranks, strict=True):

@@ -15,7 +15,7 @@ from gradtape.engine.op import Op
 
 REAL = "fiu"
 
-# -- arithmetic ---------------------------------------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------------------------
 add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2", kinds="fciuO")  # words are joined
 subtract = binary("subtract", lambda d: d, lambda d: -d, tf_name="Sub")
 multiply = binary("multiply", lambda d, y: d * y, lambda d, x: x * d, tf_name="Mul")
@@ -25,9 +25,12 @@ square = unary("square", lambda d, x: 2 * d * x, kinds="fciu")
 # 0 where y is 0, whatever x is: what TensorFlow's kernels do with an infinite slope where the cotangent is 0. A `where`
 # would do for the value, but not for the next order: the derivative by y is x also at 0.
 multiply_no_nan = binary(
-    "multiply_no_nan", lambda d, y, xp: xp.multiply_no_nan(d, y), lambda d, x, xp: xp.multiply_no_nan(x, d),
-    tf_name="MulNoNan", kinds="fc",
-)  # fmt: skip
+    "multiply_no_nan",
+    lambda d, y, xp: xp.multiply_no_nan(d, y),
+    lambda d, x, xp: xp.multiply_no_nan(x, d),
+    tf_name="MulNoNan",
+    kinds="fc",
+)
 reciprocal = unary("reciprocal", lambda d, out, xp: xp.multiply_no_nan(-out * out, d))
 
 
@@ -48,16 +51,25 @@ def _no_remainder(d: Any) -> Any:
 
 
 floor_divide = binary("floor_divide", None, None, tf_name="FloorDiv", kinds="fiu")
-fmod = primitive("fmod", ("x", "y"), _no_remainder, _no_remainder, tf_name="TruncateMod", elementwise=True, kinds="fiu",
-                 fallible=True)  # fmt: skip
+fmod = primitive(
+    "fmod",
+    ("x", "y"),
+    _no_remainder,
+    _no_remainder,
+    tf_name="TruncateMod",
+    elementwise=True,
+    kinds="fiu",
+    fallible=True,
+)
 mod = binary("mod", lambda d: d, lambda d, x, y, xp: -d * xp.floor(x / y), tf_name="FloorMod", kinds="fiu")
 maximum = binary("maximum", lambda d, x, y, xp: xp.where(x >= y, d, 0), lambda d, x, y, xp: xp.where(x >= y, 0, d),
                  kinds=REAL)  # fmt: skip  # a tie goes to x
-minimum = binary("minimum", lambda d, x, y, xp: xp.where(x <= y, d, 0), lambda d, x, y, xp: xp.where(x <= y, 0, d),
-                 kinds=REAL)  # fmt: skip
+minimum = binary(
+    "minimum", lambda d, x, y, xp: xp.where(x <= y, d, 0), lambda d, x, y, xp: xp.where(x <= y, 0, d), kinds=REAL
+)
 
 
-def _power_dy(d, x, out, xp):  # type: ignore[no-untyped-def]
+def _power_dy(d, x, out, xp):
     """d out log(x), where log counts as 0 for x <= 0, so that integer powers of negative numbers have a derivative."""
     positive = xp.not_equal(x, 0) if xp.is_complex(d) else xp.greater(x, 0)
     return d * out * xp.where(positive, xp.log(xp.where(positive, x, 1)), 0)
@@ -65,16 +77,19 @@ def _power_dy(d, x, out, xp):  # type: ignore[no-untyped-def]
 
 power = binary("power", lambda d, x, y, xp: d * y * xp.power(x, y - 1), _power_dy, tf_name="Pow")
 arctan2 = binary(
-    "arctan2", lambda d, x, y: d * (y / (x * x + y * y)), lambda d, x, y: d * (-x / (x * x + y * y)),
-    tf_name="Atan2", kinds="f",
-)  # fmt: skip
+    "arctan2",
+    lambda d, x, y: d * (y / (x * x + y * y)),
+    lambda d, x, y: d * (-x / (x * x + y * y)),
+    tf_name="Atan2",
+    kinds="f",
+)
 
-# -- exponentials, powers, trigonometry ---------------------------------------------------------------------------------
+# -- exponentials, powers, trigonometry ------------------------------------------------------------------------------
 exp = unary("exp", lambda d, out: d * out)
 expm1 = unary("expm1", lambda d, x, xp: d * xp.exp(x))
 
 
-def _log_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _log_dx(d, x, xp):
     """d / x; the reciprocal is the one whose own derivative is 0 where d is 0 (of complex numbers it is no better)."""
     return d / x if xp.is_complex(d) else d * xp.reciprocal(x)
 
@@ -118,14 +133,14 @@ arctanh = unary("arctanh", lambda d, x: d / (1 - x * x), tf_name="Atanh")
 sigmoid = unary("sigmoid", _sigmoid_dx)
 softplus = unary("softplus", lambda d, x, xp: d * xp.sigmoid(x), kinds="f", arg="features")
 
-# -- kinks and steps ----------------------------------------------------------------------------------------------------
+# -- kinks and steps -------------------------------------------------------------------------------------------------
 relu = unary("relu", lambda d, out, xp: xp.gate(d, out), kinds=REAL, arg="features")
 gate = binary("gate", lambda d, y, xp: xp.gate(d, y), lambda d: d * 0, tf_name="ReluGrad", kinds=REAL)
 floor = unary("floor", None, kinds="f")
 ceil = unary("ceil", None, kinds="f")
 rint = unary("rint", None, kinds="f")
 
-# -- truth --------------------------------------------------------------------------------------------------------------
+# -- truth -----------------------------------------------------------------------------------------------------------
 equal = binary("equal", None, None, kinds="any")
 not_equal = binary("not_equal", None, None, kinds="any")
 less = binary("less", None, None, kinds=REAL)
@@ -163,20 +178,27 @@ def _select(condition: Any, x: Any, y: Any) -> Any:
 
 where = declare(_where, _select)
 
-# -- complex numbers: these change the dtype, so each states both directions ---------------------------------------------
+# -- complex numbers: these change the dtype, so each states both directions -----------------------------------------
 conj = linear("conj", lambda d, xp: xp.conj(d), batch=lambda xp, size, batched, x: xp.conj(x))
 real = linear(
-    "real", lambda d, xp: xp.complex(d, d * 0),
+    "real",
+    lambda d, xp: xp.complex(d, d * 0),
     batch=lambda xp, size, batched, x: xp.real(x),
-)  # fmt: skip
+)
 imag = linear(
-    "imag", lambda d, xp: xp.complex(d * 0, d),
+    "imag",
+    lambda d, xp: xp.complex(d * 0, d),
     batch=lambda xp, size, batched, x: xp.imag(x),
-)  # fmt: skip
+)
 complex_ = primitive(
-    "complex", ("x", "y"), lambda d, xp: xp.real(d), lambda d, xp: xp.imag(d), elementwise=True, kinds="f",
+    "complex",
+    ("x", "y"),
+    lambda d, xp: xp.real(d),
+    lambda d, xp: xp.imag(d),
+    elementwise=True,
+    kinds="f",
     jvp=lambda given, values, attrs, tangents: _complex_jvp(*given),
-)  # fmt: skip
+)
 
 
 def _complex_jvp(x: Any, y: Any) -> Any:
@@ -184,16 +206,14 @@ def _complex_jvp(x: Any, y: Any) -> Any:
     return namespace_of(some).complex(some * 0 if x is None else x, some * 0 if y is None else y)
 
 
-
-
-def _absolute_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
+def _absolute_dx(d, x, out, xp):
     if not xp.is_complex(x):
         return d * xp.sign(x)
     safe = xp.where(xp.equal(out, 0), 1, out)  # the derivative at 0 is taken as 0
     return xp.complex(d * xp.real(x) / safe, d * xp.imag(x) / safe)
 
 
-def _sign_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
+def _sign_dx(d, x, out, xp):
     """x / |x| moves only across x: the part of d along x is taken out. At 0 the derivative is taken as 0."""
     if not xp.is_complex(d):
         return d * 0
@@ -204,13 +224,12 @@ def _sign_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
     return (d - out * xp.complex(along, along * 0)) * xp.complex(slope, slope * 0)
 
 
-def _angle_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _angle_dx(d, x, xp):
     if not xp.is_complex(x):
         return d * 0
     return xp.complex(d * 0, d) / xp.conj(x)
 
 
-absolute = primitive("absolute", ("x",), _absolute_dx, tf_name="Abs",
-                     batch=lambda xp, size, batched, x: xp.absolute(x))  # fmt: skip
+absolute = primitive("absolute", ("x",), _absolute_dx, tf_name="Abs", batch=lambda xp, size, batched, x: xp.absolute(x))
 sign = primitive("sign", ("x",), _sign_dx, batch=lambda xp, size, batched, x: xp.sign(x))
 angle = primitive("angle", ("x",), _angle_dx, batch=lambda xp, size, batched, x: xp.angle(x))

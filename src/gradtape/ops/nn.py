@@ -10,7 +10,7 @@ from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import shift_axis, spread
 
 
-def _softmax_dx(d, out, xp, axis):  # type: ignore[no-untyped-def]
+def _softmax_dx(d, out, xp, axis):
     weighted = d * out
     return weighted - out * xp.sum(weighted, axis=(axis,), keepdims=True)
 
@@ -33,7 +33,7 @@ def _rows(name: str) -> Any:
     return rule
 
 
-def _sparse_pull(xp, d, needs, logits, labels, loss, slope):  # type: ignore[no-untyped-def]
+def _sparse_pull(xp, d, needs, logits, labels, loss, slope):
     """The slope is an output too: a derivative that flows back into it is the second one."""
     first, second = d
     last = len(labels.shape)
@@ -63,12 +63,12 @@ one_hot = primitive(
 )
 
 
-def _cross_entropy_kernel(xp, logits, labels):  # type: ignore[no-untyped-def]
+def _cross_entropy_kernel(xp, logits, labels):
     last = len(logits.shape) - 1
     return -xp.sum(labels * xp.log_softmax(logits, axis=last), axis=(last,), keepdims=False)
 
 
-def _cross_entropy_dlogits(d, logits, labels, xp):  # type: ignore[no-untyped-def]
+def _cross_entropy_dlogits(d, logits, labels, xp):
     last = len(logits.shape) - 1
     inner = namespace_of(logits)
     slope = inner.softmax(logits, axis=last) - labels  # TensorFlow's: the labels of a row are taken to sum to one

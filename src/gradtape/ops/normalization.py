@@ -9,11 +9,11 @@ from gradtape.engine.dispatch import primitive
 from gradtape.ops.batching import shift_axis
 
 
-def _variance(xp, x, *, axis, keepdims=False):  # type: ignore[no-untyped-def]
+def _variance(xp, x, *, axis, keepdims=False):
     return xp.mean(xp.squared_difference(x, xp.mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
 
 
-def _variance_dx(d, x, xp, axis):  # type: ignore[no-untyped-def]
+def _variance_dx(d, x, xp, axis):
     """2 (x - mean) / n: the variance is least at the mean, so the mean's own derivative does not show."""
     shape = tuple(x.shape)
     inner = namespace_of(x)

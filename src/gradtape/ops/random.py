@@ -6,14 +6,14 @@ from gradtape.engine.dispatch import primitive
 
 
 # The derivatives of these integrals are integrals of the same kind, so that every order of derivative exists.
-def _gamma_tail_dy(d, x, y, out, xp, order):  # type: ignore[no-untyped-def]
+def _gamma_tail_dy(d, x, y, out, xp, order):
     slope = out * (1 - (x - 1) / y)
     if order == 0:
         return d * (slope - 1)
     return d * (slope - order * xp.gamma_tail(x, y, order=order - 1) / y)
 
 
-def _rows_together(xp, size, batched, x, y, *, order):  # type: ignore[no-untyped-def]
+def _rows_together(xp, size, batched, x, y, *, order):
     rank = max(len(x.shape) - batched[0], len(y.shape) - batched[1])
     x, y = (
         xp.reshape(a, shape=(size, *[1] * (rank - len(a.shape) + 1), *a.shape[1:])) if b else a
@@ -31,7 +31,7 @@ gamma_tail = primitive(
 )
 
 
-def _gamma_sample_dx(d, x, out, xp):  # type: ignore[no-untyped-def]
+def _gamma_sample_dx(d, x, out, xp):
     """-(dP/dalpha) / (dP/dout): how the number at a fixed quantile moves (implicit reparameterisation)."""
     slope = xp.gamma_tail(x, out, order=1) + xp.gamma_tail(x, out, order=0) * (xp.log(out) - xp.digamma(x))
     return d * xp.where(xp.greater(out, 0), slope, 0)
@@ -60,6 +60,10 @@ truncated_quantile = primitive(
     kinds="f",
 )
 shuffle_rows = primitive(
-    "shuffle_rows", ("x", "order"), None, None, tf_name="RandomShuffle",
+    "shuffle_rows",
+    ("x", "order"),
+    None,
+    None,
+    tf_name="RandomShuffle",
     kernel=lambda xp, x, order: xp.take(x, order, axis=0),
-)  # fmt: skip
+)

@@ -37,8 +37,9 @@ def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, 
     return Batched(xp.reshape(rows, shape=(size * count, *([1] if keepdims else []), *rest)), level)
 
 
-sum_ = linear("sum", lambda d, x_shape, xp, axis: _spread(d, xp, axis, x_shape), batch=shift_axis("sum"),
-              aligned=_sum_aligned)  # fmt: skip
+sum_ = linear(
+    "sum", lambda d, x_shape, xp, axis: _spread(d, xp, axis, x_shape), batch=shift_axis("sum"), aligned=_sum_aligned
+)
 
 
 def _mean_dx(d: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
@@ -54,7 +55,7 @@ mean = linear(
 )
 
 
-def _prod_dx(d, x, xp, axis):  # type: ignore[no-untyped-def]
+def _prod_dx(d, x, xp, axis):
     """d times the product of all the others, exact where factors are zero: from the left times from the right."""
     shape, kept = tuple(x.shape), [i for i in range(len(x.shape)) if i not in axis]
     order = (*kept, *axis)
@@ -70,7 +71,7 @@ def _prod_dx(d, x, xp, axis):  # type: ignore[no-untyped-def]
 prod = primitive("prod", ("x",), _prod_dx, batch=shift_axis("prod"))
 
 
-def _extreme_dx(d, x, out, xp, axis):  # type: ignore[no-untyped-def]
+def _extreme_dx(d, x, out, xp, axis):
     """Equal extremes share the cotangent equally."""
     hit = xp.astype(xp.equal(x, _expand(out, xp, axis, tuple(x.shape))), dtype=numpy_dtype(d))
     share = hit / xp.sum(hit, axis=axis, keepdims=True)
@@ -92,7 +93,7 @@ cumsum = linear(
 )
 
 
-def _cumprod_dx(d, x, xp, axis, exclusive, reverse):  # type: ignore[no-untyped-def]
+def _cumprod_dx(d, x, xp, axis, exclusive, reverse):
     """Row j of the result is the product of the others up to each i >= j; exact where factors are zero.
 
     P[j, i] = x_0 … x_{j-1} x_{j+1} … x_i: a running product from j onward with x_j left out, times what stands
@@ -115,14 +116,14 @@ def _cumprod_dx(d, x, xp, axis, exclusive, reverse):  # type: ignore[no-untyped-
 cumprod = primitive("cumprod", ("x",), _cumprod_dx, batch=shift_axis("cumprod"))
 
 
-def _logsumexp_kernel(xp, x, *, axis, keepdims=False):  # type: ignore[no-untyped-def]
+def _logsumexp_kernel(xp, x, *, axis, keepdims=False):
     top = xp.max(x, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, 0)
     total = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdims else xp.reshape(total, shape=tuple(n for i, n in enumerate(x.shape) if i not in axis))
 
 
-def _logsumexp_dx(d, x, out, xp, axis):  # type: ignore[no-untyped-def]
+def _logsumexp_dx(d, x, out, xp, axis):
     shape = tuple(x.shape)
     return _expand(d, xp, axis, shape) * xp.exp(x - _expand(out, xp, axis, shape))
 

@@ -12,7 +12,7 @@ from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
 
 
-# -- tensor_scatter_nd_max, tensor_scatter_nd_min ----------------------------------------------------------------------
+# -- tensor_scatter_nd_max, tensor_scatter_nd_min --------------------------------------------------------------------
 def _shares(d: Any, x: Any, updates: Any, indices: Any, out: Any, xp: Any) -> tuple[Any, Any, Any]:
     """Where x and the updates reached the result, and the cotangent divided by how many did."""
     dtype = numpy_dtype(d)
@@ -22,27 +22,39 @@ def _shares(d: Any, x: Any, updates: Any, indices: Any, out: Any, xp: Any) -> tu
     return own, theirs, d / ties
 
 
-def _scatter_extreme_dx(d, x, updates, indices, out, xp):  # type: ignore[no-untyped-def]
+def _scatter_extreme_dx(d, x, updates, indices, out, xp):
     own, _, share = _shares(d, x, updates, indices, out, xp)
     return share * own
 
 
-def _scatter_extreme_du(d, x, updates, indices, out, xp):  # type: ignore[no-untyped-def]
+def _scatter_extreme_du(d, x, updates, indices, out, xp):
     _, theirs, share = _shares(d, x, updates, indices, out, xp)
     return xp.gather_nd(share, indices, batch_dims=0) * theirs
 
 
-scatter_max = primitive("scatter_max", ("x", "updates", "indices"), _scatter_extreme_dx, _scatter_extreme_du, None,
-                        tf_name="TensorScatterMax")  # fmt: skip
-scatter_min = primitive("scatter_min", ("x", "updates", "indices"), _scatter_extreme_dx, _scatter_extreme_du, None,
-                        tf_name="TensorScatterMin")  # fmt: skip
+scatter_max = primitive(
+    "scatter_max",
+    ("x", "updates", "indices"),
+    _scatter_extreme_dx,
+    _scatter_extreme_du,
+    None,
+    tf_name="TensorScatterMax",
+)
+scatter_min = primitive(
+    "scatter_min",
+    ("x", "updates", "indices"),
+    _scatter_extreme_dx,
+    _scatter_extreme_du,
+    None,
+    tf_name="TensorScatterMin",
+)
 
 
-# -- ops that TensorFlow has no gradient for: a path through them is an error, not None --------------------------------
+# -- ops that TensorFlow has no gradient for: a path through them is an error, not None ------------------------------
 def no_entry(tf_name: str) -> Any:
     """A rule that says, in TensorFlow's words, that there is no gradient."""
 
-    def rule(d):  # type: ignore[no-untyped-def]
+    def rule(d):
         raise LookupError(
             f"gradient registry has no entry for: {tf_name}. TensorFlow has no gradient for this op either; "
             "tf.stop_gradient on its input says that none is wanted."
@@ -54,23 +66,39 @@ def no_entry(tf_name: str) -> Any:
 bitcast = primitive("bitcast", ("x",), no_entry("Bitcast"), fallible=True)
 unique = primitive("unique", ("x",), no_entry("Unique"), outputs=3, fallible=True)
 unique_with_counts = primitive(
-    "unique_with_counts", ("x",), no_entry("UniqueWithCounts"), outputs=3, fallible=True,
+    "unique_with_counts",
+    ("x",),
+    no_entry("UniqueWithCounts"),
+    outputs=3,
+    fallible=True,
     kernel=lambda xp, x: xp.unique(x),
-)  # fmt: skip
+)
 dense_bincount = primitive(
-    "dense_bincount", ("weights", "places"), no_entry("DenseBincount"), None, fallible=True,
+    "dense_bincount",
+    ("weights", "places"),
+    no_entry("DenseBincount"),
+    None,
+    fallible=True,
     kernel=lambda xp, weights, places, *, count: xp.add_rows(weights, places, shape=(count + 1,))[:count],
-)  # fmt: skip
+)
 histogram = primitive(  # counted where the bins are known; here only for tapes to know about
-    "histogram", ("x",), no_entry("HistogramFixedWidth"), fallible=True, kernel=lambda xp, x, *, counts: counts,
-)  # fmt: skip
+    "histogram",
+    ("x",),
+    no_entry("HistogramFixedWidth"),
+    fallible=True,
+    kernel=lambda xp, x, *, counts: counts,
+)
 guarantee_const = primitive(
-    "guarantee_const", ("x",), no_entry("GuaranteeConst"), fallible=True,
-    kernel=lambda xp, x: x, batch=lambda xp, size, batched, x: x,
-)  # fmt: skip
+    "guarantee_const",
+    ("x",),
+    no_entry("GuaranteeConst"),
+    fallible=True,
+    kernel=lambda xp, x: x,
+    batch=lambda xp, size, batched, x: x,
+)
 
 
-# -- check_numerics ----------------------------------------------------------------------------------------------------
+# -- check_numerics --------------------------------------------------------------------------------------------------
 def _check_kernel(xp: Any, x: Any, *, message: str) -> Any:
     found = [word for word, test in (("Inf", xp.isinf), ("NaN", xp.isnan)) if np.any(np.asarray(test(x)))]
     if found:

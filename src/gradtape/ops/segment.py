@@ -9,8 +9,8 @@ from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import shift_axis, spread
 
 
-# -- segments: ids lie in [0, count) -----------------------------------------------------------------------------------
-def _segment_extreme_dx(d, x, ids, out, xp):  # type: ignore[no-untyped-def]
+# -- segments: ids lie in [0, count) ---------------------------------------------------------------------------------
+def _segment_extreme_dx(d, x, ids, out, xp):
     """Equal extremes of a segment share its cotangent equally."""
     hit = xp.astype(xp.equal(x, xp.take(out, ids, axis=0, batch_dims=0)), dtype=numpy_dtype(d))
     ties = xp.add_rows(hit, ids, shape=tuple(out.shape))
@@ -33,8 +33,8 @@ segment_max = primitive("segment_max", ("x", "ids"), _segment_extreme_dx, None, 
 segment_min = primitive("segment_min", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_min"))
 
 
-# -- scans -------------------------------------------------------------------------------------------------------------
-def _running_product_dx(d, x, out, xp, axis, exclusive, reverse):  # type: ignore[no-untyped-def]
+# -- scans -----------------------------------------------------------------------------------------------------------
+def _running_product_dx(d, x, out, xp, axis, exclusive, reverse):
     """TensorFlow's formula, which divides by x: linear in the length of the axis, and 0 where x is 0.
 
     The derivative at a zero is lost that way. `cumprod`, the primitive behind `reduce_prod`, has the exact rule.
@@ -54,7 +54,7 @@ running_product = primitive(
 )
 
 
-def _weighted_scan_batch(xp, size, batched, d, x, y, **attrs):  # type: ignore[no-untyped-def]
+def _weighted_scan_batch(xp, size, batched, d, x, y, **attrs):
     rows = [spread(xp, size, b, a) for b, a in zip(batched, (d, x, y), strict=True)]
     return xp.weighted_scan(*rows, **{**attrs, "axis": attrs["axis"] + 1})
 
@@ -68,8 +68,8 @@ weighted_scan = primitive(
         d, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse
     ),
     lambda d, out: d * out,
-    lambda d, w, x, y, xp, axis, exclusive, reverse: -w * xp.weighted_scan(
-        d, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse
+    lambda d, w, x, y, xp, axis, exclusive, reverse: (
+        -w * xp.weighted_scan(d, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse)
     ),
     batch=_weighted_scan_batch,
 )

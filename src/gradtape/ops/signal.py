@@ -20,7 +20,7 @@ def _points(shape: Any, axis: tuple[int, ...]) -> int:
     return math.prod(shape[a] for a in axis)
 
 
-def _fft_transpose(d, x_shape, xp, axis, inverse):  # type: ignore[no-untyped-def]
+def _fft_transpose(d, x_shape, xp, axis, inverse):
     back = xp.fft(d, axis=axis, inverse=not inverse)
     n = _points(x_shape, axis)
     return back / n if inverse else back * n
@@ -40,13 +40,13 @@ def _half_weights(d: Any, axis: int, length: int, inner: float) -> Any:
     return weights.reshape(shape).astype(numpy_dtype(d))
 
 
-def _rfft_transpose(d, x_shape, xp, axis):  # type: ignore[no-untyped-def]
+def _rfft_transpose(d, x_shape, xp, axis):
     length = x_shape[axis[-1]]
     once = d * _half_weights(d, axis[-1], length, 0.5)
     return xp.irfft(once, axis=axis, length=length) * _points(x_shape, axis)
 
 
-def _irfft_transpose(d, xp, axis, length):  # type: ignore[no-untyped-def]
+def _irfft_transpose(d, xp, axis, length):
     bins = xp.rfft(d, axis=axis)
     return bins * _half_weights(bins, axis[-1], length, 2) / _points(d.shape, axis)
 
@@ -61,7 +61,7 @@ frame = linear(
 )
 
 
-def _overlap_add_transpose(d, x_shape, xp, axis, step):  # type: ignore[no-untyped-def]
+def _overlap_add_transpose(d, x_shape, xp, axis, step):
     frames, length = x_shape[axis], x_shape[axis + 1]
     have, need = d.shape[axis], (frames - 1) * step + length
     rank = len(d.shape)

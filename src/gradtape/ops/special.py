@@ -16,7 +16,7 @@ _HALF_SQRT_PI = sqrt(pi) / 2
 _BELL = 1 / sqrt(2 * pi)
 
 
-# -- activations -------------------------------------------------------------------------------------------------------
+# -- activations -----------------------------------------------------------------------------------------------------
 relu6 = unary("relu6", lambda d, out, xp: xp.gate(xp.gate(d, out), 6 - out), kinds="fiu")  # 0 at 0 and at 6
 elu = unary("elu", lambda d, out, xp: xp.where(xp.less(out, 0), d * (out + 1), d), kinds="f")
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -28,7 +28,7 @@ selu = unary(
 softsign = unary("softsign", lambda d, x, xp: d / xp.square(1 + xp.absolute(x)), kinds="f")
 
 
-def _leaky_relu_dx(d, x, xp, alpha):  # type: ignore[no-untyped-def]
+def _leaky_relu_dx(d, x, xp, alpha):
     passed = xp.gate(d, x)
     return passed + alpha * (d - passed)  # alpha at 0
 
@@ -36,7 +36,7 @@ def _leaky_relu_dx(d, x, xp, alpha):  # type: ignore[no-untyped-def]
 leaky_relu = primitive("leaky_relu", ("x",), _leaky_relu_dx, elementwise=True, kinds="f")
 
 
-def _silu_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _silu_dx(d, x, xp):
     """d (s + x s (1 - s)), in place as far as it goes."""
     s = xp.sigmoid(x)
     slope = x * s
@@ -49,7 +49,7 @@ silu = unary("silu", _silu_dx)
 gelu = unary("gelu", lambda d, x, xp: d * xp.gelu_slope(x), kinds="f")
 
 
-def _gelu_slope_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _gelu_slope_dx(d, x, xp):
     square = (GELU_SCALE * GELU_SCALE) * (x * x)
     return d * ((2 - square) * ((GELU_SCALE * _BELL) * xp.exp(-0.5 * square)))
 
@@ -57,7 +57,7 @@ def _gelu_slope_dx(d, x, xp):  # type: ignore[no-untyped-def]
 gelu_slope = unary("gelu_slope", _gelu_slope_dx, kinds="f")
 
 
-def _gelu_tanh_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _gelu_tanh_dx(d, x, xp):
     scale, cubic = GELU_TANH
     square = x * x
     t = xp.tanh(x * (scale + (cubic * scale) * square))
@@ -66,7 +66,7 @@ def _gelu_tanh_dx(d, x, xp):  # type: ignore[no-untyped-def]
 
 gelu_tanh = unary("gelu_tanh", _gelu_tanh_dx, kinds="f")
 
-# -- products and quotients that are 0 where a factor is ---------------------------------------------------------------
+# -- products and quotients that are 0 where a factor is -------------------------------------------------------------
 divide_no_nan = binary(
     "divide_no_nan",
     lambda d, y, xp: xp.divide_no_nan(d, y),
@@ -102,7 +102,7 @@ xdivy = binary(
 truncate_divide = binary("truncate_divide", None, None, tf_name="TruncateDiv", kinds="fciu")
 nextafter = binary("nextafter", lambda d: d, lambda d: d * 0, tf_name="NextAfter", kinds="f")
 
-# -- the error function and the normal distribution --------------------------------------------------------------------
+# -- the error function and the normal distribution ------------------------------------------------------------------
 erf = unary("erf", lambda d, x, xp: d * (xp.exp(-x * x) * (1 / _HALF_SQRT_PI)), kinds="f")
 erfc = unary("erfc", lambda d, x, xp: -d * (xp.exp(-x * x) * (1 / _HALF_SQRT_PI)), kinds="f")
 erfinv = unary("erfinv", lambda d, out, xp: d * (_HALF_SQRT_PI * xp.exp(out * out)), kinds="f")
@@ -110,7 +110,7 @@ erfcinv = unary("erfcinv", lambda d, out, xp: -d * (_HALF_SQRT_PI * xp.exp(out *
 ndtr = unary("ndtr", lambda d, x, xp: d * (_BELL * xp.exp(-0.5 * x * x)), kinds="f")
 ndtri = unary("ndtri", lambda d, out, xp: d * (sqrt(2 * pi) * xp.exp(0.5 * out * out)), kinds="f")
 
-# -- gamma and beta ----------------------------------------------------------------------------------------------------
+# -- gamma and beta --------------------------------------------------------------------------------------------------
 lgamma = unary("lgamma", lambda d, x, xp: d * xp.digamma(x), kinds="f")
 digamma = unary("digamma", lambda d, x, xp: d * xp.polygamma(1.0, x), kinds="f")
 # The order of polygamma and the exponent of zeta have no derivative here, as in TensorFlow.
@@ -137,7 +137,7 @@ igammac = binary(
 )
 
 
-def _igamma_a_dx(d, a, x, xp, order):  # type: ignore[no-untyped-def]
+def _igamma_a_dx(d, a, x, xp, order):
     """The density's own derivative by a, `order` times: a Bell polynomial in the derivatives of its logarithm."""
     slopes = [xp.log(x) - xp.digamma(a)] + [-xp.polygamma(float(k), a) for k in range(1, order)]
     bells: list[Any] = [1.0]
@@ -157,7 +157,7 @@ igamma_a = primitive(
 )
 
 
-def _betainc_dx(d, a, b, x, xp):  # type: ignore[no-untyped-def]
+def _betainc_dx(d, a, b, x, xp):
     logarithm = xp.lgamma(a + b) - xp.lgamma(a) - xp.lgamma(b)
     return d * xp.exp(xp.xlogy(a - 1, x) + xp.xlog1py(b - 1, -x) + logarithm)
 
@@ -165,7 +165,7 @@ def _betainc_dx(d, a, b, x, xp):  # type: ignore[no-untyped-def]
 # TensorFlow has no derivative of betainc by its parameters.
 betainc = primitive("betainc", ("a", "b", "x"), None, None, _betainc_dx, elementwise=True, kinds="f")
 
-# -- Bessel functions --------------------------------------------------------------------------------------------------
+# -- Bessel functions ------------------------------------------------------------------------------------------------
 # I and J by the mean of their neighbours, not by I0 - I1 / x: that is right at 0 as well, in every order.
 bessel_i0 = unary("bessel_i0", lambda d, x, xp: d * xp.bessel_i1(x), kinds="f")
 bessel_i1 = unary(
@@ -185,7 +185,7 @@ def _neighbours_i(x: Any, xp: Any, order: int, scaled: bool) -> tuple[Any, Any]:
     return below, xp.bessel_in(x, order=order + 1, scaled=scaled)
 
 
-def _bessel_in_dx(d, x, out, xp, order, scaled):  # type: ignore[no-untyped-def]
+def _bessel_in_dx(d, x, out, xp, order, scaled):
     below, above = _neighbours_i(x, xp, order, scaled)
     slope = 0.5 * (below + above)
     return d * (slope - xp.sign(x) * out if scaled else slope)
@@ -200,7 +200,7 @@ bessel_j0 = unary("bessel_j0", lambda d, x, xp: -d * xp.bessel_j1(x), kinds="f")
 bessel_j1 = unary("bessel_j1", lambda d, x, xp: d * (0.5 * (xp.bessel_j0(x) - xp.bessel_jn(x, order=2))), kinds="f")
 
 
-def _bessel_jn_dx(d, x, xp, order):  # type: ignore[no-untyped-def]
+def _bessel_jn_dx(d, x, xp, order):
     below = xp.bessel_j1(x) if order == 2 else xp.bessel_jn(x, order=order - 1)
     return d * (0.5 * (below - xp.bessel_jn(x, order=order + 1)))
 
@@ -209,14 +209,14 @@ bessel_jn = primitive("bessel_jn", ("x",), _bessel_jn_dx, elementwise=True, kind
 bessel_y0 = unary("bessel_y0", lambda d, x, xp: -d * xp.bessel_y1(x), kinds="f")
 bessel_y1 = unary("bessel_y1", lambda d, x, out, xp: d * (xp.bessel_y0(x) - out / x), kinds="f")
 
-# -- integrals: the derivative is what they are integrals of -----------------------------------------------------------
+# -- integrals: the derivative is what they are integrals of ---------------------------------------------------------
 dawsn = unary("dawsn", lambda d, x, out: d * (1 - 2 * x * out), kinds="f")
 expint = unary("expint", lambda d, x, xp: d * (xp.exp(x) / x), kinds="f")
 fresnel_sin = unary("fresnel_sin", lambda d, x, xp: d * xp.sin((pi / 2) * (x * x)), kinds="f")
 fresnel_cos = unary("fresnel_cos", lambda d, x, xp: d * xp.cos((pi / 2) * (x * x)), kinds="f")
 
 
-def _spence_dx(d, x, xp):  # type: ignore[no-untyped-def]
+def _spence_dx(d, x, xp):
     """log(x) / (1 - x); close to 1 its Taylor polynomial, so that further derivatives neither cancel nor fail."""
     u = x - 1
     near = xp.less(xp.absolute(u), 0.02)
@@ -230,6 +230,6 @@ def _spence_dx(d, x, xp):  # type: ignore[no-untyped-def]
 
 spence = unary("spence", _spence_dx, kinds="f")
 
-# -- bits --------------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------------------------
 shift_left = binary("shift_left", None, None, tf_name="LeftShift", kinds="iu")
 shift_right = binary("shift_right", None, None, tf_name="RightShift", kinds="iu")

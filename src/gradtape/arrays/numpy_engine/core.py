@@ -80,7 +80,7 @@ _all: Any = np.logical_and.reduce
 _FEW_BITS = frozenset({"e", "E"})  # float16 and bfloat16: products are summed in float32, as TensorFlow does
 
 
-# -- elementwise ----------------------------------------------------------------------------------------------------
+# -- elementwise -----------------------------------------------------------------------------------------------------
 def power(x: Array, y: Array) -> Array:
     """x**y, without the general power for the exponents that people write."""
     if not y.ndim and y.dtype.kind in "fiu":
@@ -165,7 +165,7 @@ def complex(x: Array, y: Array) -> Array:
 
 
 def where(condition: Array, x: Array, y: Array) -> Array:
-    result = np.where(condition, x, y)
+    result: Any = np.where(condition, x, y)
     dtype = getattr(x if hasattr(x, "dtype") else y, "dtype", None)
     return result if dtype is None or result.dtype == dtype else result.astype(dtype)
 
@@ -185,7 +185,7 @@ def identity(x: Array) -> Array:
     return x
 
 
-# -- reductions and scans ---------------------------------------------------------------------------------------------
+# -- reductions and scans --------------------------------------------------------------------------------------------
 def sum(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
     return _sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
 
@@ -268,7 +268,7 @@ def _scan(ufunc: np.ufunc, start: int, x: Array, axis: int, exclusive: bool, rev
     return np.flip(result, axis) if reverse else result
 
 
-# -- shaping ----------------------------------------------------------------------------------------------------------
+# -- shaping ---------------------------------------------------------------------------------------------------------
 def reshape(x: Array, *, shape: Axes) -> Array:
     return x.reshape(shape)
 
@@ -328,7 +328,7 @@ def setitem(x: Array, *, index: tuple[Any, ...], shape: Axes) -> Array:
     return result
 
 
-# -- indexing ---------------------------------------------------------------------------------------------------------
+# -- indexing --------------------------------------------------------------------------------------------------------
 def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
     """Rows of x along `axis`; the first `batch_dims` axes of x and indices walk together."""
     if not batch_dims:
@@ -390,13 +390,13 @@ def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
     shape = [*x.shape]
     shape[axis] = size
     result = np.zeros(shape, x.dtype)
-    grid = [g for g in np.ix_(*(np.arange(n) for n in indices.shape))]
+    grid = list(np.ix_(*(np.arange(n) for n in indices.shape)))
     grid[axis] = indices
     np.add.at(result, tuple(grid), x)
     return result
 
 
-# -- neural -----------------------------------------------------------------------------------------------------------
+# -- neural ----------------------------------------------------------------------------------------------------------
 def softmax(x: Array, *, axis: int) -> Array:
     e = np.exp(x - _top(x, axis))
     e /= np.add.reduce(e, axis=axis, dtype=e.dtype, keepdims=True)
@@ -426,7 +426,7 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     return (np.log(total) - picked).reshape(labels.shape), slope.reshape(logits.shape)
 
 
-# -- linear algebra ---------------------------------------------------------------------------------------------------
+# -- linear algebra --------------------------------------------------------------------------------------------------
 def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False) -> Array:
     """The matrix product over the last two axes; a stack times one matrix is a single BLAS call."""
     if x.ndim == 2 == y.ndim and x.dtype.char in "fd":

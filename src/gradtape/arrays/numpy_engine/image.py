@@ -148,7 +148,7 @@ def _matrix(size: int, wanted: int, method: str, antialias: bool) -> Array:
     return result
 
 
-# -- the map and its transpose -----------------------------------------------------------------------------------------
+# -- the map and its transpose ---------------------------------------------------------------------------------------
 def resample(x: Array, *, axis: int, size: int, method: str, antialias: bool = False) -> Array:
     """One axis resized to `size`."""
     have = x.shape[axis]

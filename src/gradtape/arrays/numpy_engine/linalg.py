@@ -23,7 +23,7 @@ def _adjoint(x: Array) -> Array:
     return np.conjugate(flipped) if x.dtype.kind == "c" else flipped
 
 
-# -- inverses and determinants -----------------------------------------------------------------------------------------
+# -- inverses and determinants ---------------------------------------------------------------------------------------
 def inv(x: Array) -> Array:
     try:
         return np.linalg.inv(x)
@@ -49,7 +49,7 @@ def _which_singular(x: Array) -> str:
     return f" The matrix at position {singular[0].tolist()} is singular." if len(singular) else ""
 
 
-# -- linear systems ----------------------------------------------------------------------------------------------------
+# -- linear systems --------------------------------------------------------------------------------------------------
 def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
     """The solution z of x z = y, or of x^H z = y."""
     try:
@@ -163,7 +163,7 @@ def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
     return right
 
 
-# -- factorisations ----------------------------------------------------------------------------------------------------
+# -- factorisations --------------------------------------------------------------------------------------------------
 def cholesky(x: Array) -> Array:
     """The lower triangular factor; only the lower triangle of x is read."""
     try:
@@ -171,8 +171,9 @@ def cholesky(x: Array) -> Array:
     except np.linalg.LinAlgError:
         raise errors.invalid_argument(
             "Cholesky decomposition was not successful. The input might not be valid. It must be Hermitian and "
-            "positive definite: adding a small multiple of the identity often helps.", "Cholesky",
-        ) from None  # fmt: skip
+            "positive definite: adding a small multiple of the identity often helps.",
+            "Cholesky",
+        ) from None
 
 
 def lu(x: Array) -> tuple[Array, Array]:
@@ -283,21 +284,40 @@ def pinv(x: Array, *, rcond: Any) -> Array:
     return np.matmul(v * inverse[..., None, :], _adjoint(u))
 
 
-# -- functions of matrices ---------------------------------------------------------------------------------------------
+# -- functions of matrices -------------------------------------------------------------------------------------------
 # Coefficients of the Padé approximants of exp, and the 1-norms up to which each is exact to rounding (Higham 2005).
 _PADE: dict[int, tuple[float, ...]] = {
     3: (120, 60, 12, 1),
     5: (30240, 15120, 3360, 420, 30, 1),
     7: (17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1),
     9: (17643225600, 8821612800, 2075673600, 302702400, 30270240, 2162160, 110880, 3960, 90, 1),
-    13: (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
-         670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1),
-}  # fmt: skip
+    13: (
+        64764752532480000,
+        32382376266240000,
+        7771770303897600,
+        1187353796428800,
+        129060195264000,
+        10559470521600,
+        670442572800,
+        33522128640,
+        1323241920,
+        40840800,
+        960960,
+        16380,
+        182,
+        1,
+    ),
+}
 _REACH = {
     4: {3: 0.4258730016922831, 5: 1.880152677804762, 7: 3.92572478313866},
-    8: {3: 0.01495585217958292, 5: 0.253939833006323, 7: 0.9504178996162932, 9: 2.097847961257068,
-        13: 5.371920351148152},
-}  # fmt: skip
+    8: {
+        3: 0.01495585217958292,
+        5: 0.253939833006323,
+        7: 0.9504178996162932,
+        9: 2.097847961257068,
+        13: 5.371920351148152,
+    },
+}
 
 
 def expm(x: Array) -> Array:

@@ -96,7 +96,7 @@ def _narrow(function: Any, x: Array, y: Array, attrs: dict[str, Any]) -> Array:
     return function(x.astype(np.float32), y.astype(np.float32), **attrs).astype(x.dtype)
 
 
-# -- convolution and its two transposes -------------------------------------------------------------------------------
+# -- convolution and its two transposes ------------------------------------------------------------------------------
 def conv(x: Array, y: Array, *, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1) -> Array:
     """Slide the filters y over the images x."""
     if x.dtype.char in _FEW_BITS:
@@ -119,8 +119,11 @@ def conv(x: Array, y: Array, *, strides: Sizes, dilations: Sizes, padding: Pairs
     taps_first = _taps_first(window, depth, dilations)
     for items, rows in _pieces(batch, out, count * depth):
         part = result[items, rows] if out else result[items]
-        np.matmul(_columns(view[items, rows] if out else view[items], len(out), taps_first), matrix,
-                  out=part.reshape(-1, channels))  # fmt: skip
+        np.matmul(
+            _columns(view[items, rows] if out else view[items], len(out), taps_first),
+            matrix,
+            out=part.reshape(-1, channels),
+        )
     return result
 
 
@@ -212,7 +215,7 @@ def conv_filter_grad(
     return result.reshape(*window, depth, channels)
 
 
-# -- groups: each has its own channels; one channel to a group needs no product of matrices ----------------------------
+# -- groups: each has its own channels; one channel to a group needs no product of matrices --------------------------
 def _by_group(x: Array, groups: int) -> Array:
     """[..., groups * c] as [..., groups, c]."""
     return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
@@ -316,7 +319,7 @@ def _depthwise_filter(
     return result.reshape(*window, 1, channels)
 
 
-# -- windows written out -----------------------------------------------------------------------------------------------
+# -- windows written out ---------------------------------------------------------------------------------------------
 def conv_patches(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """Every window of the images: [batch, *out, *window, channels], zeros outside."""
     out = conv_sizes(x.shape[1:-1], window, strides, dilations, padding)
@@ -334,7 +337,7 @@ def conv_patches_grad(
     return result
 
 
-# -- pooling -----------------------------------------------------------------------------------------------------------
+# -- pooling ---------------------------------------------------------------------------------------------------------
 def sum_pool(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """The sum of every window, one axis of space at a time."""
     if x.dtype.char in _FEW_BITS:
@@ -352,9 +355,7 @@ def _lowest(x: Array) -> Any:
     return np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
 
 
-def _pool(
-    ufunc: Any, start: Any, x: Array, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
-) -> Array:
+def _pool(ufunc: Any, start: Any, x: Array, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     out = conv_sizes(x.shape[1:-1], window, strides, dilations, padding)
     for axis, facts in enumerate(zip(x.shape[1:-1], window, out, strides, dilations, padding, strict=True)):
         n, k, m, s, d, pair = facts
@@ -378,9 +379,7 @@ def _pool(
     return x if x.flags.owndata else np.array(x, order="C")
 
 
-def sum_unpool(
-    x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
-) -> Array:
+def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """The transpose of `sum_pool`: every window gives its number to all its places."""
     for axis, facts in enumerate(zip(shape, window, x.shape[1:-1], strides, dilations, padding, strict=True)):
         n, k, m, s, d, pair = facts
@@ -428,9 +427,7 @@ def max_pick(
     return result
 
 
-def max_position(
-    x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
-) -> Array:
+def max_position(x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """Where each window of x has its first maximum, as an index into one image with its channels."""
     places_of = np.arange(prod(x.shape[1:]), dtype=np.int64).reshape(1, *x.shape[1:])
     result = np.zeros(top.shape, np.int64)

@@ -10,7 +10,7 @@ Array = Any
 Axes = tuple[int, ...]
 
 
-# -- segments ---------------------------------------------------------------------------------------------------------
+# -- segments --------------------------------------------------------------------------------------------------------
 def segment_max(x: Array, ids: Array, *, count: int, gaps: bool = False) -> Array:
     """The largest of the rows with each id; an id without rows gets the lowest number, or 0 if `gaps`."""
     return _segment_extreme(np.maximum, x, ids, count, _edge(x.dtype, low=True), gaps)
@@ -44,7 +44,7 @@ def _edge(dtype: Any, low: bool) -> Any:
     return info.min if low else info.max
 
 
-# -- scatters ---------------------------------------------------------------------------------------------------------
+# -- scatters --------------------------------------------------------------------------------------------------------
 def scatter_max(x: Array, updates: Array, indices: Array) -> Array:
     """x with the larger of its own and the updates' elements at `indices` (whose last axis holds coordinates)."""
     return _scatter_extreme(np.maximum, x, updates, indices)
@@ -60,7 +60,7 @@ def _scatter_extreme(ufunc: np.ufunc, x: Array, updates: Array, indices: Array) 
     return result
 
 
-# -- scans ------------------------------------------------------------------------------------------------------------
+# -- scans -----------------------------------------------------------------------------------------------------------
 def cumulative_logsumexp(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
     """log of the running sums of exp(x); the sum of nothing has the logarithm -inf."""
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
@@ -96,7 +96,7 @@ def weighted_scan(d: Array, x: Array, y: Array, *, axis: int, exclusive: bool = 
     return result.astype(dtype)
 
 
-# -- looking at values -------------------------------------------------------------------------------------------------
+# -- looking at values -----------------------------------------------------------------------------------------------
 def bitcast(x: Array, *, dtype: Any) -> Array:
     """The same bytes read as another dtype; the last axis appears or disappears where sizes differ."""
     x = np.ascontiguousarray(x)

@@ -27,7 +27,7 @@ _SQRT_HALF = sqrt(0.5)
 _FLOAT32 = np.dtype(np.float32)
 
 
-# -- the frame every kernel runs in ------------------------------------------------------------------------------------
+# -- the frame every kernel runs in ----------------------------------------------------------------------------------
 def _in_float64(function: Kernel) -> Kernel:
     """A kernel written for flat float64 arrays, for operands of any shape and floating dtype, in blocks."""
 
@@ -100,7 +100,7 @@ def _odd(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: np.copysign(function(np.absolute(x)), x)
 
 
-# -- the error function and the normal distribution --------------------------------------------------------------------
+# -- the error function and the normal distribution ------------------------------------------------------------------
 def _exp_minus_square(x: Array) -> Array:
     """exp(-x²) to full precision: x² is split, because its rounding error would be blown up by the exponential."""
     high = np.rint(x * 16) / 16
@@ -245,7 +245,7 @@ def ndtr(x: Array) -> Array:
     return _ndtr_parts_32(x)[0] if x.dtype == _FLOAT32 else _ndtr_64(x)
 
 
-# -- activations -------------------------------------------------------------------------------------------------------
+# -- activations -----------------------------------------------------------------------------------------------------
 # TensorFlow's gelu rounds one constant of each formula to float32 whatever the dtype; so do these, to be equal to it in
 # float64 as well. (With 1 and 0.044715 they would be exact.)
 GELU_SCALE = sqrt(2) * float(np.float32(sqrt(0.5)))
@@ -318,7 +318,7 @@ def softsign(x: Array) -> Array:
     return x / (1 + np.absolute(x))
 
 
-# -- products and quotients that are 0 where a factor is ---------------------------------------------------------------
+# -- products and quotients that are 0 where a factor is -------------------------------------------------------------
 def _where_zero(zero: Array, value: Array) -> Array:
     """The value, and 0 where `zero` holds."""
     if not np.any(zero):
@@ -352,7 +352,7 @@ def truncate_divide(x: Array, y: Array) -> Array:
     return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
 
 
-# -- gamma -------------------------------------------------------------------------------------------------------------
+# -- gamma -----------------------------------------------------------------------------------------------------------
 _DIGAMMA_ZERO = (1.4616321449683622, 9.549995429965697e-17)
 
 
@@ -429,10 +429,19 @@ digamma = _in_float64(_digamma_64)
 
 # The numbers B(2k) / (2k)! of the Euler-Maclaurin formula.
 _EULER_MACLAURIN = (
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
-    -3617 / 10670622842880000, 43867 / 5109094217170944000, -174611 / 802857662698291200000,
-    77683 / 14101100039391805440000, -236364091 / 1693824136731743669452800000,
-)  # fmt: skip
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+    43867 / 5109094217170944000,
+    -174611 / 802857662698291200000,
+    77683 / 14101100039391805440000,
+    -236364091 / 1693824136731743669452800000,
+)
 _DIRECT_TERMS = 12
 
 
@@ -498,7 +507,7 @@ def _polygamma_64(n: Array, x: Array) -> Array:
 polygamma = _in_float64(_polygamma_64)
 
 
-# -- the incomplete gamma functions ------------------------------------------------------------------------------------
+# -- the incomplete gamma functions ----------------------------------------------------------------------------------
 _MANY = 100.0  # from this parameter on, integration is faster than a series and as exact
 
 
@@ -749,7 +758,7 @@ def igamma_a(a: Array, x: Array, *, order: int) -> Array:
     )
 
 
-# -- the incomplete beta function --------------------------------------------------------------------------------------
+# -- the incomplete beta function ------------------------------------------------------------------------------------
 def _beta_density(a: Array, b: Array, x: Array) -> Array:
     """x**a (1 - x)**b / beta(a, b), around the mean, where no large terms cancel."""
     total = a + b
@@ -801,7 +810,7 @@ def betainc(a: Array, b: Array, x: Array) -> Array:
     )
 
 
-# -- Bessel functions --------------------------------------------------------------------------------------------------
+# -- Bessel functions ------------------------------------------------------------------------------------------------
 _J0_ZEROS = ((5.783185962946784, 4.123247343506204e-16), (30.471262343662087, -2.366534485750659e-16))  # squared
 _J1_ZERO = (14.681970642123893, -9.858177825793294e-17)
 
@@ -879,9 +888,7 @@ def _k0e(x: Array) -> Array:
         square = x * x
         return np.exp(x) * (_ratio(square, table.K0_LOW) - np.log(x / 2) * _ratio(square / 4, table.I0_LOW))
 
-    return _piecewise(
-        x, [((x >= 0) & (x <= 2), low), (x > 2, lambda x: _ratio(1 / x, table.K0_HIGH) / np.sqrt(x))]
-    )
+    return _piecewise(x, [((x >= 0) & (x <= 2), low), (x > 2, lambda x: _ratio(1 / x, table.K0_HIGH) / np.sqrt(x))])
 
 
 def _k1e(x: Array) -> Array:
@@ -890,9 +897,7 @@ def _k1e(x: Array) -> Array:
         logarithmic = np.log(x / 2) * (x * _ratio(square / 4, table.I1_LOW))
         return np.exp(x) * (np.where(x == 0, 0, logarithmic) + _ratio(square, table.K1_LOW) / x)
 
-    return _piecewise(
-        x, [((x >= 0) & (x <= 2), low), (x > 2, lambda x: _ratio(1 / x, table.K1_HIGH) / np.sqrt(x))]
-    )
+    return _piecewise(x, [((x >= 0) & (x <= 2), low), (x > 2, lambda x: _ratio(1 / x, table.K1_HIGH) / np.sqrt(x))])
 
 
 bessel_k0e = _in_float64(_k0e)
@@ -1007,7 +1012,7 @@ def bessel_y1(x: Array) -> Array:
     )
 
 
-# -- integrals ---------------------------------------------------------------------------------------------------------
+# -- integrals -------------------------------------------------------------------------------------------------------
 @_in_float64
 def dawsn(x: Array) -> Array:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x."""
@@ -1117,7 +1122,7 @@ def spence(x: Array) -> Array:
     return _piecewise(x, [((x >= 0) & (x < 0.5), low), ((x >= 0.5) & (x <= 2), middle), (x > 2, high)])
 
 
-# -- bits --------------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------------------------
 def shift_left(x: Array, y: Array) -> Array:
     """Shift within the width of the dtype: TensorFlow counts any further place as the last one."""
     return np.left_shift(x, np.clip(y, 0, x.dtype.itemsize * 8 - 1))
