@@ -7,39 +7,13 @@ The names (docs/data/tensorflow_names.txt) are those of TensorFlow 2.21. Run it 
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import gradtape
+from gradtape.commands.reasons import reason
 
 HERE = Path(__file__).parent
-
-# Why a name is missing: the first pattern that fits. A name that is missing without a reason here is an omission.
-REASONS = [
-    (r"tf\.(keras|losses|metrics|optimizers|initializers)$", "Keras: planned, as the real Keras 3"),
-    (r"tf\.(function|autograph|graph_util|inside_function|is_symbolic_tensor|xla|mlir|nondifferentiable_batch_function)$",
-     "compiled functions: planned"),
-    (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "devices: planned with the XLA engine"),
-    (r"tf\.(data|io|train|summary|saved_model|TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
-     "data, checkpoints and summaries: planned"),
-    (r"tf\.debugging\.(en|dis)able_check_numerics|tf\.debugging\.experimental$", "numerics views of the tape: planned"),
-    (r"RNNCell", "Keras layers wrap cells there: planned with Keras"),
-    (r"LinearOperator", "structured operators: use the matrices themselves"),
-    (r"(?i)sparse|ragged|sets$|NoneTensorSpec|IndexedSlicesSpec", "sparse and ragged tensors are outside gradtape"),
-    (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
-    (r"tf\.(strings|as_string|edit_distance|lookup|fingerprint|feature_column|ragged|audio|queue|CriticalSection)$",
-     "strings, tables and input pipelines are outside gradtape"),
-    (r"tf\.(Graph|Operation|import_graph_def|raw_ops|load_library|load_op_library|make_ndarray|make_tensor_proto|"
-     r"sysconfig|tools|types|lite|security|resource|variant|experimental|estimator|variable_creator_scope)$",
-     "TensorFlow's own machinery"),
-    (r"(conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
-     "an internal op that TensorFlow exports by accident"),
-    (r"jpeg|jxl|webp|bmp|gif|decode_|encode_", "image files other than through Pillow's PNG and JPEG"),
-    (r"bounding_box|proposals|non_max_suppression|glimpse", "detection tooling without a derivative"),
-    (r"candidate_sampler|ctc_(beam|greedy)|fractional_|isotonic|with_space_to_batch|sobol", "rare, and without users so far"),
-    (r"tf\.debugging\.(get|set)_log_device_placement|traceback_filtering", "switches of TensorFlow's runtime"),
-]  # fmt: skip
 
 PAGE = """# What gradtape has of TensorFlow
 
@@ -56,11 +30,6 @@ def lookup(name: str) -> Any:
             return None
         found = getattr(found, part)
     return found if name != "tf.newaxis" else ...
-
-
-def reason(name: str) -> str | None:
-    """Why a name is missing."""
-    return next((why for pattern, why in REASONS if re.search(pattern, name)), None)
 
 
 def build() -> str:

@@ -17,7 +17,7 @@ import gradtape as tf
 DATA = Path(__file__).parent / "data"
 
 
-def arguments(description: str | None, steps: int, quick: int) -> argparse.Namespace:
+def arguments(description: str | None, steps: int = 1, quick: int = 1) -> argparse.Namespace:
     """The arguments of every example: `--steps N`, `--quick` (only `quick` steps), `--out DIR`, `--seed N`."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False

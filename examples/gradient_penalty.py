@@ -14,7 +14,7 @@ import gradtape as tf
 
 BATCH = 256
 CRITIC_STEPS = 5
-PENALTY = 1.0
+PENALTY = 3.0
 
 
 class Network:
@@ -69,8 +69,8 @@ def main() -> None:
     options = arguments(__doc__, steps=1200, quick=60)
     rng = np.random.default_rng(options.seed)
     generator, critic = Network(rng, 4, 2), Network(rng, 2, 1)
-    generator_optimizer = Adam(generator.variables, rate=1e-3, beta1=0.0, beta2=0.9)
-    critic_optimizer = Adam(critic.variables, rate=2e-3, beta1=0.0, beta2=0.9)
+    generator_optimizer = Adam(generator.variables, rate=2e-3, beta1=0.0, beta2=0.9)
+    critic_optimizer = Adam(critic.variables, rate=4e-3, beta1=0.0, beta2=0.9)
     sample = noise(rng, 1000)
     start = generator(sample).numpy()
 

@@ -22,7 +22,7 @@ def model(weights: tf.Variable, x: tf.Tensor) -> tf.Tensor:
 
 
 def main() -> None:
-    options = arguments(__doc__, steps=2000, quick=400)
+    options = arguments(__doc__, steps=1000, quick=400)
     rng = np.random.default_rng(options.seed)
     points = rng.uniform(-1.5, 1.5, 80)
     noisy = np.polynomial.Polynomial(TRUE_WEIGHTS)(points) + rng.normal(0.0, 0.3, 80)
@@ -55,14 +55,19 @@ def draw(out, points, noisy, history, losses, best) -> None:
     left.plot(points, noisy, "o", color="0.6", markersize=4, label="data")
     shown = [step for step in (0, 3, 10, 30, 100, len(losses)) if step <= len(losses)]
     for step, colour in zip(shown, pyplot.cm.viridis(np.linspace(0.95, 0.1, len(shown))), strict=True):
-        left.plot(grid, np.polynomial.Polynomial(history[step])(grid), color=colour, label=f"after {step} steps")
+        left.plot(
+            grid,
+            np.polynomial.Polynomial(history[step])(grid),
+            color=colour,
+            label=f"after {step} steps" if step else "at the start",
+        )
     left.plot(grid, np.polynomial.Polynomial(best)(grid), "k:", label="closed form")
     left.set(title="The curve, as the loop finds it", xlabel="x", ylabel="y")
     left.legend(fontsize=8)
     floor = np.mean((np.polynomial.Polynomial(best)(points) - noisy) ** 2)
     right.loglog(np.arange(1, len(losses) + 1), losses, color="tab:blue", label="loss")
     right.axhline(floor, color="black", linestyle=":", label=f"least squares: {floor:.4f}")
-    right.set(title="Its loss", xlabel="step", ylabel="mean squared error")
+    right.set(title="The loss", xlabel="step", ylabel="mean squared error")
     right.legend()
     right.grid(alpha=0.3, which="both")
     save_picture(figure, out, "linear_regression.png")

@@ -45,7 +45,7 @@ def check(tape, target, source, reason, *, said=(), fix=(), before=True):
     return found[-1]
 
 
-# -- the source is not followed ---------------------------------------------------------------------------------------------
+# -- the source is not followed --------------------------------------------------------------------------------------
 @LINES
 def test_not_watched(lines):
     x = tf.constant(3.0)
@@ -121,7 +121,7 @@ def test_never_read(lines):
     check(tape, y, unused, Reason.NEVER_READ, said=("No op read unused", "1 other variable"), fix="inside the block")
 
 
-# -- the wrong time -------------------------------------------------------------------------------------------------------------
+# -- the wrong time --------------------------------------------------------------------------------------------------
 @LINES
 def test_the_target_was_computed_before_the_tape(lines):
     x = tf.Variable(3.0)
@@ -156,7 +156,9 @@ def test_nested_tapes_the_inner_gradient_was_taken_outside_the_outer_tape(lines)
     with tf.GradientTape(lines=lines) as outer, tf.GradientTape() as inner:
         y = x**3
     dy = inner.gradient(y, x)
-    found = check(outer, dy, x, Reason.AFTER_TAPE, said=".gradient() of another tape", fix="inside the outer tape's block")
+    found = check(
+        outer, dy, x, Reason.AFTER_TAPE, said=".gradient() of another tape", fix="inside the outer tape's block"
+    )
     assert "dy = inner.gradient(y, x)" in str(found)
 
 
@@ -245,7 +247,7 @@ def test_reset_forgot_the_watch(lines):
     check(tape, y, x, Reason.RESET, said="forgot that x was followed", fix="watch")
 
 
-# -- the wrong object -------------------------------------------------------------------------------------------------------------
+# -- the wrong object ------------------------------------------------------------------------------------------------
 def test_the_guide_replaced_a_variable_with_a_tensor():
     x = tf.Variable(2.0)
     for epoch in range(2):
@@ -310,7 +312,7 @@ def test_created_again_after_the_computation():
     assert "x = tf.constant(3.0)" in str(found)
 
 
-# -- out of the library -------------------------------------------------------------------------------------------------------------
+# -- out of the library ----------------------------------------------------------------------------------------------
 @LINES
 def test_the_guide_did_calculations_outside_of_tensorflow(lines):
     x = tf.Variable([[1.0, 2.0], [3.0, 4.0]], dtype=tf.float32)
@@ -371,7 +373,7 @@ def test_numpys_functions_have_names_here():
     assert tensor_function("no_such_function") == ""
 
 
-# -- dtypes -------------------------------------------------------------------------------------------------------------------------
+# -- dtypes ----------------------------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore")
 def test_the_guide_took_gradients_through_an_integer():
     x = tf.constant(10)
@@ -408,7 +410,7 @@ def test_cast_through_an_integer(lines):
         assert "whole = tf.cast(x, tf.int32)" in str(found)
 
 
-# -- state --------------------------------------------------------------------------------------------------------------------------
+# -- state -----------------------------------------------------------------------------------------------------------
 @LINES
 def test_the_guide_took_gradients_through_a_stateful_object(lines):
     x0 = tf.Variable(3.0)
@@ -455,7 +457,7 @@ def test_a_variable_as_target():
     check(tape, v, x, Reason.STATE)
 
 
-# -- ops ------------------------------------------------------------------------------------------------------------------------------
+# -- ops -------------------------------------------------------------------------------------------------------------
 @LINES
 def test_stop_gradient(lines):
     x = tf.Variable(2.0)
@@ -524,7 +526,7 @@ def test_the_guide_only_a_branch_depended_on_it(lines):
     v1 = tf.Variable(2.0)
     with tf.GradientTape(persistent=True, lines=lines) as tape:
         tape.watch(x)
-        if x > 0.0:
+        if x > 0.0:  # noqa: SIM108 - the guide's program
             result = v0
         else:
             result = v1**2
@@ -561,7 +563,7 @@ def test_watched_and_never_used():
     check(tape, y, x, Reason.UNRELATED, said="no op of the tape used it")
 
 
-# -- threads, and tapes that are gone ---------------------------------------------------------------------------------------------------
+# -- threads, and tapes that are gone --------------------------------------------------------------------------------
 @LINES
 def test_computed_in_another_thread(lines):
     w = tf.Variable(2.0, name="w")
@@ -648,7 +650,7 @@ def test_every_reason_has_a_test():
     assert [r.name for r in Reason if f"Reason.{r.name}" not in source] == []
 
 
-# -- connected ------------------------------------------------------------------------------------------------------------------------
+# -- connected -------------------------------------------------------------------------------------------------------
 def test_the_path():
     x = tf.Variable([1.0, 2.0])
     with tf.GradientTape(persistent=True) as tape:
@@ -747,7 +749,7 @@ def test_what_is_no_tensor_is_refused():
         tape.explain(y, 3.0)
 
 
-# -- how it looks -----------------------------------------------------------------------------------------------------------------------
+# -- how it looks ----------------------------------------------------------------------------------------------------
 def test_the_text_reads_well():
     x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
     with tf.GradientTape() as tape:
@@ -791,7 +793,7 @@ def test_the_names_of_variables_are_used():
     assert tape.explain(loss, model)[1].source == "model[1] ('bias')"
 
 
-# -- the policy ----------------------------------------------------------------------------------------------------------------------------
+# -- the policy ------------------------------------------------------------------------------------------------------
 def none_of(method="gradient", **options):
     x, w = tf.constant([1.0, 2.0]), tf.Variable([1.0, 2.0])
     with tf.GradientTape() as tape:
@@ -894,7 +896,7 @@ def test_results_are_the_same_under_every_policy():
     np.testing.assert_array_equal(step(), plain)
 
 
-# -- what it costs --------------------------------------------------------------------------------------------------------------------------
+# -- what it costs ---------------------------------------------------------------------------------------------------
 def test_a_plain_tape_records_with_the_lists_own_append():
     x = tf.Variable([1.0, 2.0])
     with tf.GradientTape() as tape:
@@ -952,7 +954,7 @@ def test_explanations_hold_no_tensors():
     assert not [o for o in gc.get_referents(found.__dict__) if isinstance(o, (tf.Tensor, tf.Variable))]
 
 
-# -- devices ---------------------------------------------------------------------------------------------------------------------------------
+# -- devices ---------------------------------------------------------------------------------------------------------
 def test_devices():
     (cpu,) = tf.config.list_physical_devices("CPU")
     assert cpu.name == "/physical_device:CPU:0"

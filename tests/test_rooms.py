@@ -16,7 +16,9 @@ SOURCE = Path(tf.__file__).parent
 
 ROOMS = (  # from the top to the ground; a room may import what stands below it, and nothing above
     ("__main__",),
-    ("cli", "testing"),
+    ("cli",),
+    ("commands",),
+    ("testing",),
     ("__init__",),
     ("tensorflow_alias",),
     ("api",),

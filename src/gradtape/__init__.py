@@ -29,8 +29,10 @@ from gradtape.api import (
     linalg as linalg,
     math as math,
     nn as nn,
+    quantization as quantization,
     random as random,
     signal as signal,
+    sparse as sparse,
     test as test,
 )
 from gradtape.api.array import (
@@ -199,6 +201,7 @@ from gradtape.api.math import (
     subtract as subtract,
     tan as tan,
     tanh as tanh,
+    truediv as realdiv,
     truediv as truediv,
     truncatediv as truncatediv,
     truncatemod as truncatemod,
@@ -237,6 +240,13 @@ from gradtape.api.shaping import (
     tile as tile,
     unravel_index as unravel_index,
 )
+from gradtape.api.signal import (
+    fftnd as fftnd,
+    ifftnd as ifftnd,
+    irfftnd as irfftnd,
+    rfftnd as rfftnd,
+)
+from gradtape.api.sparse import SparseTensor as SparseTensor
 from gradtape.api.tensor_array import TensorArray as TensorArray
 from gradtape.autodiff.arguments import (
     AggregationMethod as AggregationMethod,

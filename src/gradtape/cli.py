@@ -1,4 +1,4 @@
-"""The command ``gradtape``: run code written for TensorFlow on gradtape, without editing it.
+"""The command ``gradtape``: run code written for TensorFlow on gradtape, without editing it; check it; measure.
 
 ``gradtape run script.py`` is ``python script.py`` in every respect (arguments, ``sys.path``, ``__main__``, exit code,
 tracebacks) but one: ``import tensorflow`` gives gradtape.
@@ -7,6 +7,7 @@ tracebacks) but one: ``import tensorflow`` gives gradtape.
 from __future__ import annotations
 
 import builtins
+import importlib
 import importlib.util
 import io
 import os
@@ -17,16 +18,32 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
 
+from gradtape.commands import UsageError
 from gradtape.tensorflow_alias import install_as_tensorflow
 from gradtape.version import __version__
 
 __all__ = ["main"]
 
 HELP = """\
+usage: gradtape COMMAND [ARG ...]
+
+  run     run a script or module written for TensorFlow on gradtape
+  check   list the tensorflow names that code uses, and whether gradtape has them
+  bench   measure gradtape beside the peers that are installed
+  doctor  look at this installation: versions, engines, threads, a self-check
+
+examples:
+  gradtape run train.py --epochs 10       as `python train.py --epochs 10`
+  gradtape check src --only missing       what stands in the way of running src on gradtape
+  gradtape bench chain mlp32              two benchmarks, with bars
+  gradtape doctor                         is all well here?
+
+gradtape COMMAND --help says more about each; gradtape --version prints the version.
+"""
+
+RUN_HELP = """\
 usage: gradtape run SCRIPT [ARG ...]
        gradtape run -m MODULE [ARG ...]
-       gradtape --version
-       gradtape --help
 
 Runs Python code written for TensorFlow on gradtape: `import tensorflow` in it, and in all that it
 imports, gives gradtape. Whether TensorFlow is installed makes no difference, and it is not touched.
@@ -41,13 +58,8 @@ examples:
   gradtape run -m pytest tests            a whole test suite, on gradtape
 """
 
-
-class UsageError(Exception):
-    """The command line cannot be followed; the message says why, ``status`` is the exit code."""
-
-    def __init__(self, message: str, status: int = 2) -> None:
-        super().__init__(message)
-        self.status = status
+# Loaded when they are asked for: the others need not wait for them.
+COMMANDS = {name: f"gradtape.commands.{name}" for name in ("check", "bench", "doctor")}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,8 +81,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     match arguments:
-        case ["-h" | "--help", *_] | ["run", "-h" | "--help", *_]:
+        case ["-h" | "--help" | "help"]:
             print(HELP, end="")
+            return 0
+        case ["-h" | "--help" | "help", command, *_]:
+            return _dispatch([command, "--help"])
+        case ["run", "-h" | "--help", *_]:
+            print(RUN_HELP, end="")
             return 0
         case ["-V" | "--version", *_]:
             print(f"gradtape {__version__}")
@@ -78,19 +95,49 @@ def _dispatch(arguments: list[str]) -> int:
         case ["run", "-m", name, *rest]:
             return _run(lambda: _load_module(name), rest)
         case ["run", "-m"]:
-            raise UsageError("`run -m` needs the name of a module; try `gradtape --help`")
+            raise UsageError("`run -m` needs the name of a module; try `gradtape run --help`")
         case ["run", option, *_] if option.startswith("-"):
-            raise UsageError(f"`run` has no option {option!r}; try `gradtape --help`")
+            raise UsageError(f"`run` has no option {option!r}; try `gradtape run --help`")
         case ["run", path, *rest]:
             return _run(lambda: _load_script(path), rest)
         case ["run"]:
-            raise UsageError("`run` needs a script, or -m and a module; try `gradtape --help`")
+            raise UsageError("`run` needs a script, or -m and a module; try `gradtape run --help`")
+        case [command, *rest] if command in COMMANDS:
+            return _command(COMMANDS[command], rest)
         case [word, *_]:
-            hint = f"did you mean `gradtape run {word}`?" if word.endswith(".py") else "try `gradtape --help`"
-            raise UsageError(f"no command {word!r}; {hint}")
+            raise UsageError(f"no command {word!r}; {_meant(word)}")
         case _:
             print(HELP, end="", file=sys.stderr)
             return 2
+
+
+def _meant(word: str) -> str:
+    """What to do instead of a command that does not exist."""
+    if word.endswith(".py"):
+        return f"did you mean `gradtape run {word}`?"
+    import difflib
+
+    close = difflib.get_close_matches(word, ["run", *COMMANDS], n=1)
+    return f"did you mean `gradtape {close[0]}`?" if close else "try `gradtape --help`"
+
+
+def _command(module: str, arguments: list[str]) -> int:
+    """Run one of the commands that are not `run`; its exit code."""
+    try:
+        status: int = importlib.import_module(module).main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`). Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell reports for SIGPIPE
+    except KeyboardInterrupt:
+        print("gradtape: interrupted", file=sys.stderr)
+        return 130
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            raise
+        return end.code or 0  # argparse has printed the help
+    return status
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ Array: TypeAlias = Any
 next_uid: Callable[[], int] = itertools.count(1).__next__
 
 recorders: Callable[[], Any] = tuple
-"""Who is recording, and wants to know which values leave the library. The engine, a room above, puts its answer here."""
+"""Who is recording, and wants to know which values leave the library; the engine, a room above, answers here."""
 
 CONSTANT = 0
 """The uid of tensors made from Python or NumPy operands: nobody can hold one, so no tape will ever follow it."""

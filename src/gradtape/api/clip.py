@@ -35,7 +35,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """Scaled down, where needed, to a Euclidean norm of at most `clip_norm`.
 
-    >>> clip_by_norm([3.0, 4.0], 1.0).numpy().round(3).tolist()
+    >>> [round(float(v), 3) for v in clip_by_norm([3.0, 4.0], 1.0)]
     [0.6, 0.8]
     """
 
@@ -57,8 +57,8 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
     """All tensors scaled by one factor, so that together their norm is at most `clip_norm`; also returns the norm.
 
     >>> clipped, norm = clip_by_global_norm([[3.0], None, [4.0]], 1.0)
-    >>> norm.numpy().item(), clipped[0].numpy().round(3).tolist(), clipped[1]
-    (5.0, [0.6], None)
+    >>> float(norm), round(float(clipped[0][0]), 3), clipped[1]
+    (5.0, 0.6, None)
     """
     if isinstance(t_list, (Tensor, str, np.ndarray)) or not hasattr(t_list, "__iter__"):
         raise TypeError(f"`t_list` should be a sequence of tensors. Received {t_list!r}.")

@@ -45,7 +45,7 @@ def as_policy(value: Any) -> UnconnectedGradients:
 def components(leaf: Any) -> list[Any]:
     if isinstance(leaf, IndexedSlices):
         return [part for part in (leaf.values, leaf.indices, leaf.dense_shape) if part is not None]
-    return [leaf]
+    return nest.flatten(leaf, expand_composites=True)
 
 
 def check_differentiable(kind: str, items: list[Any]) -> None:

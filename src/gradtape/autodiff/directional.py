@@ -127,7 +127,7 @@ def _recorded_gradient(tape: GradientTape, target: Any, sources: Any, method: st
     recording = tape._require_record()
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     only_tensor("target", target)
-    second = type(tape)(persistent=True)
+    second = type(tape)(persistent=True, strong_zeros="strong_zeros" in tape.options)
     with tape._asking(method):
         second._recording = recording.twin()
         with second:

@@ -29,6 +29,7 @@ from gradtape.autodiff.arguments import (
 )
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep
+from gradtape.engine.strong import strengthen, weaken
 from gradtape.engine.tape import Record, Recorder, active_recorders
 from gradtape.tensor import Tensor, is_followable, next_uid
 from gradtape.variable import Variable
@@ -144,6 +145,10 @@ class GradientTape:
 
     on_none: ClassVar[Callable[..., None] | None] = None
     """Who is told of gradients that are None: `config.set_none_policy` puts `explain` here."""
+
+    on_sweep: ClassVar[Callable[..., Any] | None] = None
+    """Who looks at every cotangent while somebody checks numbers; the walk back frees nothing then, so that a tape is
+    still there after an error."""
 
     lines_by_default: ClassVar[bool] = False
     """Whether tapes note the user's line of every op when they are not told."""
@@ -392,12 +397,14 @@ class GradientTape:
         check_differentiable("target", targets)
         check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
+        if any(not is_followable(array_of(t)) for t in targets):
+            _refuse_unregistered(recording, targets)
         with self._asking("gradient") as traced:
             start = seed_cotangents(targets, seeds, flat_sources, traced)
             cotangents = self._sweep(recording, start, flat_sources, traced, last=True)
-            results = [finished(cotangents.get(source.uid), source, policy) for source in flat_sources]
-        if policy is UnconnectedGradients.NONE:
-            self._answered("gradient", targets, flat_sources, results)
+            found = [cotangents.get(source.uid) for source in flat_sources]
+            results = [finished(d, source, policy) for d, source in zip(found, flat_sources, strict=True)]
+        self._answered("gradient", targets, flat_sources, found, policy)
         return nest.pack_sequence_as(sources, results)
 
     def jacobian(
@@ -534,12 +541,15 @@ class GradientTape:
             )
         return self._recording
 
-    def _answered(self, method: str, targets: list[Any], sources: list[Any], results: list[Any]) -> None:
+    def _answered(
+        self, method: str, targets: list[Any], sources: list[Any], found: list[Any], policy: UnconnectedGradients
+    ) -> None:
         """Remember which sources got no gradient, and tell who wants to know."""
-        nones = [source.uid for source, result in zip(sources, results, strict=True) if result is None]
-        self._nones = ([target.uid for target in targets], nones)
-        if nones and self.on_none is not None:
-            type(self).on_none(self, method, targets, sources, results)  # type: ignore[misc]
+        lost = [source for source, d in zip(sources, found, strict=True) if d is None]
+        self._nones = ([target.uid for target in targets], [source.uid for source in lost])
+        tell = type(self).on_none
+        if tell is not None and lost and policy is UnconnectedGradients.NONE:
+            tell(self, method, targets, sources, lost)
 
     def _asking(self, method: str) -> _Question:
         """Around the sweeps that answer one question: whether they are recorded, and what becomes of the tape."""
@@ -566,15 +576,21 @@ class GradientTape:
         shapes = recording.tracked
         if not recording.roots <= uids:
             shapes = _reachable(recording, uids)
-        release = last and not self._persistent and not recording.fallible and not traced
+        strong = "strong_zeros" in self.options
+        if strong:
+            cotangents.update({uid: strengthen(d) for uid, d in cotangents.items()})
+        watch = None if self._profiler is None else self._profiler.sweep
+        checked = None if self.on_sweep is None else type(self).on_sweep(self, recording, shapes, cotangents, watch)
+        release = last and not self._persistent and not recording.fallible and not traced and checked is None
         recording.consumed = release
         recording.asked, recording.size = uids, len(recording.records)
         kept = uids - recording.roots  # the roots are never an output: what arrives there stays
-        return sweep(
+        found = sweep(
             recording.records, shapes, cotangents, kept=kept, traced=traced, release=release,
             unreached=recording.unreached if release else None,
-            watch=None if self._profiler is None else self._profiler.sweep,
+            watch=watch if checked is None else checked,
         )  # fmt: skip
+        return {uid: weaken(c) for uid, c in found.items()} if strong else found
 
 
 class _Question:
@@ -625,6 +641,17 @@ class _Question:
             answers.append((self._first, next_uid(), self._method, where))
 
 
+def _refuse_unregistered(recording: _Recording, targets: list[Any]) -> None:
+    """A target of integers or booleans has no gradient, silently; but some ops TensorFlow refuses to differentiate."""
+    uids = {target.uid for target in targets}
+    for op, _, output, *_ in recording.records:
+        if op.unregistered and output in uids:
+            raise LookupError(
+                f"gradient registry has no entry for: {op.tf_name}. Its result is not a smooth function of its input; "
+                "use it to choose between values (tf.where), not as a target."
+            )
+
+
 def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:
     """The shapes of what depends on a source; the rest needs no cotangent."""
     reached = set(sources)
@@ -644,6 +671,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _OURS = (_PACKAGE, _NUMPY, contextlib.__file__)
 _VALUES = (f"{_PACKAGE}tensor.py", f"{_PACKAGE}variable.py", __file__)
+_HANDED_ON = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
+"""Where the library looks at a value because the user said so: tf.cond, tf.numpy_function."""
 _said: dict[tuple[str, str, int], int] = {}
 
 
@@ -655,8 +684,8 @@ def _user_frame(event: str = "") -> FrameType | None:
         if not file.startswith(_OURS):
             return frame
         if event and event != "assign" and not file.startswith((*_VALUES, _NUMPY)):
-            branch = event == "bool()" and file.endswith("control_flow.py")
-            if not branch:
+            through = _HANDED_ON.get(event)
+            if through is None or not file.endswith(through):
                 return None
         frame = frame.f_back
     return None

@@ -67,8 +67,7 @@ def jacobian(
             blocks, joined = _row_by_row(tape, recording, target, flat, traced), 0
         parts = [_assembled(block, shape, source, joined) for block, source in zip(blocks, flat, strict=True)]
         results = [or_zeros(r, shape, s, policy) for r, s in zip(parts, flat, strict=True)]
-    if policy is UnconnectedGradients.NONE:
-        tape._answered("jacobian", [target], flat, results)
+    tape._answered("jacobian", [target], flat, parts, policy)
     return nest.pack_sequence_as(sources, results)
 
 
@@ -199,6 +198,5 @@ def batch_gradient(
         )
         rows = [rows_of(cotangents.get(source.uid), seed) for source in flat]
         results = [or_zeros(r, shape[:1], source, policy) for r, source in zip(rows, flat, strict=True)]
-    if policy is UnconnectedGradients.NONE:
-        tape._answered("batch_gradient", [target], flat, results)
+    tape._answered("batch_gradient", [target], flat, rows, policy)
     return nest.pack_sequence_as(sources, results)

@@ -1,7 +1,8 @@
 """Reverse mode: walk a list of records backward, call rules, add up cotangents by uid.
 
 The walk does not know whether its cotangents are raw arrays (nothing is recording: no wrappers, no dispatch), tensors
-(somebody records the sweep, for the next order) or `Batched` (a Jacobian): the rules run on whatever is there.
+(somebody records the sweep, for the next order), `Batched` (a Jacobian) or `Strong` (zeros that stay zero): the rules
+run on whatever is there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy import ndarray
 from gradtape.arrays import common_namespace
 from gradtape.engine.op import Op, unbroadcast, write_pulls
 from gradtape.engine.sparse import Rows
+from gradtape.engine.strong import is_strong, strengthen, weaken
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -125,6 +127,10 @@ def _unhurried(
     xp = common_namespace([x for x in d if x is not None] if type(d) is list else [d])
     saved = values if traced else [None if v is None else v.array for v in values]
     needs = [shapes.get(uid) for uid in inputs]
+    if op.fallible and not op.args and is_strong(d):  # a gradient that the user wrote gets plain tensors
+        d = [weaken(x) for x in d]
+        xp = common_namespace([x for x in d if x is not None])
+        return d, [_given(strengthen(c)) for c in op.joint(xp, d, needs, *saved, **attrs)]
     return d, [_given(c) for c in op.joint(xp, d, needs, *saved, **attrs)]
 
 

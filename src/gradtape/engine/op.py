@@ -36,6 +36,7 @@ class Op:
     """A primitive: everything the engine knows about it.
 
     `outputs` is 0 for one output, else their number (-1: it varies); a rule's d is then a list.
+    `unregistered` marks a primitive without a derivative whose gradient TensorFlow refuses instead of leaving it out.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class Op:
         "rules",
         "tf_name",
         "traced_pulls",
+        "unregistered",
     )
 
     def __init__(
@@ -80,13 +82,14 @@ class Op:
         joint_saves: Container[int] = (),
         joint_zeros: bool = True,
         fallible: bool = False,
+        unregistered: bool = False,
         explain: Callable[[Any, Any], Exception | None] | None = None,
     ) -> None:
         self.name, self.args, self.rules = name, tuple(args), tuple(rules)
         self.tf_name = tf_name or name.title().replace("_", "")
         self.elementwise, self.linear, self.outputs = elementwise, linear, outputs
         self.kinds = kinds
-        self.jvp, self.joint, self.fallible = jvp, joint, fallible
+        self.jvp, self.joint, self.fallible, self.unregistered = jvp, joint, fallible, unregistered
         self.joint_saves, self.joint_zeros, self.explain = joint_saves, joint_zeros, explain
         for rule in self.rules:
             if rule is not None and parameters(rule)[:1] != ("d",):

@@ -8,6 +8,7 @@ not told to follow, or was told not to record. Nothing here holds an array.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape.autodiff.gradient_tape import Event, Skeleton, _user_frame, answers
@@ -43,7 +44,7 @@ class Node(NamedTuple):
         return self.op.joint is not None or (bool(rules) and rules[min(position, len(rules) - 1)] is not None)
 
 
-# -- the witness -----------------------------------------------------------------------------------------------------------
+# -- the witness -----------------------------------------------------------------------------------------------------
 class _Everything(dict[int, Any]):
     """Holds nothing, and says that it holds every uid."""
 
@@ -99,7 +100,7 @@ def lines_of(tape: GradientTape) -> dict[int, Line]:
     return {_outputs(r[2])[0]: line for r, line in zip(witness.seen, witness.lines, strict=True) if line is not None}
 
 
-# -- everything together -----------------------------------------------------------------------------------------------------
+# -- everything together ---------------------------------------------------------------------------------------------
 class Facts:
     """What is known of a tape, recording, finished or used up: a graph of ops, and when what happened."""
 
@@ -150,7 +151,7 @@ class Facts:
             self.complete = self.complete or self.witnessed
         return [known[uid] for uid in sorted(known)]
 
-    # -- when -----------------------------------------------------------------------------------------------------------
+    # -- when --------------------------------------------------------------------------------------------------------
     @property
     def began(self) -> int:
         """The uid at which the tape began to record."""
@@ -169,8 +170,9 @@ class Facts:
     def breaks(self) -> list[tuple[Event, int]]:
         """The times within the block in which the tape did not record: how each began, and the uid of its end."""
         states = [event for event in self.log if event.what not in ("watch", "watched nothing")]
-        spans = zip(states, states[1:], strict=False)
-        return [(a, b.when) for a, b in spans if a.what in ("pause", "stop_recording") and b.when > a.when + 1]
+        return [
+            (a, b.when) for a, b in pairwise(states) if a.what in ("pause", "stop_recording") and b.when > a.when + 1
+        ]
 
     def missed_readings(self, uid: int) -> list[tuple[int, int, int, str]]:
         """Readings of a variable that no tape saw, after this tape had begun."""
@@ -183,7 +185,7 @@ class Facts:
                 return method, where
         return None
 
-    # -- the graph --------------------------------------------------------------------------------------------------------
+    # -- the graph ---------------------------------------------------------------------------------------------------
     def path(self, source: int, targets: Iterable[int], *, differentiable: bool) -> list[tuple[Node, int]] | None:
         """A shortest chain of (op, position of the input) from the source to a target, or None."""
         after: dict[int, tuple[Node, int, int]] = {}  # uid -> the op that takes it, where, and which output goes on

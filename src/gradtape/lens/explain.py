@@ -28,7 +28,7 @@ from gradtape.lens.source import (
     shown,
     statement_at,
 )
-from gradtape.tensor import is_followable
+from gradtape.tensor import Tensor, is_followable
 from gradtape.variable import Variable
 
 if TYPE_CHECKING:
@@ -136,7 +136,9 @@ class Explanation:
         lines = [self.headline]
         for label, text in self._rows():
             head = f"  {label + ':' if label else '':<6}"
-            lines.extend(textwrap.wrap(text, 100, initial_indent=head, subsequent_indent=" " * 8, break_on_hyphens=False))
+            lines.extend(
+                textwrap.wrap(text, 100, initial_indent=head, subsequent_indent=" " * 8, break_on_hyphens=False)
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -198,7 +200,7 @@ class Explanations:
         return "".join(e._repr_html_() for e in self.flat)
 
 
-# -- the question ------------------------------------------------------------------------------------------------------------
+# -- the question ----------------------------------------------------------------------------------------------------
 def explain(tape: GradientTape, target: Any, sources: Any) -> Any:
     """For each source whether and how it reaches the target, and if not, the reason and the fix.
 
@@ -238,15 +240,13 @@ def _asking_frame() -> FrameType | None:
     return frame
 
 
-def explained(
-    tape: GradientTape, targets: list[Any], sources: list[Any], frame: FrameType | None
-) -> list[Explanation]:
+def explained(tape: GradientTape, targets: list[Any], sources: list[Any], frame: FrameType | None) -> list[Explanation]:
     """The explanations of sources, read from this frame's names."""
     facts = Facts(tape)
     return [_Case(facts, targets, source, frame, i).explain() for i, source in enumerate(sources)]
 
 
-def report(tape: GradientTape, method: str, targets: list[Any], sources: list[Any], results: list[Any]) -> None:
+def report(tape: GradientTape, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
     """What happens to a None under the policies "warn" and "raise"."""
     asker: FrameType | None = sys._getframe(1)
     level = 1
@@ -257,7 +257,6 @@ def report(tape: GradientTape, method: str, targets: list[Any], sources: list[An
     frame = _user_frame()
     while asker is not None and asker is not frame:
         asker, level = asker.f_back, level + 1
-    lost = [source for source, result in zip(sources, results, strict=True) if result is None]
     found = explained(tape, targets, lost, frame)
     if policy() == "raise":
         several = "" if len(found) == 1 else f" for {len(found)} of {len(sources)} sources"
@@ -267,7 +266,7 @@ def report(tape: GradientTape, method: str, targets: list[Any], sources: list[An
         warnings.warn(f"GradientTape.{method}: {explanation.one_line}", NoneGradientWarning, stacklevel=level + 1)
 
 
-# -- the policy --------------------------------------------------------------------------------------------------------------
+# -- the policy ------------------------------------------------------------------------------------------------------
 _policy = "none"
 
 
@@ -288,7 +287,7 @@ def set_policy(value: str) -> None:
     GradientTape.lines_by_default = value != "none"
 
 
-# -- one source ----------------------------------------------------------------------------------------------------------------
+# -- one source ------------------------------------------------------------------------------------------------------
 class _Case:
     """One source and the targets: which of the reasons is it?"""
 
@@ -309,19 +308,19 @@ class _Case:
         if any(isinstance(t, Variable) for t in targets):
             self.made = sys.maxsize  # a variable is what it is now
 
-    # -- saying it ------------------------------------------------------------------------------------------------------
+    # -- saying it ---------------------------------------------------------------------------------------------------
     def no(
         self, reason: Reason, message: str, fix: str = "", *, where: Line | None = None, certain: bool = True,
         path: Iterable[tuple[Node, int]] = (),
     ) -> Explanation:  # fmt: skip
-        notes = [] if certain else ["This is the likeliest reading of what was recorded; GradientTape(lines=True) tells for sure."]
+        notes = [] if certain else [_LIKELY]
         return Explanation(
             self.name, False, reason, message, fix, [self._step(n) for n, _ in path], where, certain, tuple(notes)
         )
 
     def _step(self, node: Node) -> Step:
-        shapes = node.shapes or tuple(self.facts.tracked.get(uid) for uid in node.outputs)
-        return Step(shown_op(node.op), shapes[0] if shapes else None, node.where)
+        shape = node.shapes[0] if node.shapes else self.facts.tracked.get(node.outputs[0])
+        return Step(shown_op(node.op), shape, node.where)
 
     def _yes(self, path: list[tuple[Node, int]] | None) -> Explanation:
         facts, tape = self.facts, self.facts.tape
@@ -332,9 +331,9 @@ class _Case:
             notes.append(f"{self.target} has shape {shape}: gradient() is of the sum of its elements.")
         if len(self.targets) > 1:
             notes.append(f"{len(self.targets)} targets: gradient() is of the sum of all of them.")
-        custom = path is not None and any(n.op.name == "custom_gradient" for n, _ in path)
-        if custom and self.uid in tape._nones[1] and sorted(tape._nones[0]) == sorted(self.uids):
-            return self._custom(path or [])
+        silent = [i for i, (node, _) in enumerate(path or ()) if node.op.joint is not None]
+        if path and silent and self.uid in tape._nones[1] and sorted(tape._nones[0]) == sorted(self.uids):
+            return self._refused(path[: silent[0] + 1])
         reason, message, fix, where = None, "", "", None
         if path is not None:
             count = len(path)
@@ -356,8 +355,11 @@ class _Case:
         steps = [self._step(n) for n, _ in path or ()]
         return Explanation(self.name, True, reason, message.strip(), fix, steps, where, True, tuple(notes))
 
-    def _custom(self, path: list[tuple[Node, int]]) -> Explanation:
-        node = next(n for n, _ in path if n.op.name == "custom_gradient")
+    def _refused(self, path: list[tuple[Node, int]]) -> Explanation:
+        """An op with a rule for all its inputs had none for this one."""
+        node, position = path[-1]
+        if node.op.name != "custom_gradient":
+            return self._blocked(node, position, path)
         return self.no(
             Reason.CUSTOM_GRADIENT, "The path leads through a function with @tf.custom_gradient, whose gradient "
             "function gave None for this input.",
@@ -365,7 +367,7 @@ class _Case:
             path=path, where=node.where,
         )  # fmt: skip
 
-    # -- finding it -----------------------------------------------------------------------------------------------------
+    # -- finding it --------------------------------------------------------------------------------------------------
     def explain(self) -> Explanation:
         facts = self.facts
         if not facts.log:
@@ -395,7 +397,7 @@ class _Case:
             "Ask before, or create the tape with persistent=True or lines=True.", [], where,
         )  # fmt: skip
 
-    # -- reasons on a path that is known ------------------------------------------------------------------------------------
+    # -- reasons on a path that is known -----------------------------------------------------------------------------
     def _of_the_path(self, path: list[tuple[Node, int]] | None) -> Explanation | None:
         """There is a chain of ops, and somewhere on it the derivative ends."""
         if not path:
@@ -465,11 +467,11 @@ class _Case:
             )  # fmt: skip
         return self.no(
             Reason.NON_DIFFERENTIABLE_OP, f"{name} is constant almost everywhere: it has no derivative.",
-            INSTEAD.get(op.name, "Use an op that is smooth in its input, or tf.custom_gradient with a gradient of yours."),
+            INSTEAD.get(op.name, "Use an op that is smooth in its input, or give it a gradient by tf.custom_gradient."),
             where=where, path=path, certain=certain,
         )  # fmt: skip
 
-    # -- reasons in the source and the target alone ----------------------------------------------------------------------------
+    # -- reasons in the source and the target alone ------------------------------------------------------------------
     def _of_dtypes(self) -> Explanation | None:
         if not is_followable(array_of(self.source)):
             dtype = self.source.dtype.name
@@ -564,7 +566,7 @@ class _Case:
             return self._tensor_not_followed()
         if not self.source.trainable:
             return self.no(
-                Reason.NOT_TRAINABLE, f"{name} was created with trainable=False; tapes follow trainable variables only.",
+                Reason.NOT_TRAINABLE, f"{name} was created with trainable=False; tapes follow what is trainable.",
                 f"Call tape.watch({self.python or 'variable'}) in the block, or create it with trainable=True.",
             )  # fmt: skip
         if not facts.tape._watch_accessed:
@@ -642,9 +644,13 @@ class _Case:
                 Reason.SAME_NAME, f"The tape followed another variable that is also called '{twin.name}': a copy, or "
                 "the model before it was built again.", "Use the variable of the model that computed the target.",
             )  # fmt: skip
-        return self._computed_early() or self._of_breaks() or self._of_breaks(guess=True) or self.no(
-            Reason.NEVER_READ, f"No op read {name} while the tape was recording"
-            + (f"; it followed {len(facts.variables)} other variable{'s'[: len(facts.variables) != 1]}." if facts.variables else "."),
+        found = self._computed_early() or self._of_breaks() or self._of_breaks(guess=True)
+        if found is not None:
+            return found
+        count = len(facts.variables)
+        others = f"; it followed {count} other variable{'s' if count > 1 else ''}" if count else ""
+        return self.no(
+            Reason.NEVER_READ, f"No op read {name} while the tape was recording{others}.",
             f"Use {name} inside the block, in what {self.target} is computed from.",
         )  # fmt: skip
 
@@ -656,10 +662,11 @@ class _Case:
         if self.frame is not None and self.python and self.target != "the target":
             scope = {**self.frame.f_globals, **self.frame.f_locals}
             for name in built_from(self.target, self.python, self.frame):
-                uid = getattr(scope.get(name), "uid", None)
-                if type(uid) is int and uid < facts.began and uid not in facts.tracked:
-                    if not isinstance(scope[name], Variable) and (not facts.witnessed or uid in behind):
-                        early.append((name, assignments(name, self.frame)[0][0]))
+                value = scope.get(name)
+                if type(value) is not Tensor or value.uid >= facts.began or value.uid in facts.tracked:
+                    continue
+                if not facts.witnessed or value.uid in behind:
+                    early.append((name, assignments(name, self.frame)[0][0]))
         if early:
             name, where = early[-1]
             return self.no(
@@ -684,7 +691,7 @@ class _Case:
                 )  # fmt: skip
         return None
 
-    # -- reasons at the ends of paths ------------------------------------------------------------------------------------------
+    # -- reasons at the ends of paths --------------------------------------------------------------------------------
     def _open_ends(self) -> list[int]:
         """What the targets are made from and no record tells more about."""
         behind, _ = self.facts.behind(self.uids)
@@ -710,12 +717,9 @@ class _Case:
         for node in ends:
             if node.outputs[0] not in branches and not known:
                 candidates.append((node.outputs[0], node))
+        possible = {"assign": not facts.complete, "bool()": False}
         for event in facts.events:
-            if event.uid in made and event.what not in ("assign", "bool()") and event.when < self.made:
-                if not known or plain:
-                    candidates.append((event.when, event))
-        for event in facts.events:
-            if event.what == "assign" and event.uid in made and event.when < self.made and not facts.complete:
+            if event.uid in made and event.when < self.made and possible.get(event.what, not known or plain):
                 candidates.append((event.when, event))
         if candidates:
             latest = max([u for u in unseen if u <= self.made], default=self.made)
@@ -744,8 +748,8 @@ class _Case:
         name = variable.name.removesuffix(":0") if variable is not None else "a variable"
         name = (variable is not None and name_of(variable, self.frame)) or name
         return self.no(
-            Reason.STATE, f"The value was stored in {name} at {shown(event.where)}; reading a variable gives its value, "
-            "not the history of what was assigned.",
+            Reason.STATE, f"The value was stored in {name} at {shown(event.where)}; reading a variable gives its "
+            "value, not the history of what was assigned.",
             "Compute the target from the tensor itself, and assign after that.", where=event.where, certain=certain,
             path=self.facts.path(self.uid, [event.uid], differentiable=False) or (),
         )  # fmt: skip
@@ -754,7 +758,9 @@ class _Case:
         calls = [call for call in calls_at(event.where) if call[0] in ("np", "numpy", "onp", "math")]
         advice = "Stay with tensors until the target is computed; convert a copy for printing."
         through = event.what
-        if calls:
+        if any(function == "numpy_function" for _, function in calls_at(event.where)):
+            through, advice = "tf.numpy_function", "Use tf.py_function, or write it with tf functions."
+        elif calls:
             module, function = calls[0]
             through = f"{module}.{function}" if event.what == "NumPy" else through
             same = tensor_function(function)
@@ -795,9 +801,10 @@ class _Case:
         )  # fmt: skip
 
 
-# -- words -----------------------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------------------------
+_LIKELY = "This is the likeliest reading of what was recorded; GradientTape(lines=True) sees more."
 _SMOOTH_STEP = "A comparison is a step; tf.sigmoid(k * (a - b)) is a smooth one."
-_STRAIGHT = "To round and still learn, let the gradient pass: tf.grad_pass_through({0})(x), or x + tf.stop_gradient({0}(x) - x)."
+_STRAIGHT = "Let the gradient pass: tf.grad_pass_through({0})(x), or x + tf.stop_gradient({0}(x) - x)."
 _TRUTH = "Compute with probabilities in place of truth values: a * b for `and`, 1 - (1 - a) * (1 - b) for `or`."
 INSTEAD: dict[Any, str] = {
     "argmax": "Use weights in place of one position: tf.nn.softmax(k * x); their mean position is a soft argmax.",

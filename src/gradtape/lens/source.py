@@ -13,7 +13,7 @@ from typing import Any
 from gradtape.lens.events import Line
 
 
-# -- names -------------------------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------------------------
 def name_of(value: Any, frame: FrameType | None) -> str | None:
     """How the code in this frame calls an object: `x`, `self.w`, `weights[0]`, `layers["a"]`."""
     if frame is None:
@@ -42,7 +42,7 @@ def _inside(value: Any, holder: Any) -> str | None:
     return None
 
 
-# -- lines -------------------------------------------------------------------------------------------------------------------
+# -- lines -----------------------------------------------------------------------------------------------------------
 def shown(where: Line | None) -> str:
     """`train.py:12`."""
     return "" if where is None else f"{os.path.basename(where[0])}:{where[1]}"
@@ -98,7 +98,7 @@ def _parsed(source: str) -> ast.Module:
         return ast.Module([], [])
 
 
-# -- what happens to a name --------------------------------------------------------------------------------------------------
+# -- what happens to a name ------------------------------------------------------------------------------------------
 def _trees(frame: FrameType) -> list[tuple[str, ast.AST]]:
     """The code around a frame: its function or module; in a notebook every cell so far."""
     file = frame.f_code.co_filename
@@ -174,15 +174,14 @@ def _makes_variable(value: ast.expr) -> bool:
 
 def built_from(target: str, source: str, frame: FrameType | None) -> list[str]:
     """The names between a target and a source, as the assignments around a frame read: z = y + 1, y = x * x -> [y]."""
-    reached, between = [target], []
-    while reached:
-        name = reached.pop()
-        for _, value in assignments(name, frame):
-            for node in ast.walk(value):
-                if isinstance(node, ast.Name) and node.id not in (*between, target, source) and len(between) < 50:
-                    if assignments(node.id, frame):
-                        between.append(node.id)
-                        reached.append(node.id)
+    reached: list[str] = [target]
+    between: list[str] = []
+    while reached and len(between) < 50:
+        for _, value in assignments(reached.pop(), frame):
+            names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+            new = [n for n in sorted(names - {*between, target, source}) if assignments(n, frame)]
+            between += new
+            reached += new
     return [n for n in between if _leads(n, source, frame, set())]
 
 

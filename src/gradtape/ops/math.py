@@ -155,9 +155,9 @@ bitwise_and = binary("bitwise_and", None, None, kinds="iub")
 bitwise_or = binary("bitwise_or", None, None, kinds="iub")
 bitwise_xor = binary("bitwise_xor", None, None, kinds="iub")
 invert = unary("invert", None, kinds="iub")
-isnan = unary("isnan", None, tf_name="IsNan", kinds="f")
-isinf = unary("isinf", None, tf_name="IsInf", kinds="f")
-isfinite = unary("isfinite", None, tf_name="IsFinite", kinds="f")
+isnan = unary("isnan", None, tf_name="IsNan", kinds="f", unregistered=True)
+isinf = unary("isinf", None, tf_name="IsInf", kinds="f", unregistered=True)
+isfinite = unary("isfinite", None, tf_name="IsFinite", kinds="f", unregistered=True)
 
 _where = Op(
     "where",

@@ -84,8 +84,8 @@ dense_bincount = primitive(
 histogram = primitive(  # counted where the bins are known; here only for tapes to know about
     "histogram",
     ("x",),
-    no_entry("HistogramFixedWidth"),
-    fallible=True,
+    tf_name="HistogramFixedWidth",
+    unregistered=True,
     kernel=lambda xp, x, *, counts: counts,
 )
 guarantee_const = primitive(

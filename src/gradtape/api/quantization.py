@@ -1,0 +1,76 @@
+"""`tf.quantization`: rounding to few levels in the forward pass, with the gradient of a clip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors
+from gradtape.conversion import operand, wrap
+from gradtape.ops import array, math
+from gradtape.tensor import Tensor
+
+
+def _levels(low: Any, high: Any, num_bits: int, narrow_range: bool) -> tuple[Any, Any, Any]:
+    """The range moved so that zero is one of its levels, and the distance between levels."""
+    first, last = (1.0 if narrow_range else 0.0), float(2**num_bits - 1)
+    step = (high - low) / (last - first)
+    zero = np.clip(np.floor(first - low / step + 0.5), first, last)
+    return (first - zero) * step, (last - zero) * step, step
+
+
+def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: int, narrow_range: bool, op: str) -> Tensor:
+    x = operand(inputs)
+    if not 2 <= num_bits <= 16:
+        raise errors.invalid_argument(f"num_bits must be between 2 and 16, inclusive, got {num_bits}", op)
+    if np.any(np.asarray(low.array) >= np.asarray(high.array)):
+        raise errors.invalid_argument("min has to be smaller than max", op)
+    bottom, top, step = _levels(np.asarray(low.array), np.asarray(high.array), num_bits, narrow_range)
+    clipped = np.clip(np.asarray(x.array), bottom, top)
+    rounded = wrap((np.floor((clipped - bottom) / step + 0.5) * step + bottom).astype(x.array.dtype))
+    # The value is the rounded one, the gradient that of the clip to the moved range, whose ends belong to it.
+    below, above = math.less(x, operand(np.asarray(bottom, x.array.dtype))), math.greater(
+        x, operand(np.asarray(top, x.array.dtype))
+    )
+    passed = math.where(below, low, math.where(above, high, x))
+    result: Tensor = passed + array.stop_gradient(rounded - passed)
+    return result
+
+
+def fake_quant_with_min_max_args(
+    inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """Round to 2**num_bits levels between two numbers; the gradient passes inside the range.
+
+    >>> import gradtape as tf
+    >>> [round(float(v), 4) for v in tf.quantization.fake_quant_with_min_max_args([3.0, 7.0], 0.0, 6.0)]
+    [3.0118, 6.0]
+    """
+    low, high = (operand(np.float32(bound)) for bound in (min, max))
+    return _fake_quant(inputs, low, high, num_bits, narrow_range, "FakeQuantWithMinMaxArgs")
+
+
+def fake_quant_with_min_max_vars(
+    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """The same with bounds that are tensors: they get the gradient of what lies beyond them."""
+    return _fake_quant(inputs, operand(min), operand(max), num_bits, narrow_range, "FakeQuantWithMinMaxVars")
+
+
+def fake_quant_with_min_max_vars_per_channel(
+    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """The same with bounds for each position of the last axis."""
+    return _fake_quant(inputs, operand(min), operand(max), num_bits, narrow_range, "FakeQuantWithMinMaxVarsPerChannel")
+
+
+__all__ = [
+    "fake_quant_with_min_max_args",
+    "fake_quant_with_min_max_vars",
+    "fake_quant_with_min_max_vars_per_channel",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,87 @@
+"""`tf.sparse`: coordinates and values, as far as tapes meet them: from a dense tensor, to one, and the class itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape import errors, nest
+from gradtape.api.arguments import shape_of
+from gradtape.conversion import convert, operand, register_converter, wrap
+from gradtape.dtypes import DType
+from gradtape.ops import index, math
+from gradtape.shape import TensorShape
+from gradtape.tensor import Tensor
+
+
+class SparseTensor:
+    """A tensor given by the coordinates and values of its elements; all others are zero.
+
+    >>> import gradtape as tf
+    >>> s = tf.SparseTensor([[0, 1], [2, 0]], [3.0, 4.0], [3, 2])
+    >>> tf.sparse.to_dense(s).numpy().tolist()
+    [[0.0, 3.0], [0.0, 0.0], [4.0, 0.0]]
+    """
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        self.indices = convert(indices, None if isinstance(indices, Tensor) else "int64")
+        self.values = convert(values)
+        self.dense_shape = convert(dense_shape, None if isinstance(dense_shape, Tensor) else "int64")
+        count, rank = self.values.array.shape[:1], self.dense_shape.array.shape[:1]
+        if self.indices.array.shape != (*count, *rank):
+            raise ValueError(
+                f"indices should have one row of {rank[0] if rank else 0} coordinates for each of the "
+                f"{count[0] if count else 0} values, but have shape {self.indices.shape}."
+            )
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(shape_of(self.dense_shape))
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
+
+    def __repr__(self) -> str:
+        return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
+
+
+nest.register_composite(
+    SparseTensor, lambda s: (s.indices, s.values, s.dense_shape), lambda s, parts: SparseTensor(*parts)
+)
+register_converter(SparseTensor, lambda s: to_dense(s))
+
+
+def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+    """The elements of a tensor that are not zero."""
+    x = operand(tensor)
+    where = np.argwhere(np.asarray(x.array) != 0).astype(np.int64)
+    values = index.gather_nd(x, wrap(where), batch_dims=0)
+    return SparseTensor(wrap(where), values, wrap(np.array(x.array.shape, np.int64)))
+
+
+def to_dense(
+    sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+) -> Tensor:
+    """All elements, with `default_value` (0) where there is none."""
+    if not isinstance(sp_input, SparseTensor):
+        raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
+    shape, where = shape_of(sp_input.dense_shape), np.asarray(sp_input.indices.array)
+    index.checked_coordinates(where, shape, "SparseToDense")
+    if validate_indices and len(np.unique(where, axis=0)) < len(where):
+        raise errors.invalid_argument("indices are repeated", "SparseToDense")
+    dense: Tensor = index.scatter_nd(sp_input.values, sp_input.indices, shape=shape, batch_dims=0)
+    if default_value is None:
+        return dense
+    given = np.zeros(shape, bool)
+    given[tuple(np.moveaxis(where, -1, 0))] = True
+    filled: Tensor = math.where(wrap(given), dense, operand(default_value, dense.dtype))
+    return filled
+
+
+__all__ = ["SparseTensor", "from_dense", "to_dense"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,93 @@
+"""Why gradtape lacks a name of TensorFlow's: said by `gradtape check` and by the page of supported names."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["reason", "reason_within"]
+
+# The first pattern that fits. A name that is missing without a reason here is an omission.
+REASONS = [
+    (r"tf\.(keras|losses|metrics|optimizers|initializers)$", "Keras: planned, as the real Keras 3"),
+    (r"tf\.(function|autograph|graph_util|inside_function|is_symbolic_tensor|xla|mlir|nondifferentiable_batch_function)$",
+     "compiled functions: planned"),
+    (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "devices: planned with the XLA engine"),
+    (r"tf\.(data|io|train|summary|saved_model|TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
+     "data, checkpoints and summaries: planned"),
+    (r"tf\.debugging\.(en|dis)able_check_numerics|tf\.debugging\.experimental$", "numerics views of the tape: planned"),
+    (r"RNNCell", "Keras layers wrap cells there: planned with Keras"),
+    (r"LinearOperator", "structured operators: use the matrices themselves"),
+    (r"(?i)sparse|ragged|sets$|NoneTensorSpec|IndexedSlicesSpec", "sparse and ragged tensors are outside gradtape"),
+    (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
+    (r"tf\.(strings|as_string|edit_distance|lookup|fingerprint|feature_column|ragged|audio|queue|CriticalSection)$",
+     "strings, tables and input pipelines are outside gradtape"),
+    (r"tf\.(Graph|Operation|import_graph_def|raw_ops|load_library|load_op_library|make_ndarray|make_tensor_proto|"
+     r"sysconfig|tools|types|lite|security|resource|variant|experimental|estimator|variable_creator_scope)$",
+     "TensorFlow's own machinery"),
+    (r"(conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
+     "an internal op that TensorFlow exports by accident"),
+    (r"jpeg|jxl|webp|bmp|gif|decode_|encode_", "image files other than through Pillow's PNG and JPEG"),
+    (r"bounding_box|proposals|non_max_suppression|glimpse", "detection tooling without a derivative"),
+    (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|required_space|fractional_|isotonic|with_space_to_batch|sobol", "rare, and without users so far"),
+    (r"tf\.debugging\.(get|set)_log_device_placement|traceback_filtering", "switches of TensorFlow's runtime"),
+]  # fmt: skip
+
+_FIRST = (
+    r"app|assign|assign_add|assign_sub|batch_matmul|ConfigProto|contrib|flags|get_collection|get_default_graph|"
+    r"get_default_session|get_local_variable|get_variable|gfile|global_variables|global_variables_initializer|GPUOptions|"
+    r"InteractiveSession|layers|local_variables_initializer|logging|placeholder|placeholder_with_default|"
+    r"reset_default_graph|Session|set_random_seed|trainable_variables|variable_scope"
+)
+FIRST_VERSION = re.compile(rf"tf\.(compat\.v1\.)?({_FIRST})$")
+"""Names of TensorFlow 1 that mean sessions and graphs, and are gone from TensorFlow 2."""
+
+RENAMED = {
+    "tf.assign": "variable.assign",
+    "tf.assign_add": "variable.assign_add",
+    "tf.assign_sub": "variable.assign_sub",
+    "tf.batch_matmul": "tf.matmul",
+    "tf.ceil": "tf.math.ceil",
+    "tf.create_partitioned_variables": "tf.Variable",
+    "tf.div": "tf.divide",
+    "tf.global_norm": "tf.linalg.global_norm",
+    "tf.is_nan": "tf.math.is_nan",
+    "tf.matrix_inverse": "tf.linalg.inv",
+    "tf.matrix_solve": "tf.linalg.solve",
+    "tf.mod": "tf.math.floormod",
+    "tf.multinomial": "tf.random.categorical",
+    "tf.random_normal": "tf.random.normal",
+    "tf.random_shuffle": "tf.random.shuffle",
+    "tf.random_uniform": "tf.random.uniform",
+    "tf.self_adjoint_eig": "tf.linalg.eigh",
+    "tf.set_random_seed": "tf.random.set_seed",
+    "tf.svd": "tf.linalg.svd",
+    "tf.to_double": "tf.cast",
+    "tf.to_float": "tf.cast",
+    "tf.to_int32": "tf.cast",
+    "tf.to_int64": "tf.cast",
+    "tf.truncated_normal": "tf.random.truncated_normal",
+}
+"""What names of TensorFlow 1 are called since TensorFlow 2."""
+
+
+def reason(name: str) -> str | None:
+    """Why a name is missing; None if there is no reason.
+
+    >>> reason("tf.keras")
+    'Keras: planned, as the real Keras 3'
+    """
+    return next((why for pattern, why in REASONS if re.search(pattern, name)), None)
+
+
+def reason_within(name: str, missing: str) -> str | None:
+    """Why a name is missing whose part `missing` is: its own reason, or that of a namespace it is in.
+
+    >>> reason_within("tf.keras.layers.Dense", "tf.keras")
+    'Keras: planned, as the real Keras 3'
+    """
+    while len(name) >= len(missing):
+        why = reason(name)
+        if why is not None:
+            return why
+        name = name.rpartition(".")[0]
+    return None

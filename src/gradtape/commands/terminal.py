@@ -1,0 +1,140 @@
+"""How the commands print: colours, widths, tables and bars that fit the place they are shown in.
+
+On a terminal lines are cut and wrapped to its width. In a pipe or a file every row is one whole line, without colours,
+so that other programs can read it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import TextIO
+
+__all__ = ["Page", "fits", "shorten"]
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+_WIDEST = 10_000  # a line in a pipe
+
+
+class Page:
+    """Where a command writes: what it knows of the stream, and the shapes that it draws there.
+
+    >>> page = Page(sys.stdout, width=40)
+    >>> page.table([["tf.abs", "a.py:1", "fine"], ["tf.function", "a.py:22", "compiled functions are planned"]])
+      tf.abs       a.py:1   fine
+      tf.function  a.py:22  compiled functions
+                            are planned
+    """
+
+    def __init__(self, stream: TextIO | None = None, width: int | None = None, colour: bool | None = None) -> None:
+        self.stream = sys.stdout if stream is None else stream
+        terminal = self.stream.isatty()
+        columns = os.environ.get("COLUMNS", "")
+        limited = terminal or (columns.isdigit() and int(columns) > 0)
+        self.width = width or (max(shutil.get_terminal_size().columns, 40) if limited else _WIDEST)
+        if colour is None:
+            colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.colour = colour
+        self.blocks = fits(_BLOCKS, self.stream)
+
+    def style(self, text: str, *names: str) -> str:
+        """The text in these styles, where there are colours.
+
+        >>> Page(width=80, colour=True).style("missing", "bold", "red")
+        '\\x1b[1;31mmissing\\x1b[0m'
+        """
+        return f"\033[{';'.join(_STYLES[name] for name in names)}m{text}\033[0m" if self.colour and names else text
+
+    def line(self, text: str = "", *styles: str) -> None:
+        """One line."""
+        print(self.style(text, *styles), file=self.stream)
+
+    def paragraph(self, text: str, indent: str = "", hanging: str | None = None) -> None:
+        """A text, wrapped to the width; lines after the first begin with `hanging`."""
+        hanging = indent if hanging is None else hanging
+        for line in _wrap(indent + text, self.width, hanging):
+            self.line(line)
+
+    def table(self, rows: Sequence[Sequence[str]], styles: Sequence[str] = (), indent: str = "  ") -> None:
+        """Columns, of which the last one is a text that is wrapped, or put below where it would be too narrow.
+
+        `styles` has a style for each column, or "" for none.
+        """
+        if not rows:
+            return
+        count = len(rows[0])
+        widths = [max(len(row[i]) for row in rows) for i in range(count - 1)]
+        left = len(indent) + sum(widths) + 2 * (count - 1)
+        below = self.width - left < min(26, max(len(row[-1]) for row in rows))
+        if below:  # the text goes below its row, and only the columns before it must fit
+            widths = _squeezed(widths, self.width - len(indent) - 2 * (count - 2))
+        for row in rows:
+            cells = []
+            for i, (cell, width) in enumerate(zip(row, widths, strict=False)):
+                last = i == count - 2 and (below or not row[-1])
+                text = shorten(cell, width) if below else cell
+                cells.append(self.style(text, *_named(styles, i)) + " " * (0 if last else width - len(text)))
+            start = (indent + "  ".join(cells)).rstrip(" ")
+            text = row[-1]
+            if not text:
+                self.line(start)
+            elif below:
+                self.line(start)
+                for line in _wrap(f"{indent}  {text}", self.width, f"{indent}  "):
+                    self.line(line, *_named(styles, count - 1))
+            else:
+                first, *rest = _wrap(text, self.width - left, "")
+                self.line(f"{indent}{'  '.join([*cells, self.style(first, *_named(styles, count - 1))])}")
+                for line in rest:
+                    self.line(f"{' ' * left}{self.style(line, *_named(styles, count - 1))}")
+
+    def bar(self, share: float, width: int) -> str:
+        """A bar that fills a share of the width: at least a sliver of it, in eighths of a character where it can.
+
+        >>> Page(width=80).bar(0.5, 8), Page(width=80).bar(0.0001, 8)
+        ('████    ', '▏       ')
+        """
+        if not self.blocks:
+            return ("#" * max(1, round(share * width))).ljust(width)
+        whole, part = divmod(max(1, round(share * width * 8)), 8)
+        return ("█" * whole + (_BLOCKS[part] if part else "")).ljust(width)
+
+
+def _named(styles: Sequence[str], i: int) -> tuple[str, ...]:
+    return (styles[i],) if i < len(styles) and styles[i] else ()
+
+
+def _wrap(text: str, width: int, hanging: str) -> list[str]:
+    return textwrap.wrap(text, max(width, 20), subsequent_indent=hanging, break_on_hyphens=False) or [""]
+
+
+def _squeezed(widths: list[int], room: int) -> list[int]:
+    """The widths of columns, made narrower from the widest on until they fit the room."""
+    widths = list(widths)
+    while sum(widths) > room and max(widths) > 8:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def shorten(text: str, width: int) -> str:
+    """A text of at most this width, its beginning left out: the end of a path or name says more.
+
+    >>> shorten("models/vision/resnet/blocks.py:120", 20)
+    '...et/blocks.py:120'
+    """
+    if len(text) <= width:
+        return text
+    return "..." + text[len(text) - max(width - 3, 1) :] if width > 4 else text[-width:]
+
+
+def fits(text: str, stream: TextIO) -> bool:
+    """Whether a stream's encoding has all of these characters."""
+    try:
+        text.encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

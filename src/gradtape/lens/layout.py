@@ -1,0 +1,304 @@
+"""Where everything stands in the picture of a tape.
+
+The order of a tape is already an order of its graph, so any stretch of consecutive ops can be drawn as one box without
+making a cycle. That gives a tree of boxes: what repeats (an unrolled loop) is one box with its rounds in it, and a long
+rest is cut where few values cross. Each box is laid out by itself in layers, from the top down, and wrapped into columns
+like a newspaper where it would be much too tall. All of it is near-linear in the number of ops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+GAP_X, GAP_Y, COLUMN = 22.0, 34.0, 56.0
+PADDING, HEADER = 16.0, 26.0
+SMALL = 36
+"""Tapes of so few ops are drawn as they are, without boxes."""
+LONGEST_ROUND = 512
+PART = 48
+"""A box has about this many children at most, unless they are rounds of a loop."""
+
+
+@dataclass(slots=True, eq=False)
+class Box:
+    """A node of the picture (an op or a source), or a stretch of them with everything in it."""
+
+    kind: str  # op, source, repeat (rounds of a loop), round, run (the same op again and again), part, root
+    first: int = -1  # of the ops in it: the first, and one past the last
+    last: int = -1
+    width: float = 0.0
+    height: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    key: int = -1  # of an op or a source: which one
+    children: list[Box] = field(default_factory=list)
+    parent: Box | None = None
+    collapsed: bool = False
+
+    def walk(self) -> Iterable[Box]:
+        """This box and all that is in it, parents first."""
+        stack = [self]
+        while stack:
+            box = stack.pop()
+            yield box
+            stack.extend(reversed(box.children))
+
+
+# -- the tree ----------------------------------------------------------------------------------------------------------------
+def tree(signatures: Sequence[object], edges: Sequence[tuple[int, int]], lines: Sequence[int] | None = None) -> Box:
+    """Group ops (known by what they are, `signatures`) into boxes. `lines` helps to find where a round begins."""
+    codes: dict[object, int] = {}
+    numbers = np.array([codes.setdefault(s, len(codes)) for s in signatures], np.int64)
+    n = len(numbers)
+    if n <= SMALL:
+        children = [Box("op", i, i + 1, key=i) for i in range(n)]
+    else:
+        children = _in_parts(_fold(numbers, 0, n, lines), edges, n)
+    root = Box("root", 0, n, children=children)
+    for box in root.walk():
+        for child in box.children:
+            child.parent = box
+    return root
+
+
+def _fold(numbers: np.ndarray, first: int, last: int, lines: Sequence[int] | None) -> list[Box]:
+    """The ops from `first` to `last`, with everything that repeats in boxes."""
+    found: list[Box] = []
+    at = first
+    for start, period, rounds in _repeats(numbers[first:last], None if lines is None else lines[first:last]):
+        start += first
+        found += [Box("op", i, i + 1, key=i) for i in range(at, start)]
+        at = start + period * rounds
+        if period == 1:
+            ops = [Box("op", i, i + 1, key=i) for i in range(start, at)]
+            found.append(Box("run", start, at, children=ops))
+            continue
+        within = [_fold(numbers, start + i * period, start + (i + 1) * period, lines) for i in range(rounds)] if (
+            period >= 12
+        ) else [[Box("op", j, j + 1, key=j) for j in range(start + i * period, start + (i + 1) * period)]
+                for i in range(rounds)]  # fmt: skip
+        boxes = [Box("round", ops[0].first, ops[-1].last, children=ops) for ops in within]
+        found.append(Box("repeat", start, at, children=boxes))
+    return found + [Box("op", i, i + 1, key=i) for i in range(at, last)]
+
+
+def _repeats(numbers: np.ndarray, lines: Sequence[int] | None) -> list[tuple[int, int, int]]:
+    """Stretches that repeat, as (start, period, rounds): those that cover most first, none over another, in order."""
+    n = len(numbers)
+    candidates: list[tuple[int, int, int]] = []  # (covered, period, start)
+    for period in range(1, min(n // 3, LONGEST_ROUND) + 1):
+        same = numbers[:-period] == numbers[period:]
+        if same.sum() < 2 * period:
+            continue
+        flips = np.flatnonzero(np.diff(np.concatenate(([0], same.view(np.int8), [0]))))
+        for start, end in zip(flips[::2].tolist(), flips[1::2].tolist(), strict=True):
+            covered = end - start + period
+            if covered >= max(3 * period, 12 if period > 1 else 8):
+                candidates.append((covered, period, start))
+    candidates.sort(key=lambda c: (-(c[0] - c[0] % c[1]), c[1], c[2]))
+    taken = np.zeros(n, bool)
+    chosen = []
+    for covered, period, start in candidates:
+        span = taken[start : start + covered]
+        if span.any():
+            free = np.flatnonzero(~span)
+            if not free.size:
+                continue
+            ends = np.flatnonzero(span[free[0] :])
+            start, covered = start + int(free[0]), int(ends[0]) if ends.size else covered - int(free[0])
+        if covered < max(3 * period, 12 if period > 1 else 8):
+            continue
+        rounds = covered // period
+        slack = covered - rounds * period
+        if slack and lines is not None:  # a round begins at the first line of the loop
+            start += min(range(slack + 1), key=lambda shift: (lines[start + shift], shift))  # noqa: B023
+        chosen.append((start, period, rounds))
+        taken[start : start + rounds * period] = True
+    return sorted(chosen)
+
+
+def _in_parts(children: list[Box], edges: Sequence[tuple[int, int]], n: int) -> list[Box]:
+    """Cut a long list of boxes into parts, each time where the fewest values cross, until no list is long."""
+    pairs = np.array([(u, v) for u, v in edges if u >= 0], np.int64).reshape(-1, 2) + 1
+    steps = np.bincount(pairs[:, 0], minlength=n + 2) - np.bincount(pairs[:, 1], minlength=n + 2)
+    crossing: list[int] = np.cumsum(steps).tolist()  # how many values go from before an op to it or beyond
+    while len(children) > PART:
+        size = min(max(math.isqrt(len(children)), 12), PART)
+        parts: list[Box] = []
+        at = 0
+        while at < len(children):
+            end = min(at + size, len(children))
+            if end < len(children):
+                low, high = at + max(2, size * 2 // 3), min(at + size * 4 // 3, len(children))
+                end = min(range(low, high), key=lambda i: (crossing[children[i].first], abs(i - at - size)))  # noqa: B023
+            inside = children[at:end]
+            parts.append(inside[0] if len(inside) == 1 else Box("part", inside[0].first, inside[-1].last, children=inside))
+            at = end
+        children = parts
+    return children
+
+
+def collapse(root: Box, most: int) -> None:
+    """Close boxes until about `most` nodes are left to draw: the largest boxes stay closed."""
+    for box in root.walk():
+        box.collapsed = bool(box.children) and box is not root
+    shown, waiting = len(root.children), [box for box in root.children if box.children]
+    while waiting:
+        waiting.sort(key=lambda box: -len(box.children))
+        box = waiting.pop()
+        if shown + len(box.children) > most:
+            break
+        box.collapsed = False
+        shown += len(box.children) - 1
+        waiting += [child for child in box.children if child.children]
+
+
+# -- places ------------------------------------------------------------------------------------------------------------------
+def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> None:
+    """Give every box its place: `edges` go between ops and sources, whose width and height are set."""
+    inside: dict[int, list[tuple[Box, Box]]] = {}
+    depth = {id(root): 0}
+    for box in root.walk():
+        for child in box.children:
+            depth[id(child)] = depth[id(box)] + 1
+    for u, v in edges:
+        while depth[id(u)] > depth[id(v)]:
+            u = u.parent  # type: ignore[assignment]
+        while depth[id(v)] > depth[id(u)]:
+            v = v.parent  # type: ignore[assignment]
+        while u.parent is not v.parent:
+            u, v = u.parent, v.parent  # type: ignore[assignment]
+        if u is not v and u.parent is not None:
+            inside.setdefault(id(u.parent), []).append((u, v))
+    for box in reversed(list(root.walk())):  # from the inside out
+        if box.children and not box.collapsed:
+            _layers(box, inside.get(id(box), []))
+    stack = [root]
+    while stack:
+        box = stack.pop()
+        if box.collapsed:
+            continue
+        for child in box.children:
+            child.x += box.x
+            child.y += box.y
+            stack.append(child)
+
+
+def _layers(box: Box, edges: list[tuple[Box, Box]]) -> None:
+    """Lay out the children of one box in layers; their places are relative to the box."""
+    children = box.children
+    place_of = {id(child): i for i, child in enumerate(children)}
+    before: list[list[int]] = [[] for _ in children]
+    after: list[list[int]] = [[] for _ in children]
+    for u, v in set((place_of[id(u)], place_of[id(v)]) for u, v in edges):
+        before[v].append(u)
+        after[u].append(v)
+    layers = _ranked(children, before, after)
+    _untangle(layers, before, after)
+    centre = _spread(children, layers, before, after)
+    header = 0.0 if box.kind == "root" else HEADER
+    padding = 24.0 if box.kind == "root" else PADDING
+    heights = [max(children[i].height for i in layer) for layer in layers]
+    left = padding
+    box.height = 0.0
+    for columns in _columns(children, layers, heights, centre):
+        inner = [i for layer in columns for i in layers[layer]]
+        start = min(centre[i] - children[i].width / 2 for i in inner)
+        width = max(centre[i] + children[i].width / 2 for i in inner) - start
+        y = padding + header
+        for layer in columns:
+            for i in layers[layer]:
+                children[i].x = left + centre[i] - children[i].width / 2 - start
+                children[i].y = y + (heights[layer] - children[i].height) / 2
+            y += heights[layer] + GAP_Y
+        box.height = max(box.height, y - GAP_Y + padding)
+        left += width + COLUMN
+    box.width = left - COLUMN + padding
+
+
+def _ranked(children: list[Box], before: list[list[int]], after: list[list[int]]) -> list[list[int]]:
+    """Layers by the longest way from the top; sources stand right above the first op that takes them."""
+    ops = [i for i, child in enumerate(children) if child.kind != "source"]
+    rank = [0] * len(children)
+    for i in ops:  # in the order of the tape, which is an order of the graph
+        rank[i] = max((rank[u] + 1 for u in before[i] if children[u].kind != "source"), default=0)
+        if any(children[u].kind == "source" for u in before[i]):
+            rank[i] = max(rank[i], 1)
+    for i, child in enumerate(children):
+        if child.kind == "source":
+            rank[i] = min((rank[v] for v in after[i]), default=1) - 1
+    used = sorted(set(rank))
+    layers: list[list[int]] = [[] for _ in used]
+    where = {r: k for k, r in enumerate(used)}
+    for i in range(len(children)):
+        layers[where[rank[i]]].append(i)
+    return layers
+
+
+def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list[int]]) -> None:
+    """Order each layer by the mean place of its neighbours, down, up and down again."""
+    at: dict[int, float] = {}
+    for layer in layers:
+        for k, i in enumerate(layer):
+            at[i] = (k + 0.5) / len(layer)
+    for neighbours, order in ((before, layers), (after, layers[::-1]), (before, layers)):
+        for layer in order:
+            if len(layer) > 1:
+                layer.sort(key=lambda i: sum(at[j] for j in neighbours[i]) / len(neighbours[i])  # noqa: B023
+                           if neighbours[i] else at[i])  # noqa: B023  # fmt: skip
+                for k, i in enumerate(layer):
+                    at[i] = (k + 0.5) / len(layer)
+
+
+def _spread(
+    children: list[Box], layers: list[list[int]], before: list[list[int]], after: list[list[int]]
+) -> list[float]:
+    """The x of every child's centre: near its neighbours, in order, and not over one another."""
+    centre = [0.0] * len(children)
+    for layer in layers:
+        x = -sum(children[i].width + GAP_X for i in layer) / 2
+        for i in layer:
+            centre[i] = x + (children[i].width + GAP_X) / 2
+            x += children[i].width + GAP_X
+    for neighbours, order in ((before, layers), (after, layers[::-1]), (before, layers)):
+        for layer in order:
+            wanted = [
+                sum(centre[j] for j in neighbours[i]) / len(neighbours[i]) if neighbours[i] else centre[i]
+                for i in layer
+            ]
+            apart = [0.0] + [(children[a].width + children[b].width) / 2 + GAP_X
+                             for a, b in zip(layer, layer[1:], strict=False)]  # fmt: skip
+            right, left = wanted[:], wanted[:]
+            for k in range(1, len(layer)):
+                right[k] = max(right[k], right[k - 1] + apart[k])
+            for k in range(len(layer) - 2, -1, -1):
+                left[k] = min(left[k], left[k + 1] - apart[k + 1])
+            for k, i in enumerate(layer):
+                centre[i] = (right[k] + left[k]) / 2
+    return centre
+
+
+def _columns(
+    children: list[Box], layers: list[list[int]], heights: list[float], centre: list[float]
+) -> list[range]:
+    """Cut the layers into columns where one would be much taller than wide."""
+    total = sum(heights) + GAP_Y * (len(layers) - 1)
+    width = max(centre[i] + children[i].width / 2 for layer in layers for i in layer) - min(
+        centre[i] - children[i].width / 2 for layer in layers for i in layer
+    )
+    if len(layers) <= 14 or total < 2.2 * width:
+        return [range(len(layers))]
+    count = max(2, round(math.sqrt(1.5 * total / (width + COLUMN))))
+    each = total / count
+    columns, start, height = [], 0, 0.0
+    for i, h in enumerate(heights):
+        if height and height + h > each + 1 and len(columns) < count - 1:
+            columns.append(range(start, i))
+            start, height = i, 0.0
+        height += h + GAP_Y
+    columns.append(range(start, len(layers)))
+    return columns
