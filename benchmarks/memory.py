@@ -92,10 +92,7 @@ def _saved_by_torch_elsewhere(torch: Library, batch: int) -> int:
 
 # -- bytes for a record -----------------------------------------------------------------------------------------------
 def record_bytes(step: str, length: int = 20_000) -> float:
-    """Bytes that one record of a long chain takes beside the numbers in the arrays it saves.
-
-    The objects around those numbers (tensor, array, tuples, the entry in the list) are counted.
-    """
+    """Bytes that one record of a long chain takes beside the values it saves (tensors and their arrays)."""
     import gradtape as tf
 
     steps: dict[str, Callable[[Any], Any]] = {
@@ -119,8 +116,9 @@ def record_bytes(step: str, length: int = 20_000) -> float:
             y = function(y)
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    saved = [value.array for record in tape.records for value in record.values if value is not None]
-    return (taken - _unique_bytes(saved, [x.array])) / length
+    saved = {id(value): value for record in tape.records for value in record.values if value is not None and value is not x}
+    objects = sum(sys.getsizeof(value) + sys.getsizeof(value.array) for value in saved.values())  # a size counts data
+    return (taken - objects) / length
 
 
 def left_behind(length: int = 2_000) -> int:
@@ -212,7 +210,7 @@ def lines(measured: dict[str, Any]) -> list[str]:
     for work, row in measured["saved"].items():
         text.append(f"saved for {work}: " + ", ".join(f"{name} {size / 1e3:.1f} kB" for name, size in row.items()))
     for step, size in measured["record"].items():
-        text.append(f"a record of {step:<8} {size:4.0f} bytes beside the numbers it saves")
+        text.append(f"a record of {step:<8} {size:4.0f} bytes beside what it saves")
     text.append(f"left behind by a dead tape: {measured['left']} bytes")
     peaks = ", ".join(f"{name} {size / 1e6:.2f} MB" for name, size in measured["peak"].items())
     text.append(f"peak of a training step, batch 512: {peaks}")

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,17 @@ class Runner:
         self.process.wait()
 
 
-def race(work: str, libraries: list[Library], rounds: int, seconds: float) -> dict[str, float]:
-    """The best time of each library in seconds, after a check that all of them compute the same."""
+def race(
+    work: str, libraries: list[Library], rounds: int, seconds: float, tell: Callable[[str], None] = lambda library: None
+) -> dict[str, float]:
+    """The best time of each library in seconds, after a check that all of them compute the same.
+
+    `tell` hears the name of a library when it is started, and after each of its turns.
+    """
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         runners = []
         for i, library in enumerate(libraries):
+            tell(library.name)
             runner = Runner(library, work, Path(folder) / f"{i}.npz", seconds)
             stack.callback(runner.end)
             if runner.missing is None:
@@ -88,6 +95,7 @@ def race(work: str, libraries: list[Library], rounds: int, seconds: float) -> di
         for _ in range(rounds):
             for runner in runners:
                 best[runner.library.name] = min(runner.turn(), best.get(runner.library.name, float("inf")))
+                tell(runner.library.name)
     return best
 
 

@@ -65,7 +65,8 @@ def no_derivative():
 
 
 def only_a_branch():
-    x, a, b = tf.constant(1.0), tf.Variable(2.0), tf.Variable(3.0)
+    x = tf.constant(1.0)
+    a, b = tf.Variable(2.0), tf.Variable(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = a if x > 0 else b
@@ -108,20 +109,16 @@ def main() -> None:
 def draw(out, answers) -> None:
     if (pyplot := get_pyplot()) is None:
         return
-    figure, axes = pyplot.subplots(4, 2, figsize=(14, 11), layout="constrained")
-    for axis, case, answer in zip(axes.T.flat, CASES, answers, strict=True):
+    figure, axes = pyplot.subplots(4, 2, figsize=(14, 10.5), layout="constrained")
+    for axis, case, answer in zip(axes.flat, CASES, answers, strict=True):
         axis.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
         axis.set_title(case.__name__.replace("_", " "), loc="left", weight="bold", fontsize=11)
-        axis.axvspan(0, 0.53, color="0.95")
-        axis.text(0.015, 0.95, program_of(case), va="top", family="monospace", fontsize=8.5)
-        why = "\n".join(textwrap.wrap(answer.message, 52))
-        fix = "\n".join(textwrap.wrap(answer.fix, 52))
-        reason = textwrap.fill(answer.reason.value, 46)
-        axis.text(0.545, 0.95, reason, va="top", fontsize=9.5, color="tab:red", weight="bold")
-        top = 0.85 - 0.09 * reason.count("\n")
-        axis.text(0.545, top, why, va="top", fontsize=8.5)
-        axis.text(0.545, 0.04, fix, va="bottom", fontsize=8.5, color="tab:green")
-    figure.suptitle("Eight gradients that are None: the program, the reason (red) and the fix (green)", fontsize=13)
+        axis.axhspan(0.45, 1, color="0.94")
+        axis.text(0.015, 0.97, program_of(case), va="top", family="monospace", fontsize=8.5)
+        axis.text(0.015, 0.42, f"None: {answer.reason.value}", va="top", fontsize=10, color="tab:red", weight="bold")
+        axis.text(0.015, 0.32, textwrap.fill(answer.message, 98), va="top", fontsize=8.5)
+        axis.text(0.015, 0.13, "fix: " + textwrap.fill(answer.fix, 100), va="top", fontsize=8.5, color="darkgreen")
+    figure.suptitle("Eight gradients that are None: the program, the reason and the fix", fontsize=13)
     save_picture(figure, out, "explain_none.png")
 
 

@@ -2,9 +2,9 @@
 
     python examples/gradient_penalty.py
 
-A generator moves random points onto a ring of eight spots. A critic tells how far the two clouds are apart, and for that
-its slope must stay near 1. So the slope is part of its loss: an inner tape differentiates the critic with respect to its
-*input*, and the outer tape differentiates that again, with respect to the critic's *weights*.
+A generator moves random points onto a ring of eight spots. A critic tells how far the two clouds are apart; for that,
+its slope must stay near 1. So the slope is part of its loss: an inner tape differentiates the critic with respect to
+its *input*, and the outer tape differentiates that again, with respect to the critic's *weights*.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ import gradtape as tf
 
 BATCH = 256
 CRITIC_STEPS = 5
-PENALTY = 3.0
+PENALTY = 1.0
 
 
 class Network:
@@ -69,13 +69,15 @@ def main() -> None:
     options = arguments(__doc__, steps=1200, quick=60)
     rng = np.random.default_rng(options.seed)
     generator, critic = Network(rng, 4, 2), Network(rng, 2, 1)
-    generator_optimizer = Adam(generator.variables, rate=2e-3, beta1=0.0, beta2=0.9)
-    critic_optimizer = Adam(critic.variables, rate=4e-3, beta1=0.0, beta2=0.9)
+    generator_optimizer = Adam(generator.variables, beta1=0.0, beta2=0.9)
+    critic_optimizer = Adam(critic.variables, beta1=0.0, beta2=0.9)
     sample = noise(rng, 1000)
     start = generator(sample).numpy()
 
     distances, slopes = [], []
-    for _ in (bar := Progress(options.steps)):
+    for step in (bar := Progress(options.steps)):
+        generator_optimizer.rate = 0.002 * (1 - step / options.steps)
+        critic_optimizer.rate = 0.004 * (1 - step / options.steps)
         for _ in range(CRITIC_STEPS):
             mix = tf.constant(rng.uniform(size=(BATCH, 1)), tf.float32)
             fake = generator(noise(rng, BATCH))

@@ -52,7 +52,7 @@ def exact(x: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    options = arguments(__doc__, steps=3000, quick=300)
+    options = arguments(__doc__, steps=3000, quick=800)
     rng = np.random.default_rng(options.seed)
     solution = Solution(rng)
     optimizer = Adam(solution.variables)

@@ -2,10 +2,10 @@
 
     python examples/saliency.py
 
-A tape can differentiate with respect to anything it watches, also the input. The gradient of a score with respect to the
-pixels says which of them it is sensitive to here. Integrated gradients (Sundararajan, Taly and Yan, 2017) add up such
-gradients on the way from an empty picture to the digit; the result is a bill: the shares of all pixels sum up to the
-score itself. All digits and all points of the way go through the network as one batch, so one walk is enough.
+A tape can differentiate with respect to anything it watches, also the input. The gradient of a score with respect to
+the pixels says which of them it is sensitive to. Integrated gradients (Sundararajan, Taly and Yan, 2017) add up such
+gradients on the way from an empty picture to the digit. The result is a bill: the shares of all pixels sum up to what
+the score has gained. All digits at all points of the way go through the network as one batch: one walk is enough.
 """
 
 import numpy as np

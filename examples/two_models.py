@@ -4,9 +4,11 @@
 
 An encoder squeezes a digit into two numbers, a decoder draws it again from them, a classifier names it. One tape sees
 all three, and `tape.gradient` answers in the shape of the question: a dict of models in, a dict of gradients out. First
-encoder and decoder learn alone. Then the classifier learns twice: once on the frozen encoder (its variables are just not
-asked for), once with everything trained together, and the two numbers arrange themselves for both tasks.
+encoder and decoder learn alone. Then the classifier learns twice: once on the frozen encoder (its variables are just
+not asked for), once with everything trained together, and the two numbers arrange themselves for both tasks.
 """
+
+from itertools import pairwise
 
 import numpy as np
 from common import Adam, Progress, arguments, dense, get_pyplot, load_digits, save_picture
@@ -20,7 +22,7 @@ class Model:
     """Layers with tanh between them."""
 
     def __init__(self, rng: np.random.Generator, *sizes: int) -> None:
-        self.layers = [dense(rng, a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+        self.layers = [dense(rng, a, b) for a, b in pairwise(sizes)]
         self.variables = [variable for layer in self.layers for variable in layer]
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:

@@ -28,34 +28,36 @@ HELP = """\
 usage: gradtape COMMAND [ARG ...]
 
   run     run a script or module written for TensorFlow on gradtape
-  check   list the tensorflow names that code uses, and whether gradtape has them
+  check   the tensorflow names that code uses: which ones gradtape has
   bench   measure gradtape beside the peers that are installed
-  doctor  look at this installation: versions, engines, threads, a self-check
+  doctor  this installation: versions, engines, threads, a self-check
 
 examples:
-  gradtape run train.py --epochs 10       as `python train.py --epochs 10`
-  gradtape check src --only missing       what stands in the way of running src on gradtape
-  gradtape bench chain mlp32              two benchmarks, with bars
-  gradtape doctor                         is all well here?
+  gradtape run train.py --epochs 10    instead of python train.py ...
+  gradtape check src --only missing    what gradtape lacks for src
+  gradtape bench chain mlp32           two benchmarks, with bars
+  gradtape doctor                      is all well here?
 
-gradtape COMMAND --help says more about each; gradtape --version prints the version.
+gradtape COMMAND --help says more about each of them.
+gradtape --version prints the version.
 """
 
 RUN_HELP = """\
 usage: gradtape run SCRIPT [ARG ...]
        gradtape run -m MODULE [ARG ...]
 
-Runs Python code written for TensorFlow on gradtape: `import tensorflow` in it, and in all that it
-imports, gives gradtape. Whether TensorFlow is installed makes no difference, and it is not touched.
+Runs Python code written for TensorFlow on gradtape: `import tensorflow` in
+it, and in all that it imports, gives gradtape. Whether TensorFlow is
+installed makes no difference, and it is not touched.
 
-SCRIPT is a file, or a directory or zip archive that holds a __main__.py. Everything after SCRIPT or
-MODULE belongs to the program.
+SCRIPT is a file, or a directory or zip archive that holds a __main__.py.
+Everything after SCRIPT or MODULE belongs to the program.
 
 examples:
-  gradtape run train.py                   as `python train.py`
-  gradtape run train.py --epochs 10       with arguments
-  gradtape run -m mypackage.train         as `python -m mypackage.train`
-  gradtape run -m pytest tests            a whole test suite, on gradtape
+  gradtape run train.py                as `python train.py`
+  gradtape run train.py --epochs 10    with arguments
+  gradtape run -m mypackage.train      as `python -m mypackage.train`
+  gradtape run -m pytest tests         a whole test suite, on gradtape
 """
 
 # Loaded when they are asked for: the others need not wait for them.

@@ -64,6 +64,14 @@ class Reference:
         return f"<Reference wrapping {self._wrapped!r}>"
 
 
+def array_text(value: ndarray) -> str:
+    """A value within a repr, as TensorFlow prints it: several lines begin on a new one."""
+    if not value.ndim:
+        return repr(value[()]) if value.dtype == object else str(value[()])
+    text = repr(value)
+    return "\n" + text if "\n" in text else text
+
+
 class Tensor:
     """An immutable n-dimensional array whose history a `GradientTape` can follow.
 
@@ -207,8 +215,7 @@ class Tensor:
         if hasattr(self.array, "batch_size"):
             return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, batched={self.array!r}>"
         value = np.asarray(self.array)
-        text = repr(value) if value.ndim else (repr(value[()]) if value.dtype == object else str(value[()]))
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={text}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(value)}>"
 
     def __copy__(self) -> Tensor:
         return self

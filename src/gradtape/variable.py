@@ -21,7 +21,7 @@ from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, index, operators
 from gradtape.ops.indexing import basic_index, get_item
 from gradtape.shape import TensorShape
-from gradtape.tensor import Reference, Tensor, next_uid
+from gradtape.tensor import Reference, Tensor, array_text, next_uid
 
 name_prefix: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
 """What `name_scope` puts in front of the names of variables, for each thread and task."""
@@ -223,7 +223,7 @@ class Variable:
 
     def __repr__(self) -> str:
         value = np.asarray(self.read().array)
-        text = repr(value) if value.ndim else str(value[()])
+        text = array_text(value)
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
 
     def __copy__(self) -> Variable:

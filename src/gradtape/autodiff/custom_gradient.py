@@ -216,7 +216,9 @@ def _push_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tan
     return found if any(t is not None for t in found) else None
 
 
-_CUSTOM = Op("custom_gradient", (), (), joint=_pull_custom, jvp=_push_custom, outputs=1, fallible=True)
+_CUSTOM = Op(
+    "custom_gradient", (), (), joint=_pull_custom, jvp=_push_custom, outputs=1, fallible=True, as_given=True
+)
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:

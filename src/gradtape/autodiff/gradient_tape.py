@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import get_ident
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -37,6 +37,7 @@ from gradtape.variable import Variable
 if TYPE_CHECKING:
     from logging import Logger
 
+_NOTHING: frozenset[int] = frozenset()
 SKELETON = 10_000
 """How many ops, shapes and events a tape remembers of a record that is gone."""
 
@@ -50,18 +51,6 @@ class Event(NamedTuple):
     other: int = 0
     where: tuple[str, int] | None = None
     thread: int = 0
-
-
-class Skeleton(NamedTuple):
-    """What stays of a record that is gone: no values, and not more than `SKELETON` of anything."""
-
-    records: list[Any]  # (op, inputs, output, dtype), in order
-    complete: bool  # whether that is all of them, or only those that the walk back did not reach
-    tracked: dict[int, tuple[int, ...]]
-    roots: frozenset[int]
-    variables: dict[int, Variable]
-    events: list[Event]
-    asked: frozenset[int]  # the sources of the question that used the tape up
 
 
 answers: deque[tuple[int, int, str, tuple[str, int]]] = deque(maxlen=32)
@@ -80,9 +69,9 @@ class _Recording(Recorder):
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}
         self.events: list[Event] = []  # for `explain`; ordinary ops are none
-        self.unreached: list[Any] = []  # what a walk that freed the records passed by
-        self.asked: frozenset[int] = frozenset()
-        self.size = 0  # how many records there were when the walk began
+        self.unreached: list[Any] = []  # what a walk that freed the records passed by, latest first
+        self.asked: frozenset[int] = _NOTHING  # the sources of the last walk
+        self.size = 0  # how many records there were when it began
 
     def twin(self) -> _Recording:
         """A recording of its own with the same past."""
@@ -115,15 +104,17 @@ class _Recording(Recorder):
         """Whether this is what an op without a derivative gave, a moment ago: `if x > 0`."""
         return any(record[2] == uid for record in self.records[-8:])
 
-    def skeleton(self) -> Skeleton:
-        """What is left when the record goes."""
-        records = reversed(self.unreached) if self.consumed else iter(self.records)
-        bones = [(r[0], r[1], r[2], r[5]) for r, _ in zip(records, range(SKELETON), strict=False)]
-        complete = len(bones) == (self.size if self.consumed else len(self.records))
-        tracked = self.tracked
-        if len(tracked) > SKELETON:
-            tracked = {uid: tracked[uid] for uid, _ in zip(self.roots, range(SKELETON), strict=False)}
-        return Skeleton(bones, complete, tracked, frozenset(self.roots), self.variables, self.events, self.asked)
+    def bury(self) -> _Recording:
+        """Become a skeleton: no values, and not more than `SKELETON` of anything."""
+        if not self.consumed:
+            self.size = len(self.records)
+            self.unreached = self.records[-1 : -SKELETON - 1 : -1]
+        if self.unreached:
+            self.unreached = [(r[0], r[1], r[2], (), None, r[5]) for r in self.unreached[:SKELETON]]
+        self.records, self.consumed = [], True
+        if len(self.tracked) > SKELETON:
+            self.tracked = {uid: self.tracked[uid] for uid, _ in zip(self.roots, range(SKELETON), strict=False)}
+        return self
 
 
 class GradientTape:
@@ -153,6 +144,13 @@ class GradientTape:
     lines_by_default: ClassVar[bool] = False
     """Whether tapes note the user's line of every op when they are not told."""
 
+    # What most tapes never have stays with the class: a tape is made for every step.
+    _asked: Sequence[int] = ()  # the uids of the targets of the last question,
+    _nones: Sequence[int] = ()  # and of the sources that got no gradient
+    _skeleton: _Recording | None = None  # what stays of a record that is gone
+    _forgotten: tuple[_Recording, ...] = ()  # what `reset` threw away
+    _witness: Recorder | None = None  # sees every op of the block, if `lines` are asked for
+
     def __init__(
         self,
         persistent: bool = False,
@@ -180,11 +178,7 @@ class GradientTape:
         self._blocks: list[str] = []  # the `with` blocks that are open: of recording, or of a pause
         self._variables: dict[int, Variable] = {}  # the watched ones of a record that is gone
         self._used_at: tuple[str, int] | None = None  # the file and line of the question that used it up
-        self._log: list[Event] = []  # when it began and ceased to record, what was watched, what was forgotten
-        self._nones: tuple[list[int], list[int]] = ([], [])  # the last answer: uids of targets, of sources without one
-        self._skeleton: Skeleton | None = None
-        self._forgotten: list[Skeleton] = []  # what `reset` threw away
-        self._witness: Recorder | None = None  # sees every op of the block, if `lines` are asked for
+        self._log: list[Any] = []  # the fields of events: recording begins and ends, something is watched
         self._profiler: Any = None  # measures, if `profile` is asked for: see lens/profile.py
 
     # -- recording ---------------------------------------------------------------------------------------------------
@@ -228,7 +222,7 @@ class GradientTape:
         if self._profiler is not None:
             self._profiler.enter()
         if len(self._log) < SKELETON:
-            self._log.append(Event("start", next_uid(), thread=threading.get_ident()))
+            self._log.append(("start", next_uid(), 0, 0, None, get_ident()))
 
     def _stop(self, why: str) -> None:
         assert self._recording is not None
@@ -237,8 +231,7 @@ class GradientTape:
         if self._profiler is not None:
             self._profiler.leave()
         if len(self._log) < SKELETON:
-            where = None if why == "exit" else _user_line()
-            self._log.append(Event(why, next_uid(), where=where))
+            self._log.append((why, next_uid(), 0, 0, None if why == "exit" else _user_line()))
 
     def _state(self) -> str:
         if self._active:
@@ -280,11 +273,10 @@ class GradientTape:
                 )
             recording.follow(source)
         if len(self._log) < SKELETON:
-            thread = threading.get_ident()
             if not sources:
-                self._log.append(Event("watched nothing", next_uid(), where=_user_line(), thread=thread))
+                self._log.append(("watched nothing", next_uid(), 0, 0, _user_line()))
             for source in sources:
-                self._log.append(Event("watch", next_uid(), source.uid, thread=thread))
+                self._log.append(("watch", next_uid(), source.uid, 0, None, get_ident()))
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
@@ -351,7 +343,7 @@ class GradientTape:
             raise ValueError(f"Tape is not recording. It is {self._state()}.")
         self._stop("reset")
         if self._recording is not None:
-            self._forgotten = [*self._forgotten[-9:], self._recording.skeleton()]
+            self._forgotten = (*self._forgotten[-9:], self._recording.bury())
         self._recording = None
         self._start()
 
@@ -545,11 +537,12 @@ class GradientTape:
         self, method: str, targets: list[Any], sources: list[Any], found: list[Any], policy: UnconnectedGradients
     ) -> None:
         """Remember which sources got no gradient, and tell who wants to know."""
-        lost = [source for source, d in zip(sources, found, strict=True) if d is None]
-        self._nones = ([target.uid for target in targets], [source.uid for source in lost])
+        self._asked = [target.uid for target in targets]
+        lost = [i for i, d in enumerate(found) if d is None]
+        self._nones = [sources[i].uid for i in lost] if lost else ()
         tell = type(self).on_none
         if tell is not None and lost and policy is UnconnectedGradients.NONE:
-            tell(self, method, targets, sources, lost)
+            tell(self, method, targets, sources, [sources[i] for i in lost])
 
     def _asking(self, method: str) -> _Question:
         """Around the sweeps that answer one question: whether they are recorded, and what becomes of the tape."""
@@ -558,7 +551,7 @@ class GradientTape:
     def _forget(self) -> None:
         if self._recording is not None:
             self._variables = self._recording.variables
-            self._skeleton = self._recording.skeleton()
+            self._skeleton = self._recording.bury()
         self._recording = None
         self._used_at = _user_line()
 

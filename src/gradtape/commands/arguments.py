@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import NoReturn
 
 from gradtape.commands import UsageError
 
 __all__ = ["Parser"]
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Paragraphs are filled to the width; those with indented lines (examples, lists) stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = text.strip().split("\n\n")
+        return "\n\n".join(part if "\n  " in part else textwrap.fill(part, width) for part in parts) + "\n"
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,7 +32,7 @@ class Parser(argparse.ArgumentParser):
             prog=f"gradtape {command}",
             description=description,
             epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Help,
             allow_abbrev=False,
         )
 

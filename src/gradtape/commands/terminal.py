@@ -7,6 +7,7 @@ so that other programs can read it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -17,6 +18,7 @@ __all__ = ["Page", "fits", "shorten"]
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _BLOCKS = " ▏▎▍▌▋▊▉█"
+_ESCAPES = re.compile("\033\\[[0-9;]*m")
 _WIDEST = 10_000  # a line in a pipe
 
 
@@ -67,7 +69,7 @@ class Page:
         if not rows:
             return
         count = len(rows[0])
-        widths = [max(len(row[i]) for row in rows) for i in range(count - 1)]
+        widths = [max(_length(row[i]) for row in rows) for i in range(count - 1)]
         left = len(indent) + sum(widths) + 2 * (count - 1)
         below = self.width - left < min(26, max(len(row[-1]) for row in rows))
         if below:  # the text goes below its row, and only the columns before it must fit
@@ -77,7 +79,7 @@ class Page:
             for i, (cell, width) in enumerate(zip(row, widths, strict=False)):
                 last = i == count - 2 and (below or not row[-1])
                 text = shorten(cell, width) if below else cell
-                cells.append(self.style(text, *_named(styles, i)) + " " * (0 if last else width - len(text)))
+                cells.append(self.style(text, *_named(styles, i)) + " " * (0 if last else width - _length(text)))
             start = (indent + "  ".join(cells)).rstrip(" ")
             text = row[-1]
             if not text:
@@ -104,6 +106,11 @@ class Page:
         return ("█" * whole + (_BLOCKS[part] if part else "")).ljust(width)
 
 
+def _length(text: str) -> int:
+    """How many columns a text takes: colours take none."""
+    return len(_ESCAPES.sub("", text))
+
+
 def _named(styles: Sequence[str], i: int) -> tuple[str, ...]:
     return (styles[i],) if i < len(styles) and styles[i] else ()
 
@@ -126,7 +133,7 @@ def shorten(text: str, width: int) -> str:
     >>> shorten("models/vision/resnet/blocks.py:120", 20)
     '...et/blocks.py:120'
     """
-    if len(text) <= width:
+    if _length(text) <= width:
         return text
     return "..." + text[len(text) - max(width - 3, 1) :] if width > 4 else text[-width:]
 

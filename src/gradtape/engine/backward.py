@@ -130,10 +130,12 @@ def _unhurried(
     if op.fallible and not op.args and is_strong(d):  # a gradient that the user wrote gets plain tensors
         d = [weaken(x) for x in d]
         xp = common_namespace([x for x in d if x is not None])
-        return d, [_given(strengthen(c)) for c in op.joint(xp, d, needs, *saved, **attrs)]
-    return d, [_given(c) for c in op.joint(xp, d, needs, *saved, **attrs)]
+        return d, [_given(op, strengthen(c)) for c in op.joint(xp, d, needs, *saved, **attrs)]
+    return d, [_given(op, c) for c in op.joint(xp, d, needs, *saved, **attrs)]
 
 
-def _given(c: Any) -> Any:
-    """A cotangent that is already there, in the form of a pull."""
-    return None if c is None else lambda d, values, attrs, shape: c if c.shape == shape else unbroadcast(c, shape)
+def _given(op: Op, c: Any) -> Any:
+    """A cotangent that is already there, in the form of a pull. What a user's gradient returns is not looked at."""
+    if c is None or op.as_given:
+        return None if c is None else lambda d, values, attrs, shape: c
+    return lambda d, values, attrs, shape: c if c.shape == shape else unbroadcast(c, shape)

@@ -41,6 +41,7 @@ class Op:
 
     __slots__ = (
         "args",
+        "as_given",
         "checked_pulls",
         "call",
         "differentiable",
@@ -81,6 +82,7 @@ class Op:
         joint: Rule | None = None,
         joint_saves: Container[int] = (),
         joint_zeros: bool = True,
+        as_given: bool = False,
         fallible: bool = False,
         unregistered: bool = False,
         explain: Callable[[Any, Any], Exception | None] | None = None,
@@ -90,7 +92,7 @@ class Op:
         self.elementwise, self.linear, self.outputs = elementwise, linear, outputs
         self.kinds = kinds
         self.jvp, self.joint, self.fallible, self.unregistered = jvp, joint, fallible, unregistered
-        self.joint_saves, self.joint_zeros, self.explain = joint_saves, joint_zeros, explain
+        self.joint_saves, self.joint_zeros, self.as_given, self.explain = joint_saves, joint_zeros, as_given, explain
         for rule in self.rules:
             if rule is not None and parameters(rule)[:1] != ("d",):
                 raise TypeError(f"the first parameter of a rule is d, the cotangent; {name} has {parameters(rule)}")

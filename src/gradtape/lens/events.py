@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradtape.autodiff.gradient_tape import Event, Skeleton, _user_frame, answers
+from gradtape.autodiff.gradient_tape import Event, _user_frame, answers
 from gradtape.engine.tape import Recorder, missed
 
 if TYPE_CHECKING:
@@ -108,25 +108,18 @@ class Facts:
         recording = tape._recording
         self.tape = tape
         self.live = recording is not None
-        self.log = list(tape._log)
-        self.forgotten: list[Skeleton] = tape._forgotten
-        past = tape._skeleton if recording is None else None
-        self.complete = recording is not None or (past is not None and past.complete)
-        self.tracked: dict[int, Shape] = {}
-        self.roots: frozenset[int] = frozenset()
-        self.variables: dict[int, Any] = {}
-        self.events: list[Event] = []
-        self.asked: frozenset[int] = frozenset()
-        records: Iterable[Any] = ()
-        if recording is not None:
-            records = [(r[0], r[1], r[2], r[5]) for r in recording.records]
-            self.tracked, self.roots = recording.tracked, frozenset(recording.roots)
-            self.variables, self.events = recording.variables, list(recording.events)
-        elif past is not None:
-            records = past.records
-            self.tracked, self.roots, self.variables = past.tracked, past.roots, past.variables
-            self.events, self.asked = list(past.events), past.asked
-        self.nodes = self._nodes(list(records))
+        self.log = [Event(*fields) for fields in tape._log]
+        self.forgotten = tape._forgotten
+        known = recording or tape._skeleton
+        self.tracked: dict[int, Shape] = {} if known is None else known.tracked
+        self.variables: dict[int, Any] = {} if known is None else known.variables
+        self.events: list[Event] = [] if known is None else list(known.events)
+        self.asked: frozenset[int] = frozenset() if known is None else known.asked
+        records: list[Any] = []
+        if known is not None:
+            records = known.records if self.live else known.unreached[::-1]
+        self.complete = self.live or (known is not None and len(records) == known.size)
+        self.nodes = self._nodes(records)
         self.producer = {uid: node for node in self.nodes for uid in node.outputs}
         self.consumers: dict[int, list[tuple[Node, int]]] = {}
         for node in self.nodes:
@@ -135,7 +128,7 @@ class Facts:
 
     def _nodes(self, records: list[Any]) -> list[Node]:
         known: dict[int, Node] = {}
-        for op, inputs, output, dtype in records:
+        for op, inputs, output, _, _, dtype in records:
             outputs = _outputs(output)
             shapes = tuple(self.tracked.get(uid, ()) for uid in outputs) if op.differentiable else ()
             known[outputs[0]] = Node(op, inputs, outputs, dtype, True, None, shapes)

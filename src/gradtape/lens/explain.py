@@ -304,6 +304,7 @@ class _Case:
             self.name = f"{python} ('{given}')"
         self.target = name_of(targets[0], frame) or "the target" if targets else "the target"
         self.tracked = self.uid in facts.tracked
+        self.same_question = sorted(facts.tape._asked) == sorted(self.uids)  # as the last one that was answered
         self.made = max(self.uids, default=0)  # when the (last) target was computed
         if any(isinstance(t, Variable) for t in targets):
             self.made = sys.maxsize  # a variable is what it is now
@@ -332,7 +333,7 @@ class _Case:
         if len(self.targets) > 1:
             notes.append(f"{len(self.targets)} targets: gradient() is of the sum of all of them.")
         silent = [i for i, (node, _) in enumerate(path or ()) if node.op.joint is not None]
-        if path and silent and self.uid in tape._nones[1] and sorted(tape._nones[0]) == sorted(self.uids):
+        if path and silent and self.uid in tape._nones and self.same_question:
             return self._refused(path[: silent[0] + 1])
         reason, message, fix, where = None, "", "", None
         if path is not None:
@@ -345,7 +346,7 @@ class _Case:
             message = "The gradient reached it; the ops on the way are freed."
         if not facts.live:
             where = tape._used_at
-            if sorted(tape._nones[0]) == sorted(self.uids):
+            if self.same_question:
                 notes.append(f"The tape was used up at {shown(where)}; persistent=True lets it answer more than once.")
                 where = None
             else:
@@ -375,8 +376,8 @@ class _Case:
                            "Compute the target inside `with tf.GradientTape() as tape:`.")  # fmt: skip
         if self.uid in self.uids:
             return self._yes([])
-        answered = not facts.live and sorted(facts.tape._nones[0]) == sorted(self.uids) and self.uid in facts.asked
-        if answered and self.uid not in facts.tape._nones[1]:
+        answered = not facts.live and self.same_question and self.uid in facts.asked
+        if answered and self.uid not in facts.tape._nones:
             return self._yes(facts.path(self.uid, self.uids, differentiable=True) if facts.complete else None)
         path = facts.path(self.uid, self.uids, differentiable=True) if self.tracked else None
         if path is not None and all(is_followable(array_of(t)) for t in self.targets):

@@ -158,13 +158,22 @@ def collapse(root: Box, most: int) -> None:
 
 
 # -- places ------------------------------------------------------------------------------------------------------------------
-def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> None:
-    """Give every box its place: `edges` go between ops and sources, whose width and height are set."""
-    inside: dict[int, list[tuple[Box, Box]]] = {}
+Route = list[tuple[float, float]]
+LONGEST_DETOUR = 12
+"""An edge over more layers than this goes straight to its end, behind whatever stands there."""
+
+
+def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> list[Route]:
+    """Give every box its place, and every edge the points it goes through on its way around other boxes.
+
+    The edges go between ops and sources, whose width and height are set.
+    """
     depth = {id(root): 0}
     for box in root.walk():
         for child in box.children:
             depth[id(child)] = depth[id(box)] + 1
+    inside: dict[int, dict[tuple[int, int], tuple[Box, Box]]] = {}
+    lifted: list[tuple[int, tuple[int, int]]] = []  # for each edge the box that both ends are in, and whose children
     for u, v in edges:
         while depth[id(u)] > depth[id(v)]:
             u = u.parent  # type: ignore[assignment]
@@ -172,80 +181,124 @@ def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> None:
             v = v.parent  # type: ignore[assignment]
         while u.parent is not v.parent:
             u, v = u.parent, v.parent  # type: ignore[assignment]
-        if u is not v and u.parent is not None:
-            inside.setdefault(id(u.parent), []).append((u, v))
+        lifted.append((id(u.parent), (id(u), id(v))))
+        inside.setdefault(id(u.parent), {})[id(u), id(v)] = (u, v)
+    routes: dict[tuple[int, int], Route] = {}
+    homes: dict[int, Box] = {}
     for box in reversed(list(root.walk())):  # from the inside out
         if box.children and not box.collapsed:
-            _layers(box, inside.get(id(box), []))
+            homes[id(box)] = box
+            routes.update(_layers(box, list(inside.get(id(box), {}).values())))
     stack = [root]
     while stack:
         box = stack.pop()
-        if box.collapsed:
-            continue
-        for child in box.children:
-            child.x += box.x
-            child.y += box.y
-            stack.append(child)
+        if not box.collapsed:
+            for child in box.children:
+                child.x += box.x
+                child.y += box.y
+                stack.append(child)
+    found: list[Route] = []
+    for home, pair in lifted:
+        at = homes.get(home)
+        found.append([] if at is None else [(x + at.x, y + at.y) for x, y in routes.get(pair, ())])
+    return found
 
 
-def _layers(box: Box, edges: list[tuple[Box, Box]]) -> None:
-    """Lay out the children of one box in layers; their places are relative to the box."""
-    children = box.children
-    place_of = {id(child): i for i, child in enumerate(children)}
-    before: list[list[int]] = [[] for _ in children]
-    after: list[list[int]] = [[] for _ in children]
-    for u, v in set((place_of[id(u)], place_of[id(v)]) for u, v in edges):
-        before[v].append(u)
-        after[u].append(v)
-    layers = _ranked(children, before, after)
+def _layers(box: Box, edges: list[tuple[Box, Box]]) -> dict[tuple[int, int], Route]:
+    """Lay out the children of one box in layers; places and routes are relative to the box."""
+    cells = list(box.children)
+    place_of = {id(child): i for i, child in enumerate(cells)}
+    pairs = [(place_of[id(u)], place_of[id(v)]) for u, v in edges]
+    before, after = _neighbours(len(cells), pairs)
+    rank, layers = _ranked(cells, before, after)
+    bends = _bends(cells, pairs, rank, layers, after)
+    links = [link for (u, v), way in bends.items() for link in zip((u, *way), (*way, v), strict=True)]
+    before, after = _neighbours(len(cells), links)
     _untangle(layers, before, after)
-    centre = _spread(children, layers, before, after)
+    centre = _spread(cells, layers, before, after)
     header = 0.0 if box.kind == "root" else HEADER
     padding = 24.0 if box.kind == "root" else PADDING
-    heights = [max(children[i].height for i in layer) for layer in layers]
+    heights = [max(cells[i].height for i in layer) for layer in layers]
+    tops = [0.0] * len(layers)
     left = padding
     box.height = 0.0
-    for columns in _columns(children, layers, heights, centre):
-        inner = [i for layer in columns for i in layers[layer]]
-        start = min(centre[i] - children[i].width / 2 for i in inner)
-        width = max(centre[i] + children[i].width / 2 for i in inner) - start
+    for column in _columns(cells, layers, heights, centre):
+        inner = [i for layer in column for i in layers[layer]]
+        start = min(centre[i] - cells[i].width / 2 for i in inner)
+        width = max(centre[i] + cells[i].width / 2 for i in inner) - start
         y = padding + header
-        for layer in columns:
+        for layer in column:
+            tops[layer] = y
             for i in layers[layer]:
-                children[i].x = left + centre[i] - children[i].width / 2 - start
-                children[i].y = y + (heights[layer] - children[i].height) / 2
+                cells[i].x = left + centre[i] - cells[i].width / 2 - start
+                cells[i].y = y + (heights[layer] - cells[i].height) / 2
             y += heights[layer] + GAP_Y
         box.height = max(box.height, y - GAP_Y + padding)
         left += width + COLUMN
     box.width = left - COLUMN + padding
+    layer_of = {i: k for k, layer in enumerate(layers) for i in layer}
+    routes: dict[tuple[int, int], Route] = {}
+    for (u, v), way in bends.items():
+        points: Route = []
+        for i in way:  # straight through the layer, between its boxes
+            x, k = cells[i].x + cells[i].width / 2, layer_of[i]
+            points += [(x, tops[k]), (x, tops[k] + heights[k])]
+        if points:
+            routes[id(cells[u]), id(cells[v])] = points
+    return routes
 
 
-def _ranked(children: list[Box], before: list[list[int]], after: list[list[int]]) -> list[list[int]]:
+def _neighbours(n: int, pairs: Iterable[tuple[int, int]]) -> tuple[list[list[int]], list[list[int]]]:
+    before: list[list[int]] = [[] for _ in range(n)]
+    after: list[list[int]] = [[] for _ in range(n)]
+    for u, v in pairs:
+        before[v].append(u)
+        after[u].append(v)
+    return before, after
+
+
+def _ranked(cells: list[Box], before: list[list[int]], after: list[list[int]]) -> tuple[list[int], list[list[int]]]:
     """Layers by the longest way from the top; sources stand right above the first op that takes them."""
-    ops = [i for i, child in enumerate(children) if child.kind != "source"]
-    rank = [0] * len(children)
-    for i in ops:  # in the order of the tape, which is an order of the graph
-        rank[i] = max((rank[u] + 1 for u in before[i] if children[u].kind != "source"), default=0)
-        if any(children[u].kind == "source" for u in before[i]):
-            rank[i] = max(rank[i], 1)
-    for i, child in enumerate(children):
-        if child.kind == "source":
+    rank = [0] * len(cells)
+    for i, cell in enumerate(cells):  # in the order of the tape, which is an order of the graph
+        if cell.kind != "source":
+            rank[i] = max((rank[u] + 1 for u in before[i] if cells[u].kind != "source"), default=0)
+            if any(cells[u].kind == "source" for u in before[i]):
+                rank[i] = max(rank[i], 1)
+    for i, cell in enumerate(cells):
+        if cell.kind == "source":
             rank[i] = min((rank[v] for v in after[i]), default=1) - 1
-    used = sorted(set(rank))
-    layers: list[list[int]] = [[] for _ in used]
-    where = {r: k for k, r in enumerate(used)}
-    for i in range(len(children)):
-        layers[where[rank[i]]].append(i)
-    return layers
+    where = {r: k for k, r in enumerate(sorted(set(rank)))}
+    rank = [where[r] for r in rank]
+    layers: list[list[int]] = [[] for _ in where]
+    for i, r in enumerate(rank):
+        layers[r].append(i)
+    return rank, layers
+
+
+def _bends(
+    cells: list[Box], pairs: list[tuple[int, int]], rank: list[int], layers: list[list[int]], after: list[list[int]]
+) -> dict[tuple[int, int], list[int]]:
+    """For each edge a place holder in every layer that it crosses, added to the cells and layers."""
+    bends: dict[tuple[int, int], list[int]] = {}
+    for u, v in pairs:
+        way: list[int] = []
+        if 1 < rank[v] - rank[u] <= LONGEST_DETOUR and len(after[u]) <= 6:
+            for layer in range(rank[u] + 1, rank[v]):
+                way.append(len(cells))
+                layers[layer].append(len(cells))
+                cells.append(Box("bend", width=4.0))
+        bends[u, v] = way
+    return bends
 
 
 def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list[int]]) -> None:
-    """Order each layer by the mean place of its neighbours, down, up and down again."""
+    """Order each layer by the mean place of its neighbours, down and up a few times."""
     at: dict[int, float] = {}
     for layer in layers:
         for k, i in enumerate(layer):
             at[i] = (k + 0.5) / len(layer)
-    for neighbours, order in ((before, layers), (after, layers[::-1]), (before, layers)):
+    for neighbours, order in ((before, layers), (after, layers[::-1])) * 3:
         for layer in order:
             if len(layer) > 1:
                 layer.sort(key=lambda i: sum(at[j] for j in neighbours[i]) / len(neighbours[i])  # noqa: B023
@@ -255,22 +308,22 @@ def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list
 
 
 def _spread(
-    children: list[Box], layers: list[list[int]], before: list[list[int]], after: list[list[int]]
+    cells: list[Box], layers: list[list[int]], before: list[list[int]], after: list[list[int]]
 ) -> list[float]:
-    """The x of every child's centre: near its neighbours, in order, and not over one another."""
-    centre = [0.0] * len(children)
+    """The x of every cell's centre: near its neighbours, in order, and not over one another."""
+    centre = [0.0] * len(cells)
     for layer in layers:
-        x = -sum(children[i].width + GAP_X for i in layer) / 2
+        x = -sum(cells[i].width + GAP_X for i in layer) / 2
         for i in layer:
-            centre[i] = x + (children[i].width + GAP_X) / 2
-            x += children[i].width + GAP_X
-    for neighbours, order in ((before, layers), (after, layers[::-1]), (before, layers)):
+            centre[i] = x + (cells[i].width + GAP_X) / 2
+            x += cells[i].width + GAP_X
+    for neighbours, order in ((before, layers), (after, layers[::-1]), (before, layers), (after, layers[::-1])):
         for layer in order:
             wanted = [
                 sum(centre[j] for j in neighbours[i]) / len(neighbours[i]) if neighbours[i] else centre[i]
                 for i in layer
             ]
-            apart = [0.0] + [(children[a].width + children[b].width) / 2 + GAP_X
+            apart = [0.0] + [(cells[a].width + cells[b].width) / 2 + GAP_X
                              for a, b in zip(layer, layer[1:], strict=False)]  # fmt: skip
             right, left = wanted[:], wanted[:]
             for k in range(1, len(layer)):
@@ -283,22 +336,23 @@ def _spread(
 
 
 def _columns(
-    children: list[Box], layers: list[list[int]], heights: list[float], centre: list[float]
+    cells: list[Box], layers: list[list[int]], heights: list[float], centre: list[float]
 ) -> list[range]:
     """Cut the layers into columns where one would be much taller than wide."""
     total = sum(heights) + GAP_Y * (len(layers) - 1)
-    width = max(centre[i] + children[i].width / 2 for layer in layers for i in layer) - min(
-        centre[i] - children[i].width / 2 for layer in layers for i in layer
+    width = max(
+        max(centre[i] + cells[i].width / 2 for i in layer) - min(centre[i] - cells[i].width / 2 for i in layer)
+        for layer in layers
     )
-    if len(layers) <= 14 or total < 2.2 * width:
+    if len(layers) < 4 or total < 2.2 * width or total < 1100:
         return [range(len(layers))]
-    count = max(2, round(math.sqrt(1.5 * total / (width + COLUMN))))
+    count = max(2, round(math.sqrt(1.7 * total / (width + COLUMN))))
     each = total / count
-    columns, start, height = [], 0, 0.0
+    columns, start, at, cut = [], 0, 0.0, each
     for i, h in enumerate(heights):
-        if height and height + h > each + 1 and len(columns) < count - 1:
+        if i > start and at + h / 2 > cut:
             columns.append(range(start, i))
-            start, height = i, 0.0
-        height += h + GAP_Y
+            start, cut = i, cut + each
+        at += h + GAP_Y
     columns.append(range(start, len(layers)))
     return columns

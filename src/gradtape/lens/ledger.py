@@ -101,17 +101,16 @@ def ledger(tape: GradientTape, target: Any = None, sources: Any = None, names: d
     shapes: dict[int, Shape] = {}
     if recording is not None:
         records = list(recording.records)
-        shapes = recording.tracked
         variables, roots = recording.variables, recording.roots
         holdings = holdings_of(tape, lines)
         saved = [0] * len(records)
         for held in holdings:
             if held.kind in ("result", "input"):
                 saved[held.index] = (saved[held.index] or 0) + held.nbytes
+        shapes = {**_seen_shapes(tape), **recording.tracked}
         for record in records:
             for value in record[3]:
                 if value is not None and value.uid not in shapes:
-                    shapes = shapes if shapes is not recording.tracked else dict(shapes)
                     shapes[value.uid] = tuple(value.array.shape)
     else:
         facts = events.Facts(tape)
@@ -142,6 +141,17 @@ def ledger(tape: GradientTape, target: Any = None, sources: Any = None, names: d
         rows, found, constants, holdings, targets, asked, tape._state(), remark,
         profiler is not None, names,
     )  # fmt: skip
+
+
+def _seen_shapes(tape: GradientTape) -> dict[int, Shape]:
+    """What a witness saw of results that the tape does not follow."""
+    witness = tape._witness
+    if not isinstance(witness, events.Witness):
+        return {}
+    shapes: dict[int, Shape] = {}
+    for (_, _, output, _), found in zip(witness.seen, witness.shapes, strict=True):
+        shapes.update(zip(output if type(output) is tuple else (output,), found, strict=False))
+    return shapes
 
 
 def _what_is_missing(tape: GradientTape, complete: bool, known: int) -> str:

@@ -129,7 +129,7 @@ class _Picture:
             if box.collapsed:
                 box.width, box.height = min(max(150.0, 7.4 * len(self.title(box)) + 30), 380.0), 62.0
         between = [(self.sources[-1 - u] if u < 0 else self.ops[u], self.ops[v]) for u, v in graph.edges]
-        layout.place(self.root, between)
+        self.routes = layout.place(self.root, between)
 
     def _source(self, k: int) -> Box:
         """Sources stand in the smallest box that has all who take them."""
@@ -294,11 +294,15 @@ def _page_data(picture: _Picture) -> dict[str, Any]:
         groups.append([box.kind, title, *where(box), parent, box.first, box.last,
                        _total([row.saved for row in rows]), _total([row.forward for row in rows]),
                        _total([row.backward for row in rows])])  # fmt: skip
+    edges = [
+        [u, v, *[round(n, 1) for point in route for n in point]]
+        for (u, v), route in zip(graph.edges, picture.routes, strict=True)
+    ]
     remarks = [facts.remark] if facts.remark else []
     if graph.left_out:
         remarks.append(f"Only the last {MOST_OPS:,} of {len(facts.rows):,} ops are drawn.")
     return {
-        "ops": ops, "sources": sources, "groups": groups, "edges": graph.edges, "kinds": KINDS,
+        "ops": ops, "sources": sources, "groups": groups, "edges": edges, "kinds": KINDS,
         "lines": list(lines), "state": facts.state, "remarks": remarks,
         "saved": _total([row.saved for row in facts.rows]),
         "forward": _total([row.forward for row in facts.rows]),
@@ -343,11 +347,11 @@ def to_svg(tape: GradientTape, target: Any = None, sources: Any = None, max_ops:
     parts += [_svg_group(box, picture.title(box)) for box in visible if box.children and not box.collapsed]
     drawn = set()
     fan = Counter(u for u, _ in graph.edges)
-    for u, v in graph.edges:
+    for (u, v), route in zip(graph.edges, picture.routes, strict=True):
         a, b = _seen(picture.sources[-1 - u] if u < 0 else picture.ops[u]), _seen(picture.ops[v])
         if a is not b and (id(a), id(b)) not in drawn:
             drawn.add((id(a), id(b)))
-            parts.append(f'<path class="e{" far" if fan[u] > 6 else ""}" d="{_curve(a, b)}"/>')
+            parts.append(f'<path class="e{" far" if fan[u] > 6 else ""}" d="{_curve(a, b, route)}"/>')
     for box in visible:
         if box.kind == "source":
             parts.append(_svg_source(graph, box))
@@ -378,16 +382,21 @@ def _seen(box: Box) -> Box:
     return seen
 
 
-def _curve(a: Box, b: Box) -> str:
-    x0, y0, x1, y1 = a.x + a.width / 2, a.y + a.height, b.x + b.width / 2, b.y
-    if y1 < y0 + 4:  # into the next column
-        x = b.x - 16 if b.x > a.x else b.x + b.width + 16
-        return (f"M{x0:.0f},{y0:.0f} C{x0:.0f},{y0 + 30:.0f} {x:.0f},{y0 + 30:.0f} {x:.0f},{(y0 + y1) / 2:.0f} "
-                f"S{x1:.0f},{y1 - 30:.0f} {x1:.0f},{y1:.0f}")  # fmt: skip
-    reach = max(14.0, (y1 - y0) / 2)
-    bow = 0.55 * b.width + min(90.0, (y1 - y0) / 8) if y1 - y0 > 100 and abs(x1 - x0) < 60 else 0.0
-    return (f"M{x0:.0f},{y0:.0f} C{x0 + bow:.0f},{y0 + reach:.0f} {x1 + bow:.0f},{y1 - reach:.0f} "
-            f"{x1:.0f},{y1:.0f}")  # fmt: skip
+def _curve(a: Box, b: Box, route: layout.Route) -> str:
+    """From the bottom of one box to the top of another, through the points of a route; as `curve` in page.html."""
+    points = [(a.x + a.width / 2, a.y + a.height), *route, (b.x + b.width / 2, b.y)]
+    parts = [f"M{points[0][0]:.0f},{points[0][1]:.0f}"]
+    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+        if y1 < y0 - 1:  # into the next column
+            x = (x0 + x1) / 2 if len(points) > 2 else b.x - 16 if b.x > a.x else b.x + b.width + 16
+            parts.append(f"C{x0:.0f},{y0 + 30:.0f} {x:.0f},{y0 + 30:.0f} {x:.0f},{(y0 + y1) / 2:.0f} "
+                         f"S{x1:.0f},{y1 - 30:.0f} {x1:.0f},{y1:.0f}")  # fmt: skip
+        elif abs(x0 - x1) < 0.5:
+            parts.append(f"L{x1:.0f},{y1:.0f}")
+        else:
+            reach = (y1 - y0) / 2
+            parts.append(f"C{x0:.0f},{y0 + reach:.0f} {x1:.0f},{y1 - reach:.0f} {x1:.0f},{y1:.0f}")
+    return " ".join(parts)
 
 
 def _rect(box: Box, radius: int, more: str) -> str:
