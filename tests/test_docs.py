@@ -15,6 +15,7 @@ import ast
 import contextlib
 import doctest
 import io
+import linecache
 import re
 import subprocess
 import sys
@@ -74,6 +75,8 @@ def _run_session(block: Block, name: str, namespace: dict[str, Any]) -> None:
 def _run_block(block: Block, name: str, namespace: dict[str, Any]) -> None:
     tree = ast.parse(block.source)
     lines = block.source.splitlines()
+    # Views of a tape read the program around them: the block is all that there is of it.
+    linecache.cache[name] = (0, None, ["\n"] * block.line + block.source.splitlines(keepends=True), name)
     expected = {n: match[1].strip() for n, line in enumerate(lines, 1) if (match := _EXPECTED.search(line))}
     for statement in tree.body:
         assert statement.end_lineno is not None

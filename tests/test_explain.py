@@ -507,16 +507,27 @@ def test_every_op_without_a_derivative_has_advice():
     assert {name for name, op in registry.items() if not op.differentiable} - set(INSTEAD) <= silent
 
 
-def test_a_custom_gradient_that_returns_none():
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_custom_gradient_that_returns_none(persistent):
     @tf.custom_gradient
     def opaque(x):
         return x * 2.0, lambda upstream: None
 
     x = tf.Variable(2.0)
-    with tf.GradientTape(persistent=True) as tape:
-        y = opaque(x)
+    with tf.GradientTape(persistent=persistent) as tape:
+        y = opaque(x * 1.0) + 1.0
     assert tape.gradient(y, x) is None
-    assert tape.explain(y, x).reason is Reason.CUSTOM_GRADIENT
+    found = tape.explain(y, x)
+    assert found.reason is Reason.CUSTOM_GRADIENT
+    assert [step.op for step in found.path] == ["multiply", "custom_gradient"]
+
+
+def test_zeros_that_were_asked_for_are_explained_too():
+    x, w = tf.Variable(2.0), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = tf.round(x) * w
+    assert float(tape.gradient(y, x, unconnected_gradients="zero")) == 0.0
+    assert tape.explain(y, x).reason is Reason.NON_DIFFERENTIABLE_OP
 
 
 @LINES
@@ -870,8 +881,8 @@ def test_the_librarys_own_questions_are_quiet():
         y = tf.recompute_grad(lambda a, b: a * a)(x, unused)
     assert float(tape.gradient(y, x)) == 4.0
     with tf.GradientTape() as tape:
-        y = x**3
-    assert float(tape.hessian(y, x)) == 12.0
+        y = x**3 + unused
+    assert float(tape.hessian(y, [x, unused])[0][0]) == 12.0
 
 
 def test_an_unknown_policy():

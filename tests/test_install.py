@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import venv
@@ -56,7 +57,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert "gradtape/py.typed" in names
     assert f"{info}/licenses/LICENSE" in names
     packed = {name for name in names if name.endswith(".py")}
-    assert packed == {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/gradtape").rglob("*.py")}
+    package = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/gradtape").rglob("*.py")}
+    # `gradtape bench` measures with these.
+    home = "gradtape/commands/packed"
+    benchmarks = {f"{home}/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "benchmarks").rglob("*.py")}
+    assert packed == package | benchmarks
 
 
 def test_only_numpy_and_ml_dtypes_are_required(wheel: Path) -> None:
@@ -92,3 +97,6 @@ def test_the_command_is_installed(programs: Path, tmp_path: Path) -> None:
 
     assert call(programs / "gradtape", "--version", cwd=tmp_path) == f"gradtape {gradtape.__version__}\n"
     assert call(programs / "gradtape", "run", "slope.py", cwd=tmp_path) == "12.0\n"
+    assert json.loads(call(programs / "gradtape", "doctor", "--json", cwd=tmp_path))["self_check"]["numpy"]["passed"]
+    bench = call(programs / "gradtape", "bench", "hess", "--rounds", "1", "--seconds", "0.01", "--json", cwd=tmp_path)
+    assert json.loads(bench)["times"]["hess"]["gradtape"] > 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys as _sys
 import warnings as _warnings
 from types import ModuleType as _ModuleType
+from typing import Any as _Any
 
 from gradtape import dtypes as _dtypes, errors as errors, nest as nest
 
@@ -341,7 +342,7 @@ compat = _compat.build(_sys.modules[__name__])
 _LAZY = {"config": "gradtape.api.config"}
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         import importlib
 

@@ -345,6 +345,35 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
     raise errors.invalid_argument(f"Expected '{condition}' to be true. Summarized data: {shown}")
 
 
+# -- every op checked ------------------------------------------------------------------------------------------------
+def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit: int | None = 50) -> None:
+    """From now on every op of every thread, with and without a tape, raises where its result is NaN or infinite.
+
+    So does every step of a walk back. The error names the op, the numbers in it, the user's line and the likely cause;
+    of the way there it shows `stack_height_limit` lines and `path_length_limit` letters of every path. Ops that only
+    move numbers (reshape, concat, gather, ...) are not checked. While it is off, nothing is paid for it.
+
+    >>> import gradtape as tf
+    >>> tf.debugging.enable_check_numerics()
+    >>> try:
+    ...     tf.math.log([1.0, 0.0])
+    ... except tf.errors.InvalidArgumentError as error:
+    ...     print(error.origin.message)
+    log(0) gave -Inf at [1]
+    >>> tf.debugging.disable_check_numerics()
+    """
+    from gradtape.lens import numerics
+
+    numerics.enable_check_numerics(stack_height_limit, path_length_limit)
+
+
+def disable_check_numerics() -> None:
+    """The end of `enable_check_numerics`; does nothing where it was not enabled."""
+    from gradtape.lens import numerics
+
+    numerics.disable_check_numerics()
+
+
 # -- switches of TensorFlow's that have nothing to switch here -------------------------------------------------------
 _switches = {"traceback_filtering": True, "device_placement": False}
 
@@ -399,7 +428,9 @@ __all__ = [
     "assert_shapes",
     "assert_type",
     "check_numerics",
+    "disable_check_numerics",
     "disable_traceback_filtering",
+    "enable_check_numerics",
     "enable_traceback_filtering",
     "get_log_device_placement",
     "is_numeric_tensor",

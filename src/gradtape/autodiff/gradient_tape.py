@@ -111,7 +111,8 @@ class _Recording(Recorder):
             self.unreached = self.records[-1 : -SKELETON - 1 : -1]
         if self.unreached:
             self.unreached = [(r[0], r[1], r[2], (), None, r[5]) for r in self.unreached[:SKELETON]]
-        self.records, self.consumed = [], True
+        self.records.clear()
+        self.consumed = True
         if len(self.tracked) > SKELETON:
             self.tracked = {uid: self.tracked[uid] for uid, _ in zip(self.roots, range(SKELETON), strict=False)}
         return self
@@ -134,7 +135,7 @@ class GradientTape:
     observers: ClassVar[list[Callable[[GradientTape, Recorder], None]]] = []
     """Who prepares the recording of a tape that was made with options; the views put themselves here."""
 
-    on_none: ClassVar[Callable[..., None] | None] = None
+    none_observers: ClassVar[list[Callable[..., None]]] = []
     """Who is told of gradients that are None: `config.set_none_policy` puts `explain` here."""
 
     on_sweep: ClassVar[Callable[..., Any] | None] = None
@@ -540,9 +541,9 @@ class GradientTape:
         self._asked = [target.uid for target in targets]
         lost = [i for i, d in enumerate(found) if d is None]
         self._nones = [sources[i].uid for i in lost] if lost else ()
-        tell = type(self).on_none
-        if tell is not None and lost and policy is UnconnectedGradients.NONE:
-            tell(self, method, targets, sources, [sources[i] for i in lost])
+        if lost and policy is UnconnectedGradients.NONE:
+            for tell in self.none_observers:
+                tell(self, method, targets, sources, [sources[i] for i in lost])
 
     def _asking(self, method: str) -> _Question:
         """Around the sweeps that answer one question: whether they are recorded, and what becomes of the tape."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import textwrap
+from collections.abc import Callable
 from typing import NoReturn
 
 from gradtape.commands import UsageError
 
-__all__ = ["Parser"]
+__all__ = ["Parser", "positive"]
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -41,14 +43,19 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; try `{self.prog} --help`")
 
 
-def positive(kind: type[float]) -> type[float]:
-    """A type of argument: a number above zero."""
+def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
+    """A type of argument: a number above zero.
+
+    >>> positive(int)("0")
+    Traceback (most recent call last):
+    argparse.ArgumentTypeError: '0' is not a number above zero
+    """
 
     def read(text: str) -> float:
-        value = kind(text)
-        if not value > 0:
-            raise ValueError(text)
-        return value
+        with contextlib.suppress(ValueError):
+            value = kind(text)
+            if 0 < value < float("inf"):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above zero")
 
-    read.__name__ = "positive number"
-    return read  # type: ignore[return-value]  # argparse wants a callable, and has no name for it
+    return read

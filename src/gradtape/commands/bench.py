@@ -23,9 +23,9 @@ from gradtape.commands.terminal import Page
 __all__ = ["folder", "main"]
 
 DESCRIPTION = """\
-Measures gradtape beside NumPy written by hand, and beside TensorFlow, PyTorch, JAX and autograd where they are installed.
-Every library does the same work, in a process of its own on the same core with one thread, and all results are compared
-first. The best time counts."""
+Measures gradtape beside NumPy written by hand, and beside TensorFlow, PyTorch, JAX and autograd where they are
+installed. Every library does the same work, in a process of its own on the same core with one thread, and all results
+are compared first. The best time counts."""
 PEERS = """\
 peers in other environments are named by variables:
   BENCH_TENSORFLOW, BENCH_TORCH, BENCH_JAX, BENCH_AUTOGRAD
@@ -71,7 +71,7 @@ def _benchmarks() -> Any:
 
 def _measure(benchmarks: Any, options: Any, works: list[str], page: Page) -> dict[str, Any]:
     """Run what was asked for, and show it as it comes."""
-    found, absent = benchmarks.libraries.find()
+    found, _ = benchmarks.libraries.find()
     columns = benchmarks.libraries.columns(found)
     names = [column.name for column in columns]
     if options.only:
@@ -87,8 +87,10 @@ def _measure(benchmarks: Any, options: Any, works: list[str], page: Page) -> dic
     if show:
         page.paragraph(", ".join(f"{module} {version}" for module, version in report["versions"].items()))
         page.paragraph(f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores")
-        for line in absent:
-            page.paragraph(line, hanging="  ")
+        absent = [peer for peer in benchmarks.libraries.PEERS if peer not in found]
+        if absent:
+            page.paragraph(f"not here: {', '.join(absent)} (gradtape bench --help says how to name them)")
+        page.paragraph("Best times in milliseconds, and as multiples of gradtape's. Shorter is better.")
     races = [work for work in works if work in benchmarks.workloads.WORKS]
     others = [work for work in works if work not in races]
     with Progress(len(races) * len(columns) * (options.rounds + 1) + len(others), patience=0) as progress:

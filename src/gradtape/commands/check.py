@@ -71,9 +71,14 @@ class Report:
     entries: list[Entry]
     unreadable: list[tuple[Place, str]]
 
+    def of(self, status: str) -> list[Entry]:
+        """The entries of a status; a name that has a note or is missing somewhere is not listed as supported."""
+        noted = {entry.name for entry in self.entries if entry.status != SUPPORTED}
+        return [e for e in self.entries if e.status == status and (status != SUPPORTED or e.name not in noted)]
+
     def count(self, status: str) -> int:
-        """How many names have this status; one that is called in two ways counts once for each status."""
-        return len({entry.name for entry in self.entries if entry.status == status})
+        """How many names have this status."""
+        return len({entry.name for entry in self.of(status)})
 
 
 def check(paths: list[str]) -> Report:
@@ -147,7 +152,7 @@ def _as_json(report: Report, shown: tuple[str, ...]) -> dict[str, Any]:
 
 def _show(report: Report, shown: tuple[str, ...], every_place: bool, page: Page) -> None:
     for status in shown:
-        entries = [entry for entry in report.entries if entry.status == status]
+        entries = report.of(status)
         if not entries:
             continue
         page.line(f"{'with a note' if status == NOTE else status} ({report.count(status)})", "bold", _COLOURS[status])

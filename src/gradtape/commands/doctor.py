@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
+from gradtape.api import config
 from gradtape.commands.arguments import Parser
 from gradtape.commands.progress import Progress
 from gradtape.commands.terminal import Page
@@ -28,7 +29,7 @@ __all__ = ["examine", "main"]
 
 DESCRIPTION = """\
 Looks at this installation: versions, engines and devices, the linear algebra library and its threads, the time of the
-import. Then computes a few derivatives whose values are known, and says what may cause trouble and what to do about it."""
+import. Then computes a few derivatives whose values are known, and says what may cause trouble and what to do."""
 EPILOG = """\
 exit code: 0 if the self-check passes, 1 if it fails.
 
@@ -85,8 +86,7 @@ def examine(note: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
 
 # -- what there is -----------------------------------------------------------------------------------------------------
 def _version(distribution: str) -> str | None:
-    names = [distribution, f"{distribution}-cpu", f"{distribution}_cpu"] if distribution == "tensorflow" else [distribution]
-    for name in names:
+    for name in ("tensorflow", "tensorflow-cpu") if distribution == "tensorflow" else (distribution,):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return importlib.metadata.version(name)
     return None
@@ -95,7 +95,7 @@ def _version(distribution: str) -> str | None:
 def _engines() -> dict[str, dict[str, Any]]:
     """The engines that arrays can belong to, and the devices of each."""
     engines: dict[str, dict[str, Any]] = {
-        "numpy": {"ready": True, "devices": [device.device_type for device in tf.config.list_physical_devices()]}
+        "numpy": {"ready": True, "devices": [device.device_type for device in config.list_physical_devices()]}
     }
     if importlib.util.find_spec("gradtape.arrays.xla") is None:
         engines["xla"] = {"ready": False, "why": "planned: not in this version"}
@@ -272,7 +272,7 @@ def _problems(findings: dict[str, Any]) -> list[dict[str, str]]:
         ))  # fmt: skip
     seconds = findings["import_seconds"]
     if seconds is None:
-        found.append(("a fresh Python process cannot import gradtape", f"{sys.executable} -c 'import gradtape' says why"))
+        found.append(("a fresh Python cannot import gradtape", f"{sys.executable} -c 'import gradtape' says why"))
     elif seconds["gradtape"] > 0.2:
         slow = f"import gradtape takes {seconds['gradtape'] * 1e3:.0f} ms"
         if sys.flags.dont_write_bytecode:

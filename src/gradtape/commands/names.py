@@ -17,10 +17,10 @@ __all__ = ["MISSING", "NOTE", "SUPPORTED", "Call", "Verdict", "judge"]
 
 SUPPORTED, NOTE, MISSING = "supported", "note", "missing"
 
-ROOMS = frozenset(
-    ("api", "arrays", "cli", "commands", "compile", "conversion", "engine", "indexed_slices", "lens", "ops", "tensor")
-    + ("tensorflow_alias", "testing", "variable", "version")
-)
+ROOMS = frozenset({
+    "api", "arrays", "cli", "commands", "compile", "conversion", "engine", "indexed_slices", "lens", "ops", "tensor",
+    "tensorflow_alias", "testing", "variable",
+})  # fmt: skip
 """Folders of gradtape that are attributes of the package, as Python has it, and no names of TensorFlow's."""
 
 _PRIVATE = frozenset(("compiler", "core", "python"))
@@ -132,7 +132,7 @@ def _why_missing(name: str, absent: str) -> str:
     if why is not None:
         hint = _HINTS.get(absent)
         return f"{why}; {hint}" if hint else why
-    other = _elsewhere(leaf) if absent == plain else None
+    other = _elsewhere(leaf) if absent.replace("tf.compat.v1.", "tf.") == f"tf.{leaf}" else None
     if other is not None:
         return f"here as {other}"
     close = difflib.get_close_matches(leaf, _public(_find(parent)[0]), n=1, cutoff=0.75)

@@ -28,15 +28,16 @@ REASONS = [
      "an internal op that TensorFlow exports by accident"),
     (r"jpeg|jxl|webp|bmp|gif|decode_|encode_", "image files other than through Pillow's PNG and JPEG"),
     (r"bounding_box|proposals|non_max_suppression|glimpse", "detection tooling without a derivative"),
-    (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|required_space|fractional_|isotonic|with_space_to_batch|sobol", "rare, and without users so far"),
+    (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|required_space|fractional_|isotonic|"
+     r"with_space_to_batch|sobol", "rare, and without users so far"),
     (r"tf\.debugging\.(get|set)_log_device_placement|traceback_filtering", "switches of TensorFlow's runtime"),
 ]  # fmt: skip
 
 _FIRST = (
-    r"app|assign|assign_add|assign_sub|batch_matmul|ConfigProto|contrib|flags|get_collection|get_default_graph|"
+    r"app|ConfigProto|contrib|disable_eager_execution|disable_v2_behavior|enable_resource_variables|flags|get_collection|get_default_graph|"
     r"get_default_session|get_local_variable|get_variable|gfile|global_variables|global_variables_initializer|GPUOptions|"
     r"InteractiveSession|layers|local_variables_initializer|logging|placeholder|placeholder_with_default|"
-    r"reset_default_graph|Session|set_random_seed|trainable_variables|variable_scope"
+    r"reset_default_graph|Session|trainable_variables|variable_scope"
 )
 FIRST_VERSION = re.compile(rf"tf\.(compat\.v1\.)?({_FIRST})$")
 """Names of TensorFlow 1 that mean sessions and graphs, and are gone from TensorFlow 2."""

@@ -2,7 +2,7 @@
 
 Names are followed as Python's scopes have it: through imports in all their forms, through plain assignments
 (`layers = tf.keras.layers`), into functions, which see the module as it is in the end, and into classes. What hides a
-name (a parameter, a local variable, another import) ends it. Every name is reported as `tf.…`, whatever the code calls it.
+name (a parameter, a local variable, another import) ends it. Every name is reported as `tf.…`, however it is called.
 """
 
 from __future__ import annotations
@@ -195,9 +195,9 @@ class _Reader(ast.NodeVisitor):
             case ast.Attribute(value=value, attr=attr):
                 parent = self._path(value)
                 return f"{parent}.{attr}" if parent else None
-            case ast.Call(
-                func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attr)), *_]
-            ) if attr.isidentifier():
+            case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attr)), *_]) if (
+                attr.isidentifier()
+            ):
                 parent = self._path(value)
                 return f"{parent}.{attr}" if parent else None
             case ast.Call(func=function, args=[ast.Constant(value=str(module)), *_]):
@@ -296,9 +296,10 @@ class _Reader(ast.NodeVisitor):
         match target, value:
             case ast.Name(id=name), _:
                 self._bind(name, self._path(value))
-            case (ast.Tuple(elts=targets) | ast.List(elts=targets)), (ast.Tuple(elts=values) | ast.List(elts=values)) if (
-                len(targets) == len(values) and not any(isinstance(x, ast.Starred) for x in (*targets, *values))
-            ):
+            case (
+                (ast.Tuple(elts=targets) | ast.List(elts=targets)),
+                (ast.Tuple(elts=values) | ast.List(elts=values)),
+            ) if len(targets) == len(values) and not any(isinstance(x, ast.Starred) for x in (*targets, *values)):
                 for each, its in zip(targets, values, strict=True):
                     self._assign(each, its)
             case _:

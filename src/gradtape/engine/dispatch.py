@@ -19,9 +19,11 @@ from gradtape.arrays.batched import Batched, batched_namespace
 from gradtape.conversion import constant_operand, converter_of, converters, operand, operands, wrap
 from gradtape.dtypes import dtype_of
 from gradtape.engine.op import Op, Rule, registry
-from gradtape.engine.tape import active_recorders, only
+from gradtape.engine import tape as stack
+from gradtape.engine.tape import Recorder, only
 from gradtape.tensor import CONSTANT, Tensor, next_uid
 
+active_recorders: Callable[[], tuple[Recorder, ...]] = stack.active_recorders
 _new = object.__new__
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
@@ -339,13 +341,22 @@ def exchange_kernels(around: Callable[[Op, Callable[..., Any]], Callable[..., An
     """
     global _lookup
     for op, call, kernel in _hot:
-        cell = call.__closure__[call.__code__.co_freevars.index("kernel")]  # type: ignore[index, attr-defined]
+        cell = call.__closure__[call.__code__.co_freevars.index("kernel")]  # type: ignore[index]
         cell.cell_contents = kernel if around is None else around(op, kernel)
     if around is None:
         _lookup = getattr
     else:
         wrapper = around
         _lookup = lambda namespace, name: wrapper(registry[name], getattr(namespace, name))  # noqa: E731
+
+
+def exchange_recorders(recorders: Callable[[], tuple[Recorder, ...]] | None) -> None:
+    """Let every op of every thread be seen by these recorders; None puts back the ones that are active.
+
+    That is how all ops are checked while somebody wants it, with nothing to ask while nobody does.
+    """
+    global active_recorders
+    active_recorders = stack.active_recorders if recorders is None else recorders
 
 
 def gives_way(other: Any) -> bool:

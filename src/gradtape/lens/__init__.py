@@ -17,6 +17,7 @@ from gradtape.variable import Variable
 VIEWS: dict[str, str] = {
     "explain": "explain",
     "memory_report": "memory",
+    "nan_origin": "numerics",
     "profile": "profile",
     "show": "picture",
     "summary": "summary",
@@ -31,11 +32,19 @@ def attach() -> None:
     """Give `GradientTape` its views."""
     for name, module in VIEWS.items():
         setattr(GradientTape, name, _view(name, module))
+    GradientTape.observers.append(_numerics)  # first: its witness notes lines as well
     GradientTape.observers.append(_lines)
     GradientTape.observers.append(_profile)
     GradientTape.nbytes = property(_view("nbytes", "memory"))  # type: ignore[attr-defined]
     for kind, name in ((GradientTape, "tape"), (Tensor, "tensor"), (Variable, "variable")):
         setattr(kind, "_repr_html_", _view(name, "html"))  # noqa: B010 - it is not declared there
+
+
+def _numerics(tape: GradientTape, recording: Recorder) -> None:
+    if "check_numerics" in tape.options:
+        from gradtape.lens.numerics import observe
+
+        observe(tape, recording)
 
 
 def _lines(tape: GradientTape, recording: Recorder) -> None:

@@ -96,8 +96,8 @@ class Cause(Enum):
         "Look at the function that was returned to tf.custom_gradient: the cotangent it was given is finite.",
     )
     UNKNOWN = (
-        "the op made it out of finite numbers",
-        "Look at the operands below.",
+        "what is known of the operands does not tell why",
+        "Record once more with GradientTape(check_numerics=True): it sees every operand.",
     )
 
     def __init__(self, sentence: str, advice: str) -> None:
@@ -161,6 +161,9 @@ _DIVISIONS = frozenset({"divide", "reciprocal", "rsqrt", "floor_divide", "trunca
 _SUMS = frozenset({"add", "subtract", "sum", "mean", "cumsum", "variance", "squared_difference"})
 _SOFTMAXES = frozenset({"softmax", "log_softmax", "logsumexp", "cross_entropy", "sparse_cross_entropy",
                         "cumulative_logsumexp"})  # fmt: skip
+# Finite numbers never give NaN here.
+_HARMLESS = frozenset({"add", "subtract", "multiply", "square", "maximum", "minimum", "negative", "where", "matmul", "einsum",
+                       "prod", "max", "min", "relu", "tanh", "sigmoid", "exp", "absolute", "conv"})  # fmt: skip
 _MATRICES = frozenset({"inv", "det", "slogdet", "solve", "triangular_solve", "tridiagonal_solve", "cholesky", "qr", "eigh",
                        "eigvalsh", "eig", "eigvals", "svd", "svdvals", "pinv", "lu", "logm", "sqrtm"})  # fmt: skip
 
@@ -183,7 +186,8 @@ def forward_cause(op: Op, inputs: list[Any], output: Any, attrs: dict[str, Any])
     if op.name in _MATRICES:
         return Cause.DEGENERATE_MATRIX
     if any(a is None for a in inputs):
-        return Cause.UNKNOWN
+        harmless = op.linear or op.name in _HARMLESS
+        return Cause.BAD_INPUT if harmless and np.isnan(output[at]) else Cause.UNKNOWN
     return _too_large(op, inputs, output, attrs)
 
 

@@ -112,6 +112,7 @@ class Facts:
         self.forgotten = tape._forgotten
         known = recording or tape._skeleton
         self.tracked: dict[int, Shape] = {} if known is None else known.tracked
+        self.roots: frozenset[int] = frozenset() if known is None else frozenset(known.roots)
         self.variables: dict[int, Any] = {} if known is None else known.variables
         self.events: list[Event] = [] if known is None else list(known.events)
         self.asked: frozenset[int] = frozenset() if known is None else known.asked

@@ -248,14 +248,13 @@ def explained(tape: GradientTape, targets: list[Any], sources: list[Any], frame:
 
 def report(tape: GradientTape, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
     """What happens to a None under the policies "warn" and "raise"."""
+    frame = _user_frame()
     asker: FrameType | None = sys._getframe(1)
     level = 1
-    while asker is not None and asker.f_globals.get("__name__") in ("gradtape.autodiff.gradient_tape", __name__):
-        asker, level = asker.f_back, level + 1
-    if asker is not None and str(asker.f_globals.get("__name__", "")).startswith("gradtape.autodiff.custom"):
-        return  # the library's own question: recompute_grad asks for all arguments
-    frame = _user_frame()
     while asker is not None and asker is not frame:
+        module = str(asker.f_globals.get("__name__", ""))
+        if module in ("gradtape.autodiff.custom_gradient", "gradtape.autodiff.directional"):
+            return  # the library's own question: recompute_grad asks for all arguments, hessian for all blocks
         asker, level = asker.f_back, level + 1
     found = explained(tape, targets, lost, frame)
     if policy() == "raise":
@@ -283,7 +282,7 @@ def set_policy(value: str) -> None:
     if value not in ("none", "warn", "raise"):
         raise ValueError(f"Unknown none policy: {value!r}. Use 'none' (TensorFlow's silence), 'warn' or 'raise'.")
     _policy = value
-    GradientTape.on_none = None if value == "none" else report
+    GradientTape.none_observers[:] = [] if value == "none" else [report]
     GradientTape.lines_by_default = value != "none"
 
 
@@ -812,6 +811,7 @@ INSTEAD: dict[Any, str] = {
     "argmin": "Use weights in place of one position: tf.nn.softmax(-k * x); their mean position is a soft argmin.",
     "argsort": "Positions have no derivative; the sorted values have: tf.sort(x).",
     "max_position": "Positions have no derivative; the values have: tf.reduce_max, tf.math.top_k(x).values.",
+    "histogram": "Counts have no derivative; sums of tf.exp(-k * (x - centre) ** 2) are a soft histogram.",
     "one_hot": "one_hot takes integers; tf.nn.softmax(k * x) gives weights that can learn.",
     "rint": _STRAIGHT.format("tf.round"),
     "floor": _STRAIGHT.format("tf.floor"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape.lens.tables import bytes_text, plural, shape_text
+from gradtape.lens.tables import bytes_text, shape_text
 
 if TYPE_CHECKING:
     from gradtape.autodiff.gradient_tape import GradientTape
@@ -57,7 +57,7 @@ def _spread(array: np.ndarray) -> str:
         low, mean, high = finite.min(), finite.mean(dtype=np.float64), finite.max()
         parts.append(f"min {low:.4g}, mean {mean:.4g}, max {high:.4g}")
     if finite.size < array.size:
-        parts.append(plural(array.size - finite.size, "entry") .replace("entrys", "entries") + " not finite")
+        parts.append(f"{array.size - finite.size:,} not finite")
     return ", ".join(parts)
 
 
@@ -69,7 +69,7 @@ def _table(array: np.ndarray) -> str:
         if i is None:
             parts.append(f'<tr><td colspan="{len(columns)}" style="text-align:center">⋮</td></tr>')
             continue
-        cells = [f"<td {_CELL}\">…</td>" if j is None else _cell(array[i, j], scale) for j in columns]
+        cells = [f'<td {_CELL}">…</td>' if j is None else _cell(array[i, j], scale) for j in columns]
         parts.append(f"<tr>{''.join(cells)}</tr>")
     return "".join(parts) + "</table>"
 

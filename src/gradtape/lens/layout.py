@@ -1,9 +1,9 @@
 """Where everything stands in the picture of a tape.
 
 The order of a tape is already an order of its graph, so any stretch of consecutive ops can be drawn as one box without
-making a cycle. That gives a tree of boxes: what repeats (an unrolled loop) is one box with its rounds in it, and a long
-rest is cut where few values cross. Each box is laid out by itself in layers, from the top down, and wrapped into columns
-like a newspaper where it would be much too tall. All of it is near-linear in the number of ops.
+making a cycle. That gives a tree of boxes: what repeats (an unrolled loop) is one box with its rounds in it, and a
+long rest is cut where few values cross. Each box is laid out by itself in layers, from the top down, and wrapped into
+columns like a newspaper where it would be much too tall. All of it is near-linear in the number of ops.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Box:
             stack.extend(reversed(box.children))
 
 
-# -- the tree ----------------------------------------------------------------------------------------------------------------
+# -- the tree ----------------------------------------------------------------------------------------------------------
 def tree(signatures: Sequence[object], edges: Sequence[tuple[int, int]], lines: Sequence[int] | None = None) -> Box:
     """Group ops (known by what they are, `signatures`) into boxes. `lines` helps to find where a round begins."""
     codes: dict[object, int] = {}
@@ -77,10 +78,7 @@ def _fold(numbers: np.ndarray, first: int, last: int, lines: Sequence[int] | Non
             ops = [Box("op", i, i + 1, key=i) for i in range(start, at)]
             found.append(Box("run", start, at, children=ops))
             continue
-        within = [_fold(numbers, start + i * period, start + (i + 1) * period, lines) for i in range(rounds)] if (
-            period >= 12
-        ) else [[Box("op", j, j + 1, key=j) for j in range(start + i * period, start + (i + 1) * period)]
-                for i in range(rounds)]  # fmt: skip
+        within = [_fold(numbers, i, i + period, lines) for i in range(start, at, period)]
         boxes = [Box("round", ops[0].first, ops[-1].last, children=ops) for ops in within]
         found.append(Box("repeat", start, at, children=boxes))
     return found + [Box("op", i, i + 1, key=i) for i in range(at, last)]
@@ -115,7 +113,7 @@ def _repeats(numbers: np.ndarray, lines: Sequence[int] | None) -> list[tuple[int
         rounds = covered // period
         slack = covered - rounds * period
         if slack and lines is not None:  # a round begins at the first line of the loop
-            start += min(range(slack + 1), key=lambda shift: (lines[start + shift], shift))  # noqa: B023
+            start += min(range(slack + 1), key=lambda shift: (lines[start + shift], shift))
         chosen.append((start, period, rounds))
         taken[start : start + rounds * period] = True
     return sorted(chosen)
@@ -134,9 +132,10 @@ def _in_parts(children: list[Box], edges: Sequence[tuple[int, int]], n: int) -> 
             end = min(at + size, len(children))
             if end < len(children):
                 low, high = at + max(2, size * 2 // 3), min(at + size * 4 // 3, len(children))
-                end = min(range(low, high), key=lambda i: (crossing[children[i].first], abs(i - at - size)))  # noqa: B023
+                end = min(range(low, high), key=lambda i: (crossing[children[i].first], abs(i - at - size)))
             inside = children[at:end]
-            parts.append(inside[0] if len(inside) == 1 else Box("part", inside[0].first, inside[-1].last, children=inside))
+            part = Box("part", inside[0].first, inside[-1].last, children=inside)
+            parts.append(inside[0] if len(inside) == 1 else part)
             at = end
         children = parts
     return children
@@ -157,8 +156,10 @@ def collapse(root: Box, most: int) -> None:
         waiting += [child for child in box.children if child.children]
 
 
-# -- places ------------------------------------------------------------------------------------------------------------------
+# -- places ------------------------------------------------------------------------------------------------------------
 Route = list[tuple[float, float]]
+FAN = 6
+"""A value that goes to more places than this is drawn faintly, and without detours."""
 LONGEST_DETOUR = 12
 """An edge over more layers than this goes straight to its end, behind whatever stands there."""
 
@@ -172,23 +173,32 @@ def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> list[Route]:
     for box in root.walk():
         for child in box.children:
             depth[id(child)] = depth[id(box)] + 1
-    inside: dict[int, dict[tuple[int, int], tuple[Box, Box]]] = {}
-    lifted: list[tuple[int, tuple[int, int]]] = []  # for each edge the box that both ends are in, and whose children
-    for u, v in edges:
-        while depth[id(u)] > depth[id(v)]:
-            u = u.parent  # type: ignore[assignment]
-        while depth[id(v)] > depth[id(u)]:
-            v = v.parent  # type: ignore[assignment]
+    crossings: dict[int, _Crossings] = {id(box): _Crossings() for box in root.walk() if box.children}
+    fan: dict[int, int] = {}
+    for u, _ in edges:
+        fan[id(u)] = fan.get(id(u), 0) + 1
+    ways: list[list[tuple[Box, _Key]]] = []  # for each edge the boxes it crosses, and under which key
+    for start, end in edges:
+        u, v = start, end
+        out: list[tuple[Box, _Key]] = []
+        into: list[tuple[Box, _Key]] = []
         while u.parent is not v.parent:
-            u, v = u.parent, v.parent  # type: ignore[assignment]
-        lifted.append((id(u.parent), (id(u), id(v))))
-        inside.setdefault(id(u.parent), {})[id(u), id(v)] = (u, v)
-    routes: dict[tuple[int, int], Route] = {}
-    homes: dict[int, Box] = {}
+            if depth[id(u)] >= depth[id(v)]:
+                if fan[id(start)] <= FAN:
+                    out.append((u.parent, crossings[id(u.parent)].leave(start, u)))  # type: ignore[arg-type]
+                u = u.parent  # type: ignore[assignment]
+            else:
+                if fan[id(start)] <= FAN:
+                    into.append((v.parent, crossings[id(v.parent)].enter(start, v)))  # type: ignore[arg-type]
+                v = v.parent  # type: ignore[assignment]
+        assert u.parent is not None
+        across = (u.parent, crossings[id(u.parent)].between(u, v))
+        ways.append([*out, across, *reversed(into)])
+    routes: dict[tuple[int, _Key], Route] = {}
     for box in reversed(list(root.walk())):  # from the inside out
         if box.children and not box.collapsed:
-            homes[id(box)] = box
-            routes.update(_layers(box, list(inside.get(id(box), {}).values())))
+            for key, route in _layers(box, crossings[id(box)]).items():
+                routes[id(box), key] = route
     stack = [root]
     while stack:
         box = stack.pop()
@@ -197,22 +207,43 @@ def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> list[Route]:
                 child.x += box.x
                 child.y += box.y
                 stack.append(child)
-    found: list[Route] = []
-    for home, pair in lifted:
-        at = homes.get(home)
-        found.append([] if at is None else [(x + at.x, y + at.y) for x, y in routes.get(pair, ())])
-    return found
+    return [[(x + box.x, y + box.y) for box, key in way for x, y in routes.get((id(box), key), ())] for way in ways]
 
 
-def _layers(box: Box, edges: list[tuple[Box, Box]]) -> dict[tuple[int, int], Route]:
+_Key = tuple[str, int, int]
+
+
+class _Crossings:
+    """The edges that a box has to do with: between its children, into it and out of it."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[_Key, tuple[Box | None, Box | None]] = {}
+
+    def between(self, u: Box, v: Box) -> _Key:
+        return self._add(("between", id(u), id(v)), u, v)
+
+    def enter(self, start: Box, child: Box) -> _Key:
+        return self._add(("enter", id(start), id(child)), None, child)
+
+    def leave(self, start: Box, child: Box) -> _Key:
+        return self._add(("leave", id(start), id(child)), child, None)
+
+    def _add(self, key: _Key, u: Box | None, v: Box | None) -> _Key:
+        self.pairs[key] = (u, v)
+        return key
+
+
+def _layers(box: Box, crossings: _Crossings) -> dict[_Key, Route]:
     """Lay out the children of one box in layers; places and routes are relative to the box."""
     cells = list(box.children)
     place_of = {id(child): i for i, child in enumerate(cells)}
-    pairs = [(place_of[id(u)], place_of[id(v)]) for u, v in edges]
-    before, after = _neighbours(len(cells), pairs)
+    pairs = {
+        key: (None if u is None else place_of[id(u)], None if v is None else place_of[id(v)])
+        for key, (u, v) in crossings.pairs.items()
+    }
+    before, after = _neighbours(len(cells), [(u, v) for u, v in pairs.values() if u is not None and v is not None])
     rank, layers = _ranked(cells, before, after)
-    bends = _bends(cells, pairs, rank, layers, after)
-    links = [link for (u, v), way in bends.items() for link in zip((u, *way), (*way, v), strict=True)]
+    bends, links = _bends(cells, pairs, rank, layers, after)
     before, after = _neighbours(len(cells), links)
     _untangle(layers, before, after)
     centre = _spread(cells, layers, before, after)
@@ -220,15 +251,15 @@ def _layers(box: Box, edges: list[tuple[Box, Box]]) -> dict[tuple[int, int], Rou
     padding = 24.0 if box.kind == "root" else PADDING
     heights = [max(cells[i].height for i in layer) for layer in layers]
     tops = [0.0] * len(layers)
+    column_of = [0] * len(layers)
+    gaps: list[float] = []  # the middle of the space to the left of each column
     left = padding
     box.height = 0.0
-    for column in _columns(cells, layers, heights, centre):
-        inner = [i for layer in column for i in layers[layer]]
-        start = min(centre[i] - cells[i].width / 2 for i in inner)
-        width = max(centre[i] + cells[i].width / 2 for i in inner) - start
+    for column, start, width in _columns(cells, layers, heights, centre, box.kind == "root"):
         y = padding + header
+        gaps.append(left - COLUMN / 2)
         for layer in column:
-            tops[layer] = y
+            tops[layer], column_of[layer] = y, len(gaps) - 1
             for i in layers[layer]:
                 cells[i].x = left + centre[i] - cells[i].width / 2 - start
                 cells[i].y = y + (heights[layer] - cells[i].height) / 2
@@ -237,14 +268,28 @@ def _layers(box: Box, edges: list[tuple[Box, Box]]) -> dict[tuple[int, int], Rou
         left += width + COLUMN
     box.width = left - COLUMN + padding
     layer_of = {i: k for k, layer in enumerate(layers) for i in layer}
-    routes: dict[tuple[int, int], Route] = {}
-    for (u, v), way in bends.items():
+
+    def ends(i: int) -> tuple[float, float]:
+        """The top and the bottom of a cell; a bend goes through the whole layer."""
+        if cells[i].kind == "bend":
+            return tops[layer_of[i]], tops[layer_of[i]] + heights[layer_of[i]]
+        return cells[i].y, cells[i].y + cells[i].height
+
+    routes: dict[_Key, Route] = {}
+    for n, (key, (u, v)) in enumerate(pairs.items()):
+        way = bends.get(key, [])
+        if not way and u is not None and len(after[u]) > FAN:
+            continue
         points: Route = []
-        for i in way:  # straight through the layer, between its boxes
+        chain = [i for i in (u, *way, v) if i is not None]
+        for i, before_it in zip(chain, [None, *chain], strict=False):
             x, k = cells[i].x + cells[i].width / 2, layer_of[i]
-            points += [(x, tops[k]), (x, tops[k] + heights[k])]
-        if points:
-            routes[id(cells[u]), id(cells[v])] = points
+            if before_it is not None and column_of[layer_of[before_it]] != column_of[k]:
+                gap = gaps[column_of[k]] + (n % 7 - 3) * 6  # up between the columns, beside other edges
+                points += [(gap, ends(before_it)[1]), (gap, ends(i)[0])]
+            if cells[i].kind == "bend":  # straight through the layer, between its boxes
+                points += [(x, end) for end in ends(i)]
+        routes[key] = points
     return routes
 
 
@@ -277,19 +322,28 @@ def _ranked(cells: list[Box], before: list[list[int]], after: list[list[int]]) -
 
 
 def _bends(
-    cells: list[Box], pairs: list[tuple[int, int]], rank: list[int], layers: list[list[int]], after: list[list[int]]
-) -> dict[tuple[int, int], list[int]]:
-    """For each edge a place holder in every layer that it crosses, added to the cells and layers."""
-    bends: dict[tuple[int, int], list[int]] = {}
-    for u, v in pairs:
+    cells: list[Box],
+    pairs: dict[_Key, tuple[int | None, int | None]],
+    rank: list[int],
+    layers: list[list[int]],
+    after: list[list[int]],
+) -> tuple[dict[_Key, list[int]], list[tuple[int, int]]]:
+    """For each edge a place holder in every layer that it crosses, added to the cells and layers; and all links."""
+    bends: dict[_Key, list[int]] = {}
+    links: list[tuple[int, int]] = []
+    for key, (u, v) in pairs.items():
+        first = 0 if u is None else rank[u] + 1
+        last = len(layers) if v is None else rank[v]
         way: list[int] = []
-        if 1 < rank[v] - rank[u] <= LONGEST_DETOUR and len(after[u]) <= 6:
-            for layer in range(rank[u] + 1, rank[v]):
+        if 0 < last - first <= LONGEST_DETOUR and (u is None or len(after[u]) <= FAN):
+            for layer in range(first, last):
                 way.append(len(cells))
                 layers[layer].append(len(cells))
                 cells.append(Box("bend", width=4.0))
-        bends[u, v] = way
-    return bends
+            bends[key] = way
+        chain = [i for i in (u, *way, v) if i is not None]
+        links += pairwise(chain)
+    return bends, links
 
 
 def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list[int]]) -> None:
@@ -301,15 +355,13 @@ def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list
     for neighbours, order in ((before, layers), (after, layers[::-1])) * 3:
         for layer in order:
             if len(layer) > 1:
-                layer.sort(key=lambda i: sum(at[j] for j in neighbours[i]) / len(neighbours[i])  # noqa: B023
-                           if neighbours[i] else at[i])  # noqa: B023  # fmt: skip
+                layer.sort(key=lambda i: sum(at[j] for j in neighbours[i]) / len(neighbours[i])
+                           if neighbours[i] else at[i])  # fmt: skip
                 for k, i in enumerate(layer):
                     at[i] = (k + 0.5) / len(layer)
 
 
-def _spread(
-    cells: list[Box], layers: list[list[int]], before: list[list[int]], after: list[list[int]]
-) -> list[float]:
+def _spread(cells: list[Box], layers: list[list[int]], before: list[list[int]], after: list[list[int]]) -> list[float]:
     """The x of every cell's centre: near its neighbours, in order, and not over one another."""
     centre = [0.0] * len(cells)
     for layer in layers:
@@ -324,7 +376,7 @@ def _spread(
                 for i in layer
             ]
             apart = [0.0] + [(cells[a].width + cells[b].width) / 2 + GAP_X
-                             for a, b in zip(layer, layer[1:], strict=False)]  # fmt: skip
+                             for a, b in pairwise(layer)]  # fmt: skip
             right, left = wanted[:], wanted[:]
             for k in range(1, len(layer)):
                 right[k] = max(right[k], right[k - 1] + apart[k])
@@ -336,23 +388,32 @@ def _spread(
 
 
 def _columns(
-    cells: list[Box], layers: list[list[int]], heights: list[float], centre: list[float]
-) -> list[range]:
-    """Cut the layers into columns where one would be much taller than wide."""
+    cells: list[Box], layers: list[list[int]], heights: list[float], centre: list[float], root: bool
+) -> list[tuple[range, float, float]]:
+    """Cut the layers into columns, so that all fits well into a page: for each its layers, left end and width."""
+    aspect, tall = (1.8, 1000) if root else (1.4, 1700)
+    low = [min(centre[i] - cells[i].width / 2 for i in layer) for layer in layers]
+    high = [max(centre[i] + cells[i].width / 2 for i in layer) for layer in layers]
     total = sum(heights) + GAP_Y * (len(layers) - 1)
-    width = max(
-        max(centre[i] + cells[i].width / 2 for i in layer) - min(centre[i] - cells[i].width / 2 for i in layer)
-        for layer in layers
-    )
-    if len(layers) < 4 or total < 2.2 * width or total < 1100:
-        return [range(len(layers))]
-    count = max(2, round(math.sqrt(1.7 * total / (width + COLUMN))))
-    each = total / count
-    columns, start, at, cut = [], 0, 0.0, each
-    for i, h in enumerate(heights):
-        if i > start and at + h / 2 > cut:
-            columns.append(range(start, i))
-            start, cut = i, cut + each
-        at += h + GAP_Y
-    columns.append(range(start, len(layers)))
-    return columns
+    best: list[tuple[range, float, float]] = []
+    most = 0.0
+    counts = {1} if total < tall else {1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50, 60, 75, 90}
+    for count in sorted(counts):
+        if count > max(1, len(layers) // 2):
+            break
+        columns: list[range] = []
+        start, at, cut = 0, 0.0, total / count
+        for i, h in enumerate(heights):
+            if i > start and at + h / 2 > cut and len(columns) < count - 1:
+                columns.append(range(start, i))
+                start, cut = i, cut + total / count
+            at += h + GAP_Y
+        columns.append(range(start, len(layers)))
+        ends = [(min(low[i] for i in column), max(high[i] for i in column)) for column in columns]
+        width = sum(b - a + COLUMN for a, b in ends)
+        height = max(sum(heights[i] + GAP_Y for i in column) for column in columns)
+        size = min(aspect / width, 1 / height) * (1.0 if count == 1 else 0.8)  # a cut needs a reason
+        if size > most:
+            most = size
+            best = [(column, a, b - a) for column, (a, b) in zip(columns, ends, strict=True)]
+    return best

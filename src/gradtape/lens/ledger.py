@@ -249,7 +249,7 @@ def _source(key: str, kind: str, name: str, value: Any, shape: Shape | None) -> 
     return Source(key, kind, name or kind, tuple(array.shape), _dtype_name(array.dtype), array_bytes(array)[1])
 
 
-# -- memory ----------------------------------------------------------------------------------------------------------------
+# -- memory ------------------------------------------------------------------------------------------------------------
 def array_bytes(array: Any) -> tuple[int, int]:
     """The identity and the size of the memory behind an array: of a view, what it is a view of."""
     while not isinstance(array, np.ndarray) and isinstance(getattr(array, "array", None), (np.ndarray, Tensor)):

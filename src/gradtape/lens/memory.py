@@ -151,7 +151,5 @@ def _record_bytes(record: Any) -> int:
 def _table(title: str, what: str, entries: list[Entry], remarks: list[str]) -> Table:
     columns = [Column(what), Column("records", True), Column("arrays", True), Column("saved", True),
                Column("elsewhere", True)]  # fmt: skip
-    cells = [
-        [e.what, str(e.records), str(e.arrays), bytes_text(e.saved), bytes_text(e.elsewhere)] for e in entries
-    ]
+    cells = [[e.what, str(e.records), str(e.arrays), bytes_text(e.saved), bytes_text(e.elsewhere)] for e in entries]
     return Table(title, columns, cells, remarks)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +25,18 @@ from gradtape.variable import Variable
 if TYPE_CHECKING:
     from gradtape.autodiff.gradient_tape import GradientTape
 
+TIMES = "\u00d7"
 MOST_OPS = 20_000
 """The page draws so many ops at most: the last ones of the tape."""
 
 KINDS = ("elementwise", "activation", "linear algebra", "reduction", "shape", "indexing", "no gradient", "other")
-_ACTIVATIONS = frozenset(
-    "relu relu6 leaky_relu elu selu gelu silu swish sigmoid tanh softplus softsign softmax log_softmax crelu "
-    "hard_sigmoid dropout".split()
-)
+_ACTIVATIONS = re.compile(r"relu|^s?elu$|gelu|silu|swish|sigmoid|^tanh$|softplus|softsign|softmax|dropout")
 _LINEAR = re.compile(r"matmul|einsum|conv|tensordot|^dot$|solve|inv|chol|qr$|svd|eig|^lu|det|trace|pool|fft|matrix")
 _REDUCTIONS = re.compile(r"^(sum|mean|prod|max|min|all|any|logsumexp|norm|var|std|reduce_\w+|\w*cross_entropy\w*)$")
-_SHAPING = re.compile(r"reshape|transpose|concat|stack|broadcast|expand|squeeze|pad|tile|repeat|flip|roll|reverse|split")
+_SHAPING = re.compile(
+    r"reshape|transpose|concat|stack|broadcast|expand|squeeze|pad|tile|repeat|flip|roll|reverse|split|identity|astype"
+)
+_SIMPLE = frozenset({"absolute", "sign", "power", "clip"})
 _INDEXING = re.compile(r"gather|getitem|slice|scatter|index|where|segment|take|mask|one_hot|sort|top_k|select")
 
 
@@ -46,17 +48,16 @@ def kind_of(op: str, differentiable: bool) -> str:
     """
     if not differentiable:
         return "no gradient"
-    if op in _ACTIVATIONS:
-        return "activation"
     for kind, names in (
-        ("linear algebra", _LINEAR), ("reduction", _REDUCTIONS), ("shape", _SHAPING), ("indexing", _INDEXING),
+        ("activation", _ACTIVATIONS), ("linear algebra", _LINEAR), ("reduction", _REDUCTIONS), ("shape", _SHAPING),
+        ("indexing", _INDEXING),
     ):  # fmt: skip
         if names.search(op):
             return kind
-    return "elementwise" if op in registry and registry[op].elementwise else "other"
+    return "elementwise" if op in _SIMPLE or (op in registry and registry[op].elementwise) else "other"
 
 
-# -- the graph ---------------------------------------------------------------------------------------------------------------
+# -- the graph ---------------------------------------------------------------------------------------------------------
 class _Graph:
     """The ops and sources of a tape with their edges: what every picture draws."""
 
@@ -78,7 +79,8 @@ class _Graph:
                 elif uid == CONSTANT:
                     constant = facts.constants.get((row.index, position))
                     if constant is None or not constant.shape:
-                        self.operands[i].append("const" if constant is None or constant.shape is None else constant.name)
+                        if constant is not None and constant.shape is not None:
+                            self.operands[i].append(constant.name)
                         continue
                     begin = self._add(constant, CONSTANT)
                 else:
@@ -100,8 +102,7 @@ class _Graph:
 
     def label(self, i: int) -> str:
         row = self.rows[i]
-        own = [text for text in self.operands[i] if text != "const"]
-        return f"{row.op} {' '.join(own)}" if own else row.op
+        return " ".join([row.op, *self.operands[i]])
 
     def source_label(self, k: int) -> str:
         source = self.sources[k][0]
@@ -136,8 +137,10 @@ class _Picture:
         box = Box("source", key=k, width=min(max(70.0, 7.0 * len(self.graph.source_label(k)) + 26), 240.0), height=32.0)
         takers = self._takers().get(k, [])
         home = self.ops[takers[0]].parent if takers else self.root
-        while home is not self.root and home is not None and (
-            home.kind in ("repeat", "run") or not all(home.first <= i < home.last for i in takers)
+        while (
+            home is not self.root
+            and home is not None
+            and (home.kind in ("repeat", "run") or not all(home.first <= i < home.last for i in takers))
         ):
             home = home.parent
         home = home or self.root
@@ -157,21 +160,21 @@ class _Picture:
         """What is written on a box of ops."""
         rows = self.graph.rows[box.first : box.last]
         if box.kind == "run":
-            return f"{rows[0].op} ×{len(rows)}"
+            return f"{rows[0].op} {TIMES}{len(rows)}"
         if box.kind == "repeat":
             period = box.children[0].last - box.children[0].first
-            return f"{self._words(rows[:period])}  ×{len(rows) // period}"
+            return f"{self._words(rows[:period])}  {TIMES}{len(rows) // period}"
         if box.kind == "round" and box.parent is not None:
             whole = box.parent
             return f"{(box.first - whole.first) // len(rows) + 1} of {(whole.last - whole.first) // len(rows)}"
-        return f"{plural(len(rows), 'op')}: {self._words(rows)}"
+        return self._words(rows)
 
     @staticmethod
     def _words(rows: Sequence[Row]) -> str:
         if len(rows) <= 4:
             return " → ".join(row.op for row in rows)
         common = Counter(row.op for row in rows).most_common(3)
-        return ", ".join(f"{op} ×{n}" if n > 1 else op for op, n in common) + ("…" if len(common) == 3 else "")
+        return ", ".join(f"{op} {TIMES}{n}" if n > 1 else op for op, n in common) + ("…" if len(common) == 3 else "")
 
 
 def _output_text(row: Row) -> str:
@@ -202,7 +205,7 @@ def _graph(tape: GradientTape, target: Any, sources: Any) -> _Graph:
     return _Graph(ledger(tape, target, sources, _names_around()))
 
 
-# -- the page ----------------------------------------------------------------------------------------------------------------
+# -- the page ----------------------------------------------------------------------------------------------------------
 def show(
     tape: GradientTape, path: str | os.PathLike[str] | None = None, target: Any = None, sources: Any = None
 ) -> Any:
@@ -315,7 +318,7 @@ def _total(values: Sequence[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-# -- SVG ---------------------------------------------------------------------------------------------------------------------
+# -- SVG ---------------------------------------------------------------------------------------------------------------
 COLOURS = ("#7c9cf5", "#f2a65a", "#e4717a", "#5fb3a1", "#9aa5b1", "#b08bd9", "#d9d9d9", "#c9b458")
 _SOURCE_COLOURS = {"variable": "#2f6fde", "watched": "#2e9e5b", "constant": "#8a8f98", "earlier": "#8a8f98"}
 _STYLE = (
@@ -351,7 +354,7 @@ def to_svg(tape: GradientTape, target: Any = None, sources: Any = None, max_ops:
         a, b = _seen(picture.sources[-1 - u] if u < 0 else picture.ops[u]), _seen(picture.ops[v])
         if a is not b and (id(a), id(b)) not in drawn:
             drawn.add((id(a), id(b)))
-            parts.append(f'<path class="e{" far" if fan[u] > 6 else ""}" d="{_curve(a, b, route)}"/>')
+            parts.append(f'<path class="e{" far" if fan[u] > layout.FAN else ""}" d="{_curve(a, b, route)}"/>')
     for box in visible:
         if box.kind == "source":
             parts.append(_svg_source(graph, box))
@@ -386,16 +389,21 @@ def _curve(a: Box, b: Box, route: layout.Route) -> str:
     """From the bottom of one box to the top of another, through the points of a route; as `curve` in page.html."""
     points = [(a.x + a.width / 2, a.y + a.height), *route, (b.x + b.width / 2, b.y)]
     parts = [f"M{points[0][0]:.0f},{points[0][1]:.0f}"]
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
-        if y1 < y0 - 1:  # into the next column
-            x = (x0 + x1) / 2 if len(points) > 2 else b.x - 16 if b.x > a.x else b.x + b.width + 16
-            parts.append(f"C{x0:.0f},{y0 + 30:.0f} {x:.0f},{y0 + 30:.0f} {x:.0f},{(y0 + y1) / 2:.0f} "
-                         f"S{x1:.0f},{y1 - 30:.0f} {x1:.0f},{y1:.0f}")  # fmt: skip
-        elif abs(x0 - x1) < 0.5:
+    rises = [y1 < y0 - 1 for (_, y0), (_, y1) in pairwise(points)]
+    for i, ((x0, y0), (x1, y1)) in enumerate(pairwise(points)):
+        if abs(x0 - x1) < 0.5:
             parts.append(f"L{x1:.0f},{y1:.0f}")
+            continue
+        reach = (y1 - y0) / 2
+        if rises[i]:
+            low, high = y0 + 30, y1 - 30
+        elif i + 1 < len(rises) and rises[i + 1]:  # turn from down to up, and from up to down
+            low = high = y1 + 24
+        elif i and rises[i - 1]:
+            low = high = y0 - 24
         else:
-            reach = (y1 - y0) / 2
-            parts.append(f"C{x0:.0f},{y0 + reach:.0f} {x1:.0f},{y1 - reach:.0f} {x1:.0f},{y1:.0f}")
+            low, high = y0 + reach, y1 - reach
+        parts.append(f"C{x0:.0f},{low:.0f} {x1:.0f},{high:.0f} {x1:.0f},{y1:.0f}")
     return " ".join(parts)
 
 
@@ -465,7 +473,7 @@ def _svg_collapsed(graph: _Graph, box: Box, title: str) -> str:
     )  # fmt: skip
 
 
-# -- text ----------------------------------------------------------------------------------------------------------------------
+# -- text --------------------------------------------------------------------------------------------------------------
 def to_dot(tape: GradientTape, target: Any = None, sources: Any = None) -> str:
     """The graph in Graphviz' language.
 

@@ -8,8 +8,8 @@ What is measured:
     backward  the time between two records of a walk back: an op's rules, un-broadcasting and adding up. A walk that is
               itself recorded (a second derivative) contains the recording.
 
-A record that has no kernel (a custom gradient, whose body's ops are measured one by one; a NumPy function of the user's)
-has no forward time. Forward mode (`jvp`, `hvp`) and the second sweep of a `hessian` are not measured.
+A record that has no kernel (a custom gradient, whose body's ops are measured one by one; a NumPy function of the
+user's) has no forward time. Forward mode (`jvp`, `hvp`) and the second sweep of a `hessian` are not measured.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape.engine.dispatch import exchange_kernels
+from gradtape.engine.op import write_pulls
 from gradtape.lens import events
 from gradtape.lens.ledger import array_bytes, ledger
-from gradtape.lens.tables import Column, Line, Report, Table, bytes_text, line_text, plural, shape_text, time_text
+from gradtape.lens.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text, time_text
 
 if TYPE_CHECKING:
     from gradtape.autodiff.gradient_tape import GradientTape
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _now = time.perf_counter_ns
 
 
-# -- measuring -------------------------------------------------------------------------------------------------------------
+# -- measuring ---------------------------------------------------------------------------------------------------------
 class _Clock(threading.local):
     """The kernel that ran last in this thread, and the time of all of them."""
 
@@ -164,8 +165,10 @@ class _Walk:
     def pop(self) -> Any:
         self._done()
         record = self._records.pop()
-        output = record[2]
-        self._current = (output[0] if type(output) is tuple else output, record[0].name, _now())
+        op, output = record[0], record[2]
+        if op.pulls is None and op.joint is None:
+            write_pulls(op)  # once in the life of a program: no part of what this walk costs
+        self._current = (output[0] if type(output) is tuple else output, op.name, _now())
         return record
 
     def _done(self) -> None:
@@ -185,7 +188,7 @@ def observe(tape: GradientTape, recording: Any) -> None:
     tape._profiler, recording.append = profiler, profiler.append
 
 
-# -- telling ---------------------------------------------------------------------------------------------------------------
+# -- telling -----------------------------------------------------------------------------------------------------------
 class Entry(NamedTuple):
     """What one kind of op, or one line, took: calls, and nanoseconds."""
 
@@ -251,9 +254,7 @@ class Profile(Report):
             total = totals.setdefault(key, [0, 0, 0, 0])
             for i, n in enumerate((1, row.forward, row.backward, row.saved)):
                 total[i] += n or 0
-        entries = [
-            Entry(key if isinstance(key, str) else line_text(key), *numbers) for key, numbers in totals.items()
-        ]
+        entries = [Entry(key if isinstance(key, str) else line_text(key), *numbers) for key, numbers in totals.items()]
         return sorted(entries, key=lambda e: (-e.total, e.what))
 
     def tables(self) -> list[Table]:
@@ -274,7 +275,8 @@ class Profile(Report):
         return both
 
     def _table(self, title: str, what: str, entries: list[Entry], remarks: list[str]) -> Table:
-        columns = [Column(what), *[Column(c, True) for c in ("calls", "forward", "backward", "total", "share", "saved")]]
+        numbers = ("calls", "forward", "backward", "total", "share", "saved")
+        columns = [Column(what), *[Column(heading, True) for heading in numbers]]
         whole = self.forward + self.backward or 1
         cells = [
             [e.what, str(e.calls), time_text(e.forward), time_text(e.backward), time_text(e.total),
@@ -283,7 +285,7 @@ class Profile(Report):
         ]  # fmt: skip
         return Table(f"{title}: {plural(len(self.rows), 'op')}", columns, cells, remarks)
 
-    # -- Chrome's format ------------------------------------------------------------------------------------------------
+    # -- Chrome's format -----------------------------------------------------------------------------------------------
     def trace(self) -> dict[str, Any]:
         """The measurements as Chrome's trace event format: complete events, in microseconds."""
         profiler, process = self._profiler, os.getpid()

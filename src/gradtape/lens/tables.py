@@ -112,8 +112,8 @@ class Table:
             parts.append("</tr></thead><tbody>")
             parts += map(self._html_row, head)
             if left_out:
-                middle = f'<tr><td colspan="{len(self.columns)}" style="text-align:center">⋮ {left_out:,} more</td></tr>'
-                parts += [middle, *map(self._html_row, tail)]
+                wide = f'colspan="{len(self.columns)}" style="text-align:center"'
+                parts += [f"<tr><td {wide}>⋮ {left_out:,} more</td></tr>", *map(self._html_row, tail)]
             parts.append("</tbody></table>")
         parts += [f"<div>{html.escape(remark)}</div>" for remark in self.remarks]
         return "".join(parts) + "</div>"

@@ -1,0 +1,92 @@
+"""What the site needs beyond the pages in docs/: files of the repository that they link to.
+
+A page may link to `../src/gradtape/engine/op.py`: right for a reader of the repository, but outside of the site. Such
+files become pages of the site, and the links are bent to them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parent.parent
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
+"""Files outside of docs/ that are pages of their own; the first is another form of one that is there."""
+
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def _origin(src_uri: str) -> str:
+    """Where a page of the site stands in the repository."""
+    back = {place: path for path, place in PAGES.items() if place != "index.md"}
+    return back.get(src_uri, f"docs/{src_uri}")
+
+
+def _targets(text: str, src_uri: str) -> list[str]:
+    """The files of the repository, by their path from its root, that a page links to."""
+    links = [target for _, target, _ in _LINK.findall(_FENCE.sub("", text)) if "://" not in target]
+    return [_resolved(target, src_uri) for target in links]
+
+
+def _resolved(target: str, src_uri: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(_origin(src_uri)), target))
+
+
+def _place(path: str) -> str | None:
+    """Where a file of the repository stands in the site; a folder has no place."""
+    if path in PAGES:
+        return PAGES[path]
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    return f"source/{path}.md" if (ROOT / path).is_file() else None
+
+
+def _bent(text: str, src_uri: str) -> str:
+    """The text of a page with its links as the site needs them."""
+
+    def bend(match: re.Match[str]) -> str:
+        words, target, part = match[1], match[2], match[3] or ""
+        path = _resolved(target, src_uri)
+        if "://" in target or not (ROOT / path).exists():  # a wrong link is left for mkdocs to complain about
+            return match[0]
+        place = _place(path)
+        if place is None:
+            return words
+        return f"[{words}]({posixpath.relpath(place, posixpath.dirname(src_uri) or '.')}{part})"
+
+    parts, end = [], 0
+    for fence in _FENCE.finditer(text):
+        parts += [_LINK.sub(bend, text[end : fence.start()]), fence[0]]
+        end = fence.end()
+    return "".join([*parts, _LINK.sub(bend, text[end:])])
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that stand elsewhere in the repository, and the source files that pages link to."""
+    for path, place in PAGES.items():
+        if place != "index.md":
+            files.append(File.generated(config, place, content=(ROOT / path).read_text(encoding="utf-8")))
+    pages = list(files.documentation_pages())
+    linked = {path for file in pages for path in _targets(file.content_string, file.src_uri)}
+    linked = {path for path in linked if str(_place(path)).startswith("source/")}
+    for path in sorted(linked):
+        language = {".py": "python", ".toml": "toml"}.get(Path(path).suffix, "text")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        page = f"---\nsearch:\n  exclude: true\n---\n# {path}\n\n`````{language}\n{text}`````\n"
+        files.append(File.generated(config, f"source/{path}.md", content=page))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Bend the links that lead out of docs/."""
+    return markdown if page.file.src_uri.startswith("source/") else _bent(markdown, page.file.src_uri)

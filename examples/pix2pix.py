@@ -1,0 +1,182 @@
+"""Colour outlines in: Pix2Pix, a translation from pictures to pictures, trained with two tapes.
+
+The input is the outline of a digit, the wanted output is the digit in full, in a colour that depends on which digit it
+is. So the network must fill the outline, and read it. As in the paper (Isola et al., 2017) and in TensorFlow's tutorial,
+the generator is a U-Net, the discriminator judges patches of the picture instead of the whole (PatchGAN), and the
+generator's loss is adversarial, plus the distance to the wanted picture (L1). Scaled down to the digits in `data/digits.npz`.
+
+    python examples/pix2pix.py          about half a minute; writes pix2pix.png
+    python examples/pix2pix.py --quick  only a taste
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import Adam, Progress, arguments, get_pyplot, load_digits, save_picture
+
+import gradtape as tf
+
+BATCH = 32
+RATE = 0.001
+L1_WEIGHT = 100.0
+# The ten colours of the digits: as different as ten colours can be on white paper.
+COLOURS = np.array(
+    [
+        [0.90, 0.10, 0.15], [0.10, 0.45, 0.90], [0.10, 0.65, 0.25], [0.98, 0.55, 0.05], [0.55, 0.15, 0.70],
+        [0.05, 0.75, 0.80], [0.95, 0.25, 0.75], [0.55, 0.35, 0.15], [0.95, 0.80, 0.10], [0.20, 0.20, 0.25],
+    ],
+    np.float32,
+)  # fmt: skip
+
+
+def pairs(digits: Any, labels: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    """Outlines [n, 16, 16, 1] and coloured digits [n, 16, 16, 3], both from -1 to 1."""
+    ink = tf.clip_by_value(tf.image.resize(digits[..., None], [16, 16], method="bicubic"), 0.0, 1.0)
+    ink = tf.sigmoid(12 * (ink - 0.45))
+    slopes = tf.norm(tf.image.sobel_edges(ink), axis=-1)
+    outlines = 1 - 2 * tf.clip_by_value(slopes / 2.2, 0.0, 1.0)
+    pictures = 1 - 2 * ink * (1 - tf.gather(COLOURS, labels)[:, None, None, :])
+    return outlines, pictures
+
+
+class Convolution:
+    """A convolution that halves the picture, doubles it (`up`), or keeps its size; then batch normalisation or a bias."""
+
+    def __init__(self, rng: np.random.Generator, inputs: int, outputs: int, norm: bool = True, up: bool = False) -> None:
+        shape = (4, 4, outputs, inputs) if up else (4, 4, inputs, outputs)
+        self.filters = tf.Variable(rng.normal(0.0, 0.05, shape).astype(np.float32))
+        self.offset, self.scale = tf.Variable(tf.zeros(outputs)), tf.Variable(tf.ones(outputs))
+        self.outputs, self.norm, self.up = outputs, norm, up
+        self.variables = [self.filters, self.offset, self.scale] if norm else [self.filters, self.offset]
+
+    def __call__(self, x: tf.Tensor, stride: int = 2) -> tf.Tensor:
+        if self.up:
+            n, height, width, _ = x.shape
+            shape = [n, stride * height, stride * width, self.outputs]
+            y = tf.nn.conv2d_transpose(x, self.filters, shape, strides=stride)
+        else:
+            y = tf.nn.conv2d(x, self.filters, strides=stride, padding="SAME")
+        if not self.norm:
+            return y + self.offset
+        mean, variance = tf.nn.moments(y, axes=[0, 1, 2])
+        return tf.nn.batch_normalization(y, mean, variance, self.offset, self.scale, 1e-5)
+
+
+class Generator:
+    """A U-Net: down to 2 x 2 pixels, and up again, where each step also sees what the same size was on the way down."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.down = [Convolution(rng, 1, 24, norm=False), Convolution(rng, 24, 48), Convolution(rng, 48, 96)]
+        self.up = [Convolution(rng, 96, 48, up=True), Convolution(rng, 96, 24, up=True)]
+        self.last = Convolution(rng, 48, 3, norm=False, up=True)
+        self.variables = [v for layer in (*self.down, *self.up, self.last) for v in layer.variables]
+
+    def __call__(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
+        seen = []
+        for down in self.down:
+            x = tf.nn.leaky_relu(down(x))
+            seen.append(x)
+        for up, skip in zip(self.up, (seen[1], seen[0]), strict=True):
+            x = tf.nn.relu(up(x))
+            x = tf.concat([tf.nn.dropout(x, 0.2) if training else x, skip], axis=-1)
+        return tf.tanh(self.last(x))
+
+
+class Discriminator:
+    """PatchGAN: 4 x 4 answers, each about one patch. Positive: these colours belong to this outline."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.layers = [Convolution(rng, 4, 24, norm=False), Convolution(rng, 24, 48)]
+        self.last = Convolution(rng, 48, 1, norm=False)
+        self.variables = [v for layer in (*self.layers, self.last) for v in layer.variables]
+
+    def __call__(self, outlines: tf.Tensor, pictures: tf.Tensor) -> tf.Tensor:
+        x = tf.concat([outlines, pictures], axis=-1)
+        for layer in self.layers:
+            x = tf.nn.leaky_relu(layer(x))
+        return self.last(x, stride=1)
+
+
+def cross_entropy(logits: tf.Tensor, label: float) -> tf.Tensor:
+    return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.fill(logits.shape, label), logits=logits))
+
+
+def train_step(
+    generator: Generator,
+    discriminator: Discriminator,
+    optimizers: tuple[Adam, Adam],
+    outlines: tf.Tensor,
+    pictures: tf.Tensor,
+) -> tuple[float, float, float]:
+    """Both networks take one step; the losses before it: L1, of the generator's deceit, of the discriminator."""
+    with tf.GradientTape() as gen_tape, tf.GradientTape() as disc_tape:
+        drawn = generator(outlines, training=True)
+        real_output, fake_output = discriminator(outlines, pictures), discriminator(outlines, drawn)
+        l1_loss = tf.reduce_mean(tf.abs(pictures - drawn))
+        gan_loss = cross_entropy(fake_output, 1.0)
+        gen_loss = gan_loss + L1_WEIGHT * l1_loss
+        disc_loss = cross_entropy(real_output, 1.0) + cross_entropy(fake_output, 0.0)
+    optimizers[0].apply(gen_tape.gradient(gen_loss, generator.variables))
+    optimizers[1].apply(disc_tape.gradient(disc_loss, discriminator.variables))
+    return float(l1_loss), float(gan_loss), float(disc_loss)
+
+
+def colours_read(pictures: Any) -> Any:
+    """Which digit's colour each picture has: the one that lies nearest to the mean colour of its ink."""
+    light = (pictures + 1) / 2
+    ink = (1 - light).max(axis=-1, keepdims=True)
+    mean = 1 - ((1 - light) * ink).sum(axis=(1, 2)) / (ink**2).sum(axis=(1, 2))
+    return np.square(mean[:, None] - COLOURS).sum(-1).argmin(-1)
+
+
+def draw(rows: list[tuple[str, Any]], losses: Any, out: Path) -> None:
+    pyplot = get_pyplot()
+    if pyplot is None:
+        return
+    figure, (grid, curve) = pyplot.subplots(2, 1, figsize=(10, 6), layout="constrained", height_ratios=(5, 3))
+    frame = ((0, 0), (1, 1), (1, 1), (0, 0))
+    colour = [np.pad(np.broadcast_to((row + 1) / 2, (*row.shape[:3], 3)), frame, constant_values=0.8) for _, row in rows]
+    grid.imshow(np.vstack([np.hstack(list(row)) for row in colour]))
+    grid.set_yticks(8.5 + 18 * np.arange(len(rows)), [name for name, _ in rows])
+    grid.set_xticks([])
+    grid.set_title("Digits it has never seen")
+    for values, name in zip(np.transpose(losses), ("L1", "generator's deceit", "discriminator"), strict=True):
+        curve.semilogy(values, label=name, linewidth=0.8)
+    curve.set(xlabel="step", ylabel="loss")
+    curve.legend(loc="lower left", ncols=3)
+    curve.grid(alpha=0.3)
+    save_picture(figure, out, "pix2pix.png")
+
+
+def main() -> None:
+    chosen = arguments(__doc__, steps=2000, quick=100)
+    rng = np.random.default_rng(chosen.seed)
+    tf.random.set_seed(chosen.seed)
+    (digits, labels), (unseen, unseen_labels) = load_digits(rng)
+    outlines, pictures = pairs(digits, labels)
+    test_outlines, test_pictures = pairs(unseen, unseen_labels)
+
+    generator, discriminator = Generator(rng), Discriminator(rng)
+    optimizers = Adam(generator.variables, RATE, beta1=0.5), Adam(discriminator.variables, RATE, beta1=0.5)
+    losses = []
+    for _ in (bar := Progress(chosen.steps)):
+        batch = rng.integers(0, len(digits), BATCH)
+        real = tf.gather(outlines, batch), tf.gather(pictures, batch)
+        losses.append(train_step(generator, discriminator, optimizers, *real))
+        bar.note = "L1 {:.4f}, loss of the deceit {:.3f}, of the discriminator {:.3f}".format(*losses[-1])
+
+    drawn = generator(test_outlines)
+    error = float(tf.reduce_mean(tf.abs(drawn - test_pictures))) / 2
+    right = 100 * float(np.mean(colours_read(drawn.numpy()) == unseen_labels))
+    print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s. On {len(unseen)} outlines it has never seen:")
+    print(f"  mean error of a pixel {100 * error:.2f} % of full scale, digits in the right colour {right:.1f} %")
+    examples = [int(np.flatnonzero(unseen_labels == digit)[k]) for digit in range(10) for k in (0, 1)]
+    rows = [("input", test_outlines), ("output", drawn), ("wanted", test_pictures)]
+    draw([(name, picture.numpy()[examples]) for name, picture in rows], losses, chosen.out)
+
+
+if __name__ == "__main__":
+    main()

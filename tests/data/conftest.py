@@ -1,0 +1,3 @@
+"""Files here are read by tests, and are no tests."""
+
+collect_ignore_glob = ["*"]
