@@ -4,7 +4,7 @@
 #   make test    the whole test suite
 #   make lint    style, format and types
 #   make bench   measure gradtape against its budgets
-#   make docs    run every example in the documentation
+#   make docs    build the documentation as a site, in site/ (its examples are run by make test)
 #   make clean   remove all that these targets made
 
 PYTHON ?= python3
@@ -32,11 +32,12 @@ lint: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(RUN) -m benchmarks
 
-docs: $(VENV)/dev.stamp
-	$(RUN) -m pytest tests/test_docs.py
+docs: $(VENV)/docs.stamp
+	$(RUN) -m mkdocs build --strict --quiet
+	@echo "The site is in site/: open site/index.html, or look at it with $(RUN) -m mkdocs serve"
 
 clean:
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache digits_loss.png digits_loss.svg
+	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache digits_loss.png digits_loss.svg
 	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # One environment, made once. Stamps say which extras it has; a change of pyproject.toml makes them stale.

@@ -68,9 +68,11 @@ class Runner:
     def end(self) -> None:
         """Let the process go: it ends when there are no more lines to read."""
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 def race(

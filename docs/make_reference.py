@@ -12,6 +12,7 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,7 +42,8 @@ def _members(module: ModuleType, prefix: str) -> list[tuple[str, Any]]:
     found = []
     for name in sorted(dir(module), key=str.lower):
         value = getattr(module, name)
-        if not name.startswith("_") and callable(value) and str(getattr(value, "__module__", "")).startswith("gradtape"):
+        home = str(getattr(value, "__module__", ""))
+        if not name.startswith("_") and callable(value) and home.startswith("gradtape"):
             found.append((f"{prefix}.{name}", value))
     return found
 
@@ -80,15 +82,16 @@ def pages() -> list[Page]:
         ),
         Page(
             "tensor.md", "Tensors and variables", "Values, what holds them, and what describes them.",
-            _named("tf.Tensor", "tf.Variable", "tf.IndexedSlices", "tf.SparseTensor", "tf.TensorArray", "tf.TensorShape",
-                   "tf.TensorSpec", "tf.DType", "tf.Module"),
+            _named("tf.Tensor", "tf.Variable", "tf.IndexedSlices", "tf.SparseTensor", "tf.TensorArray",
+                   "tf.TensorShape", "tf.TensorSpec", "tf.DType", "tf.Module"),
         ),
         Page("math.md", "tf.math", "Elementwise functions, reductions, segments.", _members(gradtape.math, "tf.math")),
         Page("linalg.md", "tf.linalg", "Products, solvers, decompositions.", _members(gradtape.linalg, "tf.linalg")),
         Page("nn.md", "tf.nn", "Activations, losses, convolutions, pooling.", _members(gradtape.nn, "tf.nn")),
         Page("image.md", "tf.image", "Resizing, colours, crops, measures.", _members(gradtape.image, "tf.image")),
         Page("signal.md", "tf.signal", "Fourier transforms, windows, frames.", _members(gradtape.signal, "tf.signal")),
-        Page("random.md", "tf.random", "Random numbers, with and without state.", _members(gradtape.random, "tf.random")),
+        Page("random.md", "tf.random", "Random numbers, with and without state.",
+             _members(gradtape.random, "tf.random")),
         Page("root.md", "tf", "What stands at the root and nowhere else: arrays, control flow, initializers.",
              _members(gradtape, "tf")),
         Page("sparse.md", "tf.sparse", "Sparse tensors.", _members(gradtape.sparse, "tf.sparse")),
@@ -114,7 +117,7 @@ def _default(value: Any) -> str:
         return f"tf.{value.name}"
     if callable(value):
         return getattr(value, "__name__", repr(value))
-    return repr(value)
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def signature(name: str, function: Any, skip: int = 0) -> str:
@@ -246,9 +249,9 @@ def build() -> dict[str, str]:
 
 INDEX = """# Reference
 
-All public functions and classes, with what their docstrings say. `tf` is gradtape: `import gradtape as tf`. Names and arguments
-are TensorFlow's; [this page](../supported.md) lists every name of TensorFlow and whether it is here. The examples are run by the
-tests. These pages are made by `docs/make_reference.py`; a test keeps them true.
+All public functions and classes, with what their docstrings say. `tf` is gradtape: `import gradtape as tf`. Names and
+arguments are TensorFlow's; [this page](../supported.md) lists every name of TensorFlow and whether it is here. The
+examples are run by the tests. These pages are made by `docs/make_reference.py`; a test keeps them true.
 
 | page | entries | |
 |---|---|---|

@@ -43,7 +43,7 @@ def _no_peers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_workload_with_bars(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "chain", "--only", "gradtape,numpy", *QUICK]) == 0
     out = capsys.readouterr().out
-    rows = [line for line in out.splitlines() if line.endswith("ms") or line.endswith(" x")]
+    rows = [line for line in out.splitlines() if line.endswith(("ms", " x"))]
     assert {row.split()[0] for row in rows} == {"gradtape", "numpy"}
     assert all("█" in row or "▏" in row for row in rows)
     assert "budgets: " in out
@@ -109,8 +109,10 @@ def test_bars_are_in_proportion() -> None:
     _, head, *rows = bars({"torch": 4e-3, "gradtape": 2e-3, "numpy": 1e-3})
     assert head == "chain  many small ops"
     assert [row.split()[0] for row in rows] == ["numpy", "gradtape", "torch"]
-    lengths = [row.count("#") + row.count("█") for row in rows]
-    assert lengths[2] == 2 * lengths[1] == 4 * lengths[0] > 0
+    short, middle, long = (row.count("█") for row in rows)
+    assert abs(long - 2 * middle) <= 2
+    assert abs(middle - 2 * short) <= 2
+    assert short > 5
     assert rows[2].split()[-4:] == ["4", "ms", "2", "x"]
     assert rows[1].endswith("2 ms")
 

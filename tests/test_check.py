@@ -40,7 +40,7 @@ def used(text: str) -> list[str]:
         ("from tensorflow import GradientTape as T\nT()", ["tf.GradientTape", "tf.GradientTape"]),
         ("from tensorflow import keras\nkeras.layers.Dense(1)", ["tf.keras", "tf.keras.layers.Dense"]),
         ("from tensorflow.keras import layers as L\nL.Dense(1)", ["tf.keras.layers", "tf.keras.layers.Dense"]),
-        ("from tensorflow.keras.layers import *", ["tf.keras.layers.*"]),
+        ("from tensorflow.keras.layers import *", ["tf.keras.layers", "tf.keras.layers.*"]),
         ("import tensorflow.compat.v1 as tf\ntf.Session()", ["tf.compat.v1", "tf.compat.v1.Session"]),
         ("import importlib\ntf = importlib.import_module('tensorflow')\ntf.abs", ["tf.abs"]),
         ("tf = __import__('tensorflow')\ntf.abs", ["tf.abs"]),
@@ -70,7 +70,7 @@ def test_every_form_of_import(text: str, expected: list[str]) -> None:
         ("tf.constant(1).shape", ["tf.constant"]),
         ("a, *b = tf.nn, tf.abs\na.relu", ["tf.nn", "tf.abs"]),
         ("getattr(tf.nn, 'relu')(x)", ["tf.nn.relu"]),
-        ("getattr(tf.nn, name)(x)", ["tf.nn.*"]),
+        ("getattr(tf.nn, name)(x)", ["tf.nn", "tf.nn.*"]),
         ("tf.nn.relu = mine", []),
         ("for tf in range(3): tf.abs", []),
         ("with open(f) as tf: tf.read", []),
@@ -132,7 +132,7 @@ def test_calls_are_noted_with_their_arguments() -> None:
         (b"\xff\xfe = 1", "syntax error"),
         (b"x = 1\0", ""),
         ("print 'python 2'", "syntax error"),
-        ("-" * 100_000 + "1", ""),
+        ("x = 1" + " + 1" * 50_000, "nested too deeply"),
     ],
 )
 def test_what_cannot_be_read_is_said(source: str | bytes, why: str) -> None:
@@ -181,8 +181,19 @@ def test_what_is_no_notebook_is_said(text: str | bytes) -> None:
 # -- verdicts ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name",
-    ["tf.abs", "tf.nn.relu", "tf.newaxis", "tf.float32.max", "tf.GradientTape.gradient", "tf.config", "tf.__version__"]
-    + ["tf.compat.v1", "tf.compat.v1.get_variable", "tf.UnconnectedGradients.ZERO", "tf.errors.InvalidArgumentError"],
+    [
+        "tf.abs",
+        "tf.nn.relu",
+        "tf.newaxis",
+        "tf.float32.max",
+        "tf.GradientTape.gradient",
+        "tf.config",
+        "tf.__version__",
+        "tf.compat.v1",
+        "tf.compat.v1.get_variable",
+        "tf.UnconnectedGradients.ZERO",
+        "tf.errors.InvalidArgumentError",
+    ],
 )
 def test_supported(name: str) -> None:
     assert judge(name) == (SUPPORTED, "")
@@ -376,7 +387,7 @@ def test_the_code_is_not_run(project: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_reader_that_leaves_early(project: Path) -> None:
-    (project / "long.py").write_text("import tensorflow as tf\n" + "\n".join(f"tf.x{i}" for i in range(20_000)))
+    (project / "long.py").write_text("import tensorflow as tf\n" + "\n".join(f"tf.x{i}" for i in range(3_000)))
     command = [sys.executable, "-m", "gradtape", "check", "long.py"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

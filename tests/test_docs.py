@@ -99,9 +99,9 @@ def _run_block(block: Block, name: str, namespace: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in PAGES])
-def test_page(page: Path):
+def test_page(page: Path, tmp_path: Path):
     command = [sys.executable, "-W", "error", __file__, str(page)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)  # some pages write files
     assert run.returncode == 0, run.stdout + run.stderr
 
 

@@ -195,7 +195,7 @@ def test_it_prints():
     assert "<table>" in tape.profile()._repr_html_()
 
 
-# -- Chrome's format --------------------------------------------------------------------------------------------------------
+# -- Chrome's format ---------------------------------------------------------------------------------------------------
 def test_chrome_trace(tmp_path):
     tape, x, z = profiled()
     tape.gradient(z, x)

@@ -22,7 +22,7 @@ def layer(persistent=False, **options):
     return tape, x, w, b, y, aside, z
 
 
-# -- summary -------------------------------------------------------------------------------------------------------------
+# -- summary -----------------------------------------------------------------------------------------------------------
 def test_summary_has_a_row_for_each_op():
     tape, *_, z = layer()
     rows = tape.summary(z).rows
@@ -125,7 +125,7 @@ def test_html_of_a_summary_is_escaped():
     assert tape._repr_html_().startswith("<div><strong>GradientTape")
 
 
-# -- bytes ----------------------------------------------------------------------------------------------------------------
+# -- bytes -------------------------------------------------------------------------------------------------------------
 def test_a_layer_keeps_one_activation():
     tape, *_ = layer()
     assert tape.nbytes == 8 * 16 * 4
@@ -186,7 +186,7 @@ def test_closures_of_custom_gradients_count():
     assert 200 <= tape.nbytes <= 408  # exp's result, and the constants of the body
 
 
-# -- the report -----------------------------------------------------------------------------------------------------------
+# -- the report --------------------------------------------------------------------------------------------------------
 def test_memory_report_by_op_and_line():
     tape, x, w, *_ = layer(lines=True)
     report = tape.memory_report()
@@ -212,7 +212,7 @@ def test_memory_report_puts_the_biggest_first():
         tf.exp(x)
         tf.tanh(tf.tile(x, [100]))
     report = tape.memory_report()
-    assert [e.what for e in report.by_op][0] == "tanh"
+    assert report.by_op[0].what == "tanh"
     assert [e.saved for e in report.by_op] == sorted((e.saved for e in report.by_op), reverse=True)
 
 
@@ -227,7 +227,7 @@ def test_reports_keep_no_arrays_alive():
     assert all(map(str, reports))
 
 
-# -- notebooks ------------------------------------------------------------------------------------------------------------
+# -- notebooks ---------------------------------------------------------------------------------------------------------
 def test_tensors_and_variables_in_a_notebook():
     text = tf.constant([[1.0, -2.0], [np.nan, 0.5]])._repr_html_()
     assert "shape (2, 2)" in text

@@ -106,12 +106,12 @@ def swirls() -> Any:
     across, down = across / length, down / length
 
     # Each stroke: start at a pixel, walk along the field in both directions, and average the noise on the way.
-    grain = np.repeat(np.repeat(rng.random((height // 3, width // 3 + 1)), 3, 0), 3, 1)[:, :width]
+    grain = smooth_noise(rng, (height, width), 104, 1)
     hue = smooth_noise(rng, (height, width), 7, 3)
     shade, tint, count = np.zeros_like(x), np.zeros_like(x), 0
     for way in (1, -1):
         row, column = np.mgrid[0:height, 0:width].astype(float)
-        for _ in range(26):
+        for _ in range(36):
             i, j = row.astype(int) % height, column.astype(int) % width
             shade, tint, count = shade + grain[i, j], tint + hue[i, j], count + 1
             row, column = row + way * down[i, j], column + way * across[i, j]

@@ -40,10 +40,11 @@ numpy_namespace: Any = Namespace("NumPy", core, special, linalg, neural, signal,
 
 
 class _ByType(dict[type, Any]):
-    """Namespaces by type of array; Python numbers and whatever else is unknown count as NumPy."""
+    """Namespaces by type of array; a subclass has its base's, Python numbers and whatever is unknown count as NumPy."""
 
     def __missing__(self, kind: type) -> Any:
-        return numpy_namespace
+        self[kind] = found = next((self[base] for base in kind.__mro__[1:] if base in self), numpy_namespace)
+        return found
 
 
 namespaces = _ByType({np.ndarray: numpy_namespace})

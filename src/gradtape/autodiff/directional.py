@@ -127,9 +127,11 @@ def _recorded_gradient(tape: GradientTape, target: Any, sources: Any, method: st
     recording = tape._require_record()
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     only_tensor("target", target)
-    second = type(tape)(persistent=True, strong_zeros="strong_zeros" in tape.options)
+    second = type(tape)(persistent=True)
+    second.options = {name: on for name, on in tape.options.items() if name in ("check_numerics", "strong_zeros")}
     with tape._asking(method):
         second._recording = recording.twin()
         with second:
+            second._witness = tape._witness  # it knows the lines, and looks on no more
             gradients = second._quiet_gradient(target, flat)
     return second, [None if g is None else convert(g) for g in gradients], flat

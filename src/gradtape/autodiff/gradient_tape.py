@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gradtape import nest
-from gradtape.autodiff import directional
-from gradtape.autodiff import jacobian as jacobians
+from gradtape.autodiff import directional, jacobian as jacobians
 from gradtape.autodiff.arguments import (
     UnconnectedGradients,
     array_of,
@@ -123,6 +122,10 @@ class GradientTape:
 
     Trainable variables are watched as they are read, tensors when `watch` is called. Without `persistent`, a tape
     answers one question and is gone.
+
+    Beyond TensorFlow, and off by default: `check_numerics` raises where the first NaN or Inf appears, forward or
+    backward; `strong_zeros` lets a cotangent of exactly zero stay zero, so that a branch that `where` did not take
+    spoils no gradient; `profile` measures every op; `lines` notes the user's line of every op.
 
     >>> import gradtape as tf
     >>> x = tf.Variable(3.0)
@@ -574,7 +577,9 @@ class GradientTape:
         if strong:
             cotangents.update({uid: strengthen(d) for uid, d in cotangents.items()})
         watch = None if self._profiler is None else self._profiler.sweep
-        checked = None if self.on_sweep is None else type(self).on_sweep(self, recording, shapes, cotangents, watch)
+        checked = None
+        if self.on_sweep is not None:
+            checked = type(self).on_sweep(self, recording, shapes, cotangents, watch)  # type: ignore[misc]
         release = last and not self._persistent and not recording.fallible and not traced and checked is None
         recording.consumed = release
         recording.asked, recording.size = uids, len(recording.records)
@@ -663,7 +668,7 @@ def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tupl
 # -- where the user's code is ----------------------------------------------------------------------------------------------
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
-_OURS = (_PACKAGE, _NUMPY, contextlib.__file__)
+_OURS = (_PACKAGE, _NUMPY, contextlib.__file__, "<rule of ")  # the last one is what `write_pulls` compiles
 _VALUES = (f"{_PACKAGE}tensor.py", f"{_PACKAGE}variable.py", __file__)
 _HANDED_ON = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
 """Where the library looks at a value because the user said so: tf.cond, tf.numpy_function."""

@@ -156,7 +156,15 @@ def _show(report: Report, shown: tuple[str, ...], every_place: bool, page: Page)
         if not entries:
             continue
         page.line(f"{'with a note' if status == NOTE else status} ({report.count(status)})", "bold", _COLOURS[status])
-        page.table([row for entry in entries for row in _rows(entry, every_place)], ("", "cyan", "dim"))
+        rows = [row for entry in entries for row in _rows(entry, every_place)]
+        if page.has_room(rows):
+            page.table(rows, ("", "cyan", "dim"))
+        else:  # too narrow for three columns: a heading for each reason
+            for why in dict.fromkeys(entry.why for entry in entries):
+                if why:
+                    page.paragraph(why, indent="  ")
+                members = [[*row[:2], ""] for e in entries if e.why == why for row in _rows(e, every_place)]
+                page.table(members, ("", "cyan"), indent="    " if why else "  ")
         page.line()
     if report.unreadable:
         page.line(f"not readable ({len(report.unreadable)})", "bold", "red")

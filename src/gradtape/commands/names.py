@@ -116,6 +116,7 @@ def _namespaces() -> dict[str, Any]:
 
 
 # -- saying why --------------------------------------------------------------------------------------------------------
+@cache
 def _why_missing(name: str, absent: str) -> str:
     parent, _, leaf = absent.rpartition(".")
     if parent == "tf" and leaf in _PRIVATE:

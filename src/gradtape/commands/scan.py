@@ -228,6 +228,7 @@ class _Reader(ast.NodeVisitor):
             self._companion(node.module.partition(".")[0], node)
         for alias in node.names:
             if path is not None and alias.name == "*":
+                self._use(path, node)
                 self._use(f"{path}.*", node, note="names that it brings in are not followed")
             elif path is not None:
                 self._use(f"{path}.{alias.name}", node)
@@ -268,6 +269,7 @@ class _Reader(ast.NodeVisitor):
             if isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1:
                 space = self._path(node.args[0])
                 if space is not None:
+                    self._use(space, node)
                     self._use(f"{space}.*", node, note="looked up by a name that is made at run time")
                     node.args = node.args[1:]
             self.visit(node.func)

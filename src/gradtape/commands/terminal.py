@@ -71,7 +71,7 @@ class Page:
         count = len(rows[0])
         widths = [max(_length(row[i]) for row in rows) for i in range(count - 1)]
         left = len(indent) + sum(widths) + 2 * (count - 1)
-        below = self.width - left < min(26, max(len(row[-1]) for row in rows))
+        below = not self.has_room(rows, indent)
         if below:  # the text goes below its row, and only the columns before it must fit
             widths = _squeezed(widths, self.width - len(indent) - 2 * (count - 2))
         for row in rows:
@@ -93,6 +93,12 @@ class Page:
                 self.line(f"{indent}{'  '.join([*cells, self.style(first, *_named(styles, count - 1))])}")
                 for line in rest:
                     self.line(f"{' ' * left}{self.style(line, *_named(styles, count - 1))}")
+
+    def has_room(self, rows: Sequence[Sequence[str]], indent: str = "  ") -> bool:
+        """Whether a table's last column can stand beside the others."""
+        columns = list(zip(*rows, strict=True))
+        left = len(indent) + sum(max(map(_length, column)) + 2 for column in columns[:-1])
+        return self.width - left >= min(26, max(map(len, columns[-1])))
 
     def bar(self, share: float, width: int) -> str:
         """A bar that fills a share of the width: at least a sliver of it, in eighths of a character where it can.
@@ -120,10 +126,11 @@ def _wrap(text: str, width: int, hanging: str) -> list[str]:
 
 
 def _squeezed(widths: list[int], room: int) -> list[int]:
-    """The widths of columns, made narrower from the widest on until they fit the room."""
+    """The widths of columns, made narrower until they fit the room: the last one first, for names come first."""
     widths = list(widths)
-    while sum(widths) > room and max(widths) > 8:
-        widths[widths.index(max(widths))] -= 1
+    for least in (16, 8):
+        for i in reversed(range(len(widths))):
+            widths[i] = max(min(widths[i], least), widths[i] - max(sum(widths) - room, 0))
     return widths
 
 
@@ -141,7 +148,7 @@ def shorten(text: str, width: int) -> str:
 def fits(text: str, stream: TextIO) -> bool:
     """Whether a stream's encoding has all of these characters."""
     try:
-        text.encode(getattr(stream, "encoding", None) or "ascii")
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

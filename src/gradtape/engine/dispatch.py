@@ -18,8 +18,8 @@ from gradtape.arrays import common_namespace, namespace_of, numpy_namespace, reg
 from gradtape.arrays.batched import Batched, batched_namespace
 from gradtape.conversion import constant_operand, converter_of, converters, operand, operands, wrap
 from gradtape.dtypes import dtype_of
-from gradtape.engine.op import Op, Rule, registry
 from gradtape.engine import tape as stack
+from gradtape.engine.op import Op, Rule, registry
 from gradtape.engine.tape import Recorder, only
 from gradtape.tensor import CONSTANT, Tensor, next_uid
 

@@ -1,14 +1,23 @@
 """Strong zeros: cotangents that stay zero wherever they are exactly zero.
 
-A branch that `where` did not take still gets a cotangent, of zeros, and 0 · inf is NaN: one infinite slope behind it and
-the gradient of everything is lost. A tape with `strong_zeros=True` walks back with cotangents of this kind. They are to
-arrays and recorded tensors what `Batched` is to rows: the same rules run on them, and only products are different,
+A branch that `where` did not take still gets a cotangent, of zeros, and 0 · inf is NaN: one infinite slope behind it
+and the gradient of everything is lost. A tape with `strong_zeros=True` walks back with cotangents of this kind. They
+are to arrays and recorded tensors what `Batched` is to rows: the same rules run on them, and only products differ,
 
     0 · anything   is 0: a cotangent of exactly zero stays zero through infinite and undefined slopes
     inf · 0        is 0: an infinite cotangent ends at a slope of exactly zero (the norm of a zero vector)
 
-while NaN · 0 is NaN: what is undefined on the way is not hidden. Every other product has the value it has without this,
-bit for bit, and so has its derivative: the infinite factor is put aside, never the cotangent.
+while NaN · 0 is NaN: what is undefined on the way is not hidden. Every other product has the value it has without
+this, bit for bit, and so has its derivative: the infinite factor is put aside, never the cotangent.
+
+    >>> import gradtape as tf
+    >>> x = tf.Variable([0.0, 4.0])
+    >>> for strong in (False, True):
+    ...     with tf.GradientTape(strong_zeros=strong) as tape:
+    ...         y = tf.where(x > 0.0, x**0.5, 0.0)
+    ...     print(tape.gradient(y, x).numpy())
+    [ nan 0.25]
+    [0.   0.25]
 """
 
 from __future__ import annotations
@@ -124,7 +133,7 @@ def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return strengthen(result)
 
 
-# -- looking at values ------------------------------------------------------------------------------------------------------
+# -- looking at values -----------------------------------------------------------------------------------------------
 def concrete(value: Any) -> Any:
     """The NumPy array in a value of any kind; None where it is not known yet."""
     while isinstance(value, (Strong, Batched, Tensor)):
@@ -147,7 +156,7 @@ def _is_complex(*values: Any) -> bool:
     return any(array is not None and array.dtype.kind == "c" for array in map(concrete, values))
 
 
-# -- products ---------------------------------------------------------------------------------------------------------------
+# -- products --------------------------------------------------------------------------------------------------------
 def _without_wild(xp: Any, d: Any, y: Any) -> Any:
     """The factor y with 0 in the place of what is not finite, where d is 0."""
     return xp.where(xp.logical_and(xp.equal(d, 0), xp.logical_not(xp.isfinite(y))), 0, y)
@@ -222,11 +231,13 @@ def _contraction(xp: Any, name: str, values: list[Any], attrs: dict[str, Any]) -
     return xp.where(np.asarray(wild > 0), result, finite)
 
 
-# -- operators --------------------------------------------------------------------------------------------------------------
+# -- operators -------------------------------------------------------------------------------------------------------
 def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        if type(other) is Batched or type(other) is Rows:
-            return NotImplemented if type(other) is Rows else _beside_batch(name, self, other, swapped)
+        if type(other) is Rows:
+            return NotImplemented
+        if type(other) is Batched:
+            return _beside_batch(name, self, other, swapped)
         return apply(name, (other, self) if swapped else (self, other), {})
 
     return method

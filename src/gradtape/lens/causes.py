@@ -34,18 +34,18 @@ class Cause(Enum):
 
     BAD_INPUT = (
         "what went into the op was already NaN or infinite",
-        "Look at where it comes from: the data (np.isfinite(data).all()), a variable that an earlier step spoiled, or a "
-        "constant. For a mask use the lowest finite number (tf.float32.min) instead of -inf.",
+        "Look at where it comes from: the data (np.isfinite(data).all()), a variable that an earlier step spoiled, "
+        "or a constant. For a mask use the lowest finite number (tf.float32.min) instead of -inf.",
     )
     LOG_OF_ZERO = (
         "the logarithm of zero is -inf",
-        "Keep the argument away from 0: tf.math.log(x + 1e-7) or tf.math.log(tf.maximum(x, 1e-7)); use tf.math.xlogy for "
-        "p log p, tf.nn.log_softmax for the log of a softmax, and losses with from_logits=True.",
+        "Keep the argument away from 0: tf.math.log(x + 1e-7) or tf.math.log(tf.maximum(x, 1e-7)); use tf.math.xlogy "
+        "for p log p, tf.nn.log_softmax for the log of a softmax, and losses with from_logits=True.",
     )
     OUTSIDE_DOMAIN = (
         "the function is not defined there (the logarithm, square root or broken power of a negative number)",
-        "Clip the argument to where the function is defined (tf.maximum(x, 0.0), tf.clip_by_value(x, -1.0, 1.0)); if it "
-        "should never leave it, find out why it does.",
+        "Clip the argument to where the function is defined (tf.maximum(x, 0.0), tf.clip_by_value(x, -1.0, 1.0)); if "
+        "it should never leave it, find out why it does.",
     )
     DIVISION_BY_ZERO = (
         "division by zero",
@@ -69,8 +69,8 @@ class Cause(Enum):
     )
     OVERFLOW = (
         "the result is larger than its dtype can hold",
-        "Clip the argument (tf.clip_by_value), clip gradients (tf.clip_by_global_norm), lower the learning rate, or use "
-        "a stable form: tf.nn.softplus for log(1 + exp(x)), tf.reduce_logsumexp, tf.nn.log_softmax.",
+        "Clip the argument (tf.clip_by_value), clip gradients (tf.clip_by_global_norm), lower the learning rate, or "
+        "use a stable form: tf.nn.softplus for log(1 + exp(x)), tf.reduce_logsumexp, tf.nn.log_softmax.",
     )
     LOW_PRECISION = (
         "the result is too large for this dtype, though float32 would hold it",
@@ -155,17 +155,22 @@ def first_bad(array: Any) -> Index | None:
     return tuple(int(i) for i in bad[0]) if len(bad) else None
 
 
-# -- going forward ------------------------------------------------------------------------------------------------------------
+# -- going forward ---------------------------------------------------------------------------------------------------
 _LOGS = frozenset({"log", "log1p", "arctanh", "xlogy", "xlog1py", "logsumexp"})
 _DIVISIONS = frozenset({"divide", "reciprocal", "rsqrt", "floor_divide", "truncate_divide", "mod", "fmod", "xdivy"})
 _SUMS = frozenset({"add", "subtract", "sum", "mean", "cumsum", "variance", "squared_difference"})
-_SOFTMAXES = frozenset({"softmax", "log_softmax", "logsumexp", "cross_entropy", "sparse_cross_entropy",
-                        "cumulative_logsumexp"})  # fmt: skip
+_SOFTMAXES = frozenset({
+    "softmax", "log_softmax", "logsumexp", "cross_entropy", "sparse_cross_entropy", "cumulative_logsumexp",
+})  # fmt: skip
 # Finite numbers never give NaN here.
-_HARMLESS = frozenset({"add", "subtract", "multiply", "square", "maximum", "minimum", "negative", "where", "matmul", "einsum",
-                       "prod", "max", "min", "relu", "tanh", "sigmoid", "exp", "absolute", "conv"})  # fmt: skip
-_MATRICES = frozenset({"inv", "det", "slogdet", "solve", "triangular_solve", "tridiagonal_solve", "cholesky", "qr", "eigh",
-                       "eigvalsh", "eig", "eigvals", "svd", "svdvals", "pinv", "lu", "logm", "sqrtm"})  # fmt: skip
+_HARMLESS = frozenset({
+    "add", "subtract", "multiply", "square", "maximum", "minimum", "negative", "where", "matmul", "einsum",
+    "prod", "max", "min", "relu", "tanh", "sigmoid", "exp", "absolute", "conv",
+})  # fmt: skip
+_MATRICES = frozenset({
+    "inv", "det", "slogdet", "solve", "triangular_solve", "tridiagonal_solve", "cholesky", "qr", "eigh",
+    "eigvalsh", "eig", "eigvals", "svd", "svdvals", "pinv", "lu", "logm", "sqrtm",
+})  # fmt: skip
 
 
 def forward_cause(op: Op, inputs: list[Any], output: Any, attrs: dict[str, Any]) -> Cause:
@@ -257,7 +262,7 @@ def recomputed(op: Op, arrays: list[Any], attrs: dict[str, Any]) -> list[Any] | 
     return [np.asarray(r) for r in result] if type(result) is tuple else [np.asarray(result)]
 
 
-# -- going back -----------------------------------------------------------------------------------------------------------------
+# -- going back ------------------------------------------------------------------------------------------------------
 class Step(NamedTuple):
     """One record on the way back: the cotangent that came in, and the one that it gave to an input."""
 

@@ -47,7 +47,8 @@ def _card(title: str, array: Any) -> str:
     head = f"<div><strong>{title}</strong> <span>{escape(' · '.join(f for f in facts if f))}</span>"
     if array.ndim in (1, 2) and array.size:
         return f"{head}{_table(array if array.ndim == 2 else array[None, :])}</div>"
-    return f"{head}<pre>{escape(np.array2string(array, threshold=60, edgeitems=2))}</pre></div>"
+    text = np.array2string(array, threshold=60, edgeitems=2) if array.ndim else str(array[()])
+    return f"{head}<pre>{escape(text)}</pre></div>"
 
 
 def _spread(array: np.ndarray) -> str:

@@ -19,7 +19,7 @@ import textwrap
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,7 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.autodiff.arguments import array_of, check_differentiable, components, seed_cotangents
 from gradtape.autodiff.gradient_tape import _OURS, GradientTape, _reachable
-from gradtape.engine import backward, dispatch, forward
-from gradtape.engine import tape as stack
+from gradtape.engine import backward, dispatch, forward, tape as stack
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import concrete, strengthen
 from gradtape.engine.tape import Recorder, active_recorders
@@ -126,7 +125,7 @@ def _error(origin: Origin, text: str = "") -> NumericsError:
     return error
 
 
-# -- looking at numbers -----------------------------------------------------------------------------------------------------
+# -- looking at numbers ----------------------------------------------------------------------------------------------
 def _array(value: Any) -> Any:
     """The NumPy array in a cotangent or tensor of any kind, or None."""
     return concrete(value.values if type(value) is Rows else value)
@@ -154,7 +153,12 @@ def _word(array: Any) -> str:
 
 
 def _forward_origin(
-    op: Op, inputs: list[Any], outputs: list[Any], attrs: dict[str, Any], where: Line | None, position: int | None = None
+    op: Op,
+    inputs: list[Any],
+    outputs: list[Any],
+    attrs: dict[str, Any],
+    where: Line | None,
+    position: int | None = None,
 ) -> Origin:
     """What an op did that gave something bad; inputs and outputs are NumPy arrays, or None."""
     output = next(a for a in outputs if a is not None and _is_bad(a))
@@ -169,13 +173,13 @@ def _forward_origin(
     return Origin(op.name, where, True, cause, _named(op, inputs, outputs), message, position)
 
 
-# -- forward: an op looks bad the moment it has run ---------------------------------------------------------------------------
+# -- forward: an op looks bad the moment it has run ------------------------------------------------------------------
 _RULES = (backward.__file__, forward.__file__)
 _DISPATCH = dispatch.__file__
 
 
 def _within_rule() -> bool:
-    """Whether the op is part of a derivative: what a rule makes on the way may be infinite, and is judged at its end."""
+    """Whether the op is part of a derivative: what a rule makes on the way may be infinite, its result is judged."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -263,14 +267,20 @@ def observe(tape: GradientTape, recording: Recorder) -> None:
     witness.attend(recording)
 
 
-# -- backward: a cotangent becomes bad in one step ------------------------------------------------------------------------------
+# -- backward: a cotangent becomes bad in one step -------------------------------------------------------------------
 class _Walk:
     """In the place of a list of records that are walked back: looks at what each step has made, before the next."""
 
     def __init__(
-        self, records: Any, count: int, history: list[Any], cotangents: dict[int, Any], where: Callable[[], dict[int, Line]],
-        shapes: dict[int, tuple[int, ...]], fail: Callable[[Origin, Any], Exception],
-    ) -> None:  # fmt: skip
+        self,
+        records: Any,
+        count: int,
+        history: list[Any],
+        cotangents: dict[int, Any],
+        where: Callable[[], dict[int, Line]],
+        shapes: dict[int, tuple[int, ...]],
+        fail: Callable[[Origin, Any], Exception],
+    ) -> None:
         self._records, self._position, self._history, self._cotangents = records, count, history, cotangents
         self._where, self._shapes, self._fail = where, shapes, fail
         self._last: Any = None
@@ -355,9 +365,9 @@ def _on_sweep(
 ) -> Callable[[list[Any]], Any] | None:
     """How a walk back is watched: None if nobody checks numbers here."""
     everywhere = _everywhere.enabled
-    if not everywhere and "check_numerics" not in tape.options:
-        if not any(isinstance(recorder, Checker) for recorder in active_recorders()):
-            return None
+    around = any(isinstance(recorder, Checker) for recorder in active_recorders())
+    if not (everywhere or around or "check_numerics" in tape.options):
+        return None
 
     def checked(records: list[Any]) -> _Walk:
         history = recording.records
@@ -368,13 +378,13 @@ def _on_sweep(
     return checked
 
 
-# -- after the fact ---------------------------------------------------------------------------------------------------------------
+# -- after the fact --------------------------------------------------------------------------------------------------
 def nan_origin(tape: GradientTape, target: Any, sources: Any = None) -> Origin:
     """The first op that made NaN or Inf on the way to the target, or on the way back to the sources.
 
-    Looks at what the tape saved and computes again what it did not; nothing of the user's code runs, and the tape can be
-    asked the same question, and others, afterwards. Where the target is finite the walk back is searched: without
-    `sources`, to everything that is watched. With `lines=True` or `check_numerics=True` the tape knows the line as well.
+    Looks at what the tape saved and computes again what it did not; nothing of the user's code runs, and the tape can
+    be asked the same question, and others, afterwards. Where the target is finite the walk back is searched: without
+    `sources`, to everything that is watched. With `lines=True` or `check_numerics=True` the tape knows the line too.
 
     >>> import gradtape as tf
     >>> x = tf.Variable([0.0, 4.0])
@@ -402,6 +412,9 @@ def nan_origin(tape: GradientTape, target: Any, sources: Any = None) -> Origin:
         hidden = _search_forward(records, targets, flat, recording.variables, lines)
     note = f"On the way {hidden.headline}, but it reaches neither the target nor a gradient." if hidden else ""
     return Origin(None, None, True, None, (), "everything is finite, forward and backward", None, note)
+
+
+_UNSAVED = "The tape did not save all operands: an op before this one may have been the first."
 
 
 def _search_forward(
@@ -435,8 +448,14 @@ def _search_forward(
             if again is not None and len(again) == len(outputs):
                 results = [a if r is None else r for r, a in zip(results, again, strict=True)]
                 known.update(zip(outputs, results, strict=True))
+        where, place = lines.get(outputs[0]), places[id(record)]
         if any(r is not None and _is_bad(r) for r in results):
-            return _forward_origin(op, arrays, results, attrs, lines.get(outputs[0]), places[id(record)])
+            note = _UNSAVED if any(a is None for a in arrays) else ""
+            return replace(_forward_origin(op, arrays, results, attrs, where, place), note=note)
+        taken = next((a for a in arrays if a is not None and _is_bad(a)), None)
+        if taken is not None and all(r is None for r in results):
+            message = f"{op.name} was given {_word(taken)}"
+            return Origin(op.name, where, True, Cause.BAD_INPUT, _named(op, arrays, results), message, place)
     bad = next((t for t in targets if _is_bad(array_of(t))), None)
     if bad is None:
         return Origin(None, None, True, None, (), "every known value is finite")
@@ -471,10 +490,12 @@ def _search_backward(
     return None
 
 
-# -- every op of every thread -------------------------------------------------------------------------------------------------
+# -- every op of every thread ----------------------------------------------------------------------------------------
 # Ops that only move numbers: whatever is bad in their result was bad before.
-_MOVING = frozenset({"concatenate", "reshape", "transpose", "getitem", "setitem", "stack", "unstack", "split", "maximum",
-                     "minimum", "identity", "stop_gradient", "take", "check_numerics"})  # fmt: skip
+_MOVING = frozenset({
+    "concatenate", "reshape", "transpose", "getitem", "setitem", "stack", "unstack", "split", "maximum",
+    "minimum", "identity", "stop_gradient", "take", "check_numerics",
+})  # fmt: skip
 
 
 class _Everywhere(threading.local):

@@ -279,7 +279,7 @@ class Profile(Report):
         columns = [Column(what), *[Column(heading, True) for heading in numbers]]
         whole = self.forward + self.backward or 1
         cells = [
-            [e.what, str(e.calls), time_text(e.forward), time_text(e.backward), time_text(e.total),
+            [e.what, str(e.calls), *[time_text(t or None) for t in (e.forward, e.backward, e.total)],
              f"{100 * e.total / whole:.1f}%", bytes_text(e.saved)]
             for e in entries
         ]  # fmt: skip
