@@ -33,8 +33,8 @@ bench: $(VENV)/dev.stamp
 	$(RUN) -m benchmarks
 
 docs: $(VENV)/docs.stamp
-	$(RUN) -m mkdocs build --strict --quiet
-	@echo "The site is in site/: open site/index.html, or look at it with $(RUN) -m mkdocs serve"
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	@echo "The site is in site/: open site/index.html. With search: $(RUN) -m mkdocs serve"
 
 clean:
 	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache digits_loss.png digits_loss.svg
