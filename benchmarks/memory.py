@@ -116,7 +116,9 @@ def record_bytes(step: str, length: int = 20_000) -> float:
             y = function(y)
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    saved = {id(value): value for record in tape.records for value in record.values if value is not None and value is not x}
+    saved = {
+        id(value): value for record in tape.records for value in record.values if value is not None and value is not x
+    }
     objects = sum(sys.getsizeof(value) + sys.getsizeof(value.array) for value in saved.values())  # a size counts data
     return (taken - objects) / length
 

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gradtape import dtypes
 from gradtape.shape import TensorShape, TensorSpec, as_shape, known_shape, unknown_shape

@@ -260,8 +260,10 @@ def test_histogram_and_bincount():
     assert tf.histogram_fixed_width([1, 2, 3], [0, 5], 5, "int64").dtype == tf.int64
     assert tf.math.bincount([1, 1, 7], minlength=4, maxlength=3).numpy().tolist() == [0, 2, 0]
     assert tf.math.bincount([[1, 1, 2], [0, 0, 0]], axis=-1).numpy().tolist() == [[0, 2, 1], [3, 0, 0]]
-    assert tf.math.bincount([[1, 1, 2], [0, 0, 0]], axis=-1, binary_output=True).numpy().tolist() == [[0, 1, 1],
-                                                                                                     [1, 0, 0]]
+    assert tf.math.bincount([[1, 1, 2], [0, 0, 0]], axis=-1, binary_output=True).numpy().tolist() == [
+        [0, 1, 1],
+        [1, 0, 0],
+    ]
     weights = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     assert tf.math.bincount([[1, 1, 2], [0, 0, 0]], weights, axis=-1).numpy().tolist() == [[0, 3, 3], [15, 0, 0]]
     assert tf.math.bincount([1], dtype=tf.float64).dtype == tf.float64

@@ -162,8 +162,15 @@ IGAMMA_BY_A = [
     (400.0, 430.0, -0.006587534402218794, -0.00047651069231914535),
 ]
 # fmt: on
-TOLERANCE = {"igamma": 5e-14, "igammac": 5e-14, "betainc": 5e-13, "bessel_j0": 1e-14, "bessel_j1": 1e-14,
-             "bessel_y0": 1e-13, "bessel_y1": 1e-13}  # fmt: skip
+TOLERANCE = {
+    "igamma": 5e-14,
+    "igammac": 5e-14,
+    "betainc": 5e-13,
+    "bessel_j0": 1e-14,
+    "bessel_j1": 1e-14,
+    "bessel_y0": 1e-13,
+    "bessel_y1": 1e-13,
+}  # fmt: skip
 EVERYWHERE = np.array([-2.5, -1.0, -0.3, 0.4, 1.0, 1.7, 3.2])
 POSITIVE = np.array([0.2, 0.7, 1.0, 1.9, 3.5, 7.0])
 WITHIN = np.array([0.05, 0.3, 0.5, 0.8, 0.97])

@@ -139,8 +139,10 @@ def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def _is_library(value: Any) -> bool:
-    return isinstance(value, Tensor) or converter_of(value) is not None or (
-        isinstance(value, (list, tuple)) and _holds_tensor(value)
+    return (
+        isinstance(value, Tensor)
+        or converter_of(value) is not None
+        or (isinstance(value, (list, tuple)) and _holds_tensor(value))
     )
 
 
@@ -188,9 +190,7 @@ def array_from(value: Any, dtype: DType | None = None) -> ndarray:
     if isinstance(value, (ndarray, np.generic)):
         return _from_numpy(value, dtype)
     if value is None:
-        raise ValueError(
-            "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor."
-        )
+        raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
     if isinstance(value, (str, bytes, complex)):
         return _scalar_array(value, dtype) if dtype is not None else _inferred([value], value)
     if isinstance(value, (list, tuple, range)):
@@ -206,9 +206,9 @@ def array_from(value: Any, dtype: DType | None = None) -> ndarray:
 
 
 def _int_dtype(low: int, high: int) -> np.dtype[Any]:
-    if _INT32_MIN <= low and high <= _INT32_MAX:
+    if low >= _INT32_MIN and high <= _INT32_MAX:
         return _INT32
-    if -(2**63) <= low and high < 2**63:
+    if low >= -(2**63) and high < 2**63:
         return _INT64
     raise ValueError("Can't convert Python sequence with out-of-range integer to Tensor.")
 
@@ -241,7 +241,7 @@ def _check_kind(value: Any, kind: type, dtype: DType) -> None:
     text = kind is str or kind is bytes
     if text != (dtype.name == "string"):
         raise _cannot(value, dtype)
-    if text or dtype.is_complex or kind is bool and (dtype.is_floating or dtype.is_bool or dtype.is_integer):
+    if text or dtype.is_complex or (kind is bool and (dtype.is_floating or dtype.is_bool or dtype.is_integer)):
         return
     if kind is complex or (kind is float and not dtype.is_floating) or dtype.is_bool:
         raise _cannot(value, dtype)
@@ -285,9 +285,7 @@ def _from_sequence(value: Any, dtype: DType | None) -> ndarray:
             leaves.append(item)
     kinds = set(map(type, leaves))
     if kinds & {type(None)}:
-        raise ValueError(
-            "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor."
-        )
+        raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
     for kind in kinds:
         if not issubclass(kind, (bool, int, float, complex, str, bytes, np.generic, ndarray)) and not hasattr(
             kind, "__array__"

@@ -195,7 +195,7 @@ def invalid_argument(message: str, op: str | None = None) -> InvalidArgumentErro
     return InvalidArgumentError(None, None, message if op is None else f"{message} [Op:{op}]")
 
 
-# -- messages that ops share: TensorFlow's sentence first, then what helps ---------------------------------------------
+# -- messages that ops share: TensorFlow's sentence first, then what helps -------------------------------------------
 def mismatched_dtypes(op: str, expected: Any, received: Any) -> InvalidArgumentError:
     return invalid_argument(
         f"cannot compute {op} as input #1(zero-based) was expected to be a {expected.word} tensor but is a "

@@ -93,7 +93,7 @@ class Tensor:
         self.array = array
         self.uid = next_uid()
 
-    # -- what it is -----------------------------------------------------------------------------------------------
+    # -- what it is --------------------------------------------------------------------------------------------------
     @property
     def dtype(self) -> DType:
         return dtype_of(self.array)
@@ -126,7 +126,7 @@ class Tensor:
     def __hash__(self) -> int:
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
 
-    # -- out to Python and NumPy ------------------------------------------------------------------------------------
+    # -- out to Python and NumPy -------------------------------------------------------------------------------------
     def numpy(self) -> Any:
         """The value as a NumPy array (a copy) or, for a scalar, a NumPy scalar.
 
@@ -246,6 +246,7 @@ class Tensor:
         raise AttributeError("Tensor has no attribute 'astype': use tf.round, which rounds a tensor.")
 
     if TYPE_CHECKING:  # attached by ops/operators.py: the operators are the ops themselves, with nothing between
+
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
         def __sub__(self, other: Any) -> Tensor: ...
@@ -286,7 +287,7 @@ def _leaves(tensor: Tensor, how: str) -> None:
         recorder.saw(how, tensor.uid)
 
 
-# -- handing over an array instead of a copy ----------------------------------------------------------------------------------
+# -- handing over an array instead of a copy -------------------------------------------------------------------------
 _HAND_OVER = 2**16
 """Bytes from which on it is worth looking whether the tensor is about to die."""
 

@@ -111,8 +111,13 @@ class _Problem:
         """The problem of the next order: the gradient as a function of the same arguments."""
         return _Problem(
             lambda *given: [g for g in self.gradient(given) if g is not None],
-            self.xs, self.places, self.eps, self.rtol, self.atol, self.seed + 1,
-        )  # fmt: skip
+            self.xs,
+            self.places,
+            self.eps,
+            self.rtol,
+            self.atol,
+            self.seed + 1,
+        )
 
     def gradient(self, given: Sequence[Tensor]) -> list[Tensor | None]:
         """The gradient of the projection; None where no path leads."""
@@ -130,7 +135,7 @@ class _Problem:
             self._gradients = [np.zeros_like(x) if g is None else g.numpy() for g, x in pairs]
         return self._gradients
 
-    # -- the checks -------------------------------------------------------------------------------
+    # -- the checks --------------------------------------------------------------------------------------------------
     def reverse(self, level: int) -> None:
         """Against central differences."""
         for i, got in enumerate(self.gradients()):
@@ -250,7 +255,7 @@ class _Problem:
             )
 
 
-# -- pieces --------------------------------------------------------------------------------------
+# -- pieces ----------------------------------------------------------------------------------------------------------
 def _packed(arg: Any) -> Any:
     """Lists of plain numbers are arrays; other lists are structures."""
     if isinstance(arg, (list, tuple)) and all(isinstance(leaf, (int, float, complex)) for leaf in nest.flatten(arg)):

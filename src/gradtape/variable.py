@@ -58,9 +58,17 @@ class Variable:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_aggregation", "_constraint", "_declared_shape", "_name", "_synchronization",
-        "_tensor", "_trainable", "uid",
-    )  # fmt: skip
+        "__dict__",
+        "__weakref__",
+        "_aggregation",
+        "_constraint",
+        "_declared_shape",
+        "_name",
+        "_synchronization",
+        "_tensor",
+        "_trainable",
+        "uid",
+    )
     __array_priority__ = 100
 
     _tensor: Tensor
@@ -117,7 +125,7 @@ class Variable:
         tensor.uid = self.uid
         return tensor
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
     def read(self) -> Tensor:
         """The current reading, for ops: tapes that watch what is accessed notice it."""
         recorders = active_recorders()
@@ -235,11 +243,18 @@ class Variable:
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        facts = (np.array(self._tensor.array), self._name, self._trainable, self._declared_shape, self._constraint,
-                 self._synchronization, self._aggregation)  # fmt: skip
+        facts = (
+            np.array(self._tensor.array),
+            self._name,
+            self._trainable,
+            self._declared_shape,
+            self._constraint,
+            self._synchronization,
+            self._aggregation,
+        )
         return (_unpickle, facts)
 
-    # -- assigning ------------------------------------------------------------------------------------------------------
+    # -- assigning ---------------------------------------------------------------------------------------------------
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Replace the value.
 
@@ -272,7 +287,9 @@ class Variable:
             return value.array
         if type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float, list, tuple)):
             return convert(value, self.dtype).array
-        return array_from(value, self.dtype) if not isinstance(value, (list, tuple)) else convert(value, self.dtype).array
+        return (
+            array_from(value, self.dtype) if not isinstance(value, (list, tuple)) else convert(value, self.dtype).array
+        )
 
     def _update(self, ufunc: Callable[..., Any], delta: Any, op: str, read_value: bool) -> Any:
         change = self._incoming(delta)
@@ -282,8 +299,9 @@ class Variable:
             if change.shape != value.shape:
                 raise errors.invalid_argument(
                     f"Cannot update variable with shape {errors.brackets(value.shape)} using a Tensor with shape "
-                    f"{errors.brackets(change.shape)}, shapes must be equal.", op,
-                )  # fmt: skip
+                    f"{errors.brackets(change.shape)}, shapes must be equal.",
+                    op,
+                )
             ours = type(value) is ndarray and value.ndim and _is_ours(value, tensor)
             if ours and not np.may_share_memory(value, change):
                 ufunc(value, change, out=value)  # no reading of the old value is left anywhere: reuse its memory
@@ -304,7 +322,7 @@ class Variable:
             if isinstance(value, (Tensor, Variable)):
                 recorder.saw("assign", value.uid, self.uid)
 
-    # -- slices -----------------------------------------------------------------------------------------------------------
+    # -- slices ------------------------------------------------------------------------------------------------------
     def __getitem__(self, key: Any) -> Any:
         return _slice_of(self, key)
 
@@ -390,6 +408,7 @@ class Variable:
         return self._scatter_nd(indices, updates, np.minimum.at)
 
     if TYPE_CHECKING:  # attached below
+
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
         def __sub__(self, other: Any) -> Tensor: ...
@@ -421,8 +440,9 @@ def _initial_array(value: Any, dtype: Any) -> Any:
 
 def _unpickle(value: Any, name: str, trainable: bool, shape: Any, *rest: Any) -> Variable:
     constraint, synchronization, aggregation = rest
-    twin = Variable(value, trainable, constraint=constraint, synchronization=synchronization, aggregation=aggregation,
-                    shape=shape)  # fmt: skip
+    twin = Variable(
+        value, trainable, constraint=constraint, synchronization=synchronization, aggregation=aggregation, shape=shape
+    )
     twin._name = name
     return twin
 
@@ -468,8 +488,9 @@ class _VariableSlice(Tensor):
         if np.shape(target) != part.shape:
             raise errors.invalid_argument(
                 f"Cannot assign a value of shape {errors.brackets(part.shape)} to a slice of shape "
-                f"{errors.brackets(np.shape(target))}", "ResourceStridedSliceAssign",
-            )  # fmt: skip
+                f"{errors.brackets(np.shape(target))}",
+                "ResourceStridedSliceAssign",
+            )
         new[self._key] = part
         return variable._put(new, read_value, value)
 
@@ -484,7 +505,7 @@ def _slice_of(variable: Variable, key: Any) -> Any:
     return part
 
 
-# -- in-place updates ------------------------------------------------------------------------------------------------------
+# -- in-place updates ------------------------------------------------------------------------------------------------
 def _holders(value: Any, tensor: Any) -> tuple[int, int]:
     return sys.getrefcount(value), sys.getrefcount(tensor)
 
@@ -543,9 +564,14 @@ def _refuse(symbol: str, method: str) -> Callable[[Any, Any], Any]:
 
 
 for _name, _symbol, _method in (
-    ("iadd", "+", "assign_add"), ("isub", "-", "assign_sub"), ("imul", "*", ""), ("itruediv", "/", ""),
-    ("ifloordiv", "//", ""), ("imod", "%", ""), ("ipow", "**", ""),
-):  # fmt: skip
+    ("iadd", "+", "assign_add"),
+    ("isub", "-", "assign_sub"),
+    ("imul", "*", ""),
+    ("itruediv", "/", ""),
+    ("ifloordiv", "//", ""),
+    ("imod", "%", ""),
+    ("ipow", "**", ""),
+):
     setattr(Variable, f"__{_name}__", _refuse(_symbol, _method))
 
 

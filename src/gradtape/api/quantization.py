@@ -30,8 +30,9 @@ def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: int, narrow_ra
     clipped = np.clip(np.asarray(x.array), bottom, top)
     rounded = wrap((np.floor((clipped - bottom) / step + 0.5) * step + bottom).astype(x.array.dtype))
     # The value is the rounded one, the gradient that of the clip to the moved range, whose ends belong to it.
-    below, above = math.less(x, operand(np.asarray(bottom, x.array.dtype))), math.greater(
-        x, operand(np.asarray(top, x.array.dtype))
+    below, above = (
+        math.less(x, operand(np.asarray(bottom, x.array.dtype))),
+        math.greater(x, operand(np.asarray(top, x.array.dtype))),
     )
     passed = math.where(below, low, math.where(above, high, x))
     result: Tensor = passed + array.stop_gradient(rounded - passed)

@@ -643,7 +643,7 @@ class Generator:
         """A generator with this key, at this counter (two numbers)."""
         return cls(state=_joined(key, counter), alg=alg)
 
-    # -- state ---------------------------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------------------------
     @property
     def state(self) -> Variable:
         """The counter (two numbers) and the key."""
@@ -691,7 +691,7 @@ class Generator:
         low, high, key = (int(n) % 2**64 for n in self._advance(numbers))
         return key, low + (high << 64)
 
-    # -- numbers ------------------------------------------------------------------------------------------------------
+    # -- numbers -----------------------------------------------------------------------------------------------------
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", name: str | None = None
     ) -> Tensor:
@@ -722,7 +722,7 @@ class Generator:
         """Binomial counts."""
         return _binomial(self._stream, shape, counts, probs, dtype, "StatefulRandomBinomial")
 
-    # -- more generators ----------------------------------------------------------------------------------------------
+    # -- more generators ---------------------------------------------------------------------------------------------
     def make_seeds(self, count: Any = 1) -> Tensor:
         """Seeds [2, count] for stateless functions."""
         keys = np.asarray(self.uniform_full_int([integer(count)], "int64").array)

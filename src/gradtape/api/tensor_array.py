@@ -59,7 +59,7 @@ class TensorArray:
         self._element_shape = TensorShape(element_shape)
         self._tensors: list[Any] = [None] * integer(size)
 
-    # -- what it is -----------------------------------------------------------------------------------------------
+    # -- what it is --------------------------------------------------------------------------------------------------
     @property
     def dtype(self) -> DType:
         """The dtype of every element."""
@@ -95,7 +95,7 @@ class TensorArray:
     def __repr__(self) -> str:
         return f"<tf.TensorArray: size={len(self)}, dtype={self._dtype.name}, element_shape={self._element_shape}>"
 
-    # -- one element ------------------------------------------------------------------------------------------------
+    # -- one element -------------------------------------------------------------------------------------------------
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at an index; unless clear_after_read is False, this once."""
         at = integer(index)
@@ -119,7 +119,7 @@ class TensorArray:
         self._put(integer(index), self._accepted(value))
         return self
 
-    # -- many at once -----------------------------------------------------------------------------------------------
+    # -- many at once ------------------------------------------------------------------------------------------------
     def stack(self, name: str | None = None) -> Tensor:
         """All elements along a new first axis."""
         if not self._tensors:
@@ -181,7 +181,7 @@ class TensorArray:
             "TensorArray.grad is not supported when executing eagerly; tapes follow what is written and read.",
         )
 
-    # -- within -----------------------------------------------------------------------------------------------------
+    # -- within ------------------------------------------------------------------------------------------------------
     def _copy(self) -> TensorArray:
         new = TensorArray(
             self._dtype,

@@ -68,7 +68,11 @@ def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any
         return [None] * len(targets)
     single = isinstance(target, (Tensor, Variable))
     if single and isinstance(output_gradients, (list, tuple)) and len(output_gradients) == 1:
-        flat = list(output_gradients) if np.ndim(_plain(output_gradients[0])) == array_of(target).ndim else [output_gradients]
+        flat = (
+            list(output_gradients)
+            if np.ndim(_plain(output_gradients[0])) == array_of(target).ndim
+            else [output_gradients]
+        )
     elif single:
         flat = [output_gradients]
     else:
@@ -100,15 +104,14 @@ def _seed(target: Any, gradient: Any) -> Tensor:
         if not fits:
             raise errors.invalid_argument(
                 f"Incompatible shapes: {errors.brackets(seed.array.shape)} vs. {errors.brackets(shape)}. An entry of "
-                "output_gradients has the shape of its target.", "Mul",
-            )  # fmt: skip
+                "output_gradients has the shape of its target.",
+                "Mul",
+            )
         seed = broadcast_to(seed, shape=shape)
     return seed
 
 
-def seed_cotangents(
-    targets: list[Any], seeds: list[Tensor | None], sources: list[Any], traced: bool
-) -> dict[int, Any]:
+def seed_cotangents(targets: list[Any], seeds: list[Tensor | None], sources: list[Any], traced: bool) -> dict[int, Any]:
     """Where the walk starts: the upstream gradients by uid, added up for a target that is given twice."""
     cotangents: dict[int, Any] = {}
     direct = {source.uid for source in sources}

@@ -67,7 +67,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
             stack.stop(watcher)
         if not callable(grad_fn):
             raise TypeError(f"unsupported callable: {grad_fn!r} should be the gradient function of {_name(function)}")
-        inputs = [leaf for leaf in nest.flatten(args)]
+        inputs = nest.flatten(args)
         given = {leaf.uid for leaf in [*inputs, *nest.flatten(kwargs)] if isinstance(leaf, Variable)}
         variables = [v for uid, v in sorted(watcher.variables.items()) if uid not in given]
         takes_variables = _accepts_variables(grad_fn)
@@ -121,9 +121,7 @@ def _accepts_variables(grad_fn: Any) -> bool:
         signature = inspect.signature(grad_fn)
     except (TypeError, ValueError):
         return False
-    return "variables" in signature.parameters or any(
-        p.kind is p.VAR_KEYWORD for p in signature.parameters.values()
-    )
+    return "variables" in signature.parameters or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
 
 
 class _Call:
@@ -216,9 +214,7 @@ def _push_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tan
     return found if any(t is not None for t in found) else None
 
 
-_CUSTOM = Op(
-    "custom_gradient", (), (), joint=_pull_custom, jvp=_push_custom, outputs=1, fallible=True, as_given=True
-)
+_CUSTOM = Op("custom_gradient", (), (), joint=_pull_custom, jvp=_push_custom, outputs=1, fallible=True, as_given=True)
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -228,7 +224,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     >>> x = tf.constant(3.0)
     >>> with tf.GradientTape() as tape:
     ...     tape.watch(x)
-    ...     y = tf.recompute_grad(lambda x: x ** 3)(x)
+    ...     y = tf.recompute_grad(lambda x: x**3)(x)
     >>> float(tape.gradient(y, x))
     27.0
     """

@@ -117,8 +117,9 @@ def hvp(tape: GradientTape, target: Any, sources: Any, vectors: Any, policy: Unc
     directions = [_direction(s, v) for s, v in zip(flat, nest.flatten(vectors), strict=True)]
     known = [g for g in gradients if g is not None]
     products = iter(second.jvp(known, flat, directions, unconnected_gradients=policy))
-    results = [or_zeros(None, (), s, policy) if g is None else next(products)
-               for g, s in zip(gradients, flat, strict=True)]  # fmt: skip
+    results = [
+        or_zeros(None, (), s, policy) if g is None else next(products) for g, s in zip(gradients, flat, strict=True)
+    ]
     return nest.pack_sequence_as(sources, results)
 
 

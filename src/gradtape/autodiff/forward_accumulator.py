@@ -68,9 +68,7 @@ class ForwardAccumulator:
                 "please sum the corresponding tangents."
             )
         if not (primal.dtype.is_floating):
-            logger().warning(
-                "The dtype of the watched primal must be floating (e.g. tf.float32), got %r", primal.dtype
-            )
+            logger().warning("The dtype of the watched primal must be floating (e.g. tf.float32), got %r", primal.dtype)
         if not is_followable(value):
             return
         if direction.array.shape != value.shape:
@@ -91,7 +89,7 @@ class ForwardAccumulator:
         >>> import gradtape as tf
         >>> x = tf.constant([1.0, 2.0])
         >>> with tf.autodiff.ForwardAccumulator._batch_accumulator(x, tf.eye(2)) as acc:
-        ...     y = tf.reduce_sum(x ** 2)
+        ...     y = tf.reduce_sum(x**2)
         >>> acc.jvp(y).numpy().tolist()
         [2.0, 4.0]
         """

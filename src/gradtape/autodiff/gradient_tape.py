@@ -170,11 +170,13 @@ class GradientTape:
         self.options = {
             name: value
             for name, value in (
-                ("check_numerics", check_numerics), ("strong_zeros", strong_zeros), ("profile", profile),
+                ("check_numerics", check_numerics),
+                ("strong_zeros", strong_zeros),
+                ("profile", profile),
                 ("lines", self.lines_by_default if lines is None else lines),
             )
             if value
-        }  # fmt: skip
+        }
         self._recording: _Recording | None = None
         self._active = False
         self._paused = False
@@ -253,7 +255,7 @@ class GradientTape:
         >>> x = tf.constant(2.0)
         >>> with tf.GradientTape() as tape:
         ...     tape.watch(x)
-        ...     y = x ** 3
+        ...     y = x**3
         >>> float(tape.gradient(y, x))
         12.0
         """
@@ -361,7 +363,7 @@ class GradientTape:
         """The ops recorded so far, in order: what every view of the tape is made from."""
         return [] if self._recording is None else [Record(*record) for record in self._recording.records]
 
-    # -- questions ----------------------------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------------------------
     def gradient(
         self,
         target: Any,
@@ -485,9 +487,7 @@ class GradientTape:
             tangents = np.asarray(tangents, sources.dtype.as_numpy_dtype)
         return directional.jvp(self, target, sources, tangents, as_policy(unconnected_gradients))
 
-    def hessian(
-        self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
-    ) -> Any:
+    def hessian(self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """Second derivatives of one scalar target: for several sources a structure of structures of blocks.
 
         No outer tape is needed: the walk back is recorded behind what this tape holds.
@@ -509,13 +509,13 @@ class GradientTape:
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
         >>> with tf.GradientTape() as tape:
-        ...     y = tf.reduce_sum(x ** 3)
+        ...     y = tf.reduce_sum(x**3)
         >>> tape.hvp(y, x, tf.constant([1.0, 0.0])).numpy().tolist()
         [6.0, 0.0]
         """
         return directional.hvp(self, target, sources, vectors, as_policy(unconnected_gradients))
 
-    # -- how a question is asked ----------------------------------------------------------------------------------------
+    # -- how a question is asked -------------------------------------------------------------------------------------
     def _quiet_gradient(self, target: Any, sources: list[Any]) -> list[Any]:
         """The recorded gradient, for the tape's own use: no question is asked, nothing is said or consumed."""
         assert self._recording is not None
@@ -585,10 +585,15 @@ class GradientTape:
         recording.asked, recording.size = uids, len(recording.records)
         kept = uids - recording.roots  # the roots are never an output: what arrives there stays
         found = sweep(
-            recording.records, shapes, cotangents, kept=kept, traced=traced, release=release,
+            recording.records,
+            shapes,
+            cotangents,
+            kept=kept,
+            traced=traced,
+            release=release,
             unreached=recording.unreached if release else None,
             watch=watch if checked is None else checked,
-        )  # fmt: skip
+        )
         return {uid: weaken(c) for uid, c in found.items()} if strong else found
 
 
@@ -665,7 +670,7 @@ def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tupl
     return {uid: tracked[uid] for uid in reached if uid in tracked}
 
 
-# -- where the user's code is ----------------------------------------------------------------------------------------------
+# -- where the user's code is ----------------------------------------------------------------------------------------
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _OURS = (_PACKAGE, _NUMPY, contextlib.__file__, "<rule of ")  # the last one is what `write_pulls` compiles

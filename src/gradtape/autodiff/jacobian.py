@@ -20,9 +20,10 @@ from gradtape.tensor import is_followable
 if TYPE_CHECKING:
     from gradtape.autodiff.gradient_tape import GradientTape
 
+
 def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
-    """[stop - start, *shape]: ones at column k (of all but the first axis, flattened) for every position of the first."""
-    first, *rest = shape
+    """[stop - start, *shape]: ones at column k of all but the first axis, flattened, for every position of the first."""
+    rest = shape[1:]
     hot = np.zeros((stop - start, math.prod(rest)), dtype)
     hot[np.arange(stop - start), np.arange(start, stop)] = 1
     return np.broadcast_to(hot.reshape(stop - start, 1, *rest), (stop - start, *shape))
@@ -57,7 +58,11 @@ def jacobian(
             joined = 0
         elif mode == "forward":
             blocks = [
-                [directional.forward_jacobian(tape, recording, target, s, traced) if is_followable(array_of(s)) else None]
+                [
+                    directional.forward_jacobian(tape, recording, target, s, traced)
+                    if is_followable(array_of(s))
+                    else None
+                ]
                 for s in flat
             ]
             joined = 0
@@ -148,9 +153,7 @@ def batch_jacobian(
         if len(have) < 2:
             raise ValueError(f"Shape {have} must have rank at least 2")
     if shape[0] != x_shape[0]:
-        raise ValueError(
-            f"Need first dimension of target shape ({shape}) and source shape ({x_shape}) to match."
-        )
+        raise ValueError(f"Need first dimension of target shape ({shape}) and source shape ({x_shape}) to match.")
     if not use_pfor and not tape._persistent:
         raise RuntimeError(
             "GradientTape must be created with persistent=True to compute the batch_jacobian with eager execution "
@@ -193,9 +196,7 @@ def batch_gradient(
         start: Any = given if given is not None else wrap(np.ones(shape, value.dtype))
         start = start if traced else start.array
         seed = Batched(namespace_of(start).reshape(start, shape=(1, *shape)), next_level(), aligned=True)
-        cotangents = tape._sweep(
-            recording, {target.uid: seed} if is_followable(value) else {}, flat, traced, last=True
-        )
+        cotangents = tape._sweep(recording, {target.uid: seed} if is_followable(value) else {}, flat, traced, last=True)
         rows = [rows_of(cotangents.get(source.uid), seed) for source in flat]
         results = [or_zeros(r, shape[:1], source, policy) for r, source in zip(rows, flat, strict=True)]
     tape._answered("batch_gradient", [target], flat, rows, policy)

@@ -25,8 +25,15 @@ Shapes = dict[int, tuple[int, ...]]
 
 
 def sweep(
-    records: list[Any], shapes: Shapes, cotangents: Cotangents, *, kept: frozenset[int], traced: bool, release: bool,
-    unreached: list[Any] | None = None, watch: Callable[[list[Any]], Any] | None = None,
+    records: list[Any],
+    shapes: Shapes,
+    cotangents: Cotangents,
+    *,
+    kept: frozenset[int],
+    traced: bool,
+    release: bool,
+    unreached: list[Any] | None = None,
+    watch: Callable[[list[Any]], Any] | None = None,
 ) -> Cotangents:
     """Carry cotangents (uid -> value, of the targets to begin with) back through the records.
 
@@ -68,7 +75,7 @@ def sweep(
                     _accumulate(cotangents, uid, c, owned)
                 elif c is not None:
                     cotangents[uid] = c
-            position += 1
+            position += 1  # noqa: SIM113 - see above
     cotangents.update(found)
     return cotangents
 
@@ -107,9 +114,7 @@ def _collect(
     if not op.joint_zeros:
         return ds
     xp = common_namespace([d for d in ds if d is not None])
-    return [
-        xp.zeros(shapes[uid], dtype) if d is None else d for uid, dtype, d in zip(outputs, dtypes, ds, strict=True)
-    ]
+    return [xp.zeros(shapes[uid], dtype) if d is None else d for uid, dtype, d in zip(outputs, dtypes, ds, strict=True)]
 
 
 def _unhurried(

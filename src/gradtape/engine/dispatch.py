@@ -53,7 +53,7 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# -- recording --------------------------------------------------------------------------------------------------------
+# -- recording -------------------------------------------------------------------------------------------------------
 def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...], attrs: dict[str, Any]) -> None:
     """Tell every recorder that follows an input. The general form of what `unary` and `binary` spell out."""
     for recorder in active_recorders():
@@ -94,7 +94,7 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
     return tuple([t if i in keep else None for i, t in enumerate(slots)])
 
 
-# -- the general call ---------------------------------------------------------------------------------------------------
+# -- the general call ------------------------------------------------------------------------------------------------
 def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on tensors and record it."""
     arrays = [t.array for t in inputs]
@@ -135,9 +135,7 @@ def _as_array(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
-def primitive(
-    name: str, args: Sequence[str], *rules: Rule | None, **facts: Any
-) -> Callable[..., Any]:
+def primitive(name: str, args: Sequence[str], *rules: Rule | None, **facts: Any) -> Callable[..., Any]:
     """Declare a primitive with `len(args)` tensor inputs; its call takes tensors and static keywords."""
     op = Op(name, args, rules or (None,) * len(args), **facts)
 
@@ -152,7 +150,7 @@ def linear(name: str, transpose: Rule, **facts: Any) -> Callable[..., Any]:
     return primitive(name, ("x",), transpose, linear=True, **facts)
 
 
-# -- the hot forms -----------------------------------------------------------------------------------------------------
+# -- the hot forms ---------------------------------------------------------------------------------------------------
 def unary(
     name: str, dx: Rule | None, *, tf_name: str | None = None, kinds: str = "fc", arg: str = "x", **facts: Any
 ) -> Callable[..., Any]:
@@ -373,7 +371,7 @@ def gives_way(other: Any) -> bool:
     )
 
 
-# -- off the hot path: what TensorFlow says of operands that do not fit -------------------------------------------------
+# -- off the hot path: what TensorFlow says of operands that do not fit ----------------------------------------------
 def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tuple[Tensor, Tensor]) -> Any:
     """The array, or, of a batch of recorded tensors, the tensor with everything about it recorded."""
     if a.dtype != b.dtype:
@@ -406,5 +404,3 @@ def _settle(op: Op, array: Any, value: Any) -> Any:
     if not _allowed(op, array):
         raise errors.unsupported_dtype(op.tf_name, dtype_of(array))
     return value if value.dtype == array.dtype else value.astype(array.dtype)
-
-

@@ -100,12 +100,17 @@ def _transposed(
     outer = stack.active_recorders() if traced else ()
     with stack.only((inner, *outer)):
         # One step of a recorded sweep over this record alone.
-        step = (op, inputs, outputs if len(outputs) > 1 or op.outputs else outputs[0], values, attrs,
-                dtypes if len(dtypes) > 1 or op.outputs else dtypes[0])  # fmt: skip
-        start = {uid: probe for uid, probe in zip(outputs, probes, strict=True)}
-        all_shapes = {**{uid: s for uid, s in wanted.items() if s is not None},
-                      **{uid: shapes[uid] for uid in outputs}}  # fmt: skip
-        pulled = sweep([step], all_shapes, dict(start), kept=frozenset(), traced=True, release=False)
+        step = (
+            op,
+            inputs,
+            outputs if len(outputs) > 1 or op.outputs else outputs[0],
+            values,
+            attrs,
+            dtypes if len(dtypes) > 1 or op.outputs else dtypes[0],
+        )
+        start = dict(zip(outputs, probes, strict=True))
+        all_shapes = {**{uid: s for uid, s in wanted.items() if s is not None}, **{uid: shapes[uid] for uid in outputs}}
+        pulled = sweep([step], all_shapes, start, kept=frozenset(), traced=True, release=False)
         total: Any = None
         seen = set()
         for uid, t in zip(inputs, given, strict=True):
@@ -125,13 +130,15 @@ def _transposed(
     seed: Any = np.ones((), total.array.dtype)
     with stack.only(outer):
         found = sweep(
-            inner.records, inner.tracked, {total.uid: wrap(seed) if traced else seed}, kept=frozenset(),
-            traced=traced, release=False,
-        )  # fmt: skip
+            inner.records,
+            inner.tracked,
+            {total.uid: wrap(seed) if traced else seed},
+            kept=frozenset(),
+            traced=traced,
+            release=False,
+        )
     results = []
     for probe in probes:
         t = found.get(probe.uid)
         results.append(t.dense() if isinstance(t, Rows) else t)
     return tuple(results)
-
-

@@ -42,8 +42,8 @@ class Op:
     __slots__ = (
         "args",
         "as_given",
-        "checked_pulls",
         "call",
+        "checked_pulls",
         "differentiable",
         "elementwise",
         "explain",

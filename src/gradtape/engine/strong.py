@@ -249,13 +249,22 @@ def _beside_batch(name: str, strong: Strong, batch: Batched, swapped: bool) -> A
 
 
 for _symbol, _name in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "matmul": "matmul",
-}.items():  # fmt: skip
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "matmul": "matmul",
+}.items():
     setattr(Strong, f"__{_symbol}__", _operator(_name))
     setattr(Strong, f"__r{_symbol}__", _operator(_name, swapped=True))
 for _symbol, _name in {
-    "gt": "greater", "lt": "less", "ge": "greater_equal", "le": "less_equal", "eq": "equal", "ne": "not_equal",
-}.items():  # fmt: skip
+    "gt": "greater",
+    "lt": "less",
+    "ge": "greater_equal",
+    "le": "less_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}.items():
     setattr(Strong, f"__{_symbol}__", _operator(_name))
 setattr(Strong, "__neg__", lambda self: apply("negative", (self,), {}))  # noqa: B010 - like the ones above
 setattr(Strong, "__hash__", None)  # noqa: B010 - == is elementwise

@@ -159,18 +159,62 @@ def first_bad(array: Any) -> Index | None:
 _LOGS = frozenset({"log", "log1p", "arctanh", "xlogy", "xlog1py", "logsumexp"})
 _DIVISIONS = frozenset({"divide", "reciprocal", "rsqrt", "floor_divide", "truncate_divide", "mod", "fmod", "xdivy"})
 _SUMS = frozenset({"add", "subtract", "sum", "mean", "cumsum", "variance", "squared_difference"})
-_SOFTMAXES = frozenset({
-    "softmax", "log_softmax", "logsumexp", "cross_entropy", "sparse_cross_entropy", "cumulative_logsumexp",
-})  # fmt: skip
+_SOFTMAXES = frozenset(
+    {
+        "softmax",
+        "log_softmax",
+        "logsumexp",
+        "cross_entropy",
+        "sparse_cross_entropy",
+        "cumulative_logsumexp",
+    }
+)
 # Finite numbers never give NaN here.
-_HARMLESS = frozenset({
-    "add", "subtract", "multiply", "square", "maximum", "minimum", "negative", "where", "matmul", "einsum",
-    "prod", "max", "min", "relu", "tanh", "sigmoid", "exp", "absolute", "conv",
-})  # fmt: skip
-_MATRICES = frozenset({
-    "inv", "det", "slogdet", "solve", "triangular_solve", "tridiagonal_solve", "cholesky", "qr", "eigh",
-    "eigvalsh", "eig", "eigvals", "svd", "svdvals", "pinv", "lu", "logm", "sqrtm",
-})  # fmt: skip
+_HARMLESS = frozenset(
+    {
+        "add",
+        "subtract",
+        "multiply",
+        "square",
+        "maximum",
+        "minimum",
+        "negative",
+        "where",
+        "matmul",
+        "einsum",
+        "prod",
+        "max",
+        "min",
+        "relu",
+        "tanh",
+        "sigmoid",
+        "exp",
+        "absolute",
+        "conv",
+    }
+)
+_MATRICES = frozenset(
+    {
+        "inv",
+        "det",
+        "slogdet",
+        "solve",
+        "triangular_solve",
+        "tridiagonal_solve",
+        "cholesky",
+        "qr",
+        "eigh",
+        "eigvalsh",
+        "eig",
+        "eigvals",
+        "svd",
+        "svdvals",
+        "pinv",
+        "lu",
+        "logm",
+        "sqrtm",
+    }
+)
 
 
 def forward_cause(op: Op, inputs: list[Any], output: Any, attrs: dict[str, Any]) -> Cause:

@@ -310,9 +310,15 @@ class _Case:
 
     # -- saying it ---------------------------------------------------------------------------------------------------
     def no(
-        self, reason: Reason, message: str, fix: str = "", *, where: Line | None = None, certain: bool = True,
+        self,
+        reason: Reason,
+        message: str,
+        fix: str = "",
+        *,
+        where: Line | None = None,
+        certain: bool = True,
         path: Iterable[tuple[Node, int]] = (),
-    ) -> Explanation:  # fmt: skip
+    ) -> Explanation:
         notes = [] if certain else [_LIKELY]
         return Explanation(
             self.name, False, reason, message, fix, [self._step(n) for n, _ in path], where, certain, tuple(notes)
@@ -361,18 +367,23 @@ class _Case:
         if node.op.name != "custom_gradient":
             return self._blocked(node, position, path)
         return self.no(
-            Reason.CUSTOM_GRADIENT, "The path leads through a function with @tf.custom_gradient, whose gradient "
+            Reason.CUSTOM_GRADIENT,
+            "The path leads through a function with @tf.custom_gradient, whose gradient "
             "function gave None for this input.",
             "Return the upstream gradient times the derivative for every input that should learn.",
-            path=path, where=node.where,
-        )  # fmt: skip
+            path=path,
+            where=node.where,
+        )
 
     # -- finding it --------------------------------------------------------------------------------------------------
     def explain(self) -> Explanation:
         facts = self.facts
         if not facts.log:
-            return self.no(Reason.NEVER_ENTERED, "The tape was never opened, so it recorded nothing.",
-                           "Compute the target inside `with tf.GradientTape() as tape:`.")  # fmt: skip
+            return self.no(
+                Reason.NEVER_ENTERED,
+                "The tape was never opened, so it recorded nothing.",
+                "Compute the target inside `with tf.GradientTape() as tape:`.",
+            )
         if self.uid in self.uids:
             return self._yes([])
         answered = not facts.live and self.same_question and self.uid in facts.asked
@@ -392,10 +403,14 @@ class _Case:
     def _unknown(self) -> Explanation:
         where = self.facts.tape._used_at
         return Explanation(
-            self.name, None, Reason.USED_UP,
+            self.name,
+            None,
+            Reason.USED_UP,
             f"Another question used the tape up at {shown(where)}, and what it passed was freed.",
-            "Ask before, or create the tape with persistent=True or lines=True.", [], where,
-        )  # fmt: skip
+            "Ask before, or create the tape with persistent=True or lines=True.",
+            [],
+            where,
+        )
 
     # -- reasons on a path that is known -----------------------------------------------------------------------------
     def _of_the_path(self, path: list[tuple[Node, int]] | None) -> Explanation | None:
@@ -415,17 +430,23 @@ class _Case:
                     return self._unrecorded(told[state.what], state.where, node, path[: i + 1])
                 if uid in facts.tracked and any(e.what == "watch" and e.uid == uid for e in facts.log):
                     return self.no(
-                        Reason.WATCHED_LATE, f"{shown_op(node.op)} used {self.name} before tape.watch was called.",
-                        "Call tape.watch before the first op that should be followed.", where=node.where, path=path,
-                    )  # fmt: skip
+                        Reason.WATCHED_LATE,
+                        f"{shown_op(node.op)} used {self.name} before tape.watch was called.",
+                        "Call tape.watch before the first op that should be followed.",
+                        where=node.where,
+                        path=path,
+                    )
                 return None  # something else was not followed, and is found out below
             uid = node.outputs[0]
         return None
 
     def _unrecorded(self, reason: Reason, where: Line | None, node: Node | None, path: Any = ()) -> Explanation:
         what = f"{shown_op(node.op)} ran" if node is not None else f"{self.target} was computed"
-        how = {Reason.PAUSED: "while the tape was paused", Reason.STOP_RECORDING: "inside tape.stop_recording()",
-               Reason.RESET: "before tape.reset()"}[reason]  # fmt: skip
+        how = {
+            Reason.PAUSED: "while the tape was paused",
+            Reason.STOP_RECORDING: "inside tape.stop_recording()",
+            Reason.RESET: "before tape.reset()",
+        }[reason]
         fix = {
             Reason.PAUSED: "Call tape.resume() before the ops that should be differentiated.",
             Reason.STOP_RECORDING: "Move what should be differentiated out of the stop_recording block.",
@@ -443,49 +464,69 @@ class _Case:
             where = node.where
         if op.name == "stop_gradient":
             return self.no(
-                Reason.STOP_GRADIENT, "tf.stop_gradient makes a constant of what goes through it.",
-                "Leave it out where the gradient is wanted.", where=where, path=path, certain=certain,
-            )  # fmt: skip
+                Reason.STOP_GRADIENT,
+                "tf.stop_gradient makes a constant of what goes through it.",
+                "Leave it out where the gradient is wanted.",
+                where=where,
+                path=path,
+                certain=certain,
+            )
         if op.name == "discrete_cast":
             return self.no(
                 Reason.CAST_THROUGH_DTYPE,
                 f"A cast to {dtype_of_numpy(node.dtype)} ends every derivative, also when it is cast back later.",
                 "Stay in a floating dtype (tf.cast(x, tf.float32)); to round and still learn, use "
-                "tf.grad_pass_through(tf.round)(x).", where=where, path=path, certain=certain,
-            )  # fmt: skip
+                "tf.grad_pass_through(tf.round)(x).",
+                where=where,
+                path=path,
+                certain=certain,
+            )
         if op.name == "numpy_function":
             return self.no(
-                Reason.LEFT_LIBRARY, "tf.numpy_function computes in NumPy, where tapes cannot look.",
-                "Use tf.py_function, or write it with tf functions.", where=where, path=path, certain=certain,
-            )  # fmt: skip
+                Reason.LEFT_LIBRARY,
+                "tf.numpy_function computes in NumPy, where tapes cannot look.",
+                "Use tf.py_function, or write it with tf functions.",
+                where=where,
+                path=path,
+                certain=certain,
+            )
         if op.differentiable:
             arg = op.args[position] if position < len(op.args) else "this input"
             return self.no(
-                Reason.NON_DIFFERENTIABLE_OP, f"{name} has no derivative with respect to its {arg}.",
+                Reason.NON_DIFFERENTIABLE_OP,
+                f"{name} has no derivative with respect to its {arg}.",
                 INSTEAD.get((op.name, arg), INSTEAD.get(arg, "Use an op that is smooth in this input.")),
-                where=where, path=path, certain=certain,
-            )  # fmt: skip
+                where=where,
+                path=path,
+                certain=certain,
+            )
         return self.no(
-            Reason.NON_DIFFERENTIABLE_OP, f"{name} is constant almost everywhere: it has no derivative.",
+            Reason.NON_DIFFERENTIABLE_OP,
+            f"{name} is constant almost everywhere: it has no derivative.",
             INSTEAD.get(op.name, "Use an op that is smooth in its input, or give it a gradient by tf.custom_gradient."),
-            where=where, path=path, certain=certain,
-        )  # fmt: skip
+            where=where,
+            path=path,
+            certain=certain,
+        )
 
     # -- reasons in the source and the target alone ------------------------------------------------------------------
     def _of_dtypes(self) -> Explanation | None:
         if not is_followable(array_of(self.source)):
             dtype = self.source.dtype.name
             return self.no(
-                Reason.DTYPE, f"{self.name} is {dtype}: only floating and complex values have derivatives.",
+                Reason.DTYPE,
+                f"{self.name} is {dtype}: only floating and complex values have derivatives.",
                 "Create it as a float: 3.0 in place of 3, or tf.cast(x, tf.float32) before the tape."
-                if dtype != "string" else "Differentiate with respect to the numbers that are made from the text.",
-            )  # fmt: skip
+                if dtype != "string"
+                else "Differentiate with respect to the numbers that are made from the text.",
+            )
         odd = [t for t in self.targets if not is_followable(array_of(t))]
         if odd and len(odd) == len(self.targets):
             return self.no(
-                Reason.DTYPE, f"{self.target} is {odd[0].dtype.name}: it has no derivative with respect to anything.",
+                Reason.DTYPE,
+                f"{self.target} is {odd[0].dtype.name}: it has no derivative with respect to anything.",
                 "Make the target a floating value; the first op that gives integers or booleans is where to look.",
-            )  # fmt: skip
+            )
         return None
 
     def _of_the_target(self) -> Explanation | None:
@@ -500,18 +541,20 @@ class _Case:
                 return None
             made = facts.made_from(self.uid) if self.tracked else set()
             return self._branch([e for e in facts.events if e.what == "bool()" and e.uid in made]) or self.no(
-                Reason.STATE, f"{self.target} is a variable: it holds a value, and no memory of how that was computed.",
+                Reason.STATE,
+                f"{self.target} is a variable: it holds a value, and no memory of how that was computed.",
                 "Differentiate the tensor that was assigned to it.",
-            )  # fmt: skip
+            )
         state = facts.state_at(self.made)
         if any(uid in skeleton.tracked for skeleton in facts.forgotten for uid in self.uids):
             where = next((e.where for e in facts.log if e.what == "reset" and e.when > self.made), None)
             return self._unrecorded(Reason.RESET, where, None)
         if state is None:
             return self.no(
-                Reason.BEFORE_TAPE, f"{self.target} was computed before the tape's `with` block began.",
+                Reason.BEFORE_TAPE,
+                f"{self.target} was computed before the tape's `with` block began.",
                 "Move the computation into the block.",
-            )  # fmt: skip
+            )
         if state.what == "pause":
             return self._unrecorded(Reason.PAUSED, state.where, None)
         if state.what == "stop_recording":
@@ -528,12 +571,14 @@ class _Case:
                 Reason.AFTER_TAPE,
                 f"{self.target} is what .{method}() of another tape gave at {shown(where)}, after this tape had "
                 "stopped recording: it saw the function, but not its derivative.",
-                f"Call .{method}() of the inner tape inside the outer tape's block.", where=where,
-            )  # fmt: skip
+                f"Call .{method}() of the inner tape inside the outer tape's block.",
+                where=where,
+            )
         return self.no(
-            Reason.AFTER_TAPE, f"{self.target} was computed after the tape's `with` block had ended.",
+            Reason.AFTER_TAPE,
+            f"{self.target} was computed after the tape's `with` block had ended.",
             "Indent the computation (the loss, too) into the block.",
-        )  # fmt: skip
+        )
 
     def _of_the_source(self) -> Explanation | None:
         """The tape does not follow the source at all."""
@@ -542,38 +587,43 @@ class _Case:
             return None
         if self.uid > self.made and self.uid not in facts.producer and self.uids:
             return self.no(
-                Reason.SAME_NAME, f"This {name} was created after {self.target} was computed; what was used there "
-                "is another object.",
+                Reason.SAME_NAME,
+                f"This {name} was created after {self.target} was computed; what was used there is another object.",
                 f"Keep the object that went into the computation, and create {name} once.",
                 where=self._second_assignment(),
-            )  # fmt: skip
+            )
         if any(self.uid in skeleton.tracked for skeleton in facts.forgotten):
             reset = [e for e in facts.log if e.what == "reset"][-1]
             return self.no(
-                Reason.RESET, f"tape.reset() at {shown(reset.where)} forgot that {name} was followed, and nothing "
-                "followed it again.",
-                f"Call tape.watch({name}) or read it again after reset().", where=reset.where,
-            )  # fmt: skip
+                Reason.RESET,
+                f"tape.reset() at {shown(reset.where)} forgot that {name} was followed, and nothing followed it again.",
+                f"Call tape.watch({name}) or read it again after reset().",
+                where=reset.where,
+            )
         followed_by_itself = self.is_variable and self.source.trainable and facts.tape._watch_accessed
         empty = next((e for e in facts.log if e.what == "watched nothing"), None)
         if empty is not None and not followed_by_itself:
             return self.no(
-                Reason.WATCHED_EMPTY, f"tape.watch at {shown(empty.where)} was given an empty structure: a layer has "
+                Reason.WATCHED_EMPTY,
+                f"tape.watch at {shown(empty.where)} was given an empty structure: a layer has "
                 "no variables before it is built.",
-                "Call the layer once (or .build(shape)) before asking for its variables.", where=empty.where,
-            )  # fmt: skip
+                "Call the layer once (or .build(shape)) before asking for its variables.",
+                where=empty.where,
+            )
         if not self.is_variable:
             return self._tensor_not_followed()
         if not self.source.trainable:
             return self.no(
-                Reason.NOT_TRAINABLE, f"{name} was created with trainable=False; tapes follow what is trainable.",
+                Reason.NOT_TRAINABLE,
+                f"{name} was created with trainable=False; tapes follow what is trainable.",
                 f"Call tape.watch({self.python or 'variable'}) in the block, or create it with trainable=True.",
-            )  # fmt: skip
+            )
         if not facts.tape._watch_accessed:
             return self.no(
-                Reason.NOT_WATCHED, "The tape was created with watch_accessed_variables=False and was not told to "
-                f"watch {name}.", f"Call tape.watch({self.python or 'variable'}) at the beginning of the block.",
-            )  # fmt: skip
+                Reason.NOT_WATCHED,
+                f"The tape was created with watch_accessed_variables=False and was not told to watch {name}.",
+                f"Call tape.watch({self.python or 'variable'}) at the beginning of the block.",
+            )
         return self._variable_not_read()
 
     def _second_assignment(self) -> Line | None:
@@ -585,17 +635,20 @@ class _Case:
         where = self._rebound()
         if where is not None:
             return self.no(
-                Reason.REPLACED_BY_TENSOR, f"{name} was a tf.Variable, and {shown(where)} bound the name to a tensor: "
+                Reason.REPLACED_BY_TENSOR,
+                f"{name} was a tf.Variable, and {shown(where)} bound the name to a tensor: "
                 "what an op returns is a tensor, and tapes do not follow tensors by themselves.",
-                f"Change the variable in place: {name}.assign(…), .assign_add(…) or .assign_sub(…).", where=where,
-            )  # fmt: skip
+                f"Change the variable in place: {name}.assign(…), .assign_add(…) or .assign_sub(…).",
+                where=where,
+            )
         watch = f"tape.watch({self.python or 'tensor'})"
         late = self.facts.path(self.uid, self.uids, differentiable=False)
         return self.no(
-            Reason.NOT_WATCHED, f"{name} is a tensor; tapes follow tensors only when asked, and trainable variables "
-            "by themselves.", f"Call {watch} at the beginning of the block, or make it a tf.Variable.",
+            Reason.NOT_WATCHED,
+            f"{name} is a tensor; tapes follow tensors only when asked, and trainable variables by themselves.",
+            f"Call {watch} at the beginning of the block, or make it a tf.Variable.",
             path=late or (),
-        )  # fmt: skip
+        )
 
     def _rebound(self) -> Line | None:
         """Where this frame, or one that called it, has `x = x + 1` for what was a variable."""
@@ -623,36 +676,42 @@ class _Case:
                 reason = Reason.PAUSED if state.what == "pause" else Reason.STOP_RECORDING
                 how = "while the tape was paused" if state.what == "pause" else "inside tape.stop_recording()"
                 return self.no(
-                    reason, f"{name} was read only {how} (from {shown(state.where)}): the tape saw nothing of it.",
-                    "Move what should be differentiated out of there.", where=state.where,
-                )  # fmt: skip
+                    reason,
+                    f"{name} was read only {how} (from {shown(state.where)}): the tape saw nothing of it.",
+                    "Move what should be differentiated out of there.",
+                    where=state.where,
+                )
             if state.what == "start" and state.thread != thread:
                 return self.no(
-                    Reason.OTHER_THREAD, f"{name} was read in thread '{label}'; the tape records the thread that "
-                    "opened it, and no other.",
+                    Reason.OTHER_THREAD,
+                    f"{name} was read in thread '{label}'; the tape records the thread that opened it, and no other.",
                     "Open a tape in each thread, or hand the context over: "
                     "pool.submit(contextvars.copy_context().run, f, …).",
-                )  # fmt: skip
+                )
             if state.what == "start":
                 return self.no(
-                    Reason.STOP_RECORDING, f"{name} was read where nothing is recorded: in tf.init_scope or another "
-                    "asyncio task.", "Compute inside the tape's block.",
-                )  # fmt: skip
+                    Reason.STOP_RECORDING,
+                    f"{name} was read where nothing is recorded: in tf.init_scope or another asyncio task.",
+                    "Compute inside the tape's block.",
+                )
         twin = next((v for v in facts.variables.values() if v.name == self.source.name and v.uid != self.uid), None)
         if twin is not None and self.source.name != "Variable:0":
             return self.no(
-                Reason.SAME_NAME, f"The tape followed another variable that is also called '{twin.name}': a copy, or "
-                "the model before it was built again.", "Use the variable of the model that computed the target.",
-            )  # fmt: skip
+                Reason.SAME_NAME,
+                f"The tape followed another variable that is also called '{twin.name}': a copy, or "
+                "the model before it was built again.",
+                "Use the variable of the model that computed the target.",
+            )
         found = self._computed_early() or self._of_breaks() or self._of_breaks(guess=True)
         if found is not None:
             return found
         count = len(facts.variables)
         others = f"; it followed {count} other variable{'s' if count > 1 else ''}" if count else ""
         return self.no(
-            Reason.NEVER_READ, f"No op read {name} while the tape was recording{others}.",
+            Reason.NEVER_READ,
+            f"No op read {name} while the tape was recording{others}.",
             f"Use {name} inside the block, in what {self.target} is computed from.",
-        )  # fmt: skip
+        )
 
     def _computed_early(self) -> Explanation | None:
         """Something between source and target was computed before the tape began."""
@@ -670,9 +729,11 @@ class _Case:
         if early:
             name, where = early[-1]
             return self.no(
-                Reason.BEFORE_TAPE, f"{name}, which {self.target} is made from, was computed before the tape's block "
-                "began.", f"Move `{statement_at(where) or name}` into the block.", where=where,
-            )  # fmt: skip
+                Reason.BEFORE_TAPE,
+                f"{name}, which {self.target} is made from, was computed before the tape's block began.",
+                f"Move `{statement_at(where) or name}` into the block.",
+                where=where,
+            )
         return None
 
     def _of_breaks(self, guess: bool = False) -> Explanation | None:
@@ -686,9 +747,12 @@ class _Case:
                 reason = Reason.PAUSED if event.what == "pause" else Reason.STOP_RECORDING
                 how = "while the tape was paused" if event.what == "pause" else "inside tape.stop_recording()"
                 return self.no(
-                    reason, f"What {self.target} is made from was computed {how} (from {shown(event.where)}).",
-                    "Move what should be differentiated out of there.", where=event.where, certain=bool(inside),
-                )  # fmt: skip
+                    reason,
+                    f"What {self.target} is made from was computed {how} (from {shown(event.where)}).",
+                    "Move what should be differentiated out of there.",
+                    where=event.where,
+                    certain=bool(inside),
+                )
         return None
 
     # -- reasons at the ends of paths --------------------------------------------------------------------------------
@@ -711,8 +775,11 @@ class _Case:
         unseen = [uid for uid in self._open_ends() if uid > facts.began]  # made in the block, nobody knows how
         known = facts.complete and not unseen
         branches = {e.uid: e for e in facts.events if e.what == "bool()" and e.when < self.made and e.uid in made}
-        ends = [n for n in facts.nodes if not n.op.differentiable and n.outputs[0] < self.made
-                and not made.isdisjoint(n.inputs)]  # fmt: skip
+        ends = [
+            n
+            for n in facts.nodes
+            if not n.op.differentiable and n.outputs[0] < self.made and not made.isdisjoint(n.inputs)
+        ]
         candidates: list[tuple[int, Any]] = []
         for node in ends:
             if node.outputs[0] not in branches and not known:
@@ -737,22 +804,27 @@ class _Case:
             return None
         event = decisions[0]
         return self.no(
-            Reason.BRANCH_ONLY, f"{self.name} decided at {shown(event.where)} which branch runs, and its value went no "
+            Reason.BRANCH_ONLY,
+            f"{self.name} decided at {shown(event.where)} which branch runs, and its value went no "
             "further: the target jumps where the decision changes, and is constant in between.",
-            "Blend the branches: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.", where=event.where,
+            "Blend the branches: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.",
+            where=event.where,
             path=self.facts.path(self.uid, [event.uid], differentiable=False) or (),
-        )  # fmt: skip
+        )
 
     def _stored(self, event: Any, certain: bool = True) -> Explanation:
         variable = self.facts.variables.get(event.other)
         name = variable.name.removesuffix(":0") if variable is not None else "a variable"
         name = (variable is not None and name_of(variable, self.frame)) or name
         return self.no(
-            Reason.STATE, f"The value was stored in {name} at {shown(event.where)}; reading a variable gives its "
+            Reason.STATE,
+            f"The value was stored in {name} at {shown(event.where)}; reading a variable gives its "
             "value, not the history of what was assigned.",
-            "Compute the target from the tensor itself, and assign after that.", where=event.where, certain=certain,
+            "Compute the target from the tensor itself, and assign after that.",
+            where=event.where,
+            certain=certain,
             path=self.facts.path(self.uid, [event.uid], differentiable=False) or (),
-        )  # fmt: skip
+        )
 
     def _left(self, event: Any, certain: bool) -> Explanation:
         calls = [call for call in calls_at(event.where) if call[0] in ("np", "numpy", "onp", "math")]
@@ -766,10 +838,13 @@ class _Case:
             same = tensor_function(function)
             advice = f"Use {same} in place of {module}.{function}: the tape can follow it." if same else advice
         return self.no(
-            Reason.LEFT_LIBRARY, f"The value left the library through {through} at {shown(event.where)}; what comes "
-            "back is a constant.", advice, where=event.where, certain=certain,
+            Reason.LEFT_LIBRARY,
+            f"The value left the library through {through} at {shown(event.where)}; what comes back is a constant.",
+            advice,
+            where=event.where,
+            certain=certain,
             path=self.facts.path(self.uid, [event.uid], differentiable=False) or (),
-        )  # fmt: skip
+        )
 
     def _unrelated(self) -> Explanation:
         facts = self.facts
@@ -778,15 +853,18 @@ class _Case:
         began = next((e for e in facts.log if e.what == "start"), None)
         if other and began is not None and other[-1].thread != began.thread:
             return self.no(
-                Reason.OTHER_THREAD, f"{self.name} was watched in another thread than the one that opened the tape, "
-                "and only that one is recorded.", "Open a tape in the thread that computes.",
-            )  # fmt: skip
+                Reason.OTHER_THREAD,
+                f"{self.name} was watched in another thread than the one that opened the tape, "
+                "and only that one is recorded.",
+                "Open a tape in the thread that computes.",
+            )
         late = bool(other) and not any(uid > other[0].when for uid in self.uids)
         if late:
             return self.no(
-                Reason.WATCHED_LATE, f"{self.target} was computed before tape.watch({self.name}) was called.",
+                Reason.WATCHED_LATE,
+                f"{self.target} was computed before tape.watch({self.name}) was called.",
                 "Call tape.watch before the first op that should be followed.",
-            )  # fmt: skip
+            )
         if not uses:
             text = f"{self.name} is followed, and no op of the tape used it."
             if threading.active_count() > 1:
@@ -796,9 +874,11 @@ class _Case:
         if not is_followable(array_of(self.targets[0])):
             return self.no(Reason.DTYPE, f"{self.target} is {dtype_of(array_of(self.targets[0])).name}.")
         return self.no(
-            Reason.UNRELATED, text, f"If that is intended: unconnected_gradients='zero' gives zeros in place of None. "
+            Reason.UNRELATED,
+            text,
+            f"If that is intended: unconnected_gradients='zero' gives zeros in place of None. "
             f"If not, look for where {self.target} should have used it.",
-        )  # fmt: skip
+        )
 
 
 # -- words -----------------------------------------------------------------------------------------------------------
@@ -827,18 +907,47 @@ INSTEAD: dict[Any, str] = {
 """What to use in place of an op without a derivative (by its name, or by the name of the input)."""
 
 _SHOWN = {
-    "rint": "round", "discrete_cast": "cast", "astype": "cast", "sum": "reduce_sum", "mean": "reduce_mean",
-    "max": "reduce_max", "min": "reduce_min", "prod": "reduce_prod", "any": "reduce_any", "all": "reduce_all",
-    "concatenate": "concat", "take": "gather", "getitem": "[…]", "power": "pow", "absolute": "abs",
-    "max_position": "top_k", "true_divide": "divide",
-}  # fmt: skip
+    "rint": "round",
+    "discrete_cast": "cast",
+    "astype": "cast",
+    "sum": "reduce_sum",
+    "mean": "reduce_mean",
+    "max": "reduce_max",
+    "min": "reduce_min",
+    "prod": "reduce_prod",
+    "any": "reduce_any",
+    "all": "reduce_all",
+    "concatenate": "concat",
+    "take": "gather",
+    "getitem": "[…]",
+    "power": "pow",
+    "absolute": "abs",
+    "max_position": "top_k",
+    "true_divide": "divide",
+}
 _IN_TF = {
-    "mean": "tf.reduce_mean", "sum": "tf.reduce_sum", "max": "tf.reduce_max", "min": "tf.reduce_min",
-    "amax": "tf.reduce_max", "amin": "tf.reduce_min", "prod": "tf.reduce_prod", "std": "tf.math.reduce_std",
-    "var": "tf.math.reduce_variance", "concatenate": "tf.concat", "vstack": "tf.concat", "hstack": "tf.concat",
-    "power": "tf.pow", "absolute": "tf.abs", "fabs": "tf.abs", "dot": "tf.tensordot", "clip": "tf.clip_by_value",
-    "array": "tf.stack", "asarray": "tf.convert_to_tensor", "float32": "tf.cast", "inner": "tf.tensordot",
-}  # fmt: skip
+    "mean": "tf.reduce_mean",
+    "sum": "tf.reduce_sum",
+    "max": "tf.reduce_max",
+    "min": "tf.reduce_min",
+    "amax": "tf.reduce_max",
+    "amin": "tf.reduce_min",
+    "prod": "tf.reduce_prod",
+    "std": "tf.math.reduce_std",
+    "var": "tf.math.reduce_variance",
+    "concatenate": "tf.concat",
+    "vstack": "tf.concat",
+    "hstack": "tf.concat",
+    "power": "tf.pow",
+    "absolute": "tf.abs",
+    "fabs": "tf.abs",
+    "dot": "tf.tensordot",
+    "clip": "tf.clip_by_value",
+    "array": "tf.stack",
+    "asarray": "tf.convert_to_tensor",
+    "float32": "tf.cast",
+    "inner": "tf.tensordot",
+}
 
 
 def shown_op(op: Any) -> str:

@@ -49,7 +49,7 @@ class Box:
             stack.extend(reversed(box.children))
 
 
-# -- the tree ----------------------------------------------------------------------------------------------------------
+# -- the tree --------------------------------------------------------------------------------------------------------
 def tree(signatures: Sequence[object], edges: Sequence[tuple[int, int]], lines: Sequence[int] | None = None) -> Box:
     """Group ops (known by what they are, `signatures`) into boxes. `lines` helps to find where a round begins."""
     codes: dict[object, int] = {}
@@ -156,7 +156,7 @@ def collapse(root: Box, most: int) -> None:
         waiting += [child for child in box.children if child.children]
 
 
-# -- places ------------------------------------------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------------------------------------
 Route = list[tuple[float, float]]
 FAN = 6
 """A value that goes to more places than this is drawn faintly, and without detours."""
@@ -355,8 +355,9 @@ def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list
     for neighbours, order in ((before, layers), (after, layers[::-1])) * 3:
         for layer in order:
             if len(layer) > 1:
-                layer.sort(key=lambda i: sum(at[j] for j in neighbours[i]) / len(neighbours[i])
-                           if neighbours[i] else at[i])  # fmt: skip
+                layer.sort(
+                    key=lambda i: sum(at[j] for j in neighbours[i]) / len(neighbours[i]) if neighbours[i] else at[i]
+                )
                 for k, i in enumerate(layer):
                     at[i] = (k + 0.5) / len(layer)
 
@@ -375,8 +376,7 @@ def _spread(cells: list[Box], layers: list[list[int]], before: list[list[int]], 
                 sum(centre[j] for j in neighbours[i]) / len(neighbours[i]) if neighbours[i] else centre[i]
                 for i in layer
             ]
-            apart = [0.0] + [(cells[a].width + cells[b].width) / 2 + GAP_X
-                             for a, b in pairwise(layer)]  # fmt: skip
+            apart = [0.0] + [(cells[a].width + cells[b].width) / 2 + GAP_X for a, b in pairwise(layer)]
             right, left = wanted[:], wanted[:]
             for k in range(1, len(layer)):
                 right[k] = max(right[k], right[k - 1] + apart[k])

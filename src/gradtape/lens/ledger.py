@@ -131,16 +131,34 @@ def ledger(tape: GradientTape, target: Any = None, sources: Any = None, names: d
         dtypes = dtype if type(dtype) is tuple else (dtype,)
         rows.append(
             Row(
-                i, op.name, tuple(inputs), outputs, tuple([shapes.get(uid) for uid in outputs]),
-                tuple([_dtype_name(d) for d in dtypes]), saved[i], forward.get(outputs[0]), backward.get(outputs[0]),
-                lines.get(outputs[0]), None if used is None else i in used, op.differentiable, _attrs_text(attrs),
+                i,
+                op.name,
+                tuple(inputs),
+                outputs,
+                tuple([shapes.get(uid) for uid in outputs]),
+                tuple([_dtype_name(d) for d in dtypes]),
+                saved[i],
+                forward.get(outputs[0]),
+                backward.get(outputs[0]),
+                lines.get(outputs[0]),
+                None if used is None else i in used,
+                op.differentiable,
+                _attrs_text(attrs),
             )
-        )  # fmt: skip
+        )
     found, constants = _sources(records, rows, variables, roots, shapes, names)
     return Ledger(
-        rows, found, constants, holdings, targets, asked, tape._state(), remark,
-        profiler is not None, names,
-    )  # fmt: skip
+        rows,
+        found,
+        constants,
+        holdings,
+        targets,
+        asked,
+        tape._state(),
+        remark,
+        profiler is not None,
+        names,
+    )
 
 
 def _seen_shapes(tape: GradientTape) -> dict[int, Shape]:
@@ -215,9 +233,13 @@ def _attrs_text(attrs: dict[str, Any]) -> str:
 
 
 def _sources(
-    records: list[Any], rows: list[Row], variables: dict[int, Variable], roots: Any, shapes: dict[int, Shape],
+    records: list[Any],
+    rows: list[Row],
+    variables: dict[int, Variable],
+    roots: Any,
+    shapes: dict[int, Shape],
     names: dict[int, str],
-) -> tuple[dict[int, Source], dict[tuple[int, int], Source]]:  # fmt: skip
+) -> tuple[dict[int, Source], dict[tuple[int, int], Source]]:
     made = {uid for row in rows for uid in row.outputs}
     found: dict[int, Source] = {}
     constants: dict[tuple[int, int], Source] = {}
@@ -249,7 +271,7 @@ def _source(key: str, kind: str, name: str, value: Any, shape: Shape | None) -> 
     return Source(key, kind, name or kind, tuple(array.shape), _dtype_name(array.dtype), array_bytes(array)[1])
 
 
-# -- memory ------------------------------------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------------------------------------
 def array_bytes(array: Any) -> tuple[int, int]:
     """The identity and the size of the memory behind an array: of a view, what it is a view of."""
     while not isinstance(array, np.ndarray) and isinstance(getattr(array, "array", None), (np.ndarray, Tensor)):
@@ -302,8 +324,9 @@ def _held_by(attrs: dict[str, Any]) -> list[Any]:
         function = getattr(value, "grad_fn", value)
         cells = getattr(function, "__closure__", None) or ()
         for held in (value, *[cell.cell_contents for cell in cells if _filled(cell)]):
-            found += [v for v in (held if isinstance(held, (list, tuple)) else (held,))
-                      if isinstance(v, (Tensor, np.ndarray))]  # fmt: skip
+            found += [
+                v for v in (held if isinstance(held, (list, tuple)) else (held,)) if isinstance(v, (Tensor, np.ndarray))
+            ]
     return found
 
 

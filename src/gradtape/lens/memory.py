@@ -101,14 +101,26 @@ class MemoryReport(Report):
             tables.append(_table("Memory by line", "line", self.by_line, []))
         largest = sorted((h for h in self.holdings if not _is_elsewhere(h)), key=lambda h: -h.nbytes)[:5]
         if largest:
-            columns = [Column("array"), Column("dtype"), Column("bytes", True), Column("what"), Column("saved by"),
-                       Column("records that hold it", True)]  # fmt: skip
+            columns = [
+                Column("array"),
+                Column("dtype"),
+                Column("bytes", True),
+                Column("what"),
+                Column("saved by"),
+                Column("records that hold it", True),
+            ]
             words = {"result": "result of an op", "input": "data or constant"}
             cells = [
-                [shape_text(h.shape), h.dtype, bytes_text(h.nbytes), words[h.kind],
-                 f"{h.op} #{h.index}" + (f" ({line_text(h.line)})" if h.line else ""), str(h.users)]
+                [
+                    shape_text(h.shape),
+                    h.dtype,
+                    bytes_text(h.nbytes),
+                    words[h.kind],
+                    f"{h.op} #{h.index}" + (f" ({line_text(h.line)})" if h.line else ""),
+                    str(h.users),
+                ]
                 for h in largest
-            ]  # fmt: skip
+            ]
             tables[-1].remarks = []
             tables.append(Table("Largest arrays", columns, cells, remarks))
         return tables
@@ -149,7 +161,12 @@ def _record_bytes(record: Any) -> int:
 
 
 def _table(title: str, what: str, entries: list[Entry], remarks: list[str]) -> Table:
-    columns = [Column(what), Column("records", True), Column("arrays", True), Column("saved", True),
-               Column("elsewhere", True)]  # fmt: skip
+    columns = [
+        Column(what),
+        Column("records", True),
+        Column("arrays", True),
+        Column("saved", True),
+        Column("elsewhere", True),
+    ]
     cells = [[e.what, str(e.records), str(e.arrays), bytes_text(e.saved), bytes_text(e.elsewhere)] for e in entries]
     return Table(title, columns, cells, remarks)

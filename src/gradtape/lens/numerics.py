@@ -461,9 +461,13 @@ def _search_forward(
         return Origin(None, None, True, None, (), "every known value is finite")
     found = operand("target", _array(array_of(bad)))
     return Origin(
-        None, None, True, Cause.BAD_INPUT, (found,) if found else (),
+        None,
+        None,
+        True,
+        Cause.BAD_INPUT,
+        (found,) if found else (),
         f"the target has {_word(_array(array_of(bad)))}, and no op of this tape made it",
-    )  # fmt: skip
+    )
 
 
 def _search_backward(
@@ -482,9 +486,14 @@ def _search_backward(
 
     try:
         backward.sweep(
-            history[:], shapes, cotangents, kept=frozenset(uids) - recording.roots, traced=False, release=False,
+            history[:],
+            shapes,
+            cotangents,
+            kept=frozenset(uids) - recording.roots,
+            traced=False,
+            release=False,
             watch=watch,
-        )  # fmt: skip
+        )
     except NumericsError as error:
         return error.origin
     return None
@@ -492,10 +501,24 @@ def _search_backward(
 
 # -- every op of every thread ----------------------------------------------------------------------------------------
 # Ops that only move numbers: whatever is bad in their result was bad before.
-_MOVING = frozenset({
-    "concatenate", "reshape", "transpose", "getitem", "setitem", "stack", "unstack", "split", "maximum",
-    "minimum", "identity", "stop_gradient", "take", "check_numerics",
-})  # fmt: skip
+_MOVING = frozenset(
+    {
+        "concatenate",
+        "reshape",
+        "transpose",
+        "getitem",
+        "setitem",
+        "stack",
+        "unstack",
+        "split",
+        "maximum",
+        "minimum",
+        "identity",
+        "stop_gradient",
+        "take",
+        "check_numerics",
+    }
+)
 
 
 class _Everywhere(threading.local):
@@ -575,10 +598,15 @@ def _everywhere_text(origin: Origin, name: str, value: Any, slot: int, count: in
         if n
     ]
     lines = [
-        "", "",
+        "",
+        "",
         f'!!! Detected Infinity or NaN in output {slot} of eagerly-executing op "{name}" (# of outputs: {count}) !!!',
-        f"  dtype: {array.dtype.name}", f"  shape: {array.shape}", *counts, "", str(origin),
-    ]  # fmt: skip
+        f"  dtype: {array.dtype.name}",
+        f"  shape: {array.shape}",
+        *counts,
+        "",
+        str(origin),
+    ]
     frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_OURS)]
     limit = _everywhere.stack_height
     if frames and limit != 0:

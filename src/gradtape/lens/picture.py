@@ -49,15 +49,18 @@ def kind_of(op: str, differentiable: bool) -> str:
     if not differentiable:
         return "no gradient"
     for kind, names in (
-        ("activation", _ACTIVATIONS), ("linear algebra", _LINEAR), ("reduction", _REDUCTIONS), ("shape", _SHAPING),
+        ("activation", _ACTIVATIONS),
+        ("linear algebra", _LINEAR),
+        ("reduction", _REDUCTIONS),
+        ("shape", _SHAPING),
         ("indexing", _INDEXING),
-    ):  # fmt: skip
+    ):
         if names.search(op):
             return kind
     return "elementwise" if op in _SIMPLE or (op in registry and registry[op].elementwise) else "other"
 
 
-# -- the graph ---------------------------------------------------------------------------------------------------------
+# -- the graph -------------------------------------------------------------------------------------------------------
 class _Graph:
     """The ops and sources of a tape with their edges: what every picture draws."""
 
@@ -205,7 +208,7 @@ def _graph(tape: GradientTape, target: Any, sources: Any) -> _Graph:
     return _Graph(ledger(tape, target, sources, _names_around()))
 
 
-# -- the page ----------------------------------------------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------------------------------------
 def show(
     tape: GradientTape, path: str | os.PathLike[str] | None = None, target: Any = None, sources: Any = None
 ) -> Any:
@@ -275,28 +278,57 @@ def _page_data(picture: _Picture) -> dict[str, Any]:
         mark = (1 if i in graph.targets else 0) | (2 if i in graph.asked else 0)
         ops.append(
             [
-                row.index, row.op, graph.label(i), *where(box), number[id(box.parent)], _output_text(row),
-                ", ".join(dict.fromkeys(row.dtypes)), row.saved, row.forward, row.backward, line(row),
-                -1 if row.used is None else int(row.used), KINDS.index(kind_of(row.op, row.differentiable)), mark,
+                row.index,
+                row.op,
+                graph.label(i),
+                *where(box),
+                number[id(box.parent)],
+                _output_text(row),
+                ", ".join(dict.fromkeys(row.dtypes)),
+                row.saved,
+                row.forward,
+                row.backward,
+                line(row),
+                -1 if row.used is None else int(row.used),
+                KINDS.index(kind_of(row.op, row.differentiable)),
+                mark,
                 row.attrs,
             ]
-        )  # fmt: skip
+        )
     sources = []
     for k, (source, _) in enumerate(graph.sources):
         mark = (1 if k in graph.target_sources else 0) | (2 if k in graph.asked_sources else 0)
         box = picture.sources[k]
         sources.append(
-            [source.name, source.kind, *where(box), number[id(box.parent)],
-             "" if source.shape is None else shape_text(source.shape), source.dtype, source.nbytes, mark]
-        )  # fmt: skip
+            [
+                source.name,
+                source.kind,
+                *where(box),
+                number[id(box.parent)],
+                "" if source.shape is None else shape_text(source.shape),
+                source.dtype,
+                source.nbytes,
+                mark,
+            ]
+        )
     groups = []
     for box in boxes:
         rows = graph.rows[box.first : box.last]
         title = "" if box.kind == "root" else picture.title(box)
         parent = -1 if box.parent is None else number[id(box.parent)]
-        groups.append([box.kind, title, *where(box), parent, box.first, box.last,
-                       _total([row.saved for row in rows]), _total([row.forward for row in rows]),
-                       _total([row.backward for row in rows])])  # fmt: skip
+        groups.append(
+            [
+                box.kind,
+                title,
+                *where(box),
+                parent,
+                box.first,
+                box.last,
+                _total([row.saved for row in rows]),
+                _total([row.forward for row in rows]),
+                _total([row.backward for row in rows]),
+            ]
+        )
     edges = [
         [u, v, *[round(n, 1) for point in route for n in point]]
         for (u, v), route in zip(graph.edges, picture.routes, strict=True)
@@ -305,12 +337,18 @@ def _page_data(picture: _Picture) -> dict[str, Any]:
     if graph.left_out:
         remarks.append(f"Only the last {MOST_OPS:,} of {len(facts.rows):,} ops are drawn.")
     return {
-        "ops": ops, "sources": sources, "groups": groups, "edges": edges, "kinds": KINDS,
-        "lines": list(lines), "state": facts.state, "remarks": remarks,
+        "ops": ops,
+        "sources": sources,
+        "groups": groups,
+        "edges": edges,
+        "kinds": KINDS,
+        "lines": list(lines),
+        "state": facts.state,
+        "remarks": remarks,
         "saved": _total([row.saved for row in facts.rows]),
         "forward": _total([row.forward for row in facts.rows]),
         "backward": _total([row.backward for row in facts.rows]),
-    }  # fmt: skip
+    }
 
 
 def _total(values: Sequence[int | None]) -> int | None:
@@ -318,7 +356,7 @@ def _total(values: Sequence[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-# -- SVG ---------------------------------------------------------------------------------------------------------------
+# -- SVG -------------------------------------------------------------------------------------------------------------
 COLOURS = ("#7c9cf5", "#f2a65a", "#e4717a", "#5fb3a1", "#9aa5b1", "#b08bd9", "#d9d9d9", "#c9b458")
 _SOURCE_COLOURS = {"variable": "#2f6fde", "watched": "#2e9e5b", "constant": "#8a8f98", "earlier": "#8a8f98"}
 _STYLE = (
@@ -408,21 +446,26 @@ def _curve(a: Box, b: Box, route: layout.Route) -> str:
 
 
 def _rect(box: Box, radius: int, more: str) -> str:
-    return (f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}" rx="{radius}" '
-            f"{more}/>")  # fmt: skip
+    return (
+        f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}" rx="{radius}" '
+        f"{more}/>"
+    )
 
 
 def _text(box: Box, dy: float, text: str, small: bool = False) -> str:
     most = int(box.width / (6.2 if small else 7.4))
     cut = text if len(text) <= most else text[: max(1, most - 1)] + "…"
     style = ' class="s"' if small else ""
-    return (f'<text{style} x="{box.x + box.width / 2:.0f}" y="{box.y + dy:.0f}" text-anchor="middle">'
-            f"{escape(cut)}</text>")  # fmt: skip
+    return (
+        f'<text{style} x="{box.x + box.width / 2:.0f}" y="{box.y + dy:.0f}" text-anchor="middle">{escape(cut)}</text>'
+    )
 
 
 def _svg_group(box: Box, title: str) -> str:
-    return (_rect(box, 10, 'class="b"') + f'<text class="s" x="{box.x + 10:.0f}" y="{box.y + 17:.0f}">'
-            f"{escape(title)}</text>")  # fmt: skip
+    return (
+        _rect(box, 10, 'class="b"') + f'<text class="s" x="{box.x + 10:.0f}" y="{box.y + 17:.0f}">'
+        f"{escape(title)}</text>"
+    )
 
 
 def _svg_op(graph: _Graph, box: Box) -> str:
@@ -433,8 +476,10 @@ def _svg_op(graph: _Graph, box: Box) -> str:
     return (
         f'<g class="op{pale}"><title>{escape(_facts_text(row))}</title>'
         + _rect(box, 7, f'class="n{mark}" fill="{colour}" fill-opacity=".55"')
-        + _text(box, 19, graph.label(box.key)) + _text(box, 35, _output_text(row), True) + "</g>"
-    )  # fmt: skip
+        + _text(box, 19, graph.label(box.key))
+        + _text(box, 35, _output_text(row), True)
+        + "</g>"
+    )
 
 
 def _facts_text(row: Row) -> str:
@@ -456,8 +501,9 @@ def _svg_source(graph: _Graph, box: Box) -> str:
     return (
         f'<g class="source"><title>{escape(title)}</title>'
         + _rect(box, 16, f'class="n{mark}" fill="{colour}" fill-opacity=".22" stroke="{colour}"')
-        + _text(box, 21, graph.source_label(box.key)) + "</g>"
-    )  # fmt: skip
+        + _text(box, 21, graph.source_label(box.key))
+        + "</g>"
+    )
 
 
 def _svg_collapsed(graph: _Graph, box: Box, title: str) -> str:
@@ -469,11 +515,13 @@ def _svg_collapsed(graph: _Graph, box: Box, title: str) -> str:
     return (
         f'<g class="group"><title>{escape(title)}</title>'
         + _rect(box, 10, 'class="n" fill="#8793a6" fill-opacity=".25" stroke-dasharray="4 3"')
-        + _text(box, 27, title) + _text(box, 47, " · ".join(facts), True) + "</g>"
-    )  # fmt: skip
+        + _text(box, 27, title)
+        + _text(box, 47, " · ".join(facts), True)
+        + "</g>"
+    )
 
 
-# -- text --------------------------------------------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------------------------------
 def to_dot(tape: GradientTape, target: Any = None, sources: Any = None) -> str:
     """The graph in Graphviz' language.
 
@@ -542,9 +590,10 @@ def to_mermaid(tape: GradientTape, target: Any = None, sources: Any = None) -> s
     asked = [f"n{i}" for i in sorted(graph.asked)] + [f"s{k}" for k in sorted(graph.asked_sources)]
     pale = [f"n{i}" for i, row in enumerate(graph.rows) if row.used is False]
     for name, style, nodes in (
-        ("target", "stroke:#d6336c,stroke-width:3px", marked), ("source", "stroke:#2f6fde,stroke-width:3px", asked),
+        ("target", "stroke:#d6336c,stroke-width:3px", marked),
+        ("source", "stroke:#2f6fde,stroke-width:3px", asked),
         ("unused", "opacity:0.4", pale),
-    ):  # fmt: skip
+    ):
         if nodes:
             lines += [f"  classDef {name} {style}", f"  class {','.join(nodes)} {name}"]
     return "\n".join(lines)

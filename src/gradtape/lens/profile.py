@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _now = time.perf_counter_ns
 
 
-# -- measuring ---------------------------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------------------------
 class _Clock(threading.local):
     """The kernel that ran last in this thread, and the time of all of them."""
 
@@ -188,7 +188,7 @@ def observe(tape: GradientTape, recording: Any) -> None:
     tape._profiler, recording.append = profiler, profiler.append
 
 
-# -- telling -----------------------------------------------------------------------------------------------------------
+# -- telling ---------------------------------------------------------------------------------------------------------
 class Entry(NamedTuple):
     """What one kind of op, or one line, took: calls, and nanoseconds."""
 
@@ -279,13 +279,18 @@ class Profile(Report):
         columns = [Column(what), *[Column(heading, True) for heading in numbers]]
         whole = self.forward + self.backward or 1
         cells = [
-            [e.what, str(e.calls), *[time_text(t or None) for t in (e.forward, e.backward, e.total)],
-             f"{100 * e.total / whole:.1f}%", bytes_text(e.saved)]
+            [
+                e.what,
+                str(e.calls),
+                *[time_text(t or None) for t in (e.forward, e.backward, e.total)],
+                f"{100 * e.total / whole:.1f}%",
+                bytes_text(e.saved),
+            ]
             for e in entries
-        ]  # fmt: skip
+        ]
         return Table(f"{title}: {plural(len(self.rows), 'op')}", columns, cells, remarks)
 
-    # -- Chrome's format -----------------------------------------------------------------------------------------------
+    # -- Chrome's format ---------------------------------------------------------------------------------------------
     def trace(self) -> dict[str, Any]:
         """The measurements as Chrome's trace event format: complete events, in microseconds."""
         profiler, process = self._profiler, os.getpid()
@@ -296,9 +301,15 @@ class Profile(Report):
 
         def event(name: str, kind: str, start: int, end: int, thread: int, args: dict[str, Any]) -> dict[str, Any]:
             return {
-                "name": name, "cat": kind, "ph": "X", "ts": (start - origin) / 1e3, "dur": (end - start) / 1e3,
-                "pid": process, "tid": thread, "args": args,
-            }  # fmt: skip
+                "name": name,
+                "cat": kind,
+                "ph": "X",
+                "ts": (start - origin) / 1e3,
+                "dur": (end - start) / 1e3,
+                "pid": process,
+                "tid": thread,
+                "args": args,
+            }
 
         def facts(span: Span) -> dict[str, Any]:
             row, line = shapes.get(span.uid), self._lines.get(span.uid)

@@ -79,11 +79,25 @@ def _statement_source(where: Line) -> str:
 
 def _simple_statements(file: str) -> list[ast.stmt]:
     return [
-        node for node in ast.walk(_tree(file)) if isinstance(node, ast.stmt) and not isinstance(
-            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor,
-                   ast.While, ast.If, ast.Try)
+        node
+        for node in ast.walk(_tree(file))
+        if isinstance(node, ast.stmt)
+        and not isinstance(
+            node,
+            (
+                ast.FunctionDef,
+                ast.AsyncFunctionDef,
+                ast.ClassDef,
+                ast.With,
+                ast.AsyncWith,
+                ast.For,
+                ast.AsyncFor,
+                ast.While,
+                ast.If,
+                ast.Try,
+            ),
         )
-    ]  # fmt: skip
+    ]
 
 
 def _tree(file: str) -> ast.Module:
@@ -144,8 +158,10 @@ def _as_value(target: ast.expr) -> ast.expr:
 def mentions(value: ast.expr, name: str) -> bool:
     """Whether an expression reads a name."""
     base = name.partition("[")[0]
-    return any(isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)) and ast.unparse(n) in (name, base)
-               for n in ast.walk(value))  # fmt: skip
+    return any(
+        isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)) and ast.unparse(n) in (name, base)
+        for n in ast.walk(value)
+    )
 
 
 def rebinding(name: str, frame: FrameType | None) -> tuple[Line, bool] | None:

@@ -150,5 +150,6 @@ def columns_with_facts(columns: Sequence[tuple[Column, list[Any]]]) -> tuple[lis
     """Leave out the columns that say nothing in any row, and turn columns into rows of text."""
     kept = [(column, cells) for column, cells in columns if not cells or any(cell not in ("", None) for cell in cells)]
     count = len(kept[0][1]) if kept else 0
-    return [column for column, _ in kept], [["" if cells[i] is None else str(cells[i]) for _, cells in kept]
-                                            for i in range(count)]  # fmt: skip
+    return [column for column, _ in kept], [
+        ["" if cells[i] is None else str(cells[i]) for _, cells in kept] for i in range(count)
+    ]
