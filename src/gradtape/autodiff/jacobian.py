@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
-    """[stop - start, *shape]: ones at column k of all but the first axis, flattened, for every position of the first."""
+    """[stop - start, *shape]: ones at column k of the other axes, flattened, at every position of the first."""
     rest = shape[1:]
     hot = np.zeros((stop - start, math.prod(rest)), dtype)
     hot[np.arange(stop - start), np.arange(start, stop)] = 1
