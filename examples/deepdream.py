@@ -2,12 +2,12 @@
 
 A small convolutional network learns to find handwritten digits in front of pieces of a picture. Then the roles change:
 the weights stay, and the *picture* climbs the gradient of the network's belief that there are digits in it. As in
-TensorFlow's tutorial this happens at several sizes of the picture (octaves), each step on a copy that is shifted at random.
+TensorFlow's tutorial this happens at several sizes of the picture (octaves), and each step sees it shifted at random.
 
-Both parts differentiate with respect to the input. In training, each batch is first moved a little up the gradient of its
-own loss (adversarial training): a network that withstands this dreams of digits that people can read, too.
+Both parts differentiate with respect to the input. In training, each batch is first moved a little up the gradient of
+its own loss (adversarial training): a network that withstands this dreams of digits that people can read, too.
 
-    python examples/deepdream.py          about half a minute; writes deepdream.png
+    python examples/deepdream.py          about 15 seconds; writes deepdream.png
     python examples/deepdream.py --quick  only a taste
 """
 
@@ -24,13 +24,13 @@ import gradtape as tf
 SIZE = 16  # of the window in which the network looks for a digit
 NOTHING = 10  # the class of windows without one
 BATCH = 64
-OCTAVES = (0.75, 1.0, 1.5)  # sizes of the picture, in units of the one that is shipped
-DREAM_STEPS = 30  # at each size
+OCTAVES = (0.7, 1.0, 1.5)  # sizes of the picture, in units of the one that is shipped
+DREAM_STEPS = 20  # at each size
 DREAM_RATE = 0.008
 
 
 class Network:
-    """From a window of 16 x 16 pixels to 11 scores; from a larger picture to the scores of every window, 4 pixels apart."""
+    """From a window of 16 x 16 pixels to 11 scores; from a larger picture to those of all windows, 4 pixels apart."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         shapes = [(5, 5, 3, 24), (3, 3, 24, 48), (4, 4, 48, 96), (1, 1, 96, 11)]
@@ -49,7 +49,9 @@ class Network:
         return tf.nn.conv2d(x, self.filters[3], strides=1, padding="VALID") + self.biases[3]
 
 
-def make_batch(rng: np.random.Generator, digits: Any, labels: Any, backgrounds: list[Any]) -> tuple[tf.Tensor, tf.Tensor]:
+def make_batch(
+    rng: np.random.Generator, digits: Any, labels: Any, backgrounds: list[Any]
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Windows of the picture with a digit in some colour written on most of them, and what they show."""
     windows = np.empty((BATCH, SIZE, SIZE, 3), np.float32)
     for window in windows:
@@ -84,10 +86,11 @@ def train_step(network: Network, optimizer: Adam, images: tf.Tensor, labels: tf.
 
 
 def belief(network: Network, image: tf.Tensor) -> tf.Tensor:
-    """How sure the network is of the digits it sees: in each cell of the picture, of the one it sees best (log p, mean)."""
+    """How sure the network is of the digits it sees: in each cell of 28 x 28 pixels, of the one it sees best."""
+    # Mean log probability. One digit to a cell: if every window wanted one, they would write over each other.
     digits = tf.nn.log_softmax(network(image[None]))[..., :NOTHING]
     best = tf.reduce_max(digits, axis=-1, keepdims=True)
-    return tf.reduce_mean(tf.nn.max_pool2d(best, 5, 5, "SAME"))
+    return tf.reduce_mean(tf.nn.max_pool2d(best, 7, 7, "SAME"))
 
 
 def dream_step(network: Network, image: tf.Tensor, rng: np.random.Generator) -> tuple[tf.Tensor, float]:
@@ -111,7 +114,7 @@ def draw(original: Any, dreams: list[Any], out: Path) -> None:
     for place, picture, title in zip(axes.flat, [original, *dreams], titles, strict=True):
         place.imshow(picture, interpolation="bicubic", vmin=0, vmax=1)
         place.set(title=title, xticks=[], yticks=[])
-    figure.suptitle("What a network sees in a landscape that knows nothing but digits")
+    figure.suptitle("What a network that knows nothing but digits sees in a landscape")
     save_picture(figure, out, "deepdream.png")
 
 
@@ -121,7 +124,7 @@ def main() -> None:
     (digits, labels), (unseen, unseen_labels) = load_digits(rng)
     larger = [tf.image.resize(x[..., None], [SIZE, SIZE], method="bicubic") for x in (digits, unseen)]
     digits, unseen = (tf.clip_by_value(x, 0.0, 1.0).numpy() for x in larger)
-    picture = tf.cast(tf.io.decode_jpeg(tf.io.read_file(DATA / "lighthouse.jpg")), tf.float32) / 255
+    picture = tf.cast(tf.io.decode_jpeg(tf.io.read_file(str(DATA / "lighthouse.jpg"))), tf.float32) / 255
     height, width, _ = picture.shape
     backgrounds = [
         tf.image.resize(picture, [height // part, width // part], antialias=True).numpy() for part in (1, 2, 4)
@@ -138,31 +141,28 @@ def main() -> None:
     tests = [make_batch(rng, unseen, unseen_labels, backgrounds) for _ in range(8)]
     right = [tf.reduce_mean(tf.cast(tf.argmax(network(x)[:, 0, 0], axis=-1) == y, tf.float32)) for x, y in tests]
 
-    octaves = OCTAVES[:1] if chosen.quick else OCTAVES
+    dream_steps = 4 if chosen.quick else DREAM_STEPS
     detail = tf.zeros_like(picture)
     dreams, beliefs = [], []
-    bar = Progress(len(octaves) * DREAM_STEPS, "dream step")
-    steps = iter(bar)
-    for octave in octaves:
-        # What was dreamt at one size is enlarged and added to the picture at the next one.
-        size = [round(octave * height), round(octave * width)]
-        base = tf.image.resize(picture, size, antialias=True)
-        image = tf.clip_by_value(base + tf.image.resize(detail, size, method="bicubic"), 0.0, 1.0)
-        for _ in range(DREAM_STEPS):
-            next(steps)
-            image, seen = dream_step(network, image, rng)
-            beliefs.append(seen)
-            bar.note = f"{size[1]} x {size[0]} pixels, belief {np.exp(seen):.4f}"
-        detail = image - base
-        dreams.append(image.numpy())
-    for _ in steps:  # the bar's last word
-        pass
+    for step in (bar := Progress(len(OCTAVES) * dream_steps, "dream step")):
+        octave, done = divmod(step - 1, dream_steps)
+        if done == 0:  # the next size: what was dreamt so far is enlarged and added to the picture
+            size = [round(OCTAVES[octave] * height), round(OCTAVES[octave] * width)]
+            base = tf.image.resize(picture, size, antialias=True)
+            image = tf.clip_by_value(base + tf.image.resize(detail, size, method="bicubic"), 0.0, 1.0)
+        image, seen = dream_step(network, image, rng)
+        beliefs.append(np.exp(seen))
+        bar.note = f"{size[1]} x {size[0]} pixels, belief {beliefs[-1]:.3f}"
+        if done == dream_steps - 1:
+            detail = image - base
+            dreams.append(image.numpy())
 
     print(f"\nTrained for {seconds:.1f} s, dreamt for {bar.seconds:.1f} s.")
-    print(f"Digits and empty windows told apart: {100 * float(tf.reduce_mean(right)):.1f} % of {8 * BATCH} it never saw.")
-    print(f"Belief that a cell of the picture holds a digit: {np.exp(beliefs[0]):.2g} before, {np.exp(beliefs[-1]):.2g} after.")
-    if not chosen.quick:
-        draw(picture.numpy(), dreams, chosen.out)
+    print(
+        f"Digits and empty windows told apart: {100 * float(tf.reduce_mean(right)):.1f} % of {8 * BATCH} it never saw."
+    )
+    print(f"Belief that a cell of the picture holds a digit: {beliefs[0]:.2g} before, {beliefs[-1]:.2g} after.")
+    draw(picture.numpy(), dreams, chosen.out)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Colour outlines in: Pix2Pix, a translation from pictures to pictures, trained with two tapes.
 
 The input is the outline of a digit, the wanted output is the digit in full, in a colour that depends on which digit it
-is. So the network must fill the outline, and read it. As in the paper (Isola et al., 2017) and in TensorFlow's tutorial,
+is. So the network must fill the outline, and read it. As in the paper (Isola et al., 2017) and TensorFlow's tutorial,
 the generator is a U-Net, the discriminator judges patches of the picture instead of the whole (PatchGAN), and the
-generator's loss is adversarial, plus the distance to the wanted picture (L1). Scaled down to the digits in `data/digits.npz`.
+generator's loss is adversarial, plus the distance to the wanted picture (L1). The digits are in `data/digits.npz`.
 
     python examples/pix2pix.py          about half a minute; writes pix2pix.png
     python examples/pix2pix.py --quick  only a taste
@@ -43,9 +43,11 @@ def pairs(digits: Any, labels: Any) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 class Convolution:
-    """A convolution that halves the picture, doubles it (`up`), or keeps its size; then batch normalisation or a bias."""
+    """A convolution that halves a picture, doubles it (`up`) or keeps its size; then batch normalisation or a bias."""
 
-    def __init__(self, rng: np.random.Generator, inputs: int, outputs: int, norm: bool = True, up: bool = False) -> None:
+    def __init__(
+        self, rng: np.random.Generator, inputs: int, outputs: int, norm: bool = True, up: bool = False
+    ) -> None:
         shape = (4, 4, outputs, inputs) if up else (4, 4, inputs, outputs)
         self.filters = tf.Variable(rng.normal(0.0, 0.05, shape).astype(np.float32))
         self.offset, self.scale = tf.Variable(tf.zeros(outputs)), tf.Variable(tf.ones(outputs))
@@ -136,13 +138,15 @@ def draw(rows: list[tuple[str, Any]], losses: Any, out: Path) -> None:
     pyplot = get_pyplot()
     if pyplot is None:
         return
-    figure, (grid, curve) = pyplot.subplots(2, 1, figsize=(10, 6), layout="constrained", height_ratios=(5, 3))
+    figure, (grid, curve) = pyplot.subplots(2, 1, figsize=(10, 6.4), layout="constrained", height_ratios=(5, 3))
     frame = ((0, 0), (1, 1), (1, 1), (0, 0))
-    colour = [np.pad(np.broadcast_to((row + 1) / 2, (*row.shape[:3], 3)), frame, constant_values=0.8) for _, row in rows]
+    colour = [
+        np.pad(np.broadcast_to((row + 1) / 2, (*row.shape[:3], 3)), frame, constant_values=0.8) for _, row in rows
+    ]
     grid.imshow(np.vstack([np.hstack(list(row)) for row in colour]))
     grid.set_yticks(8.5 + 18 * np.arange(len(rows)), [name for name, _ in rows])
     grid.set_xticks([])
-    grid.set_title("Digits it has never seen")
+    grid.set_title("Outlines of digits it has never seen, coloured")
     for values, name in zip(np.transpose(losses), ("L1", "generator's deceit", "discriminator"), strict=True):
         curve.semilogy(values, label=name, linewidth=0.8)
     curve.set(xlabel="step", ylabel="loss")
@@ -152,7 +156,7 @@ def draw(rows: list[tuple[str, Any]], losses: Any, out: Path) -> None:
 
 
 def main() -> None:
-    chosen = arguments(__doc__, steps=2000, quick=100)
+    chosen = arguments(__doc__, steps=1500, quick=100)
     rng = np.random.default_rng(chosen.seed)
     tf.random.set_seed(chosen.seed)
     (digits, labels), (unseen, unseen_labels) = load_digits(rng)
@@ -161,20 +165,24 @@ def main() -> None:
 
     generator, discriminator = Generator(rng), Discriminator(rng)
     optimizers = Adam(generator.variables, RATE, beta1=0.5), Adam(discriminator.variables, RATE, beta1=0.5)
+    early, later = max(1, chosen.steps // 20), max(1, chosen.steps // 4)
+    rows = [("input", test_outlines)]
     losses = []
-    for _ in (bar := Progress(chosen.steps)):
+    for step in (bar := Progress(chosen.steps)):
         batch = rng.integers(0, len(digits), BATCH)
         real = tf.gather(outlines, batch), tf.gather(pictures, batch)
         losses.append(train_step(generator, discriminator, optimizers, *real))
         bar.note = "L1 {:.4f}, loss of the deceit {:.3f}, of the discriminator {:.3f}".format(*losses[-1])
+        if step in (early, later):
+            rows.append((f"step {step}", generator(test_outlines)))
 
     drawn = generator(test_outlines)
     error = float(tf.reduce_mean(tf.abs(drawn - test_pictures))) / 2
     right = 100 * float(np.mean(colours_read(drawn.numpy()) == unseen_labels))
     print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s. On {len(unseen)} outlines it has never seen:")
     print(f"  mean error of a pixel {100 * error:.2f} % of full scale, digits in the right colour {right:.1f} %")
-    examples = [int(np.flatnonzero(unseen_labels == digit)[k]) for digit in range(10) for k in (0, 1)]
-    rows = [("input", test_outlines), ("output", drawn), ("wanted", test_pictures)]
+    rows += [(f"step {chosen.steps}", drawn), ("wanted", test_pictures)]
+    examples = [int(index) for digit in range(10) for index in np.flatnonzero(unseen_labels == digit)[: 1 + digit % 2]]
     draw([(name, picture.numpy()[examples]) for name, picture in rows], losses, chosen.out)
 
 

@@ -260,6 +260,11 @@ from gradtape.autodiff.custom_gradient import (
 )
 from gradtape.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
 from gradtape.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
+from gradtape.compile.function import (
+    do_not_convert as _do_not_convert,
+    function as function,
+    inside_function as inside_function,
+)
 from gradtape.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from gradtape.dtypes import (
     DType as DType,
@@ -323,6 +328,11 @@ def _namespace(name: str, doc: str, **names: object) -> _ModuleType:
 
 autodiff = _namespace(
     "autodiff", "Tapes and accumulators.", GradientTape=GradientTape, ForwardAccumulator=_ForwardAccumulator
+)
+autograph = _namespace(
+    "autograph",
+    "Code conversion that eager code does not need.",
+    experimental=_namespace("autograph.experimental", "Switches.", do_not_convert=_do_not_convert),
 )
 dtypes = _namespace(
     "dtypes",

@@ -20,6 +20,26 @@ _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
 _LOGICAL_CPU = LogicalDevice("/device:CPU:0", "CPU")
 
 
+# -- functions ---------------------------------------------------------------------------------------------------------
+_eagerly: list[bool] = [False]
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Whether `tf.function` runs its code as written. In this version it always does; the choice is remembered.
+
+    >>> run_functions_eagerly(True)
+    >>> functions_run_eagerly()
+    True
+    >>> run_functions_eagerly(False)
+    """
+    _eagerly[0] = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """What `run_functions_eagerly` was last told."""
+    return _eagerly[0]
+
+
 # -- gradients that are None -----------------------------------------------------------------------------------------
 def set_none_policy(policy: str) -> None:
     """Say what happens when `gradient` or a Jacobian has no answer for a source and would give None.

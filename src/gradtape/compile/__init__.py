@@ -1,0 +1,1 @@
+"""Functions: code that TensorFlow would compile."""

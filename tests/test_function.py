@@ -1,0 +1,112 @@
+"""tf.function without a compiler: the contract with callers, run eagerly."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape.compile import function as module
+
+
+def test_decorated_with_and_without_arguments_and_called():
+    @tf.function
+    def plain(x):
+        return x * 2.0
+
+    @tf.function(jit_compile=True, autograph=False, reduce_retracing=True)
+    def with_arguments(x):
+        return x * 3.0
+
+    assert float(plain(tf.constant(2.0))) == 4.0
+    assert float(with_arguments(tf.constant(2.0))) == 6.0
+    assert float(tf.function(lambda x: x + 1.0)(tf.constant(2.0))) == 3.0
+    assert (plain.__name__, float(plain.python_function(tf.constant(1.0)))) == ("plain", 2.0)
+    with pytest.raises(TypeError, match="decorates functions"):
+        tf.function(3)
+
+
+def test_methods_bind_and_variables_are_followed():
+    class Layer(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable([[1.0, 2.0]])
+
+        @tf.function
+        def __call__(self, x, *, scale=1.0):
+            return tf.reduce_sum(x * self.w) * scale
+
+    layer = Layer()
+    with tf.GradientTape() as tape:
+        y = layer(tf.constant([[3.0, 4.0]]), scale=2.0)
+    np.testing.assert_allclose(tape.gradient(y, layer.w), [[6.0, 8.0]])
+    assert isinstance(Layer.__call__, module.Function)
+
+
+def test_results_are_tensors_in_their_structure():
+    v = tf.Variable(5.0)
+
+    @tf.function
+    def f(x):
+        return {"number": 1, "none": None, "tensor": x, "variable": v}
+
+    result = f(tf.constant(2.0))
+    assert isinstance(result["number"], tf.Tensor)
+    assert result["none"] is None
+    assert isinstance(result["variable"], tf.Tensor)
+
+
+def test_a_signature_converts_and_refuses():
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    def total(x):
+        return tf.reduce_sum(x)
+
+    assert float(total([1, 2, 3])) == 6.0
+    assert float(total(x=np.array([1.0, 2.0]))) == 3.0
+    for bad in ([tf.constant([[1.0]])], [tf.constant([1])], [], [tf.constant([1.0]), tf.constant(1.0)]):
+        with pytest.raises(TypeError, match=r"Binding inputs to tf\.function failed"):
+            total(*bad)
+
+
+def test_state_and_control_flow_run_as_written():
+    v = tf.Variable(1.0)
+
+    @tf.function
+    def step(x):
+        if tf.reduce_sum(x) > 0.0:
+            v.assign_add(1.0)
+        for i in tf.range(3):
+            x = x + tf.cast(i, tf.float32)
+        return x * v
+
+    with tf.GradientTape() as tape:
+        y = step(tf.constant(1.0))
+    assert (float(y), float(v), float(tape.gradient(y, v))) == (8.0, 2.0, 4.0)
+
+
+def test_it_says_once_that_nothing_is_compiled(monkeypatch, caplog):
+    monkeypatch.setattr(module, "_said", [])
+    f = tf.function(lambda x: x)
+    with caplog.at_level(logging.WARNING, logger="tensorflow"):
+        f(tf.constant(1.0))
+        f(tf.constant(1.0))
+    assert [record.message for record in caplog.records if "eagerly" in record.message] == [caplog.records[0].message]
+
+
+def test_switches_are_accepted():
+    assert tf.inside_function() is False
+
+    @tf.autograph.experimental.do_not_convert
+    def same(x):
+        return x
+
+    assert same(3) == 3
+    assert tf.autograph.experimental.do_not_convert()(same) is same
+    assert tf.config.functions_run_eagerly() is False
+    tf.config.run_functions_eagerly(True)
+    try:
+        assert tf.config.functions_run_eagerly() is True
+    finally:
+        tf.config.run_functions_eagerly(False)
