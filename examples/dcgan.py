@@ -141,6 +141,8 @@ def main() -> None:
     snapshots: list[tuple[int, Any]] = []
     losses = []
     for step in (bar := Progress(chosen.steps)):
+        fade = min(1.0, 2 * (1 - step / (chosen.steps + 1)))  # in the second half the steps get smaller
+        optimizers[0].rate, optimizers[1].rate = RATE * fade, 2 * RATE * fade
         batch = tf.constant(images[rng.integers(0, len(images), BATCH), :, :, None])
         losses.append(train_step(generator, discriminator, optimizers, batch))
         if step in moments:

@@ -119,7 +119,7 @@ def draw(original: Any, dreams: list[Any], out: Path) -> None:
 
 
 def main() -> None:
-    chosen = arguments(__doc__, steps=600, quick=40)
+    chosen = arguments(__doc__, steps=600, quick=80)
     rng = np.random.default_rng(chosen.seed)
     (digits, labels), (unseen, unseen_labels) = load_digits(rng)
     larger = [tf.image.resize(x[..., None], [SIZE, SIZE], method="bicubic") for x in (digits, unseen)]
@@ -141,7 +141,7 @@ def main() -> None:
     tests = [make_batch(rng, unseen, unseen_labels, backgrounds) for _ in range(8)]
     right = [tf.reduce_mean(tf.cast(tf.argmax(network(x)[:, 0, 0], axis=-1) == y, tf.float32)) for x, y in tests]
 
-    dream_steps = 4 if chosen.quick else DREAM_STEPS
+    dream_steps = 6 if chosen.quick else DREAM_STEPS
     detail = tf.zeros_like(picture)
     dreams, beliefs = [], []
     for step in (bar := Progress(len(OCTAVES) * dream_steps, "dream step")):

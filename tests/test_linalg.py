@@ -214,6 +214,12 @@ def test_least_squares(dtype: str, shape: tuple[int, int]):
     near(L.lstsq(a, b, l2_regularizer=0.5), ridge, CLOSE[dtype] * 10)
 
 
+def test_pinv_with_real_singular_values_cut_off():
+    a = np.array([[2.0, 0.3, 0.1], [0.2, 1.0, 0.4], [0.5, 0.1, 0.3]])
+    near(L.pinv(a, rcond=0.4), np.linalg.pinv(a, rcond=0.4), 1e-12)
+    check_gradients(lambda x: L.pinv(x, rcond=0.4), a, order=1)
+
+
 def test_pinv_of_deficient_matrices_and_rcond():
     near(L.pinv([[1.0, 1.0], [1.0, 1.0]]), np.full((2, 2), 0.25), 1e-6)
     near(L.pinv(np.zeros((2, 3))), np.zeros((3, 2)), 0)

@@ -98,6 +98,15 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     if tensor.dtype.is_complex or wanted.is_complex or wanted.is_bool:
         return cast(tensor, wanted)
     low, high = builtins.max(tensor.dtype.min, wanted.min), builtins.min(tensor.dtype.max, wanted.max)
+    if tensor.dtype.is_floating and wanted.is_integer:  # a bound that rounds beyond the range is stepped back from
+        kind = tensor.array.dtype.type
+        low = low if int(kind(low)) >= wanted.min else np.nextafter(kind(low), kind(0))
+        above = int(kind(high)) > wanted.max
+        result = cast(
+            math.maximum(math.minimum(tensor, np.nextafter(kind(high), kind(0)) if above else high), low), wanted
+        )
+        top = wrap(np.asarray(wanted.max, wanted.numpy_dtype))
+        return math.where(math.greater_equal(tensor, kind(high)), top, result) if above else result
     clipped = math.maximum(math.minimum(tensor, high), low)
     return cast(clipped, wanted)
 

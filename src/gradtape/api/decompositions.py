@@ -522,7 +522,30 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
     _check_matrix(x)
     if rcond is None:
         rcond = 10.0 * max(x.array.shape[-2:]) * _epsilon(x)
-    return _widened(factorisations.pinv, x, rcond=np.asarray(static(rcond), np.float64))
+    ratio = np.asarray(static(rcond), np.float64)
+    return _cut_pinv(x, ratio) if _cuts(x, ratio) else _widened(factorisations.pinv, x, rcond=ratio)
+
+
+def _cuts(x: Tensor, rcond: Any) -> bool:
+    """Whether rcond leaves out singular values that are not zero but for rounding."""
+    values = np.linalg.svd(np.asarray(x.array).astype(np.result_type(x.array.dtype, np.float32)), compute_uv=False)
+    if not values.size:
+        return False
+    top = values[..., :1]
+    noise = 10.0 * max(x.array.shape[-2:]) * _epsilon(x)
+    return bool(np.any((values <= top * rcond[..., None]) & (values > top * noise)))
+
+
+def _cut_pinv(x: Tensor, rcond: Any) -> Tensor:
+    """With real singular values cut off the rank is not x's own: the derivative goes through the factors."""
+    s, u, v = svd(x)
+    limit = np.asarray(s.array)[..., :1] * rcond[..., None]
+    kept = math.greater(s, constant_operand(limit.astype(s.array.dtype)))
+    inverse = math.where(kept, 1 / math.where(kept, s, 1), 0)
+    weights = array.reshape(inverse, shape=(*inverse.array.shape[:-1], 1, inverse.array.shape[-1]))
+    if x.dtype.is_complex:
+        weights = array.astype(weights, dtype=x.array.dtype, source=weights.array.dtype)
+    return linalg.matmul(v * weights, u, adjoint_y=True)
 
 
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
