@@ -562,3 +562,8 @@ def test_names_are_shared() -> None:
     assert tf.math.truncatediv is tf.truncatediv
     by_keyword = tf.math.igamma(a=2.0, x=1.0), tf.math.zeta(x=2.0, q=1.0), tf.math.polygamma(a=1.0, x=1.0)
     np.testing.assert_allclose([float(v) for v in by_keyword], [0.26424113, 1.644934, 1.644934], rtol=1e-6)
+
+
+def test_igamma_far_below_its_order_is_zero():
+    assert float(tf.math.igamma(np.float64(900.0), np.float64(1e-148))) == 0.0
+    assert float(tf.math.igammac(np.float64(900.0), np.float64(1e-148))) == 1.0

@@ -688,8 +688,10 @@ def _upper_small(a: Array, x: Array) -> Array:
 def _igamma_edges(a: Array, x: Array, upper: bool) -> tuple[Array, Pieces]:
     """Where the general formulas hold, and the limits elsewhere."""
     nothing, everything = (1.0, 0.0) if upper else (0.0, 1.0)
-    inside = (x > 0) & (a > 0) & np.isfinite(x) & np.isfinite(a)
+    lost = (x > 0) & (a >= 50) & (x < 1e-8 * a) & np.isfinite(a)  # P is below the smallest number
+    inside = (x > 0) & (a > 0) & np.isfinite(x) & np.isfinite(a) & ~lost
     return inside, [
+        (lost, lambda a, x: np.full(a.shape, nothing)),
         ((x == 0) & ((a > 0) | (not upper) & (a == 0)), lambda a, x: np.full(a.shape, nothing)),
         (np.isposinf(x) & (a > 0) & np.isfinite(a), lambda a, x: np.full(a.shape, everything)),
         (np.isposinf(a) & (x > 0) & np.isfinite(x), lambda a, x: np.full(a.shape, nothing)),
