@@ -150,7 +150,7 @@ def draw(rows: list[tuple[str, Any]], losses: Any, out: Path) -> None:
     for values, name in zip(np.transpose(losses), ("L1", "generator's deceit", "discriminator"), strict=True):
         curve.semilogy(values, label=name, linewidth=0.8)
     curve.set(xlabel="step", ylabel="loss")
-    curve.legend(loc="lower left", ncols=3)
+    curve.legend(loc="center right", ncols=3)
     curve.grid(alpha=0.3)
     save_picture(figure, out, "pix2pix.png")
 

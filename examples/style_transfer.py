@@ -133,7 +133,7 @@ def draw(content: Any, style: Any, result: Any, losses: Any, out: Path) -> None:
 
 
 def main() -> None:
-    chosen = arguments(__doc__, steps=180, quick=24)
+    chosen = arguments(__doc__, steps=180, quick=15)
     rng = np.random.default_rng(chosen.seed)
     content, style_picture = load("lighthouse.jpg"), load("swirls.jpg")
     style, palette = Style(style_picture, rng), Palette(style_picture)

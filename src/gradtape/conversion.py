@@ -27,7 +27,7 @@ _PYTHON_DEFAULT = {float: _FLOAT32, bool: _BOOL, complex: _COMPLEX128}
 
 def wrap(array: Array) -> Tensor:
     """A new tensor around an array that nobody else will write to."""
-    tensor: Tensor = object.__new__(Tensor)
+    tensor = Tensor()
     tensor.array = array
     tensor.uid = next_uid()
     return tensor
@@ -35,7 +35,7 @@ def wrap(array: Array) -> Tensor:
 
 def constant_operand(array: Array) -> Tensor:
     """A tensor that no tape needs to know: it stands for a Python or NumPy operand."""
-    tensor: Tensor = object.__new__(Tensor)
+    tensor = Tensor()
     tensor.array = array
     tensor.uid = CONSTANT
     return tensor

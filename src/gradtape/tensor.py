@@ -75,7 +75,8 @@ def array_text(value: ndarray) -> str:
 class Tensor:
     """An immutable n-dimensional array whose history a `GradientTape` can follow.
 
-    Made by `constant`, `convert_to_tensor` and every op; not by calling this class.
+    Made by `constant`, `convert_to_tensor` and every op; not by calling this class, which gives an empty one: whoever
+    makes tensors fills in `array` and `uid` (an `__init__` would cost every op a call; benchmark: chain).
 
     >>> import gradtape as tf
     >>> tf.constant([1.0, 2.0]) * 3
@@ -88,10 +89,6 @@ class Tensor:
 
     array: Array
     uid: int
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
-        self.uid = next_uid()
 
     # -- what it is --------------------------------------------------------------------------------------------------
     @property
@@ -224,7 +221,7 @@ class Tensor:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Tensor, (np.array(self.array),))
+        return (_restored, (np.array(self.array),))
 
     def __getattr__(self, name: str) -> Any:
         if name in _NUMPY_STYLE:
@@ -325,6 +322,13 @@ def _calibrated() -> set[tuple[int, int, int]]:
 
 
 _LAST = _calibrated()
+
+
+def _restored(array: Array) -> Tensor:
+    """A tensor that was pickled, with an identity of its own."""
+    tensor = Tensor()
+    tensor.array, tensor.uid = array, next_uid()
+    return tensor
 
 
 def is_followable(array: Array) -> bool:

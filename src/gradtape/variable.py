@@ -120,7 +120,7 @@ class Variable:
 
     def _reading(self, value: Any) -> Tensor:
         """A tensor with this variable's identity: what ops on the variable take and tapes record."""
-        tensor: Tensor = object.__new__(Tensor)
+        tensor = Tensor()
         tensor.array = value
         tensor.uid = self.uid
         return tensor
@@ -530,7 +530,7 @@ def _calibrate() -> tuple[int, int]:
         tensor: Any
 
     owner = Owner()
-    owner.tensor = object.__new__(Tensor)
+    owner.tensor = Tensor()
     owner.tensor.array = np.zeros(1)
 
     def inside(value: Any, tensor: Any) -> tuple[int, int]:

@@ -24,7 +24,6 @@ from gradtape.engine.tape import Recorder, only
 from gradtape.tensor import CONSTANT, Tensor, next_uid
 
 active_recorders: Callable[[], tuple[Recorder, ...]] = stack.active_recorders
-_new = object.__new__
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
 _hot: list[tuple[Op, Callable[..., Any], Callable[..., Any]]] = []  # the calls that have their kernel at hand
@@ -180,7 +179,7 @@ def _following_unary(op: Op) -> Callable[..., Any]:
         dtype = array.dtype
         if dtype is not _FLOAT32:
             value = _settle(op, array, value)
-        out = _new(Tensor)
+        out = Tensor()
         out.array = value
         out.uid = uid = next_uid()
         for recorder in active_recorders():
@@ -285,7 +284,7 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                 return value
         if dtype is not _FLOAT32:
             value = _settle(op, a, value)
-        out = _new(Tensor)
+        out = Tensor()
         out.array = value
         out.uid = uid = next_uid()
         for recorder in active_recorders():
