@@ -4,7 +4,7 @@ A generator turns noise into pictures, a discriminator tells them from real ones
 forward pass is recorded by two tapes: `gen_tape` gives the gradients of the generator, `disc_tape` those of the
 discriminator. The network is TensorFlow's DCGAN tutorial, small enough for the 8 x 8 digits in `data/digits.npz`.
 
-    python examples/dcgan.py          about half a minute; writes dcgan.png
+    python examples/dcgan.py          under a minute; writes dcgan.png
     python examples/dcgan.py --quick  only a taste
 """
 
