@@ -1,7 +1,7 @@
 """How long an import takes, in fresh processes: python -m benchmarks.import_time [N]
 
 `import gradtape` is measured over `import numpy`, in the same process: the numbers of a program that uses NumPy anyway.
-Peers are measured whole. It is processor time, which a busy machine changes little.
+Peers are measured whole. It is wall time with one BLAS thread; run it on a machine that has nothing else to do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.libraries import Library
 
 _PROGRAM = """
 import time
-start = time.process_time(); {first}; middle = time.process_time(); {second}; end = time.process_time()
+start = time.perf_counter(); {first}; middle = time.perf_counter(); {second}; end = time.perf_counter()
 print(middle - start, end - middle)
 """
 
@@ -28,6 +28,7 @@ def _median(python: str, first: str, second: str, repeats: int) -> tuple[float, 
     Byte code is kept in a folder of its own: a working copy may have none, where an installed package has.
     """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     command = [python, "-c", _PROGRAM.format(first=first, second=second)]
     with tempfile.TemporaryDirectory() as folder:
         environment["PYTHONPYCACHEPREFIX"] = folder

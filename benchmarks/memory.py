@@ -141,7 +141,7 @@ def left_behind(length: int = 2_000) -> int:
     gc.disable()
     tracemalloc.start()
     try:
-        for ask in (True, False, True):  # rules get compiled, Python's lists of free objects filled: no leaks
+        for ask in (True, False, True) * 20:  # rules get compiled, Python's lists of free objects filled: no leaks
             use(ask)
         before = tracemalloc.get_traced_memory()[0]
         for ask in (True, False) * 5:

@@ -678,3 +678,23 @@ REFUSALS = [
 def test_refusals(call, error, says):
     with pytest.raises(error, match=says):
         call()
+
+
+def test_attention_against_numpy_and_numerically():
+    rng = np.random.default_rng(0)
+    q, k, v = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5, 2))
+    scores = q @ np.swapaxes(k, 1, 2) / np.sqrt(3)
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    np.testing.assert_allclose(tf.nn.scaled_dot_product_attention(q, k, v), weights @ v, rtol=1e-12)
+    check_gradients(tf.nn.scaled_dot_product_attention, q, k, v)
+    look = np.arange(5) < 3
+    short = tf.nn.scaled_dot_product_attention(q, k[:, :3], v[:, :3])
+    np.testing.assert_allclose(tf.nn.scaled_dot_product_attention(q, k, v, mask=look), short, rtol=1e-12)
+    added = np.where(look, 0.0, -1e9)
+    np.testing.assert_allclose(tf.nn.scaled_dot_product_attention(q, k, v, mask=added), short, rtol=1e-12)
+    causal = tf.nn.scaled_dot_product_attention(k, k, v, is_causal=True, scale=1.0)
+    np.testing.assert_allclose(np.asarray(causal)[:, 0], v[:, 0], rtol=1e-12)
+    with pytest.raises(ValueError, match="exclude each other"):
+        tf.nn.scaled_dot_product_attention(q, q, q, mask=look, is_causal=True)
+    blind = tf.nn.scaled_dot_product_attention(q, k, v, mask=np.zeros(5, bool))
+    assert np.isfinite(np.asarray(blind)).all()

@@ -85,7 +85,7 @@ from gradtape.api.special import (
     softsign as softsign,
 )
 from gradtape.conversion import operand, operands
-from gradtape.ops import array, math, nn
+from gradtape.ops import array, linalg, math, nn
 from gradtape.tensor import Tensor
 
 relu = math.relu
@@ -125,6 +125,49 @@ def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | No
     axes = list(range(len(operand(ids).array.shape), len(rows.array.shape)))
     clipped: Tensor = clip_by_norm(rows, max_norm, axes)
     return clipped
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """softmax(query key^T * scale + mask) value, over the last two axes (positions and features).
+
+    `scale` is 1 / sqrt(features) by default. `mask` is added, or, if boolean, says where to look. An addition of
+    gradtape's: TensorFlow has it only inside Keras.
+
+    >>> import gradtape as tf
+    >>> q = k = tf.constant([[1.0, 0.0], [0.0, 1.0]])
+    >>> tf.nn.scaled_dot_product_attention(q, k, tf.constant([[1.0], [3.0]]), is_causal=True).numpy()[0].tolist()
+    [1.0]
+    """
+    q, k = operands(query, key)
+    v = operand(value, q.dtype)
+    factor = float(q.array.shape[-1]) ** -0.5 if scale is None else scale
+    scores = linalg.matmul(q * factor, k, adjoint_x=False, adjoint_y=True)
+    rows, columns = scores.array.shape[-2:]
+    if is_causal:
+        if mask is not None:
+            raise ValueError("`mask` and `is_causal` exclude each other: put both conditions into the mask.")
+        mask = np.tril(np.ones((rows, columns), bool))
+    if mask is not None:
+        allowed = operand(mask, None if _is_boolean(mask) else scores.dtype)
+        scores = math.where(allowed, scores, _lowest(scores)) if allowed.dtype.is_bool else scores + allowed
+    return linalg.matmul(nn.softmax(scores, axis=len(scores.array.shape) - 1), v, adjoint_x=False, adjoint_y=False)
+
+
+def _is_boolean(mask: Any) -> bool:
+    return bool(operand(mask).dtype.is_bool)
+
+
+def _lowest(scores: Tensor) -> float:
+    """What counts as minus infinity: finite, so that a row with nothing to look at has no NaN."""
+    return float(scores.dtype.min) / 2
 
 
 # -- cross entropies -------------------------------------------------------------------------------------------------
@@ -269,6 +312,7 @@ __all__ = [
     "normalize_moments",
     "pool",
     "relu",
+    "scaled_dot_product_attention",
     "relu6",
     "sampled_softmax_loss",
     "scale_regularization_loss",
