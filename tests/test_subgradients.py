@@ -19,7 +19,6 @@ import gradtape as tf
 
 ENTRIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "subgradients.json").read_text())
 
-ANYTHING_INFINITE = "not finite"
 OURS: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     # (expression, x): what gradtape gives instead, and why.
     # TensorFlow's rules divide by x, or replace the quotient by a wrong constant at 0.
@@ -27,10 +26,6 @@ OURS: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("tf.math.bessel_i1(x)", "0.0"): ({"grad": 0.5, "grad2": 0.0}, "I1' = (I0 + I2) / 2"),
     ("tf.math.bessel_i1e(x)", "0.0"): ({"grad2": 0.0}, "between -1 and 1, the slopes on both sides"),
     ("tf.math.special.spence(x)", "1.0"): ({"grad2": 0.5}, "log(x) / (1 - x) is smooth at 1"),
-    # Which part of an infinite complex number is NaN is an accident of how it is multiplied.
-    ("tf.math.angle(tf.complex(x[0], x[1]))", "[0.0, 0.0]"): ({"grad": ANYTHING_INFINITE}, "complex infinity"),
-    ("tf.math.angle(x)", "[0.0, 0.0]"): ({"grad": ANYTHING_INFINITE}, "complex infinity"),
-    ("tf.sqrt(x)", "[0.0, 0.0]"): ({"grad": ANYTHING_INFINITE}, "complex infinity"),
 }
 
 
@@ -68,9 +63,6 @@ def check(what: str, got: Any, expected: Any) -> None:
     if expected is None or got is None:
         assert got is expected, f"{what}: got {got}, expected {expected}"
         return
-    if expected == ANYTHING_INFINITE:
-        assert not np.isfinite(np.asarray(got)).any(), what
-        return
     array, wanted = np.asarray(tf.convert_to_tensor(got)), np.array(numbers(expected))
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1)
@@ -87,7 +79,7 @@ def evaluate(entry: dict[str, Any], x: Any, y: Any) -> Any:
 @pytest.mark.parametrize("entry", ENTRIES, ids=label)
 def test_subgradient(entry):
     if missing := unavailable(entry["expr"]):
-        pytest.skip(f"gradtape has no {', '.join(missing)}")
+        pytest.fail(f"gradtape has no {', '.join(missing)}")
     entry = {**entry, **OURS.get((entry["expr"], str(entry["x"])), ({}, ""))[0]}
     x = operand(entry, "x")
     y = operand(entry, "y") if "y" in entry else None

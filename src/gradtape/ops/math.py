@@ -98,7 +98,12 @@ log = unary("log", _log_dx)
 log1p = unary("log1p", lambda d, x: d / (1 + x))
 
 
-sqrt = unary("sqrt", lambda d, out, xp: xp.multiply_no_nan(0.5 / out, d))
+def _sqrt_dx(d, out, xp):
+    """d / (2 sqrt(x)); of real numbers 0 where d is 0, even at 0."""
+    return 0.5 * d / out if xp.is_complex(d) else xp.multiply_no_nan(0.5 / out, d)
+
+
+sqrt = unary("sqrt", _sqrt_dx)
 rsqrt = unary("rsqrt", lambda d, out, xp: xp.multiply_no_nan(-0.5 * out * out * out, d))
 
 
@@ -227,7 +232,7 @@ def _sign_dx(d, x, out, xp):
 def _angle_dx(d, x, xp):
     if not xp.is_complex(x):
         return d * 0
-    return xp.complex(d * 0, d) / xp.conj(x)
+    return xp.complex(-d, d * 0) / xp.complex(xp.imag(x), xp.real(x))  # i d / conj(x), and TensorFlow's parts at 0
 
 
 absolute = primitive("absolute", ("x",), _absolute_dx, tf_name="Abs", batch=lambda xp, size, batched, x: xp.absolute(x))
