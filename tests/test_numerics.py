@@ -603,7 +603,7 @@ def test_nothing_is_left_when_it_is_off() -> None:
         y = tf.math.log(x)
     assert tape._witness is None
     assert tape._recording.append == tape._recording.records.append
-    assert tf.GradientTape.on_sweep is None or tf.GradientTape.on_sweep(tape, None, {}, {}, None) is None
+    assert tf.GradientTape._on_sweep is None or tf.GradientTape._on_sweep(tape, None, {}, {}, None) is None
     assert tape.gradient(y, x).numpy()[0] == INF
 
 

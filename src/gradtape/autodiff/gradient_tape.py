@@ -135,13 +135,13 @@ class GradientTape:
     <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
     """
 
-    observers: ClassVar[list[Callable[[GradientTape, Recorder], None]]] = []
+    _observers: ClassVar[list[Callable[[GradientTape, Recorder], None]]] = []
     """Who prepares the recording of a tape that was made with options; the views put themselves here."""
 
-    none_observers: ClassVar[list[Callable[..., None]]] = []
+    _none_observers: ClassVar[list[Callable[..., None]]] = []
     """Who is told of gradients that are None: `config.set_none_policy` puts `explain` here."""
 
-    on_sweep: ClassVar[Callable[..., Any] | None] = None
+    _on_sweep: ClassVar[Callable[..., Any] | None] = None
     """Who looks at every cotangent while somebody checks numbers; the walk back frees nothing then, so that a tape is
     still there after an error."""
 
@@ -221,7 +221,7 @@ class GradientTape:
         if self._recording is None:
             self._recording = _Recording(self._watch_accessed)
             if self.options:
-                for observe in self.observers:
+                for observe in self._observers:
                     observe(self, self._recording)
         stack.start(self._recording)
         self._active = True
@@ -545,7 +545,7 @@ class GradientTape:
         lost = [i for i, d in enumerate(found) if d is None]
         self._nones = [sources[i].uid for i in lost] if lost else ()
         if lost and policy is UnconnectedGradients.NONE:
-            for tell in self.none_observers:
+            for tell in self._none_observers:
                 tell(self, method, targets, sources, [sources[i] for i in lost])
 
     def _asking(self, method: str) -> _Question:
@@ -578,8 +578,8 @@ class GradientTape:
             cotangents.update({uid: strengthen(d) for uid, d in cotangents.items()})
         watch = None if self._profiler is None else self._profiler.sweep
         checked = None
-        if self.on_sweep is not None:
-            checked = type(self).on_sweep(self, recording, shapes, cotangents, watch)  # type: ignore[misc]
+        if self._on_sweep is not None:
+            checked = type(self)._on_sweep(self, recording, shapes, cotangents, watch)  # type: ignore[misc]
         release = last and not self._persistent and not recording.fallible and not traced and checked is None
         recording.consumed = release
         recording.asked, recording.size = uids, len(recording.records)

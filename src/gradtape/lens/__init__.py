@@ -32,9 +32,9 @@ def attach() -> None:
     """Give `GradientTape` its views."""
     for name, module in VIEWS.items():
         setattr(GradientTape, name, _view(name, module))
-    GradientTape.observers.append(_numerics)  # first: its witness notes lines as well
-    GradientTape.observers.append(_lines)
-    GradientTape.observers.append(_profile)
+    GradientTape._observers.append(_numerics)  # first: its witness notes lines as well
+    GradientTape._observers.append(_lines)
+    GradientTape._observers.append(_profile)
     GradientTape.nbytes = property(_view("nbytes", "memory"))  # type: ignore[attr-defined]
     for kind, name in ((GradientTape, "tape"), (Tensor, "tensor"), (Variable, "variable")):
         setattr(kind, "_repr_html_", _view(name, "html"))  # noqa: B010 - it is not declared there

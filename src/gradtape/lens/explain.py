@@ -282,7 +282,7 @@ def set_policy(value: str) -> None:
     if value not in ("none", "warn", "raise"):
         raise ValueError(f"Unknown none policy: {value!r}. Use 'none' (TensorFlow's silence), 'warn' or 'raise'.")
     _policy = value
-    GradientTape.none_observers[:] = [] if value == "none" else [report]
+    GradientTape._none_observers[:] = [] if value == "none" else [report]
     GradientTape.lines_by_default = value != "none"
 
 

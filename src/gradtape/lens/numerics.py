@@ -260,7 +260,7 @@ class Checker(Witness):
 
 def observe(tape: GradientTape, recording: Recorder) -> None:
     """Prepare a tape that was made with `check_numerics=True`."""
-    GradientTape.on_sweep = _on_sweep
+    GradientTape._on_sweep = _on_sweep
     witness = tape._witness
     if not isinstance(witness, Checker):
         tape._witness = witness = Checker()
@@ -568,7 +568,7 @@ def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit
     """See `gradtape.debugging.enable_check_numerics`."""
     _Everywhere.enabled = True
     _Everywhere.stack_height, _Everywhere.path_length = stack_height_limit, path_length_limit
-    GradientTape.on_sweep = _on_sweep
+    GradientTape._on_sweep = _on_sweep
     dispatch.exchange_recorders(_checked_recorders)
 
 
