@@ -92,7 +92,10 @@ def _saved_by_torch_elsewhere(torch: Library, batch: int) -> int:
 
 # -- bytes for a record -----------------------------------------------------------------------------------------------
 def record_bytes(step: str, length: int = 20_000) -> float:
-    """Bytes that one record of a long chain takes beside the values it saves (tensors and their arrays)."""
+    """Bytes that one record of a long chain takes beside the values it saves.
+
+    A saved value is a tensor and its array: the two objects, about 180 bytes around the numbers, count with the value.
+    """
     import gradtape as tf
 
     steps: dict[str, Callable[[Any], Any]] = {
