@@ -318,6 +318,10 @@ for _name in ("argmax", "argmin"):
     row(_name, S(numbers(2, 3), axis=1), S(numbers(2, 3), axis=0), S([1, 3, 3], axis=0), differentiable=False)
 row("argsort", S(numbers(2, 4), axis=1, descending=False), S(numbers(3, 2), axis=0, descending=True),
     S([2, 1, 2, 1], axis=0, descending=True), differentiable=False)  # fmt: skip
+row("top_k", S(numbers(2, 4), axis=1, k=2, descending=True, dtype=np.dtype(np.int32)),
+    S(numbers(3, 2), axis=0, k=3, descending=False, dtype=np.dtype(np.int64)),
+    function=lambda x, **attrs: registry["top_k"].call(x, **attrs)[0],
+    integers=("int32", "int64", "uint8"))  # fmt: skip
 for _name in ("cumsum", "cumprod"):
     row(
         _name,
@@ -339,6 +343,7 @@ for _name in ("cumsum", "cumprod"):
 # -- shaping --------------------------------------------------------------------------------------
 SHAPING: dict[str, tuple[Sample, ...]] = {
     "identity": (S(numbers(2, 3)), S(numbers())),
+    "transfer": (S(numbers(2, 3), device=None, source=None), S(numbers(), device=None, source=None)),
     "reshape": (S(numbers(2, 3), shape=(3, 2)), S(numbers(2, 3), shape=(6,)), S(numbers(4), shape=(2, -1)),
                 S(numbers(1), shape=()), S(numbers(2, 3), shape=(2, 3, 1))),
     "transpose": (S(numbers(2, 3), perm=(1, 0)), S(numbers(2, 3, 2), perm=(0, 2, 1)),
@@ -481,6 +486,39 @@ row("sparse_cross_entropy", S(numbers(2, 3), [1, 2]), S(numbers(4), 3), S(number
     ))  # fmt: skip
 # Labels are probabilities: of others TensorFlow's slope is not the derivative.
 row("cross_entropy", S(numbers(2, 3), [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), S(numbers(4), [0.1, 0.2, 0.3, 0.4]))
+
+
+ATTENTIONS = (  # queries, keys, values, perhaps a mask, and attributes
+    (numbers(3, 2), numbers(3, 2, seed=1), numbers(3, 2, seed=2), {"scale": 0.7, "causal": True}),
+    (numbers(2, 2, 2), numbers(2, 3, 2, seed=1), numbers(2, 3, 1, seed=2), {"scale": 0.7, "causal": False}),
+    (numbers(1, 2, 2, 3), numbers(1, 2, 3, 3, seed=1), numbers(1, 2, 3, 2, seed=2), numbers(2, 1, 3, seed=3),
+     {"scale": 0.5, "causal": False}),
+    (numbers(2, 3, 2), numbers(2, 2, 2, seed=1), numbers(2, 2, 2, seed=2),
+     np.array([[True, False], [False, False], [True, True]]), {"scale": 1.0, "causal": False}),
+)  # fmt: skip
+
+
+def attend(*given: Any, **attrs: Any) -> Any:
+    return registry["attention"].call(*given, **attrs)[0]
+
+
+def attend_back(
+    d: Any, q: Any, k: Any, v: Any, out: Any, kept: Any, *mask: Any, with_scores: bool, **attrs: Any
+) -> Any:
+    """`out` and `kept` are not free: they are what attention gives."""
+    known = registry["attention"].call(q, k, v, *mask, **attrs)
+    return registry["attention_gradient"].call(d, q, k, v, *known, *mask, with_scores=with_scores, **attrs)
+
+
+def attended(*given: Any) -> Sample:
+    q, k, v, *mask, attrs = given
+    out, kept = numpy_namespace.attention(q, k, v, *mask, **attrs)
+    with_scores = bool(mask) and mask[0].dtype.kind == "f"
+    return S(numbers(*out.shape, seed=4), q, k, v, out, kept, *mask, with_scores=with_scores, **attrs)
+
+
+row("attention", *(S(*given, **attrs) for *given, attrs in ATTENTIONS), function=attend)
+row("attention_gradient", *(attended(*sample) for sample in ATTENTIONS), function=attend_back, constants=(4, 5))
 
 
 # -- gradients that the user supplies ------------------------------------------------------------
@@ -713,6 +751,9 @@ row("max_unpool", *(S(numbers(*largest(x, a).shape, seed=2), x, largest(x, a), *
 row("max_pick", *(S(numbers(*x.shape, seed=2), x, largest(x, a), **a) for x, a in POOLS), constants=(1, 2))
 row("max_position", *(S(x, largest(x, a), **a) for x, a in POOLS), differentiable=False,
     batches=lambda x, i: x)  # fmt: skip
+row("max_and_position",
+    *(S(x, within_batch=bool(i % 2), dtype=np.dtype(np.int64), **a) for i, (x, a) in enumerate(POOLS)),
+    function=lambda x, **attrs: registry["max_and_position"].call(x, **attrs)[0])  # fmt: skip
 
 # -- losses ---------------------------------------------------------------------------------------
 row(

@@ -477,8 +477,9 @@ def test_stop_gradient(lines):
         (lambda x: tf.cast(tf.equal(x, 0.5), tf.float32), "equal", "exp"),
         (lambda x: x // 2.0, "floor_divide", "x / y"),
         (lambda x: tf.cast(tf.argsort(x), tf.float32), "argsort", "tf.sort"),
+        (lambda x: tf.cast(tf.math.top_k(x, 3).indices, tf.float32), "top_k", "Use the values"),
     ],
-    ids=["argmax", "round", "floor", "greater", "equal", "floordiv", "argsort"],
+    ids=["argmax", "round", "floor", "greater", "equal", "floordiv", "argsort", "top_k"],
 )
 def test_an_op_without_a_derivative(lines, severing, op, fix):
     x, w = tf.Variable([0.1, 0.9, 0.3]), tf.Variable([1.0, 2.0, 3.0])

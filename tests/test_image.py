@@ -52,7 +52,7 @@ def test_resize_transpose_and_both_ways(method: str, antialias: bool):
         facts = {"axis": 1, "method": method, "antialias": antialias}
         out, back = kernels.resample(x, size=wanted, **facts), kernels.unsample(y, size=size, **facts)
         np.testing.assert_allclose(np.vdot(out, y), np.vdot(x, back), rtol=1e-12)
-        matrix = kernels._matrix(size, wanted, method, antialias)
+        matrix = kernels.weight_matrix(size, wanted, method, antialias)
         np.testing.assert_allclose(out, np.einsum("oi,bic->boc", matrix, x), atol=1e-12)
         if method != "area":  # TensorFlow's area divides by the nominal area, which single precision rounds
             np.testing.assert_allclose(matrix.sum(1), 1, atol=1e-12)

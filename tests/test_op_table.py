@@ -92,6 +92,31 @@ def test_no_entry_is_an_error(row: Row):
                 tape.gradient(out, given)
 
 
+@pytest.mark.parametrize(
+    "places",
+    [
+        lambda x: tf.math.top_k(x, 2).indices,
+        lambda x: tf.math.approx_min_k(x, 2)[1],
+        lambda x: tf.nn.max_pool_with_argmax(x[None, None, :, None], 2, 1, "VALID").argmax,
+        lambda x: tf.nn.max_pool_with_argmax(x[None, :, None, None], 2, 1, "SAME", include_batch_in_index=True).argmax,
+    ],
+)
+def test_places_that_come_with_values_have_a_gradient_of_zeros(places):
+    """As in TensorFlow, whose ops with several outputs are differentiated as a whole; what is made of them has none."""
+    x = tf.Variable(numbers(3))
+    with tf.GradientTape(persistent=True) as tape:
+        found = places(x)
+        more, cast, value = found + 1, tf.cast(found, tf.float64), tf.reduce_sum(x * x)
+    np.testing.assert_array_equal(tape.gradient(found, x), np.zeros(3))
+    np.testing.assert_array_equal(tape.gradient([found, value], x), 2 * x)
+    assert tape.gradient(more, x) is None
+    assert tape.gradient(cast, x) is None
+    assert tape.jacobian(found, x) is None
+    with tf.autodiff.ForwardAccumulator(x, tf.ones(3, tf.float64)) as acc:
+        found = places(x)
+    assert acc.jvp(found) is None
+
+
 def test_squared_difference_of_complex_numbers():
     check_gradients(tf.math.squared_difference, complexes(2, 2), complexes(2, seed=1))
 
@@ -108,6 +133,20 @@ def batch_row(row: Row, operand: np.ndarray, i: int) -> np.ndarray:
 
 def outputs(value: object) -> tuple:
     return value if isinstance(value, tuple) else (value,)
+
+
+LOOPED = {
+    "unique": "how many different elements there are is known row by row",
+    "unique_with_counts": "how many different elements there are is known row by row",
+    "histogram": "its counts are static: they are made of values, which a batch does not give away",
+    "numpy_function": "runs the user's code, which takes one row",
+    "custom_gradient": "runs the user's code, which takes one row",
+}
+"""Primitives without a batch rule, and why each row is run on its own."""
+
+
+def test_every_other_primitive_has_a_batch_rule():
+    assert sorted(set(op.registry) - set(batched.batch_rules)) == sorted(LOOPED)
 
 
 @pytest.mark.parametrize(("row", "sample"), KERNELS)

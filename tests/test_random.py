@@ -57,7 +57,7 @@ def test_philox_known_answers(counter: list[int], key: int, words: list[int]):
 
 def test_bits_never_change():
     digest = hashlib.sha256()
-    digest.update(kernels.random_bits(12345, 678, count=100_003).tobytes())
+    digest.update(kernels.random_bits(kernels.stream_of(12345, 678), count=100_003).tobytes())
     digest.update(tf.random.stateless_uniform([1001], [1, 2]).numpy().tobytes())
     digest.update(tf.random.stateless_uniform([1001], [3, 4], -5, 10**9, dtype=tf.int64).numpy().tobytes())
     digest.update(tf.random.stateless_categorical(np.zeros((3, 7)), 100, [5, 6]).numpy().tobytes())
@@ -87,8 +87,10 @@ def test_numbers_never_change():
 
 
 def test_parts_of_a_stream():
-    whole = kernels.random_bits(7, 2**64 - 3, count=40_000)  # the counter carries over into its upper half
-    np.testing.assert_array_equal(whole[4 * 1000 :], kernels.random_bits(7, 2**64 - 3 + 1000, count=36_000))
+    start = 2**64 - 3  # the counter carries over into its upper half
+    whole = kernels.random_bits(kernels.stream_of(7, start), count=40_000)
+    part = kernels.random_bits(kernels.stream_of(7, start + 1000), count=36_000)
+    np.testing.assert_array_equal(whole[4 * 1000 :], part)
 
 
 def test_uniform_never_reaches_one():
@@ -96,8 +98,8 @@ def test_uniform_never_reaches_one():
     for dtype in (np.float16, np.float32, np.float64, tf.bfloat16.as_numpy_dtype):
         original = kernels.random_bits
         try:
-            kernels.random_bits = lambda key, counter, count: ones[:count].copy()
-            top = kernels.random_uniform(0, 0, count=2, dtype=dtype)
+            kernels.random_bits = lambda stream, count: ones[:count].copy()
+            top = kernels.random_uniform(kernels.stream_of(0, 0), shape=(2,), dtype=dtype)
         finally:
             kernels.random_bits = original
         assert np.all(top < 1)

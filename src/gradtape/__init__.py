@@ -15,7 +15,7 @@ import warnings as _warnings
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
-from gradtape import dtypes as _dtypes, errors as errors, nest as nest
+from gradtape import dtypes as _dtypes, errors as errors, keras_hook as _keras_hook, nest as nest
 
 # -- families: special functions -------------------------------------------------------------------------------------
 # -- families: signal, image, random ---------------------------------------------------------------------------------
@@ -260,8 +260,8 @@ from gradtape.autodiff.custom_gradient import (
 )
 from gradtape.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
 from gradtape.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
+from gradtape.compile.autograph import do_not_convert as _do_not_convert
 from gradtape.compile.function import (
-    do_not_convert as _do_not_convert,
     function as function,
     inside_function as inside_function,
 )
@@ -300,6 +300,7 @@ from gradtape.variable import (
 from gradtape.version import __version__ as __version__
 
 _attach_views()
+_keras_hook.install()
 
 # NumPy warns where TensorFlow is silent (1/0, overflow): within gradtape only, and nowhere else.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradtape\.")
@@ -349,7 +350,8 @@ compat = _compat.build(_sys.modules[__name__])
 
 
 # -- namespaces that are loaded when they are first used -------------------------------------------------------------
-_LAZY = {"config": "gradtape.api.config"}
+_LAZY = {"config": "gradtape.api.config", "keras": "gradtape.keras"}
+_LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
 
 
 def __getattr__(name: str) -> _Any:
@@ -361,4 +363,10 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-compat.v1.__getattr__ = __getattr__
+def _of_v1(name: str) -> _Any:
+    if name in ("config", "keras"):  # the others are other things there
+        return __getattr__(name)
+    raise AttributeError(f"module 'gradtape.compat.v1' has no attribute {name!r}")
+
+
+compat.v1.__getattr__ = _of_v1

@@ -25,10 +25,19 @@ _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 _PYTHON_DEFAULT = {float: _FLOAT32, bool: _BOOL, complex: _COMPLEX128}
 
 
+place: Callable[[ndarray], Array] | None = None
+"""Puts new NumPy arrays on the device that is chosen, once somebody has chosen one."""
+
+
+def placed(array: Array) -> Array:
+    """An array that nobody else will write to, on the device where new arrays go."""
+    return array if place is None or type(array) is not ndarray else place(array)
+
+
 def wrap(array: Array) -> Tensor:
     """A new tensor around an array that nobody else will write to."""
     tensor = Tensor()
-    tensor.array = array
+    tensor.array = array if place is None or type(array) is not ndarray else place(array)
     tensor.uid = next_uid()
     return tensor
 
@@ -106,13 +115,13 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
         return value
     kind = type(value)
     if kind is float or kind is int or kind is bool or isinstance(value, (ndarray, np.generic)):
-        return constant_operand(array_from(value, dtype))
+        return constant_operand(placed(array_from(value, dtype)))
     converter = converter_of(value)
     if converter is not None:
         return converter(value)
     if isinstance(value, (list, tuple)) and _holds_tensor(value):
         return convert(value, dtype)
-    return constant_operand(array_from(value, dtype))
+    return constant_operand(placed(array_from(value, dtype)))
 
 
 def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape import nest
 from gradtape.conversion import convert
 from gradtape.dtypes import DType
 from gradtape.shape import TensorShape
@@ -68,6 +69,13 @@ class IndexedSlices:
         raise AttributeError("IndexedSlices.name is undefined when eager execution is enabled.")
 
     op = graph = name
+
+
+nest.register_composite(
+    IndexedSlices,
+    lambda slices: [part for part in (slices.values, slices.indices, slices.dense_shape) if part is not None],
+    lambda slices, parts: IndexedSlices(*parts),
+)
 
 
 def map_values(function: Any, slices: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy import ndarray
 
+from gradtape import errors
 from gradtape.dtypes import DType, dtype_of
 from gradtape.shape import TensorShape, known_shape
 
@@ -32,6 +33,28 @@ CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 _NUMPY_STYLE = frozenset({"T", "size", "astype", "reshape", "ravel", "tolist", "clip", "data", "transpose"})
 _GRAPH_ONLY = frozenset({"name", "op", "graph", "value_index", "consumers"})
+
+
+def device_name(array: Array) -> str:
+    """TensorFlow's name for where an array is; "" where that is not known yet, or not one device."""
+    while type(array) is not ndarray and hasattr(array, "array"):  # a batch
+        array = array.array
+    if type(array) is ndarray:
+        return CPU
+    devices = array.devices() if hasattr(array, "devices") else ()
+    if len(devices) != 1:
+        return ""
+    (device,) = devices
+    kind = {"cpu": "CPU", "tpu": "TPU"}.get(device.platform, "GPU")
+    return f"/job:localhost/replica:0/task:0/device:{kind}:{device.id}"
+
+
+def _autograph_advice() -> str:
+    import importlib.util
+
+    if importlib.util.find_spec("malt") is not None:
+        return ""
+    return " Here AutoGraph is not installed: pip install 'gradtape[xla]' brings it."
 
 
 class Reference:
@@ -105,7 +128,7 @@ class Tensor:
 
     @property
     def device(self) -> str:
-        return CPU
+        return device_name(self.array)
 
     def get_shape(self) -> TensorShape:
         """The shape, as `tensor.shape`."""
@@ -169,6 +192,13 @@ class Tensor:
     def __bool__(self) -> bool:
         if recorders():
             _leaves(self, "bool()")
+        if hasattr(self.array, "graph"):
+            raise errors.OperatorNotAllowedInGraphError(
+                "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed: it has no value while the function "
+                f"'{self.array.graph.name}' is being traced. Use tf.cond, tf.where or tf.while_loop, or let AutoGraph "
+                "convert the `if`: it cannot where its source is not at hand, or autograph=False was given."
+                + _autograph_advice()
+            )
         value = np.asarray(self.array)
         if value.size > 1:
             raise ValueError(
@@ -198,10 +228,13 @@ class Tensor:
         return int(self.array.shape[0])
 
     def __format__(self, spec: str) -> str:
-        value = np.asarray(self.array)
-        return format(value[()], spec) if not value.ndim and spec else format(str(self), spec)
+        if not spec or self.array.shape:
+            return format(str(self), spec)
+        return format(np.asarray(self.array)[()], spec)
 
     def _text(self) -> str:
+        if hasattr(self.array, "graph"):
+            return f"traced in {self.array.graph.name!r}"
         value = np.asarray(self.array)
         return str(value[()]) if not value.ndim else str(value)
 
@@ -209,6 +242,8 @@ class Tensor:
         return f"tf.Tensor({self._text()}, shape={self.shape}, dtype={self.dtype.name})"
 
     def __repr__(self) -> str:
+        if hasattr(self.array, "graph"):
+            return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, traced in {self.array.graph.name!r}>"
         if hasattr(self.array, "batch_size"):
             return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, batched={self.array!r}>"
         value = np.asarray(self.array)
@@ -244,6 +279,8 @@ class Tensor:
 
     if TYPE_CHECKING:  # attached by ops/operators.py: the operators are the ops themselves, with nothing between
 
+        def cpu(self) -> Tensor: ...
+        def gpu(self, gpu_index: int = 0) -> Tensor: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
         def __sub__(self, other: Any) -> Tensor: ...

@@ -23,6 +23,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from gradtape import keras_hook
+
 __all__ = ["install_as_tensorflow", "uninstall_as_tensorflow"]
 
 _ALIAS = "tensorflow"
@@ -56,6 +58,7 @@ def install_as_tensorflow() -> None:
         )
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+        keras_hook.prefer(_ALIAS)  # whose own backend would take gradtape for TensorFlow, and go on to its insides
 
 
 def uninstall_as_tensorflow() -> None:
@@ -66,6 +69,7 @@ def uninstall_as_tensorflow() -> None:
     ours = [finder for finder in sys.meta_path if isinstance(finder, _Finder)]
     for finder in ours:
         sys.meta_path.remove(finder)
+    keras_hook.withdraw(_ALIAS)
     if ours:
         for name in [name for name in sys.modules if name == _ALIAS or name.startswith(_ALIAS + ".")]:
             del sys.modules[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from enum import Enum
@@ -13,8 +14,10 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape import errors
+from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
-from gradtape.conversion import array_from, convert, operand, register_converter
+from gradtape.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, tracing
+from gradtape.conversion import array_from, convert, operand, placed, register_converter
 from gradtape.dtypes import DType, as_dtype, dtype_of
 from gradtape.engine.tape import active_recorders, expecting, miss
 from gradtape.indexed_slices import IndexedSlices
@@ -25,6 +28,16 @@ from gradtape.tensor import Reference, Tensor, array_text, next_uid
 
 name_prefix: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
 """What `name_scope` puts in front of the names of variables, for each thread and task."""
+
+
+holders: dict[type, Callable[[Any], Variable]] = {}
+"""How to reach the variable that an object of another library (Keras') keeps its value in."""
+
+
+def held(value: Any) -> Any:
+    """The variable behind a value of another library's class that holds one; any other value as it is."""
+    find = holders.get(type(value))
+    return value if find is None else find(value)
 
 
 class VariableSynchronization(Enum):
@@ -61,17 +74,19 @@ class Variable:
         "__dict__",
         "__weakref__",
         "_aggregation",
+        "_buffer",
         "_constraint",
         "_declared_shape",
+        "_held",
+        "_lent",
         "_name",
         "_synchronization",
-        "_tensor",
         "_trainable",
         "uid",
     )
     __array_priority__ = 100
 
-    _tensor: Tensor
+    _held: Tensor | None
     uid: int
 
     def __init__(
@@ -97,9 +112,13 @@ class Variable:
             )
         if constraint is not None and not callable(constraint):
             raise ValueError(f"The `constraint` must be a callable. Received {constraint!r}.")
-        if callable(initial_value) and not isinstance(initial_value, Variable):
-            initial_value = initial_value()
-        value = _initial_array(initial_value, dtype)
+        graph = current_graph()
+        if graph is not None:
+            graph.allow_creation()
+        with tracing(None):  # a variable outlives the function that creates it
+            if callable(initial_value) and not isinstance(initial_value, Variable):
+                initial_value = initial_value()
+            value = _initial_array(initial_value, dtype, graph)
         declared = TensorShape(value.shape) if shape is None else TensorShape(shape)
         if not declared.is_compatible_with(value.shape):
             raise ValueError(
@@ -113,7 +132,10 @@ class Variable:
         )
         self._constraint, self._synchronization, self._aggregation = constraint, synchronization, aggregation
         self._declared_shape = declared
-        self._tensor = self._reading(value)
+        self._held = self._reading(value)
+        self._buffer, self._lent = None, False
+        if graph is not None:
+            graph.created.append(weakref.ref(self))
         if isinstance(initial_value, (Tensor, Variable)):
             for recorder in active_recorders():
                 recorder.saw("assign", initial_value.uid, self.uid)
@@ -124,6 +146,73 @@ class Variable:
         tensor.array = value
         tensor.uid = self.uid
         return tensor
+
+    # -- storage -----------------------------------------------------------------------------------------------------
+    # Eager code holds a variable as a tensor; a compiled program leaves its value in `_buffer`, and gets it back from
+    # there with leave to write into it. Whichever is newer is there, the other is None or a copy.
+    @property
+    def _tensor(self) -> Tensor:
+        """The current reading: of the storage or, while a function is traced, of the program in the making."""
+        graph = current_graph()
+        if graph is not None:
+            return self._within(graph).reading  # type: ignore[no-any-return]
+        held = self._held
+        return held if held is not None else self._fetch()
+
+    @_tensor.setter
+    def _tensor(self, tensor: Tensor) -> None:
+        graph = current_graph()
+        if graph is not None:
+            state = self._within(graph)
+            state.reading, state.assigned = tensor, True
+        else:
+            self._held, self._buffer = tensor, None
+
+    def _within(self, graph: Graph) -> VariableState:
+        """The state of this variable in a graph, to which it is an input from now on."""
+        state = graph.variables.get(self.uid)
+        if state is None:
+            if graph.outer is not None:  # a branch or a loop: it begins with what the variable is outside
+                symbol = graph.input("array", self._within(graph.outer).reading.array)
+            else:
+                symbol = graph.input("variable", self, self._spec(graph.first))
+            state = graph.variables[self.uid] = VariableState(self, self._reading(symbol))
+        return state
+
+    def _spec(self, graph: Graph | None) -> Any:
+        """Something with the shape and dtype of the value at this point of a trace."""
+        while graph is not None:
+            state = graph.variables.get(self.uid)
+            if state is not None:
+                return state.reading.array
+            graph = graph.outer or graph.first
+        return self._buffer if self._held is None else self._held.array
+
+    def _fetch(self) -> Tensor:
+        """What a compiled program left behind, for eager code: a copy, because the next program writes there."""
+        value = self._buffer
+        if on_host(value):
+            value = np.array(value)
+        else:
+            self._lent = True  # the reading and the buffer are one: the next program has to copy
+        self._held = tensor = self._reading(value)
+        return tensor
+
+    def _lend(self, keep: bool) -> Any:
+        """The value for a compiled program; unless it is to be kept, the program may write into it."""
+        buffer = self._buffer
+        if buffer is None:
+            held = self._held
+            return held.array if keep or type(held.array) is ndarray else held.array.copy()  # type: ignore[union-attr]
+        if keep:
+            self._lent = True
+        elif self._lent:
+            return buffer.copy()
+        return buffer
+
+    def _take_back(self, buffer: Any) -> None:
+        """Hold what a compiled program computed."""
+        self._held, self._buffer, self._lent = None, buffer, False
 
     # -- reading -----------------------------------------------------------------------------------------------------
     def read(self) -> Tensor:
@@ -136,6 +225,12 @@ class Variable:
         elif expecting:
             miss(self)
         return self._tensor
+
+    def notice_reading(self) -> None:
+        """Let tapes that watch what is accessed know that a compiled program reads it."""
+        for recorder in active_recorders():
+            if self.uid not in recorder.tracked:
+                recorder.access(self)
 
     def value(self) -> Tensor:
         """The current value, as a tensor of its own that later assignments do not change."""
@@ -155,7 +250,7 @@ class Variable:
 
     @property
     def dtype(self) -> DType:
-        return dtype_of(self._tensor.array)
+        return dtype_of(self._spec(None))
 
     @property
     def shape(self) -> TensorShape:
@@ -273,27 +368,30 @@ class Variable:
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Add to the value."""
-        return self._update(np.add, delta, "AssignAddVariableOp", read_value)
+        return self._update("add", delta, "AssignAddVariableOp", read_value)
 
     def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Subtract from the value."""
-        return self._update(np.subtract, delta, "AssignSubVariableOp", read_value)
+        return self._update("subtract", delta, "AssignSubVariableOp", read_value)
 
     def _incoming(self, value: Any) -> Any:
         """A value that is to be stored: of the variable's dtype, in an array that nobody will write to."""
         if type(value) is Tensor and type(value.array) is Batched:
             raise EscapeError("a variable holds one value, and cannot be assigned a batch of them")
-        if type(value) is Tensor and value.array.dtype is self._tensor.array.dtype:
-            return value.array
-        if type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float, list, tuple)):
-            return convert(value, self.dtype).array
-        return (
-            array_from(value, self.dtype) if not isinstance(value, (list, tuple)) else convert(value, self.dtype).array
-        )
+        held = self._tensor.array
+        if type(value) is Tensor and value.array.dtype is held.dtype:
+            new = value.array
+        elif type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float)):
+            new = convert(value, self.dtype).array
+        else:
+            new = array_from(value, self.dtype)
+        if type(held) is ndarray is type(new) or Symbolic in (type(held), type(new)):
+            return new
+        return namespace_of(held).alongside(new, held)  # a variable stays on its device
 
-    def _update(self, ufunc: Callable[..., Any], delta: Any, op: str, read_value: bool) -> Any:
+    def _update(self, how: str, delta: Any, op: str, read_value: bool) -> Any:
         change = self._incoming(delta)
-        with _updating:
+        with updating:
             tensor = self._tensor
             value = tensor.array
             if change.shape != value.shape:
@@ -304,10 +402,10 @@ class Variable:
                 )
             ours = type(value) is ndarray and value.ndim and _is_ours(value, tensor)
             if ours and not np.may_share_memory(value, change):
-                ufunc(value, change, out=value)  # no reading of the old value is left anywhere: reuse its memory
+                getattr(np, how)(value, change, out=value)  # no reading of the old value is left: reuse its memory
                 self._notice(delta)
             else:
-                self._put(np.asarray(ufunc(value, change)), False, delta)
+                self._put(solid(getattr(common_namespace((value, change)), how)(value, change)), False, delta)
         return _View(self) if read_value else None
 
     def _put(self, value: Any, read_value: bool, given: Any = None) -> Any:
@@ -336,76 +434,75 @@ class Variable:
         result: Tensor = index.checked_gather_nd(self.read(), operand(indices))
         return result
 
-    def _scatter(self, delta: Any, change: Callable[[ndarray, Any, Any], None]) -> Any:
+    def _scatter(self, delta: Any, how: str) -> Any:
         if not isinstance(delta, IndexedSlices):
             raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {delta!r}")
-        where = index.checked_indices(np.asarray(convert(delta.indices).array), self._tensor.array.shape[0])
-        return self._changed(lambda new: change(new, where, convert(delta.values, self.dtype).array), delta.values)
+        where = index.checked_indices(convert(delta.indices).array, self._tensor.array.shape[0])
+        return self._updated(where[..., None], delta.values, how)
 
-    def _changed(self, change: Callable[[ndarray], None], given: Any) -> Any:
-        new = np.array(self._tensor.array)
-        change(new)
-        return self._put(new, True, given)
+    def _updated(self, where: Any, given: Any, how: str, batch_dims: int = 0) -> Any:
+        """Put a value in place in which `given` has been worked in at coordinates."""
+        value, updates = self._tensor.array, convert(given, self.dtype).array
+        xp = common_namespace((value, where, updates))
+        return self._put(xp.update_at(value, where, updates, how=how, batch_dims=batch_dims), True, given)
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Add slices to rows."""
-        return self._scatter(sparse_delta, np.add.at)
+        return self._scatter(sparse_delta, "add")
 
     def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Subtract slices from rows."""
-        return self._scatter(sparse_delta, np.subtract.at)
+        return self._scatter(sparse_delta, "subtract")
 
     def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Multiply rows by slices."""
-        return self._scatter(sparse_delta, np.multiply.at)
+        return self._scatter(sparse_delta, "multiply")
 
     def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Divide rows by slices."""
-        return self._scatter(sparse_delta, np.divide.at)
+        return self._scatter(sparse_delta, "divide")
 
     def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """The larger of rows and slices."""
-        return self._scatter(sparse_delta, np.maximum.at)
+        return self._scatter(sparse_delta, "maximum")
 
     def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """The smaller of rows and slices."""
-        return self._scatter(sparse_delta, np.minimum.at)
+        return self._scatter(sparse_delta, "minimum")
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Replace rows by slices; of repeated rows the last stays."""
-        return self._scatter(sparse_delta, np.ndarray.__setitem__)
+        return self._scatter(sparse_delta, "set")
 
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Replace rows, where leading axes of indices and variable walk together."""
-        where, values = np.asarray(convert(sparse_delta.indices).array), convert(sparse_delta.values, self.dtype).array
-        lead = np.ix_(*(np.arange(n) for n in where.shape[:-1]))
-        grids = tuple(g[..., None] for g in lead)
-        return self._changed(lambda new: new.__setitem__((*grids, where), values), sparse_delta.values)
+        where = convert(sparse_delta.indices).array
+        return self._updated(where[..., None], sparse_delta.values, "set", batch_dims=len(where.shape) - 1)
 
-    def _scatter_nd(self, indices: Any, updates: Any, change: Callable[[ndarray, Any, Any], None]) -> Any:
-        where = index.checked_coordinates(np.asarray(convert(indices).array), self._tensor.array.shape)
-        values = convert(updates, self.dtype).array
-        return self._changed(lambda new: change(new, where, values), updates)
+    def _scatter_nd(self, indices: Any, updates: Any, how: str) -> Any:
+        where = convert(indices).array
+        index.checked_coordinates(where, self._tensor.array.shape)
+        return self._updated(where, updates, how)
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Add at coordinates."""
-        return self._scatter_nd(indices, updates, np.add.at)
+        return self._scatter_nd(indices, updates, "add")
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Subtract at coordinates."""
-        return self._scatter_nd(indices, updates, np.subtract.at)
+        return self._scatter_nd(indices, updates, "subtract")
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Replace at coordinates."""
-        return self._scatter_nd(indices, updates, np.ndarray.__setitem__)
+        return self._scatter_nd(indices, updates, "set")
 
     def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """The larger of what is there and the updates, at coordinates."""
-        return self._scatter_nd(indices, updates, np.maximum.at)
+        return self._scatter_nd(indices, updates, "maximum")
 
     def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """The smaller of what is there and the updates, at coordinates."""
-        return self._scatter_nd(indices, updates, np.minimum.at)
+        return self._scatter_nd(indices, updates, "minimum")
 
     if TYPE_CHECKING:  # attached below
 
@@ -426,7 +523,17 @@ class Variable:
 ResourceVariable = Variable
 
 
-def _initial_array(value: Any, dtype: Any) -> Any:
+def on_host(array: Any) -> bool:
+    """Whether an array of the XLA engine is in the memory of the processor, where eager code means NumPy."""
+    return all(device.platform == "cpu" for device in array.devices())
+
+
+def solid(value: Any) -> Any:
+    """NumPy gives scalars where arrays have no axes: variables hold arrays."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def _initial_array(value: Any, dtype: Any, graph: Graph | None) -> Any:
     if isinstance(value, (Tensor, Variable)):
         tensor = value.read() if isinstance(value, Variable) else value
         if dtype is not None and as_dtype(dtype) != tensor.dtype:
@@ -434,7 +541,10 @@ def _initial_array(value: Any, dtype: Any) -> Any:
                 f"initial_value: Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
                 f"{tensor.dtype.name}: {tensor!r}"
             )
-        return np.array(tensor.array) if type(tensor.array) is ndarray else tensor.array
+        if type(tensor.array) is Symbolic:
+            assert graph is not None
+            return graph.concrete(tensor.array)
+        return placed(np.array(tensor.array)) if type(tensor.array) is ndarray else tensor.array
     return convert(value, dtype).array
 
 
@@ -482,16 +592,15 @@ class _VariableSlice(Tensor):
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Replace this part of the variable."""
         variable: Variable = self._variable
-        new = np.array(variable._tensor.array)
         part = variable._incoming(value)
-        target = new[self._key]
-        if np.shape(target) != part.shape:
+        if tuple(self.array.shape) != tuple(part.shape):
             raise errors.invalid_argument(
                 f"Cannot assign a value of shape {errors.brackets(part.shape)} to a slice of shape "
-                f"{errors.brackets(np.shape(target))}",
+                f"{errors.brackets(self.array.shape)}",
                 "ResourceStridedSliceAssign",
             )
-        new[self._key] = part
+        old = variable._tensor.array
+        new = common_namespace((old, part)).set_slice(old, part, index=self._key)
         return variable._put(new, read_value, value)
 
 
@@ -519,7 +628,7 @@ def _is_ours(value: ndarray, tensor: Tensor) -> bool:
     return alone and value.base is None and value.flags.writeable and threading.active_count() == 1
 
 
-_updating = threading.RLock()
+updating = threading.RLock()
 """Two threads that add to a variable at the same time must not lose one of the sums."""
 
 

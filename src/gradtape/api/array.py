@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import errors
+from gradtape import conversion, errors
 from gradtape.api.arguments import Axes, dtype_or, integer, numpy_dtype, shape_of, static
+from gradtape.compile import devices
 from gradtape.conversion import array_from, convert, operand, operands, wrap
 from gradtape.dtypes import as_dtype, float32
 from gradtape.indexed_slices import IndexedSlices, map_values
@@ -270,8 +271,12 @@ def one_hot(
 
 
 def identity(input: Any, name: str | None = None) -> Any:
-    """The same values, as a tensor of its own."""
-    return map_values(array.identity, input)
+    """The same values, as a tensor of its own; within `tf.device`, on that device."""
+    return map_values(array.identity if conversion.place is None else _identity, input)
+
+
+def _identity(x: Any) -> Tensor:
+    return devices.identity(operand(x))
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from gradtape.api import random
 from gradtape.api.arguments import shape_of
+from gradtape.api.normalization import fused_batch_norm
 from gradtape.api.scopes import name_scope
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype, float32
@@ -80,9 +83,8 @@ def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
         return wrap(np.zeros(shape, dtype.numpy_dtype))
     receptive = int(np.prod(shape[:-2], dtype=int))
     fan_in, fan_out = shape[-2:] if len(shape) > 1 else (shape[0] if shape else 1,) * 2
-    limit = np.sqrt(6.0 / max(1, (fan_in + fan_out) * receptive))
-    rng = np.random.default_rng()
-    return wrap(np.asarray(rng.uniform(-limit, limit, shape)).astype(dtype.numpy_dtype))
+    limit = float(np.sqrt(6.0 / max(1, (fan_in + fan_out) * receptive)))
+    return random.uniform(shape, -limit, limit, dtype)
 
 
 @contextmanager
@@ -113,6 +115,87 @@ def _enabled(*args: Any, **kwargs: Any) -> None:
     """Nothing to switch: gradtape is always eager, as TensorFlow 2 is."""
 
 
+# -- older names -----------------------------------------------------------------------------------------------------
+_AT_THE_ROOT = {
+    "math": """accumulate_n angle betainc ceil conj cumprod digamma erf erfc expm1 floordiv floormod igamma igammac imag
+        invert_permutation is_finite is_inf is_nan is_non_decreasing is_strictly_increasing lbeta lgamma log log1p
+        log_sigmoid logical_xor polygamma real reciprocal rint rsqrt segment_max segment_mean segment_min segment_prod
+        segment_sum squared_difference unsorted_segment_max unsorted_segment_mean unsorted_segment_min
+        unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zeta""",
+    "linalg": "cholesky cholesky_solve cross global_norm matrix_transpose qr svd trace",
+    "signal": "fft fft2d fft3d ifft ifft2d ifft3d",
+    "debugging": "assert_proper_iterable assert_same_float_dtype check_numerics is_numeric_tensor",
+    "quantization": """fake_quant_with_min_max_args fake_quant_with_min_max_vars
+        fake_quant_with_min_max_vars_per_channel""",
+    "dtypes": "qint8 qint16 qint32 quint8 quint16 resource variant",
+    "io": "read_file write_file",
+    "random": "get_seed truncated_normal",
+}
+_RENAMED = {
+    "NoGradient": "no_gradient",
+    "NotDifferentiable": "no_gradient",
+    "OpError": "errors.OpError",
+    "debugging.is_finite": "math.is_finite",
+    "debugging.is_inf": "math.is_inf",
+    "debugging.is_nan": "math.is_nan",
+    "debugging.is_non_decreasing": "math.is_non_decreasing",
+    "debugging.is_strictly_increasing": "math.is_strictly_increasing",
+    "diag": "linalg.tensor_diag",
+    "diag_part": "linalg.tensor_diag_part",
+    "div_no_nan": "math.divide_no_nan",
+    "image.resize_image_with_crop_or_pad": "image.resize_with_crop_or_pad",
+    "image.transpose_image": "image.transpose",
+    "lin_space": "linspace",
+    "matrix_band_part": "linalg.band_part",
+    "matrix_determinant": "linalg.det",
+    "matrix_diag": "linalg.diag",
+    "matrix_diag_part": "linalg.diag_part",
+    "matrix_inverse": "linalg.inv",
+    "matrix_set_diag": "linalg.set_diag",
+    "matrix_solve": "linalg.solve",
+    "matrix_solve_ls": "linalg.lstsq",
+    "matrix_triangular_solve": "linalg.triangular_solve",
+    "mod": "math.floormod",
+    "nn.avg_pool_v2": "nn.avg_pool",
+    "nn.depthwise_conv2d_native_backprop_filter": "nn.depthwise_conv2d_backprop_filter",
+    "nn.depthwise_conv2d_native_backprop_input": "nn.depthwise_conv2d_backprop_input",
+    "nn.fixed_unigram_candidate_sampler": "random.fixed_unigram_candidate_sampler",
+    "nn.log_uniform_candidate_sampler": "random.log_uniform_candidate_sampler",
+    "nn.max_pool_v2": "nn.max_pool",
+    "nn.softmax_cross_entropy_with_logits_v2": "nn.softmax_cross_entropy_with_logits",
+    "nn.uniform_candidate_sampler": "random.uniform_candidate_sampler",
+    "random.set_random_seed": "random.set_seed",
+    "random_crop": "image.random_crop",
+    "random_gamma": "random.gamma",
+    "random_normal": "random.normal",
+    "random_shuffle": "random.shuffle",
+    "random_uniform": "random.uniform",
+    "reverse_v2": "reverse",
+    "self_adjoint_eig": "linalg.eigh",
+    "self_adjoint_eigvals": "linalg.eigvalsh",
+    "set_random_seed": "random.set_seed",
+    "sparse_tensor_to_dense": "sparse.to_dense",
+    "tensor_scatter_add": "tensor_scatter_nd_add",
+    "tensor_scatter_sub": "tensor_scatter_nd_sub",
+    "tensor_scatter_update": "tensor_scatter_nd_update",
+    "where_v2": "where",
+}
+"""TensorFlow 1 name -> ours: in TensorFlow too they are one function."""
+
+
+def _older_names() -> dict[str, str]:
+    moved = {name: f"{module}.{name}" for module, names in _AT_THE_ROOT.items() for name in names.split()}
+    return {**moved, **_RENAMED}
+
+
+def _own_namespace(v1: ModuleType, name: str) -> None:
+    """Give v1 a namespace of its own with all that the newer one has."""
+    newer = getattr(v1, name)
+    own = ModuleType(f"{v1.__name__}.{name}", newer.__doc__)
+    own.__dict__.update({n: v for n, v in vars(newer).items() if not n.startswith("__")})
+    setattr(v1, name, own)
+
+
 def build(root: ModuleType) -> ModuleType:
     """The namespace `compat`, made of the finished root."""
     compat = ModuleType(f"{root.__name__}.compat", __doc__)
@@ -130,6 +213,12 @@ def build(root: ModuleType) -> ModuleType:
         "hessians": hessians,
     }.items():
         setattr(v1, name, value)
+    for name in ("debugging", "image", "nn", "random"):
+        _own_namespace(v1, name)
+    for name, ours in _older_names().items():
+        *inside, last = name.split(".")
+        setattr(getattr(v1, inside[0]) if inside else v1, last, attrgetter(ours)(root))
+    v1.nn.fused_batch_norm = fused_batch_norm
     compat.v1, compat.v2 = v1, root  # type: ignore[attr-defined]
     compat.as_bytes = lambda text, encoding="utf-8": text.encode(encoding) if isinstance(text, str) else bytes(text)  # type: ignore[attr-defined]
     compat.as_text = lambda text, encoding="utf-8": text if isinstance(text, str) else text.decode(encoding)  # type: ignore[attr-defined]

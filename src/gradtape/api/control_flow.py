@@ -1,6 +1,7 @@
-"""Control flow: branches, loops, maps and folds over tensors, eager.
+"""Control flow: branches, loops, maps and folds over tensors.
 
-Python runs the functions; tapes see the ops inside them. `vectorized_map` runs its function once, for all rows.
+Eagerly Python runs the functions, and tapes see the ops inside them. In a function that is being traced they become
+branches and loops of the program (`compile/control_flow.py`). `vectorized_map` runs its function once, for all rows.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.api.arguments import static
-from gradtape.api.array import stack, zeros
+from gradtape.api.array import concat, stack, zeros
 from gradtape.api.tensor_array import TensorArray, wrong_dtype
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.indexed_slices import IndexedSlices
-from gradtape.ops import array
+from gradtape.ops import array, math
 from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
@@ -44,8 +46,24 @@ def cond(
             raise TypeError(f"cond(): '{word}' argument required")
         if not callable(function):
             raise TypeError(f"'{word}' must be callable.")
+    if _is_traced(pred):
+        return _single(_staged().cond(pred, true_fn, false_fn))
     chosen = true_fn if pred else false_fn
     return _single(chosen())  # type: ignore[misc]
+
+
+def _is_traced(*values: Any) -> bool:
+    """Whether one of these has no value yet."""
+    return current_graph() is not None and any(
+        isinstance(v, (Tensor, Variable)) and not is_known(convert(v)) for v in values
+    )
+
+
+def _staged() -> Any:
+    """Control flow of compiled programs; loaded when it is needed, because JAX comes with it."""
+    from gradtape.compile import control_flow
+
+    return control_flow
 
 
 def _single(result: Any) -> Any:
@@ -89,6 +107,9 @@ def case(
             raise TypeError(f"fn for pred {pred} must be callable.")
     if default is not None and not callable(default):
         raise TypeError("default must be callable.")
+    if _is_traced(*[pred for pred, _ in pairs]):
+        result = _nested_conditions(pairs, default)
+        return result if strict else _single(result)
     chosen = [function for pred, function in pairs if pred]
     if exclusive and len(chosen) > 1:
         raise errors.invalid_argument(
@@ -100,6 +121,15 @@ def case(
         )
     result = (chosen[0] if chosen else default)()  # type: ignore[misc]
     return result if strict else _single(result)
+
+
+def _nested_conditions(pairs: list[Any], default: Callable[[], Any] | None) -> Any:
+    """The first function whose condition holds, as conditions inside of each other."""
+    (pred, function), *rest = pairs
+    if not rest and default is None:  # nothing else is left: when no condition holds, the last function runs
+        return function()
+    otherwise = default if not rest else lambda: _nested_conditions(rest, default)
+    return _staged().cond(pred, function, otherwise) if _is_traced(pred) else (function if pred else otherwise)()  # type: ignore[misc]
 
 
 def switch_case(
@@ -138,7 +168,14 @@ def switch_case(
             raise TypeError(f"fn for key {key} must be callable.")
     if default is not None and not callable(default):
         raise TypeError("default must be callable.")
-    chosen = branches.get(int(branch_index), default or branches[keys[-1]])
+    last = default or branches[keys[-1]]
+    if _is_traced(branch_index):
+        functions = [*[branches[key] for key in keys], last]
+        number = convert(branch_index)
+        outside = math.logical_or(number < 0, number >= len(keys))
+        number = math.where(outside, wrap(np.asarray(len(keys), number.array.dtype)), number)
+        return _single(_staged().switch(number, functions, [f"branch {i}" for i in builtins.range(len(functions))]))
+    chosen = branches.get(int(branch_index), last)
     return _single(chosen())
 
 
@@ -175,6 +212,9 @@ def while_loop(
     if shape_invariants is not None:
         _check_invariants(given, [shape_invariants] if alone else shape_invariants)
     state = nest.map_structure(_loop_value, list(given))
+    if current_graph() is not None:
+        result = _staged().while_loop(cond, body, state, limit)
+        return result[0] if alone else nest.pack_sequence_as(given, nest.flatten(result))
     turns = 0
     while (limit is None or turns < limit) and cond(*state):
         result = body(*state)
@@ -248,6 +288,8 @@ def map_fn(
     signature = dtype if fn_output_signature is None else fn_output_signature
     tensors, rows, count = _rows(elems)
     template = elems if signature is None else signature
+    if _is_traced(*tensors) and count:
+        return _mapped(fn, elems, tensors, template, signature)
     specs = [(t.dtype, None) for t in tensors] if signature is None else [_spec(s) for s in nest.flatten(signature)]
     columns: list[list[Tensor]] = [[] for _ in specs]
     for i in builtins.range(count):
@@ -260,6 +302,26 @@ def map_fn(
         for column, (kind, shape) in zip(columns, specs, strict=True)
     ]
     return nest.pack_sequence_as(template, stacked)
+
+
+def _mapped(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], template: Any, signature: Any) -> Any:
+    """`map_fn` as a loop of the program."""
+
+    def step(carry: list[Tensor], row: list[Tensor]) -> Any:
+        result = fn(nest.pack_sequence_as(elems, row))
+        nest.assert_same_structure(template, result, check_types=signature is not None)
+        kinds = tensors if signature is None else [_Kind(_spec(s)[0]) for s in nest.flatten(signature)]
+        return [], [_element(v, k.dtype, []) for v, k in zip(nest.flatten(result), kinds, strict=True)]
+
+    _, stacked = _staged().scan(step, [], tensors, tensors[0].array.shape[0])
+    return nest.pack_sequence_as(template, stacked)
+
+
+class _Kind:
+    """Something with a dtype."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
 
 
 def _spec(entry: Any) -> tuple[DType, Any]:
@@ -351,7 +413,7 @@ def foldl(
     >>> int(foldl(lambda a, x: 2 * a + x, convert([1, 2, 3])))
     11
     """
-    return _fold(fn, elems, initializer, False)[-1]
+    return _folded(fn, elems, initializer, False)[0]
 
 
 def foldr(
@@ -368,7 +430,7 @@ def foldr(
     >>> int(foldr(lambda a, x: 2 * a + x, convert([1, 2, 3])))
     17
     """
-    return _fold(fn, elems, initializer, True)[-1]
+    return _folded(fn, elems, initializer, True)[0]
 
 
 def scan(
@@ -388,6 +450,8 @@ def scan(
     [1, 3, 6]
     """
     template = elems if initializer is None else initializer
+    if _is_traced(*[convert(e) for e in nest.flatten((elems, initializer)) if e is not None]):
+        return nest.pack_sequence_as(template, nest.flatten(_folded(fn, elems, initializer, reverse, every=True)[1]))
     states = _fold(fn, elems, initializer, reverse)
     if initializer is not None:
         first, states = states[0], states[1:]
@@ -397,6 +461,38 @@ def scan(
         states = states[::-1]
     columns = zip(*(nest.flatten(s) for s in states), strict=True)
     return nest.pack_sequence_as(template, [stack(list(column)) for column in columns])
+
+
+def _folded(fn: Any, elems: Any, initializer: Any, reverse: bool, every: bool = False) -> tuple[Any, Any]:
+    """The last state of a fold and, of one that is a loop of a program, all of them stacked."""
+    leaves = [convert(e) for e in nest.flatten((elems, initializer)) if e is not None]
+    if not _is_traced(*leaves) or not callable(fn):
+        return _fold(fn, elems, initializer, reverse)[-1], None
+    tensors, _, count = _rows(elems)
+    first: list[Tensor] = []
+    if initializer is None:
+        start = nest.pack_sequence_as(elems, [array.getitem(t, index=(-1 if reverse else 0,)) for t in tensors])
+        part = slice(0, count - 1) if reverse else slice(1, count)
+        tensors = [array.getitem(t, index=(part,)) for t in tensors]
+        count -= 1
+        first = nest.flatten(start)
+    else:
+        start = nest.map_structure(convert, initializer)
+
+    def step(carry: list[Tensor], row: list[Tensor]) -> Any:
+        result = fn(nest.pack_sequence_as(start, carry), nest.pack_sequence_as(elems, row))
+        nest.assert_same_structure(start, result, check_types=False)
+        new = [
+            v if isinstance(v, Tensor) else convert(v, c.dtype)
+            for v, c in zip(nest.flatten(result), carry, strict=True)
+        ]
+        return new, new if every else []
+
+    last, stacked = _staged().scan(step, nest.flatten(start), tensors, count, reverse)
+    if every and first:
+        ends = [array.reshape(f, shape=(1, *f.array.shape)) for f in first]
+        stacked = [concat([s, e] if reverse else [e, s], 0) for s, e in zip(stacked, ends, strict=True)]
+    return nest.pack_sequence_as(start, last), stacked
 
 
 def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool) -> list[Any]:

@@ -767,13 +767,10 @@ def max_pool_with_argmax(
     if data_format != "NHWC":
         raise ValueError(f"`data_format` values other than 'NHWC' are not supported. Received: {data_format!r}")
     windows = _pooling(input, 2, ksize, strides, padding, data_format, None, "MaxPoolWithArgmax")
-    output = ops.max_pool(windows.x, **windows.how)
-    where = ops.max_position(windows.x, output, **windows.how)
-    if include_batch_in_index:
-        batch = windows.x.array.shape[0]
-        each = prod(windows.x.array.shape[1:])
-        where = where + (np.arange(batch, dtype=np.int64) * each).reshape(-1, *[1] * (len(where.array.shape) - 1))
-    return MaxPoolWithArgmax(_pooled(output, windows), _pooled(cast(where, kind), windows))
+    output, where = ops.max_and_position(
+        windows.x, within_batch=bool(include_batch_in_index), dtype=kind.numpy_dtype, **windows.how
+    )
+    return MaxPoolWithArgmax(_pooled(output, windows), _pooled(where, windows))
 
 
 # -- rearranging space -----------------------------------------------------------------------------------------------

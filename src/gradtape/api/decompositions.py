@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import integer, static
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, operand, operands
 from gradtape.dtypes import as_dtype
 from gradtape.ops import array, factorisations, index, linalg, math, reduce
@@ -527,7 +528,9 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 
 
 def _cuts(x: Tensor, rcond: Any) -> bool:
-    """Whether rcond leaves out singular values that are not zero but for rounding."""
+    """Whether rcond leaves out singular values that are not zero but for rounding (or may, where nobody knows yet)."""
+    if not is_known(x):
+        return bool(np.any(rcond > 10.0 * max(x.array.shape[-2:]) * _epsilon(x)))
     values = np.linalg.svd(np.asarray(x.array).astype(np.result_type(x.array.dtype, np.float32)), compute_uv=False)
     if not values.size:
         return False
@@ -539,8 +542,7 @@ def _cuts(x: Tensor, rcond: Any) -> bool:
 def _cut_pinv(x: Tensor, rcond: Any) -> Tensor:
     """With real singular values cut off the rank is not x's own: the derivative goes through the factors."""
     s, u, v = svd(x)
-    limit = np.asarray(s.array)[..., :1] * rcond[..., None]
-    kept = math.greater(s, constant_operand(limit.astype(s.array.dtype)))
+    kept = math.greater(s, _slices(s, slice(0, 1)) * _plain(s, rcond[..., None]))
     inverse = math.where(kept, 1 / math.where(kept, s, 1), 0)
     weights = array.reshape(inverse, shape=(*inverse.array.shape[:-1], 1, inverse.array.shape[-1]))
     if x.dtype.is_complex:

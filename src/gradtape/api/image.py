@@ -12,6 +12,7 @@ from gradtape import errors
 from gradtape.api import io as _io, random as _random
 from gradtape.api.arguments import integer, shape_of, static
 from gradtape.api.array import cast
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, operand, wrap
 from gradtape.dtypes import as_dtype, float16, float32
 from gradtape.ops import array, image as ops, index, linalg, math, reduce
@@ -822,12 +823,13 @@ def _random_hue(image: Any, max_delta: float, draw: Draw) -> Tensor:
 
 def _random_flip(image: Any, axis: int, draw: Draw) -> Tensor:
     x = _image(image)
+    result: Tensor
     if len(x.array.shape) == 3:
-        return _flipped(x, axis) if float(draw([], 0, 1.0)) < 0.5 else x
+        result = math.where(draw([], 0, 1.0) < 0.5, _flipped(x, axis), x)
+        return result
     if len(x.array.shape) != 4:
         raise ValueError(f"'image' (shape {x.shape}) must have either 3 or 4 dimensions.")
-    flips = np.rint(np.asarray(draw([x.array.shape[0]], 0, 1.0).array)).astype(bool)
-    result: Tensor = math.where(flips[:, None, None, None], _flipped(x, axis), x)
+    result = math.where(draw([x.array.shape[0], 1, 1, 1], 0, 1.0) > 0.5, _flipped(x, axis), x)
     return result
 
 
@@ -836,9 +838,13 @@ def _random_crop(value: Any, size: Any, draw: Draw) -> Tensor:
     wanted, have = shape_of(size), x.array.shape
     if len(wanted) != len(have) or any(n > h for n, h in zip(wanted, have, strict=True)):
         raise errors.invalid_argument(f"Need value.shape >= size, got  {list(have)} and {list(wanted)}", "Assert")
-    offsets = np.asarray(draw([len(have)], 0, 2**31 - 1, "int32").array)
-    starts = [int(o) % (h - n + 1) for o, h, n in zip(offsets, have, wanted, strict=True)]
-    return _slice(x, *(slice(s, s + n) for s, n in zip(starts, wanted, strict=True)))
+    room = np.subtract(have, wanted).astype(np.int32) + 1
+    starts = draw([len(have)], 0, 2**31 - 1, "int32") % room
+    if is_known(starts):
+        return _slice(x, *(slice(s, s + n) for s, n in zip(np.asarray(starts).tolist(), wanted, strict=True)))
+    for axis, n in enumerate(wanted):
+        x = index.take(x, starts[axis] + np.arange(n, dtype=np.int32), axis=axis, batch_dims=0)
+    return x
 
 
 def random_brightness(image: Any, max_delta: float, seed: Any = None) -> Tensor:

@@ -85,7 +85,8 @@ from gradtape.api.special import (
     softsign as softsign,
 )
 from gradtape.conversion import operand, operands
-from gradtape.ops import array, linalg, math, nn
+from gradtape.ops import array, math, nn
+from gradtape.ops.attention import attention
 from gradtape.tensor import Tensor
 
 relu = math.relu
@@ -132,14 +133,19 @@ def scaled_dot_product_attention(
     key: Any,
     value: Any,
     mask: Any = None,
-    scale: float | None = None,
+    scale: Any = None,
     is_causal: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """softmax(query key^T * scale + mask) value, over the last two axes (positions and features).
+    """softmax(query key^T * scale + mask) value, over the last two axes: [..., heads, positions, features].
 
-    `scale` is 1 / sqrt(features) by default. `mask` is added, or, if boolean, says where to look. An addition of
-    gradtape's: TensorFlow has it only inside Keras.
+    `scale` is 1 / sqrt(features) by default. `mask` is added, or, if boolean, says where to look; a position with
+    nothing to look at sees zeros. Axes in front of the last two are broadcast. An addition of gradtape's: TensorFlow
+    has it only inside Keras.
+
+    It is one operation. NumPy keeps nothing for the gradient that grows with the pairs of positions; on an NVIDIA GPU,
+    float16 and bfloat16 run as cuDNN's flash attention, which does not even write them. Heads that a reshape has put
+    behind the positions come to the front with `tf.transpose(x, [0, 2, 1, 3])`; compilation takes that away again.
 
     >>> import gradtape as tf
     >>> q = k = tf.constant([[1.0, 0.0], [0.0, 1.0]])
@@ -148,26 +154,63 @@ def scaled_dot_product_attention(
     """
     q, k = operands(query, key)
     v = operand(value, q.dtype)
-    factor = float(q.array.shape[-1]) ** -0.5 if scale is None else scale
-    scores = linalg.matmul(q * factor, k, adjoint_x=False, adjoint_y=True)
-    rows, columns = scores.array.shape[-2:]
-    if is_causal:
-        if mask is not None:
-            raise ValueError("`mask` and `is_causal` exclude each other: put both conditions into the mask.")
-        mask = np.tril(np.ones((rows, columns), bool))
+    if scale is not None and not isinstance(scale, (int, float)):  # a tensor, which may be learned
+        q, scale = q * scale, 1.0
+    given = [q, k, v]
+    shape = _attention_shape(*given)
     if mask is not None:
-        allowed = operand(mask, None if _is_boolean(mask) else scores.dtype)
-        scores = math.where(allowed, scores, _lowest(scores)) if allowed.dtype.is_bool else scores + allowed
-    return linalg.matmul(nn.softmax(scores, axis=len(scores.array.shape) - 1), v, adjoint_x=False, adjoint_y=False)
+        if is_causal:
+            raise ValueError("`mask` and `is_causal` exclude each other: put both conditions into the mask.")
+        allowed = operand(mask, None if _is_boolean(mask) else q.dtype)
+        if not allowed.dtype.is_bool and allowed.dtype != q.dtype:
+            raise errors.mismatched_dtypes(_ATTENTION, q.dtype, allowed.dtype)
+        try:
+            full = np.broadcast_shapes(shape, allowed.array.shape)
+        except ValueError:
+            full = ()
+        if full[-2:] != shape[-2:]:
+            raise errors.incompatible_shapes(_ATTENTION, shape, tuple(allowed.array.shape))
+        shape = full
+    for i, x in enumerate(given):
+        full = (*shape[:-2], *x.array.shape[-2:])
+        if tuple(x.array.shape) != full:
+            given[i] = array.broadcast_to(x, shape=full)
+    factor = max(q.array.shape[-1], 1) ** -0.5 if scale is None else float(scale)
+    extra = [] if mask is None else [allowed]
+    result: Tensor = attention(*given, *extra, scale=factor, causal=bool(is_causal))[0]
+    return result
+
+
+_ATTENTION = "ScaledDotProductAttention"
+
+
+def _attention_shape(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
+    """The shape of the scores, if the operands fit."""
+    shapes = [tuple(x.array.shape) for x in (q, k, v)]
+    for x, other in ((k, shapes[1]), (v, shapes[2])):
+        if x.dtype != q.dtype:
+            raise errors.mismatched_dtypes(_ATTENTION, q.dtype, x.dtype)
+        if len(shapes[0]) < 2 or len(other) < 2:
+            raise errors.incompatible_shapes(_ATTENTION, shapes[0], other)
+    if not q.dtype.is_floating:
+        raise errors.unsupported_dtype(_ATTENTION, q.dtype)
+    if shapes[0][-1] != shapes[1][-1]:
+        raise errors.incompatible_shapes(_ATTENTION, shapes[0], shapes[1])
+    if shapes[1][-2] != shapes[2][-2]:
+        raise errors.incompatible_shapes(_ATTENTION, shapes[1], shapes[2])
+    try:
+        lead = np.broadcast_shapes(*(shape[:-2] for shape in shapes))
+    except ValueError:
+        raise errors.invalid_argument(
+            f"The axes in front of the last two do not broadcast: query {errors.brackets(shapes[0])}, key "
+            f"{errors.brackets(shapes[1])}, value {errors.brackets(shapes[2])}",
+            _ATTENTION,
+        ) from None
+    return (*lead, shapes[0][-2], shapes[1][-2])
 
 
 def _is_boolean(mask: Any) -> bool:
     return bool(operand(mask).dtype.is_bool)
-
-
-def _lowest(scores: Tensor) -> float:
-    """What counts as minus infinity: finite, so that a row with nothing to look at has no NaN."""
-    return float(scores.dtype.min) / 2
 
 
 # -- cross entropies -------------------------------------------------------------------------------------------------
@@ -227,7 +270,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
             f"and logits.shape={shape}"
         )
     values = y.array
-    if values.size and not _within(values, shape[-1]):
+    if type(values) is np.ndarray and values.size and not _within(values, shape[-1]):  # on XLA the loss is NaN there
         bad = values[(values < 0) | (values >= shape[-1])].ravel()[0]
         raise errors.invalid_argument(
             f"Received a label value of {bad} which is outside the valid range of [0, {shape[-1]}).",
@@ -239,7 +282,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
 
 def _within(labels: Any, classes: int) -> bool:
     """Whether all labels lie in [0, classes): as unsigned numbers, negative ones are large, and one look suffices."""
-    if labels.dtype.kind == "i" and type(labels) is np.ndarray:
+    if labels.dtype.kind == "i":
         labels = labels.view(f"u{labels.dtype.itemsize}")
     return bool(labels.max() < classes)
 

@@ -19,19 +19,24 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import integer, shape_of, static
-from gradtape.arrays.numpy_engine import random as kernels
+from gradtape.arrays import common_namespace, namespace_of
+from gradtape.arrays.batched import Batched, EscapeError
+from gradtape.arrays.numpy_engine.random import random_uniform, stream_of
+from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.conversion import constant_operand, convert, operand, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.ops import array, index, math, random as ops
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
+Array = Any
 Shape = tuple[int, ...]
 
 _DEFAULT_SEED = 87654321  # what stands for the global seed when only an op has one, as in TensorFlow
 _LARGEST = 2**31 - 1
 _RESERVED = 256  # how many blocks of a stream one number may use: the step by which counters move on
 
+_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -63,17 +68,17 @@ class _Seeds:
             second %= _LARGEST
             return (first, second) if (first, second) != (0, 0) else (0, _LARGEST)
 
-    def stream(self, op: str, op_seed: int | None, numbers: int) -> tuple[int, int]:
-        """Key and counter for `numbers` numbers. The same op with the same seed reads on where it stopped."""
+    def stream(self, op: str, op_seed: int | None, numbers: int) -> Array:
+        """The stream of `numbers` numbers. The same op with the same seed reads on where it stopped."""
         pair = self.pair(op_seed)
         if pair is None:
-            return int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little") << 64
+            return stream_of(int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little") << 64)
         if op_seed is None:  # a new seed for every call: nothing to read on from
-            return pair[0], pair[1] << 64
+            return stream_of(pair[0], pair[1] << 64)
         with self._lock:
             position = self._positions.get((op, *pair), 0)
             self._positions[(op, *pair)] = position + _RESERVED * numbers
-        return pair[0], (pair[1] << 64) + position
+        return stream_of(pair[0], (pair[1] << 64) + position)
 
 
 _seeds = _Seeds()
@@ -106,12 +111,26 @@ def _op_seed(seed: Any) -> int | None:
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------------
-Source = Callable[[str, int], "tuple[int, int]"]
-"""Gives the key and the counter of a stream, for an op's name and how many numbers it wants."""
+Source = Callable[[str, int], Array]
+"""Gives a stream (see arrays/numpy_engine/random.py), for an op's name and how many numbers it wants."""
+
+
+def _run(kernel: str, *arrays: Array, **attrs: Any) -> Array:
+    """Run a random kernel on the engine of its stream and parameters: all numbers come from here."""
+    if any(type(array) is Batched for array in arrays):
+        raise EscapeError("each row of a batch draws numbers of its own")
+    return getattr(common_namespace(arrays), kernel)(*arrays, **attrs)
+
+
+def _made_anew(shape: Shape, dtype: np.dtype[Any], make: Callable[[], Array]) -> Array:
+    """An array from outside of the computation: made at once or, within a compiled function, at each of its calls."""
+    graph = current_graph()
+    return make() if graph is None else graph.fresh(shape, dtype, make)
 
 
 def _from_op(seed: Any) -> Source:
-    return lambda op, numbers: _seeds.stream(op, _op_seed(seed), numbers)
+    own = _op_seed(seed)
+    return lambda op, numbers: _made_anew((3,), _UINT64, lambda: _seeds.stream(op, own, numbers))
 
 
 def _from_seed(seed: Any) -> Source:
@@ -126,10 +145,8 @@ def _from_seed(seed: Any) -> Source:
         raise errors.invalid_argument(
             f"seed must have shape [2], not {errors.brackets(given.array.shape)}", "StatelessRandomGetKeyCounter"
         )
-    first, second = (int(n) % 2**64 for n in np.asarray(given.array))
-    counter = (np.array([n], np.uint64) for n in (first, second))
-    words = [int(w[0]) for w in kernels.philox(0x02461E293EC8F720, *counter)]
-    return lambda op, numbers: (words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
+    stream = _run("stream_of_seed", given.array)
+    return lambda op, numbers: stream
 
 
 def _checked_shape(shape: Any, op: str) -> Shape:
@@ -151,24 +168,22 @@ def _floating(dtype: Any, op: str) -> DType:
     return kind
 
 
-def _draw(kernel: Callable[..., Any], op: str, source: Source, shape: Shape, dtype: Any) -> Tensor:
-    count = _math.prod(shape)
-    key, counter = source(op, count)
-    return constant_operand(kernel(key, counter, count=count, dtype=dtype.numpy_dtype).reshape(shape))
+def _draw(kernel: str, op: str, source: Source, shape: Shape, dtype: DType) -> Tensor:
+    return constant_operand(_run(kernel, source(op, _math.prod(shape)), shape=shape, dtype=dtype.numpy_dtype))
 
 
 def _normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
     where = _checked_shape(shape, op)
     kind = as_dtype(dtype)
     mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
-    return _fresh(_draw(kernels.random_normal, op, source, where, _floating(kind, op)) * stddev + mean)
+    return _fresh(_draw("random_normal", op, source, where, _floating(kind, op)) * stddev + mean)
 
 
 def _truncated(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
     where = _checked_shape(shape, op)
     kind = as_dtype(dtype)
     mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
-    return _fresh(_draw(kernels.random_truncated, op, source, where, _floating(kind, op)) * stddev + mean)
+    return _fresh(_draw("random_truncated", op, source, where, _floating(kind, op)) * stddev + mean)
 
 
 def _parameter(value: Any, dtype: DType) -> Tensor:
@@ -191,12 +206,12 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
     where = _checked_shape(shape, op)
     if kind.is_floating:
         low, high = _parameter(minval, kind), _parameter(1 if maxval is None else maxval, kind)
-        numbers = _draw(kernels.random_uniform, op, source, where, kind)
+        numbers = _draw("random_uniform", op, source, where, kind)
         if _plain_unit(minval, maxval):
             return _fresh(numbers)
         return _fresh(numbers * (high - low) + low)
     if full and minval is None and maxval is None:
-        return _fresh(_draw(kernels.random_integers, f"{op}FullInt", source, where, kind))
+        return _fresh(_draw("random_integers", f"{op}FullInt", source, where, kind))
     if full and (minval is None) != (maxval is None):
         raise ValueError(
             f"For integer `dtype` argument {kind!r}, argument `minval` and `maxval` must be both None or not None. "
@@ -204,19 +219,14 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
         )
     if maxval is None:
         raise ValueError(f"Must specify maxval for integer dtype {kind!r}")
-    bounds = [np.asarray(operand(v, None if isinstance(v, Tensor) else kind).array) for v in (minval, maxval)]
+    bounds = [operand(v, None if isinstance(v, Tensor) else kind).array for v in (minval, maxval)]
     for name, bound in zip(("minval", "maxval"), bounds, strict=True):
         if bound.ndim:
             raise errors.invalid_argument(f"{name} must be 0-D, got shape {errors.brackets(bound.shape)}", f"{op}Int")
-    low_, high_ = (int(b) for b in bounds)
     count = _math.prod(where)
-    if low_ >= high_ and count:
-        raise errors.invalid_argument(f"Need minval < maxval, got {low_} >= {high_}", f"{op}Int")
-    key, counter = source(f"{op}Int", count)
-    numbers_ = kernels.random_range(
-        key, counter, count=count, low=low_, high=max(high_, low_ + 1), dtype=kind.numpy_dtype
-    )
-    return wrap(numbers_.reshape(where))
+    if count and all(map(is_known, bounds)) and int(np.asarray(bounds[0])) >= int(np.asarray(bounds[1])):
+        raise errors.invalid_argument(f"Need minval < maxval, got {bounds[0]} >= {bounds[1]}", f"{op}Int")
+    return wrap(_run("random_range", source(f"{op}Int", count), *bounds, shape=where, dtype=kind.numpy_dtype))
 
 
 def _plain_unit(minval: Any, maxval: Any) -> bool:
@@ -271,8 +281,7 @@ def _gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any, op: st
     if not prefix:
         _fits(parameters, full, op)
     spread = array.broadcast_to(alpha, shape=full)
-    key, counter = source(op, _math.prod(full))
-    drawn = kernels.random_gamma(key, counter, np.asarray(spread.array)).astype(kind.numpy_dtype)
+    drawn = _run("random_gamma", source(op, _math.prod(full)), spread.array)
     numbers = ops.gamma_sample(spread, constant_operand(drawn))
     tiny = float(np.finfo(np.float32 if kind.name == "bfloat16" else kind.numpy_dtype).tiny)
     return _fresh(math.maximum(numbers / beta, tiny))
@@ -302,8 +311,10 @@ def gamma(
     return _gamma(_from_op(seed), shape, alpha, beta, dtype, "RandomGamma", prefix=True)
 
 
-def _counts(numbers: Any, dtype: DType) -> Tensor:
-    return wrap(np.asarray(numbers).astype(dtype.numpy_dtype))
+def _counts(kernel: str, op: str, source: Source, full: Shape, dtype: Any, *parameters: Tensor) -> Tensor:
+    """Counts, each with parameters of its own; they do not follow them."""
+    spread = [namespace_of(p.array).broadcast_to(p.array, shape=full) for p in parameters]
+    return wrap(_run(kernel, source(op, _math.prod(full)), *spread, dtype=as_dtype(dtype).numpy_dtype))
 
 
 def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name: str | None = None) -> Tensor:
@@ -312,10 +323,9 @@ def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name
     >>> poisson([4], [1.0, 100.0], seed=3).shape
     TensorShape([4, 2])
     """
-    rate = np.asarray(operand(lam).array)
-    full = (*_checked_shape(shape, "RandomPoissonV2"), *rate.shape)
-    key, counter = _seeds.stream("RandomPoissonV2", _op_seed(seed), _math.prod(full))
-    return _counts(kernels.random_poisson(key, counter, np.broadcast_to(rate, full)), as_dtype(dtype))
+    rate = operand(lam)
+    full = (*_checked_shape(shape, "RandomPoissonV2"), *rate.array.shape)
+    return _counts("random_poisson", "RandomPoissonV2", _from_op(seed), full, dtype, rate)
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
@@ -328,7 +338,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = No
 
 
 def _categorical(source: Source, logits: Any, num_samples: Any, dtype: Any, op: str) -> Tensor:
-    x = np.asarray(operand(logits).array)
+    x = operand(logits).array
     if x.ndim != 2:
         raise errors.invalid_argument(f"logits should be a matrix, got shape {errors.brackets(x.shape)}", op)
     if not x.shape[1]:
@@ -336,14 +346,12 @@ def _categorical(source: Source, logits: Any, num_samples: Any, dtype: Any, op: 
     count = integer(num_samples)
     if count < 0:
         raise errors.invalid_argument(f"num_samples should be nonnegative, got {count}", op)
-    key, counter = source(op, 2 * count * len(x))
-    return _counts(kernels.random_categorical(key, counter, x, count=count), as_dtype(dtype))
+    stream = source(op, 2 * count * x.shape[0])
+    return wrap(_run("random_categorical", stream, x, count=count, dtype=as_dtype(dtype).numpy_dtype))
 
 
-def _order(source: Source, size: int, op: str) -> Any:
-    """A random order of `size` things: that of random 64-bit keys."""
-    key, counter = source(op, 2 * size)
-    return np.argsort(kernels.random_integers(key, counter, count=size, dtype=np.uint64), kind="stable")
+def _order(source: Source, size: int, op: str) -> Tensor:
+    return constant_operand(_run("random_order", source(op, 2 * size), count=size))
 
 
 def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
@@ -356,7 +364,7 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
     if not x.array.shape:
         return _fresh(x)
     order = _order(_from_op(seed), x.array.shape[0], "RandomShuffle")
-    result: Tensor = ops.shuffle_rows(x, constant_operand(order))
+    result: Tensor = ops.shuffle_rows(x, order)
     return result
 
 
@@ -426,10 +434,9 @@ def stateless_gamma(
 def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", name: str | None = None) -> Tensor:
     """Poisson counts that depend on `seed` alone; the rates broadcast into `shape`."""
     full = _checked_shape(shape, "StatelessRandomPoisson")
-    rate = np.asarray(operand(lam).array)
-    _fits(rate.shape, full, "StatelessRandomPoisson")
-    key, counter = _from_seed(seed)("StatelessRandomPoisson", _math.prod(full))
-    return _counts(kernels.random_poisson(key, counter, np.broadcast_to(rate, full)), as_dtype(dtype))
+    rate = operand(lam)
+    _fits(rate.array.shape, full, "StatelessRandomPoisson")
+    return _counts("random_poisson", "StatelessRandomPoisson", _from_seed(seed), full, dtype, rate)
 
 
 def stateless_binomial(
@@ -441,12 +448,9 @@ def stateless_binomial(
 
 def _binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any, op: str) -> Tensor:
     full = _checked_shape(shape, op)
-    n, p = np.asarray(operand(counts).array), np.asarray(operand(probs).array)
-    _fits(np.broadcast_shapes(n.shape, p.shape), full, op)
-    key, counter = source(op, _math.prod(full))
-    return _counts(
-        kernels.random_binomial(key, counter, np.broadcast_to(n, full), np.broadcast_to(p, full)), as_dtype(dtype)
-    )
+    n, p = operand(counts), operand(probs)
+    _fits(np.broadcast_shapes(n.array.shape, p.array.shape), full, op)
+    return _counts("random_binomial", op, source, full, dtype, n, p)
 
 
 def stateless_categorical(
@@ -475,16 +479,14 @@ def stateless_parameterized_truncated_normal(
         full,
         "StatelessParameterizedTruncatedNormal",
     )
-    if np.any(np.asarray(stddev.array) <= 0):
+    if is_known(stddev) and np.any(np.asarray(stddev.array) <= 0):
         raise errors.invalid_argument("Invalid parameters: stddev must be positive.", "ParameterizedTruncatedNormal")
-    if np.any(np.asarray(low.array) >= np.asarray(high.array)):
+    if is_known(low) and is_known(high) and np.any(np.asarray(low.array) >= np.asarray(high.array)):
         raise errors.invalid_argument(
             "Invalid parameters: minval must be less than maxval.", "ParameterizedTruncatedNormal"
         )
-    count = _math.prod(full)
-    key, counter = _from_seed(seed)("StatelessParameterizedTruncatedNormal", count)
-    u = kernels.random_open(key, counter, count=count).astype(kind.numpy_dtype).reshape(full)
-    z = ops.truncated_quantile((low - mean) / stddev, (high - mean) / stddev, constant_operand(u))
+    u = _draw("random_open", "StatelessParameterizedTruncatedNormal", _from_seed(seed), full, kind)
+    z = ops.truncated_quantile((low - mean) / stddev, (high - mean) / stddev, u)
     return _fresh(z * stddev + mean)
 
 
@@ -495,7 +497,7 @@ def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str
     if not x.array.shape:
         return _fresh(x)
     order = _order(_from_seed(seed), x.array.shape[0], "StatelessShuffle")
-    result: Tensor = index.take(x, constant_operand(order), axis=0, batch_dims=0)
+    result: Tensor = index.take(x, order, axis=0, batch_dims=0)
     return result
 
 
@@ -519,11 +521,11 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
 
 def index_shuffle(index: Any, seed: Any, max_index: Any) -> Tensor:
     """Where `index` goes in a random order of 0 … max_index that depends on `seed` (two or three numbers) alone."""
-    where = operand(index)
-    numbers = np.asarray(operand(seed).array).astype(np.int64)
-    pair = numbers[..., -2:].reshape(2)
-    order = _order(_from_seed(pair), integer(max_index) + 1, "RandomIndexShuffle")
-    return wrap(order[np.asarray(where.array)].astype(where.array.dtype))
+    where = operand(index).array
+    pair = array.reshape(array.getitem(operand(seed), index=(..., slice(-2, None))), shape=(2,))
+    order = _order(_from_seed(pair), integer(max_index) + 1, "RandomIndexShuffle").array
+    xp = common_namespace((order, where))
+    return wrap(xp.astype(xp.take(order, where, axis=0), dtype=where.dtype, source=order.dtype))
 
 
 # -- generators ------------------------------------------------------------------------------------------------------
@@ -615,12 +617,12 @@ class Generator:
         self._lock = threading.Lock()
         self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")
 
-    def _checked(self, state: Any) -> Any:
-        words = np.asarray(operand(state).array)
+    def _checked(self, state: Any) -> Tensor:
+        words = operand(state).array
         size = 3 if self._alg is Algorithm.PHILOX else 2
-        if words.shape != (size,):
+        if tuple(words.shape) != (size,):
             raise ValueError(f"Shapes {tuple(words.shape)} and [{size}] are incompatible")
-        return words.astype(np.int64)
+        return wrap(_int64(words))
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
@@ -657,7 +659,7 @@ class Generator:
     @property
     def key(self) -> Tensor:
         """The key: the last number of the state."""
-        return wrap(np.asarray(self._state_var.numpy()[-1]))
+        return self._state_var.value()[-1]
 
     def reset(self, state: Any) -> None:
         """Go on from a state."""
@@ -674,22 +676,19 @@ class Generator:
 
     def skip(self, delta: Any) -> Tensor:
         """Go past `delta` numbers. The state from before is returned."""
-        return wrap(self._advance(integer(delta)))
+        given = operand(delta).array
+        return wrap(self._advance(np.asarray(integer(delta)) if is_known(given) else given))
 
-    def _advance(self, numbers: int) -> Any:
+    def _advance(self, numbers: Array) -> Array:
         if self._alg is Algorithm.THREEFRY:
             raise _no_threefry()
         with self._lock:  # two threads never get the same numbers
-            before = np.asarray(self._state_var.numpy())
-            low, high, key = (int(n) % 2**64 for n in before)
-            counter = (low + (high << 64) + _RESERVED * numbers) % 2**128
-            after = np.array([counter % 2**64, counter >> 64, key], np.uint64).view(np.int64)
-            self._state_var.assign(after)
+            before = self._state_var.value().array
+            self._state_var.assign(wrap(_run("advanced_state", before, numbers)))
         return before
 
-    def _stream(self, op: str, numbers: int) -> tuple[int, int]:
-        low, high, key = (int(n) % 2**64 for n in self._advance(numbers))
-        return key, low + (high << 64)
+    def _stream(self, op: str, numbers: int) -> Array:
+        return _run("stream_of_state", self._advance(np.asarray(numbers)))
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def normal(
@@ -716,7 +715,7 @@ class Generator:
         if kind.name not in ("int32", "int64", "uint32", "uint64"):
             raise ValueError(f"Argument `dtype` got invalid value {kind!r}. Use a dtype of 32 or 64 bits.")
         where = _checked_shape(shape, "StatelessRandomUniformFullIntV2")
-        return _fresh(_draw(kernels.random_integers, "StatelessRandomUniformFullIntV2", self._stream, where, kind))
+        return _fresh(_draw("random_integers", "StatelessRandomUniformFullIntV2", self._stream, where, kind))
 
     def binomial(self, shape: Any, counts: Any, probs: Any, dtype: Any = "int32", name: str | None = None) -> Tensor:
         """Binomial counts."""
@@ -725,8 +724,9 @@ class Generator:
     # -- more generators ---------------------------------------------------------------------------------------------
     def make_seeds(self, count: Any = 1) -> Tensor:
         """Seeds [2, count] for stateless functions."""
-        keys = np.asarray(self.uniform_full_int([integer(count)], "int64").array)
-        return wrap(np.stack([keys, np.zeros_like(keys)]))
+        keys = self.uniform_full_int([integer(count)], "int64")
+        result: Tensor = array.stack(keys, constant_operand(np.zeros(integer(count), _INT64)), axis=0)
+        return result
 
     def split(self, count: Any = 1) -> list[Generator]:
         """Independent generators, each with a key of its own."""
@@ -734,11 +734,16 @@ class Generator:
         return [Generator(state=np.array([0, 0, key], np.int64), alg=self._alg) for key in keys]
 
 
-def _joined(key: Any, counter: Any) -> Any:
-    key_, counter_ = np.asarray(operand(key).array).reshape(-1), np.asarray(operand(counter).array).reshape(-1)
-    if key_.shape != (1,) or counter_.shape != (2,):
+def _int64(words: Array) -> Array:
+    return namespace_of(words).astype(words, dtype=_INT64, source=words.dtype)
+
+
+def _joined(key: Any, counter: Any) -> Tensor:
+    key_, counter_ = operand(key).array, operand(counter).array
+    if key_.size != 1 or counter_.size != 2:
         raise ValueError(f"key must be one number and counter two. Received shapes {key_.shape} and {counter_.shape}.")
-    return np.concatenate([counter_.astype(np.int64), key_.astype(np.int64)])
+    words = [wrap(_int64(words.reshape(-1))) for words in (counter_, key_)]
+    return array.concatenate(*words, axis=0)
 
 
 _global_generator: list[Generator] = []
@@ -761,7 +766,7 @@ def set_global_generator(generator: Generator) -> None:
 
 # -- candidates for sampled losses -----------------------------------------------------------------------------------
 def _sampler(
-    quantile: Callable[[Any, int], Any], probability: Callable[[Any, int], Any], op: str
+    quantile: Callable[[Any, int], Any], probability: Callable[[Any, Any, int], Any], op: str
 ) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
     """A candidate sampler, from the quantiles and the probabilities of its distribution over classes."""
 
@@ -774,8 +779,8 @@ def _sampler(
         seed: Any = None,
         name: str | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        true = np.asarray(operand(true_classes).array)
-        wanted, classes = integer(num_sampled), integer(range_max)
+        true = operand(true_classes).array
+        wanted, classes, own = integer(num_sampled), integer(range_max), _op_seed(seed)
         if true.ndim != 2 or true.shape[1] != integer(num_true):
             raise errors.invalid_argument(
                 f"true_classes must have num_true = {num_true} columns, got shape {errors.brackets(true.shape)}", op
@@ -784,32 +789,36 @@ def _sampler(
             raise errors.invalid_argument(
                 f"Sampler's range is too small. Range: {classes}, number of distinct classes asked for: {wanted}", op
             )
-        key, counter = _seeds.stream(op, _op_seed(seed), max(wanted, classes))
-        chosen, tries = _candidates(key, counter, wanted, classes, unique, quantile)
+        drawn = _made_anew(
+            (wanted + 1,),
+            _INT64,
+            lambda: _candidates(_seeds.stream(op, own, max(wanted, classes)), wanted, classes, unique, quantile),
+        )
+        chosen, tries = drawn[:wanted], drawn[wanted]
 
-        def expected(ids: Any) -> Tensor:
-            p = probability(ids.astype(np.float64), classes)
-            count = -np.expm1(tries * np.log1p(-p)) if unique else p * wanted
-            return wrap(count.astype(np.float32))
+        def expected(ids: Array) -> Tensor:
+            xp = common_namespace((ids, drawn))
+            p = probability(xp, ids, classes)
+            count = -xp.expm1(tries * xp.log1p(-p)) if unique else p * wanted
+            return wrap(xp.astype(count, dtype=np.dtype(np.float32), source=count.dtype))
 
         return wrap(chosen), expected(true), expected(chosen)
 
     return sampler
 
 
-def _candidates(
-    key: int, counter: int, wanted: int, classes: int, unique: bool, quantile: Callable[[Any, int], Any]
-) -> tuple[Any, int]:
-    """Classes drawn, and how many draws that took: more than `wanted` where repetitions were thrown away."""
+def _candidates(stream: Array, wanted: int, classes: int, unique: bool, quantile: Callable[[Any, int], Any]) -> Array:
+    """Classes drawn and, at the end, how many draws that took: more where repetitions were thrown away."""
     if not unique:
-        drawn = quantile(kernels.random_uniform(key, counter, count=wanted, dtype=np.float64), classes)
-        return drawn, wanted
+        return np.append(quantile(random_uniform(stream, shape=(wanted,), dtype=np.float64), classes), wanted)
     chosen: list[int] = []
     seen: set[int] = set()
     tries = 0
+    key, low, high = (int(word) for word in stream)
+    counter = low + (high << 64)
     while len(chosen) < wanted:
         batch = max(2 * (wanted - len(chosen)), 64)
-        drawn = quantile(kernels.random_uniform(key, counter, count=batch, dtype=np.float64), classes)
+        drawn = quantile(random_uniform(stream_of(key, counter), shape=(batch,), dtype=np.float64), classes)
         counter += -(-batch // 2)
         for candidate in drawn.tolist():
             tries += 1
@@ -818,15 +827,16 @@ def _candidates(
                 chosen.append(candidate)
                 if len(chosen) == wanted:
                     break
-    return np.array(chosen, np.int64), tries
+    return np.array([*chosen, tries], np.int64)
 
 
 def _log_uniform_quantile(u: Any, classes: int) -> Any:
     return np.minimum(np.expm1(u * _math.log1p(classes)).astype(np.int64), classes - 1)
 
 
-def _log_uniform_probability(ids: Any, classes: int) -> Any:
-    return (np.log(ids + 2) - np.log(ids + 1)) / _math.log1p(classes)
+def _log_uniform_probability(xp: Any, ids: Array, classes: int) -> Array:
+    place = xp.astype(ids, dtype=np.dtype(np.float64), source=ids.dtype)
+    return (xp.log(place + 2) - xp.log(place + 1)) / _math.log1p(classes)
 
 
 log_uniform_candidate_sampler = _sampler(_log_uniform_quantile, _log_uniform_probability, "LogUniformCandidateSampler")
@@ -837,7 +847,7 @@ Returns the classes, how often each true class is expected among them, and how o
 """
 uniform_candidate_sampler = _sampler(
     lambda u, classes: (u * classes).astype(np.int64),
-    lambda ids, classes: np.full(ids.shape, 1 / classes),
+    lambda xp, ids, classes: np.full(ids.shape, 1 / classes),
     "UniformCandidateSampler",
 )
 uniform_candidate_sampler.__name__ = uniform_candidate_sampler.__qualname__ = "uniform_candidate_sampler"
@@ -882,7 +892,7 @@ def fixed_unigram_candidate_sampler(
     totals = np.cumsum(weights)
     sampler = _sampler(
         lambda u, classes: np.searchsorted(totals, u * totals[-1], side="right"),
-        lambda ids, classes: weights[ids.astype(np.int64)] / totals[-1],
+        lambda xp, ids, classes: xp.take(weights, ids, axis=0) / totals[-1],
         "FixedUnigramCandidateSampler",
     )
     if unique and integer(num_sampled) > np.count_nonzero(weights):
@@ -896,11 +906,11 @@ def all_candidate_sampler(
     true_classes: Any, num_true: Any, num_sampled: Any, unique: bool, seed: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Every class once: for tests, and to turn a sampled loss into the full one."""
-    true = np.asarray(operand(true_classes).array)
+    true = operand(true_classes).array
     count = integer(num_sampled)
     return (
         wrap(np.arange(count)),
-        wrap(np.ones(true.shape, np.float32)),
+        wrap(np.ones(tuple(true.shape), np.float32)),
         wrap(np.ones(count, np.float32)),
     )
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import axis_of, integer
-from gradtape.api.array import cast
 from gradtape.conversion import operand as to_tensor, wrap
 from gradtape.dtypes import as_dtype
-from gradtape.ops import array, index, reduce
+from gradtape.ops import reduce
 from gradtape.tensor import Tensor
 
 
@@ -37,10 +36,8 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = "int32"
         raise errors.invalid_argument(f"Need k >= 0, got {count}", "TopKV2")
     if shape[-1] < count:
         raise errors.invalid_argument(f"input must have at least k columns. Had {shape[-1]}, needed {count}", "TopKV2")
-    last = len(shape) - 1
-    order = reduce.argsort(x, axis=last, descending=True)
-    first = array.getitem(order, index=(*[slice(None)] * last, slice(0, count)))
-    return TopKV2(index.take_along_axis(x, first, axis=last), cast(first, as_dtype(index_type)))
+    dtype = as_dtype(index_type).numpy_dtype
+    return TopKV2(*reduce.top_k(x, axis=len(shape) - 1, k=count, descending=True, dtype=dtype))
 
 
 def approx_max_k(
@@ -70,14 +67,12 @@ def approx_min_k(
 
 
 def _along(x: Any, k: Any, axis: int, *, largest: bool) -> tuple[Tensor, Tensor]:
-    x = to_tensor(x)
-    rank = len(x.array.shape)
-    at = axis_of(axis, rank, "ApproxTopK")
-    there = (*(i for i in range(rank) if i != at), at)
-    back = tuple(there.index(i) for i in range(rank))
-    moved = array.transpose(x, perm=there)
-    values, indices = top_k(moved if largest else -moved, k)
-    return array.transpose(values if largest else -values, perm=back), array.transpose(indices, perm=back)
+    x, count = to_tensor(x), integer(k)
+    at = axis_of(axis, len(x.array.shape), "ApproxTopK")
+    have = x.array.shape[at]
+    if not 0 <= count <= have:
+        raise errors.invalid_argument(f"input must have at least k columns. Had {have}, needed {count}", "ApproxTopK")
+    return reduce.top_k(x, axis=at, k=count, descending=largest, dtype=np.dtype(np.int32))
 
 
 def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:

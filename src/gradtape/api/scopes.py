@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from gradtape.engine import tape as stack
+from gradtape.arrays.symbolic import current_graph
+from gradtape.compile.devices import device_scope
+from gradtape.compile.function import init_scope as init_scope
 from gradtape.variable import name_prefix
 
 
@@ -58,29 +60,17 @@ def get_current_name_scope() -> str:
     return name_prefix.get().rstrip("/")
 
 
-class device:
-    """Where ops run. With the NumPy engine that is always the CPU; another device is refused.
+class device(device_scope):
+    """Where new tensors and variables are put: "/CPU:0", "GPU:1", "/device:GPU:0", a `DeviceSpec`, None.
 
-    >>> with device("/CPU:0"):
-    ...     pass
+    Ops run where their inputs are; `tf.identity` within the block copies a tensor to the device. A device that is not
+    there is the processor, unless `tf.config.set_soft_device_placement(False)` makes it an error.
+
+    >>> import gradtape as tf
+    >>> with tf.device("/CPU:0"):
+    ...     print(tf.constant(1.0).device)
+    /job:localhost/replica:0/task:0/device:CPU:0
     """
-
-    def __init__(self, device_name: Any) -> None:
-        self._name = device_name
-        text = str(device_name or "").upper()
-        if (text and "GPU" in text) or "TPU" in text:
-            raise RuntimeError(
-                f"{device_name} is not available: eager computation on NumPy runs on the CPU. "
-                "Use tf.device('/CPU:0'), or leave the device out."
-            )
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
 
 
 @contextmanager
@@ -92,16 +82,13 @@ def control_dependencies(control_inputs: Any) -> Iterator[None]:
     yield
 
 
-@contextmanager
-def init_scope() -> Iterator[None]:
-    """Outside of every tape: nothing in the block is recorded."""
-    with stack.only(()):
-        yield
-
-
 def executing_eagerly() -> bool:
-    """Whether ops run as they are called."""
-    return True
+    """Whether ops run as they are called; inside a function that is being traced they do not.
+
+    >>> executing_eagerly()
+    True
+    """
+    return current_graph() is None
 
 
 def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,8 @@
-"""tf.test: the numeric check of a gradient (a longer one is `gradtape.testing.check_gradients`)."""
+"""tf.test: the numeric check of a gradient (a longer one is `gradtape.testing.check_gradients`), and what is there."""
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.autodiff.gradient_tape import GradientTape
+from gradtape.compile import devices
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import dtype_of
 from gradtape.tensor import Tensor
@@ -93,3 +95,55 @@ def _numeric(f: Callable[..., Any], arrays: list[Any], position: int, y: Tensor,
             sides.append(_reals(convert(f(*given)).array))
         jacobian[:, column] = (sides[0] - sides[1]) / np.asarray(2 * step, sides[0].dtype)
     return jacobian
+
+
+# -- devices ---------------------------------------------------------------------------------------------------------
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
+    """Whether ops can run on a GPU, and on one of NVIDIA's with at least a compute capability such as (8, 0)."""
+    for device in devices.jax_devices("GPU"):
+        capability = str(getattr(device, "compute_capability", ""))
+        if cuda_only and "." not in capability:
+            continue
+        least = min_cuda_compute_capability
+        if least is None or "." not in capability or tuple(map(int, capability.split("."))) >= tuple(least):
+            return True
+    return False
+
+
+def gpu_device_name() -> str:
+    """The name of a GPU, or "" where there is none."""
+    return "/device:GPU:0" if devices.logical_devices("GPU") else ""
+
+
+def is_cpu_target_available(target: str) -> bool:
+    """Whether code for this kind of processor can run here.
+
+    >>> import platform
+    >>> is_cpu_target_available("x86") == (platform.machine().lower() in ("x86_64", "amd64", "i386", "i686"))
+    True
+    """
+    import platform
+
+    machine = platform.machine().lower()
+    kinds = {"x86": ("x86_64", "amd64", "i386", "i686"), "aarch64": ("aarch64", "arm64"), "arm": ("arm", "armv7l")}
+    return machine in kinds.get(target, ())
+
+
+def is_built_with_cuda() -> bool:
+    """Whether JAX's support for NVIDIA's GPUs is installed."""
+    return any(importlib.util.find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
+
+
+def is_built_with_rocm() -> bool:
+    """Whether JAX's support for AMD's GPUs is installed."""
+    return any(importlib.util.find_spec(f"jax_rocm{version}_plugin") for version in (60, 7))
+
+
+def is_built_with_gpu_support() -> bool:
+    """Whether JAX's support for some kind of GPU is installed."""
+    return is_built_with_cuda() or is_built_with_rocm()
+
+
+def is_built_with_xla() -> bool:
+    """Whether JAX, and XLA with it, is installed."""
+    return devices.has_jax()

@@ -14,17 +14,21 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradtape.arrays.numpy_engine import core, image, linalg, neural, random, segment, signal, special
+from gradtape.arrays.numpy_engine import core, image, linalg, neural, random, segment, signal, special, state
 
 generic_kernels: dict[str, Callable[..., Any]] = {}
 """Kernels that are compositions: functions of `xp` and arrays, good for every engine."""
 
 
 class Namespace:
-    """The functions of one engine; a missing one is looked up among the generic kernels, once."""
+    """The functions of one engine; a missing one is looked up among the generic kernels, once.
 
-    def __init__(self, engine: str, *families: ModuleType) -> None:
-        self._engine, self._families = engine, families
+    The rank says whose functions take arrays of two kinds: NumPy 0, XLA 1, graphs 2, tensors 3, batches 4, strong
+    zeros 5, each of which may hold, or stand beside, arrays of a lower rank.
+    """
+
+    def __init__(self, engine: str, *families: ModuleType, rank: int = 0) -> None:
+        self._engine, self._families, self.rank = engine, families, rank
 
     def __getattr__(self, name: str) -> Any:
         function = next((vars(family)[name] for family in self._families if name in vars(family)), None)
@@ -36,7 +40,7 @@ class Namespace:
         return function
 
 
-numpy_namespace: Any = Namespace("NumPy", core, special, linalg, neural, signal, image, random, segment)
+numpy_namespace: Any = Namespace("NumPy", core, special, linalg, neural, signal, image, random, segment, state)
 
 
 class _ByType(dict[type, Any]):
@@ -63,9 +67,10 @@ def namespace_of(array: Any) -> Any:
 
 
 def common_namespace(arrays: Any) -> Any:
-    """The namespace that can take all of these: the first one that is not plain NumPy, if any."""
+    """The namespace that can take all of these: the one of the highest rank (a batch may hold any engine's arrays)."""
+    best = numpy_namespace
     for array in arrays:
         found = namespaces[type(array)]
-        if found is not numpy_namespace:
-            return found
-    return numpy_namespace
+        if found is not best and found.rank > best.rank:
+            best = found
+    return best

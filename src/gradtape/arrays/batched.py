@@ -85,6 +85,8 @@ def _shape(array: Any) -> Shape:
 class BatchedNamespace:
     """The primitives over batches."""
 
+    rank = 4
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -100,6 +102,15 @@ class BatchedNamespace:
 
     def zeros(self, shape: Shape, dtype: Any) -> Any:
         return np.zeros(shape, dtype)  # unbatched zeros go with any batch
+
+    def ones_like(self, x: Any) -> Any:
+        return np.ones(x.shape, x.dtype)
+
+    def zeros_like(self, x: Any) -> Any:
+        return np.zeros(x.shape, x.dtype)
+
+    def from_numpy(self, x: Any) -> Any:
+        return x
 
 
 batched_namespace: Any = BatchedNamespace()
@@ -204,7 +215,8 @@ def elementwise_aligned(name: str) -> Callable[..., Any]:
 
 def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        if not isinstance(other, (int, float, complex, np.ndarray, np.generic, Batched)) and not hasattr(other, "uid"):
+        known = isinstance(other, (int, float, complex, np.ndarray, np.generic, Batched)) or hasattr(other, "uid")
+        if not known and not 0 < namespace_of(other).rank < batched_namespace.rank:  # nor an array of another engine
             return NotImplemented
         return apply(name, (other, self) if swapped else (self, other), {})
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors, nest
+from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
 from gradtape.conversion import convert, wrap
 from gradtape.engine.sparse import Rows
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops.array import broadcast_to
 from gradtape.tensor import CONSTANT, Array, Tensor, is_followable
-from gradtape.variable import Variable
+from gradtape.variable import Variable, held, holders
 
 
 class UnconnectedGradients(Enum):
@@ -42,6 +43,12 @@ def as_policy(value: Any) -> UnconnectedGradients:
     raise ValueError(f"Unknown value for unconnected_gradients: {value!r}. Use 'none' or 'zero'.")
 
 
+def leaves(structure: Any) -> list[Any]:
+    """The leaves of a structure, variables of other libraries as the ones they hold."""
+    flat = nest.flatten(structure)
+    return [held(leaf) for leaf in flat] if holders else flat
+
+
 def components(leaf: Any) -> list[Any]:
     if isinstance(leaf, IndexedSlices):
         return [part for part in (leaf.values, leaf.indices, leaf.dense_shape) if part is not None]
@@ -66,6 +73,7 @@ def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any
     """The upstream gradient of each target, checked: None stands for ones."""
     if output_gradients is None:
         return [None] * len(targets)
+    target = held(target)
     single = isinstance(target, (Tensor, Variable))
     if single and isinstance(output_gradients, (list, tuple)) and len(output_gradients) == 1:
         flat = (
@@ -111,18 +119,28 @@ def _seed(target: Any, gradient: Any) -> Tensor:
     return seed
 
 
-def seed_cotangents(targets: list[Any], seeds: list[Tensor | None], sources: list[Any], traced: bool) -> dict[int, Any]:
-    """Where the walk starts: the upstream gradients by uid, added up for a target that is given twice."""
+def seed_cotangents(
+    targets: list[Any],
+    seeds: list[Tensor | None],
+    sources: list[Any],
+    traced: bool,
+    companions: frozenset[int] = frozenset(),
+) -> dict[int, Any]:
+    """Where the walk starts: the upstream gradients by uid, added up for a target that is given twice.
+
+    Integers and booleans carry no gradient, except to themselves and as `companions` of a number (uids): the places
+    that come with the values of an op are asked about together with them, and get zeros.
+    """
     cotangents: dict[int, Any] = {}
-    direct = {source.uid for source in sources}
+    direct = companions.union([source.uid for source in sources])
     for target, seed in zip(targets, seeds, strict=True):
         value, uid = array_of(target), target.uid
         if not is_followable(value) and uid not in direct:
-            continue  # integers and booleans carry no gradient, except to themselves
+            continue
         if value.dtype.kind == "O":
             continue
         if seed is None:
-            start: Any = np.ones(value.shape, value.dtype)
+            start: Any = namespace_of(value).ones_like(value)
             if traced:
                 start = wrap(start)
             elif type(value) is Batched:  # within a vectorized_map: one seed for each row
@@ -139,7 +157,9 @@ def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
         if policy is UnconnectedGradients.NONE:
             return None
         value = array_of(source)
-        return wrap(np.full(value.shape, b"", object) if value.dtype.kind == "O" else np.zeros_like(value))
+        return wrap(
+            np.full(value.shape, b"", object) if value.dtype.kind == "O" else namespace_of(value).zeros_like(value)
+        )
     if type(result) is Rows:
         shape = wrap(np.array(result.shape, np.int32))
         return IndexedSlices(as_tensor(result.values), as_tensor(result.indices), shape)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradtape import nest
 from gradtape.arrays.batched import Batched, EscapeError
+from gradtape.autodiff.arguments import leaves
 from gradtape.autodiff.gradient_tape import GradientTape
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
@@ -68,7 +69,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
         if not callable(grad_fn):
             raise TypeError(f"unsupported callable: {grad_fn!r} should be the gradient function of {_name(function)}")
         inputs = nest.flatten(args)
-        given = {leaf.uid for leaf in [*inputs, *nest.flatten(kwargs)] if isinstance(leaf, Variable)}
+        given = {leaf.uid for leaf in [*leaves(args), *leaves(kwargs)] if isinstance(leaf, Variable)}
         variables = [v for uid, v in sorted(watcher.variables.items()) if uid not in given]
         takes_variables = _accepts_variables(grad_fn)
         if variables and not takes_variables:

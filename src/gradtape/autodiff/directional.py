@@ -82,7 +82,7 @@ def forward_jacobian(tape: GradientTape, recording: Any, target: Any, source: An
     for start, stop in chunks(size, unit, None):
         hot = np.zeros((stop - start, size), x.dtype)
         hot[np.arange(stop - start), np.arange(start, stop)] = 1
-        hot = hot.reshape(stop - start, *x.shape)
+        hot = namespace_of(x).from_numpy(hot.reshape(stop - start, *x.shape))
         seed = Batched(wrap(hot) if traced else hot, next_level())
         carried = carry(recording, {source.uid: seed}, traced)
         blocks.append(rows_of(carried.get(target.uid), seed))
@@ -127,7 +127,7 @@ def _recorded_gradient(tape: GradientTape, target: Any, sources: Any, method: st
     """A second tape that holds this one's record and, behind it, the walk back from the target."""
     recording = tape._require_record()
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
-    only_tensor("target", target)
+    target = only_tensor("target", target)
     second = type(tape)(persistent=True)
     second.options = {name: on for name, on in tape.options.items() if name in ("check_numerics", "strong_zeros")}
     with tape._asking(method):

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from gradtape import nest
+from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
-from gradtape.autodiff.arguments import UnconnectedGradients
+from gradtape.autodiff.arguments import UnconnectedGradients, leaves
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.forward import push
 from gradtape.engine.tape import Recorder, active_recorders
+from gradtape.ops.array import broadcast_to
 from gradtape.tensor import Tensor, is_followable
-from gradtape.variable import Variable
+from gradtape.variable import Variable, held
 
 
 class _Pusher(Recorder):
@@ -52,7 +54,7 @@ class ForwardAccumulator:
         self._pusher = _Pusher()
         self._recording = False
         nest.assert_same_structure(primals, tangents)
-        for primal, tangent in zip(nest.flatten(primals), nest.flatten(tangents), strict=True):
+        for primal, tangent in zip(leaves(primals), nest.flatten(tangents), strict=True):
             self._watch(primal, tangent)
 
     def _watch(self, primal: Any, tangent: Any) -> None:
@@ -73,7 +75,7 @@ class ForwardAccumulator:
             return
         if direction.array.shape != value.shape:
             try:
-                direction = convert(wrap(np.array(np.broadcast_to(direction.array, value.shape))))
+                direction = broadcast_to(direction, shape=tuple(value.shape))
             except ValueError:
                 raise ValueError(
                     f"A tangent has the shape of its primal: received {tuple(direction.array.shape)} for a primal of "
@@ -96,7 +98,7 @@ class ForwardAccumulator:
         acc = cls([], [])
         level = next_level()
         nest.assert_same_structure(primals, tangents)
-        for primal, tangent in zip(nest.flatten(primals), nest.flatten(tangents), strict=True):
+        for primal, tangent in zip(leaves(primals), nest.flatten(tangents), strict=True):
             rows = convert(tangent, primal.dtype)
             shape = tuple(primal.shape)
             if tuple(rows.shape[1:]) != shape or not rows.array.shape:
@@ -127,12 +129,13 @@ class ForwardAccumulator:
         policy = UnconnectedGradients(unconnected_gradients)
 
         def tangent_of(primal: Any) -> Any:
+            primal = held(primal)
             if not isinstance(primal, (Tensor, Variable)):
                 raise TypeError(f"jvp takes Tensors and Variables, but received {primal!r}.")
             found = self._pusher.tangents.get(primal.uid)
             if found is None and policy is UnconnectedGradients.ZERO:
                 value = primal._tensor.array if isinstance(primal, Variable) else primal.array
-                return wrap(np.zeros(value.shape, value.dtype))
+                return wrap(namespace_of(value).zeros_like(value))
             return found.rows() if type(found) is Batched else found
 
         return nest.map_structure(tangent_of, primals)

@@ -23,6 +23,7 @@ from gradtape.autodiff.arguments import (
     check_differentiable,
     components,
     finished,
+    leaves,
     seed_cotangents,
     seeds_of,
 )
@@ -31,7 +32,7 @@ from gradtape.engine.backward import sweep
 from gradtape.engine.strong import strengthen, weaken
 from gradtape.engine.tape import Record, Recorder, active_recorders
 from gradtape.tensor import Tensor, is_followable, next_uid
-from gradtape.variable import Variable
+from gradtape.variable import Variable, held
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -259,7 +260,7 @@ class GradientTape:
         >>> float(tape.gradient(y, x))
         12.0
         """
-        sources = [part for leaf in nest.flatten(tensor) for part in components(leaf)]
+        sources = [part for leaf in leaves(tensor) for part in components(leaf)]
         for source in sources:
             if not isinstance(source, (Tensor, Variable)):
                 raise ValueError(
@@ -390,15 +391,17 @@ class GradientTape:
         if type(target) is Tensor:
             targets: list[Any] = [target]
         else:
-            targets = [part for leaf in nest.flatten(target) for part in components(leaf)]
-        flat_sources = nest.flatten(sources)
+            targets = [part for leaf in leaves(target) for part in components(leaf)]
+        flat_sources = leaves(sources)
         check_differentiable("target", targets)
         check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
+        companions: frozenset[int] = frozenset()
         if any(not is_followable(array_of(t)) for t in targets):
             _refuse_unregistered(recording, targets)
+            companions = _companions(recording)
         with self._asking("gradient") as traced:
-            start = seed_cotangents(targets, seeds, flat_sources, traced)
+            start = seed_cotangents(targets, seeds, flat_sources, traced, companions)
             cotangents = self._sweep(recording, start, flat_sources, traced, last=True)
             found = [cotangents.get(source.uid) for source in flat_sources]
             results = [finished(d, source, policy) for d, source in zip(found, flat_sources, strict=True)]
@@ -483,6 +486,7 @@ class GradientTape:
         >>> tape.jvp(y, x, [1.0, 10.0]).numpy().tolist()
         [2.0, 40.0]
         """
+        sources = held(sources)
         if isinstance(sources, (Tensor, Variable)) and isinstance(tangents, (list, tuple)):
             tangents = np.asarray(tangents, sources.dtype.as_numpy_dtype)
         return directional.jvp(self, target, sources, tangents, as_policy(unconnected_gradients))
@@ -654,6 +658,12 @@ def _refuse_unregistered(recording: _Recording, targets: list[Any]) -> None:
                 f"gradient registry has no entry for: {op.tf_name}. Its result is not a smooth function of its input; "
                 "use it to choose between values (tf.where), not as a target."
             )
+
+
+def _companions(recording: _Recording) -> frozenset[int]:
+    """The uids of the outputs of primitives that have several: integers among them have a gradient, of zeros."""
+    several = [output for op, _, output, *_ in recording.records if op.outputs > 0 and op.args and op.differentiable]
+    return frozenset().union(*several)
 
 
 def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:

@@ -29,6 +29,12 @@ def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
     return np.broadcast_to(hot.reshape(stop - start, 1, *rest), (stop - start, *shape))
 
 
+def _seed(hot: Any, value: Any, traced: bool, aligned: bool = False) -> Batched:
+    """Rows of cotangents to begin with, on the engine of the target's value."""
+    rows = namespace_of(value).from_numpy(np.ascontiguousarray(hot) if traced else hot)
+    return Batched(wrap(rows) if traced else rows, next_level(), aligned=aligned)
+
+
 def jacobian(
     tape: GradientTape,
     target: Any,
@@ -40,7 +46,7 @@ def jacobian(
 ) -> Any:
     """See `GradientTape.jacobian`."""
     recording = tape._require_record()
-    flat = _checked(target, sources)
+    target, flat = _checked(target, sources)
     if not use_pfor and not tape._persistent:
         raise RuntimeError(
             "GradientTape must be created with persistent=True to compute the jacobian with eager execution enabled "
@@ -76,9 +82,8 @@ def jacobian(
     return nest.pack_sequence_as(sources, results)
 
 
-def _checked(target: Any, sources: Any) -> list[Any]:
-    only_tensor("target", target)
-    return [only_tensor("sources", source) for source in nest.flatten(sources)]
+def _checked(target: Any, sources: Any) -> tuple[Any, list[Any]]:
+    return only_tensor("target", target), [only_tensor("sources", source) for source in nest.flatten(sources)]
 
 
 def _vectorised(
@@ -101,7 +106,7 @@ def _vectorised(
         hot = _columns(shape if aligned else (1, *(shape or (1,))), start, stop, dtype)
         if not aligned:
             hot = hot.reshape(stop - start, *shape)
-        seed = Batched(wrap(np.ascontiguousarray(hot)) if traced else hot, next_level(), aligned=aligned)
+        seed = _seed(hot, value, traced, aligned)
         last = stop == spans[-1][1]
         cotangents = tape._sweep(recording, {target.uid: seed}, sources, traced, last=last)
         for block, source in zip(blocks, sources, strict=True):
@@ -119,7 +124,7 @@ def _row_by_row(tape: GradientTape, recording: Any, target: Any, sources: list[A
     for i in range(size):
         hot = np.zeros(size, value.dtype)
         hot[i] = 1
-        hot = hot.reshape(value.shape)
+        hot = namespace_of(value).from_numpy(hot.reshape(value.shape))
         cotangents = tape._sweep(recording, {target.uid: wrap(hot) if traced else hot}, sources, traced, last=False)
         for block, source in zip(blocks, sources, strict=True):
             c = cotangents.get(source.uid)
@@ -148,7 +153,8 @@ def batch_jacobian(
 ) -> Any:
     """See `GradientTape.batch_jacobian`."""
     recording = tape._require_record()
-    shape, x_shape = (tuple(array_of(only_tensor(n, v)).shape) for n, v in (("target", target), ("source", source)))
+    target, source = only_tensor("target", target), only_tensor("source", source)
+    shape, x_shape = tuple(array_of(target).shape), tuple(array_of(source).shape)
     for have in (shape, x_shape):
         if len(have) < 2:
             raise ValueError(f"Shape {have} must have rank at least 2")
@@ -167,13 +173,13 @@ def batch_jacobian(
     with tape._asking("batch_jacobian") as traced:
         for start, stop in spans:
             hot = _columns(shape, start, stop, value.dtype)
-            seed = Batched(wrap(np.ascontiguousarray(hot)) if traced else hot, next_level())
+            seed = _seed(hot, value, traced)
             start_at = {target.uid: seed} if is_followable(value) else {}
             cotangents = tape._sweep(recording, start_at, [source], traced, last=stop == spans[-1][1])
             blocks.append(rows_of(cotangents.get(source.uid), seed))
         found = [rows for rows in blocks if rows is not None]
         if not found:  # TensorFlow gives zeros here whatever was asked for
-            return wrap(np.zeros((*shape, *x_shape[1:]), value.dtype))
+            return wrap(namespace_of(value).zeros((*shape, *x_shape[1:]), value.dtype))
         xp = namespace_of(found[0])
         rows = found[0] if len(found) == 1 else xp.concatenate(*found, axis=0)
         per_row = xp.transpose(rows, perm=(1, 0, *range(2, len(x_shape) + 1)))
@@ -186,14 +192,14 @@ def batch_gradient(
 ) -> Any:
     """See `GradientTape.batch_gradient`."""
     recording = tape._require_record()
-    flat = _checked(target, sources)
+    target, flat = _checked(target, sources)
     value = array_of(target)
     shape = tuple(value.shape)
     if not shape:
         raise ValueError("Shape () must have rank at least 1")
     (given,) = seeds_of(target, [target], output_gradients)
     with tape._asking("batch_gradient") as traced:
-        start: Any = given if given is not None else wrap(np.ones(shape, value.dtype))
+        start: Any = given if given is not None else wrap(namespace_of(value).ones_like(value))
         start = start if traced else start.array
         seed = Batched(namespace_of(start).reshape(start, shape=(1, *shape)), next_level(), aligned=True)
         cotangents = tape._sweep(recording, {target.uid: seed} if is_followable(value) else {}, flat, traced, last=True)

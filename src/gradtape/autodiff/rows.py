@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
 from gradtape.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
 from gradtape.conversion import wrap
 from gradtape.engine.tape import clock
 from gradtape.tensor import Tensor
-from gradtape.variable import Variable
+from gradtape.variable import Variable, held
 
 next_level = clock
 
@@ -22,6 +20,7 @@ ROWS_BUDGET = 256 * 2**20
 
 
 def only_tensor(name: str, value: Any) -> Any:
+    value = held(value)
     if not isinstance(value, (Tensor, Variable)):
         raise TypeError(f"`{name}` should be one Tensor or Variable, but received {value!r}.")
     return value
@@ -54,4 +53,5 @@ def or_zeros(result: Any, shape: tuple[int, ...], source: Any, policy: Unconnect
     if policy.value == "none":
         return None
     value = array_of(source)
-    return wrap(np.zeros((*shape, *value.shape), value.dtype))
+    xp = namespace_of(value)
+    return wrap(xp.broadcast_to(xp.zeros_like(value), shape=(*shape, *value.shape)))

@@ -95,9 +95,9 @@ def _version(distribution: str) -> str | None:
 def _engines() -> dict[str, dict[str, Any]]:
     """The engines that arrays can belong to, and the devices of each."""
     engines: dict[str, dict[str, Any]] = {
-        "numpy": {"ready": True, "devices": [device.device_type for device in config.list_physical_devices()]}
+        "numpy": {"ready": True, "devices": [device.device_type for device in config.list_physical_devices("CPU")]}
     }
-    if importlib.util.find_spec("gradtape.arrays.xla") is None:
+    if importlib.util.find_spec("gradtape.arrays.xla_engine") is None:
         engines["xla"] = {"ready": False, "why": "planned: not in this version"}
     elif importlib.util.find_spec("jax") is None:
         engines["xla"] = {"ready": False, "why": "needs JAX: pip install 'gradtape[xla]'"}

@@ -8,7 +8,6 @@ __all__ = ["reason", "reason_within"]
 
 # The first pattern that fits. A name that is missing without a reason here is an omission.
 REASONS = [
-    (r"tf\.(keras|losses|metrics|optimizers|initializers)$", "Keras: planned, as the real Keras 3"),
     (r"tf\.(function|autograph|graph_util|inside_function|is_symbolic_tensor|xla|mlir|nondifferentiable_batch_function)$",
      "compiled functions: planned"),
     (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "devices: planned with the XLA engine"),
@@ -74,8 +73,8 @@ RENAMED = {
 def reason(name: str) -> str | None:
     """Why a name is missing; None if there is no reason.
 
-    >>> reason("tf.keras")
-    'Keras: planned, as the real Keras 3'
+    >>> reason("tf.lite")
+    "TensorFlow's own machinery"
     """
     return next((why for pattern, why in REASONS if re.search(pattern, name)), None)
 
@@ -83,8 +82,8 @@ def reason(name: str) -> str | None:
 def reason_within(name: str, missing: str) -> str | None:
     """Why a name is missing whose part `missing` is: its own reason, or that of a namespace it is in.
 
-    >>> reason_within("tf.keras.layers.Dense", "tf.keras")
-    'Keras: planned, as the real Keras 3'
+    >>> reason_within("tf.lite.TFLiteConverter", "tf.lite")
+    "TensorFlow's own machinery"
     """
     while len(name) >= len(missing):
         why = reason(name)

@@ -1,28 +1,90 @@
-"""`tf.function`, run eagerly: decorated code computes and differentiates as written, op by op.
+"""`tf.function`: Python code with tapes, traced once for each kind of arguments and compiled by XLA.
 
-Compilation through XLA is not here yet. Until then the decorator keeps TensorFlow's contract with callers (arguments
-are bound and converted by the signature, results are tensors, methods bind) and says once that nothing is compiled.
+Without JAX the code runs eagerly, op by op, and the first call says so: values and gradients are the same.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+import importlib.util
+import inspect
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import ndarray
 
 from gradtape import nest
+from gradtape.arrays.batched import Batched
+from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing
 from gradtape.autodiff.gradient_tape import logger
-from gradtape.conversion import convert
-from gradtape.indexed_slices import IndexedSlices
+from gradtape.conversion import convert, wrap
+from gradtape.engine import tape as stack
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
-_said: list[str] = []
+if TYPE_CHECKING:
+    from gradtape.compile.traced import Traced
+
+_said: set[str] = set()
+_eagerly = [False]
+_CREATED_TWICE = (
+    "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
+    "created once or created outside tf.function."
+)
+
+
+@functools.cache
+def can_compile() -> bool:
+    """Whether the extra `xla` is installed; nothing is imported to find out."""
+    return importlib.util.find_spec("jax") is not None
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Whether every `tf.function` runs its code as written, op by op: to step through it, to print values.
+
+    >>> import gradtape as tf
+    >>> tf.config.run_functions_eagerly(True)
+    >>> tf.config.functions_run_eagerly()
+    True
+    >>> tf.config.run_functions_eagerly(False)
+    """
+    _eagerly[0] = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """What `run_functions_eagerly` was last told."""
+    return _eagerly[0]
+
+
+def inside_function() -> bool:
+    """Whether the code is being traced for compilation."""
+    return current_graph() is not None
+
+
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """Outside of every tape and every function that is being traced: what runs in the block runs now, once.
+
+    >>> import gradtape as tf
+    >>> @tf.function
+    ... def f(x):
+    ...     with tf.init_scope():
+    ...         print(tf.executing_eagerly())
+    ...     return x
+    >>> _ = f(tf.constant(1.0))
+    True
+    """
+    with tracing(None), stack.only(()):
+        yield
 
 
 class Function:
-    """A Python function that TensorFlow would compile; here each call runs it.
+    """A Python function that is traced and compiled when it is called.
 
     >>> import gradtape as tf
     >>> @tf.function
@@ -32,13 +94,28 @@ class Function:
     6.0
     """
 
-    def __init__(self, python_function: Callable[..., Any], input_signature: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self,
+        python_function: Callable[..., Any],
+        input_signature: Sequence[Any] | None = None,
+        autograph: bool = True,
+        reduce_retracing: bool = False,
+    ) -> None:
         if not callable(python_function):
             raise TypeError(f"tf.function decorates functions. Received {python_function!r}.")
         functools.update_wrapper(self, python_function)
         self._python_function = python_function
         self._signature = None if input_signature is None else tuple(input_signature)
+        self._autograph = autograph
+        self._reduce_retracing = reduce_retracing
+        self._bound: weakref.WeakKeyDictionary[Any, Function] | None = None
+        self._concrete: dict[Any, ConcreteFunction] = {}
+        self._tracing = threading.RLock()
+        self._traces = 0
+        self._created: list[Any] = []  # variables of the first call
+        self._storm: list[bool] = []  # of the last calls, whether they had to be traced
 
+    # -- what it is --------------------------------------------------------------------------------------------------
     @property
     def python_function(self) -> Callable[..., Any]:
         """The function as it was written."""
@@ -49,26 +126,156 @@ class Function:
         """The declared specifications of the arguments, if any."""
         return self._signature
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        _say_once()
-        if self._signature is not None:
-            args = self._bound(args, kwargs)
-            kwargs = {}
-        return nest.map_structure(_as_result, self._python_function(*args, **kwargs))
+    @property
+    def function_type(self) -> inspect.Signature:
+        """The parameters of the Python function."""
+        return self._parameters
+
+    def experimental_get_tracing_count(self) -> int:
+        """How often the Python code was run to be compiled.
+
+        >>> import gradtape as tf
+        >>> f = tf.function(lambda x: x + 1.0)
+        >>> _ = f(tf.constant(1.0)), f(tf.constant(2.0)), f(tf.constant([1.0]))
+        >>> f.experimental_get_tracing_count()
+        2
+        """
+        return self._traces
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """The signatures it was traced for, as text."""
+        return "\n\n".join(concrete.pretty_printed_signature(verbose) for concrete in self._concrete.values())
+
+    def summary(self) -> str:
+        """A table of what was compiled: signatures, seconds, and the work as XLA counts it.
+
+        >>> import gradtape as tf
+        >>> f = tf.function(lambda x: x @ x)
+        >>> _ = f(tf.ones([8, 8]))
+        >>> print(f.summary())  # doctest: +ELLIPSIS
+        <lambda>: traced 1 time
+        ...
+        """
+        from gradtape.compile.report import summary
+
+        return summary(self._name, self._traces, list(self._concrete.values()))
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self, "__name__", type(self._python_function).__name__))
+
+    def __repr__(self) -> str:
+        return f"<gradtape.Function {self._name!r}, traced {self._traces} times>"
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """A method: the function bound to its object."""
+        """A method: the function bound to its object, with traces of its own."""
         if instance is None:
             return self
-        bound = Function(functools.partial(self._python_function, instance), self._signature)
-        functools.update_wrapper(bound, self._python_function)
-        return bound
+        if self._bound is None:
+            self._bound = weakref.WeakKeyDictionary()
+        try:
+            found = self._bound.get(instance)
+            if found is None:
+                # A weak reference: the object must not live as long as what is compiled for it.
+                method = _weak_method(self._python_function, instance)
+                found = Function(method, self._signature, self._autograph, self._reduce_retracing)
+                functools.update_wrapper(found, self._python_function)
+                self._bound[instance] = found
+        except TypeError:  # an object that cannot be hashed, or not be referred to weakly
+            found = Function(
+                functools.partial(self._python_function, instance),
+                self._signature,
+                self._autograph,
+                self._reduce_retracing,
+            )
+            functools.update_wrapper(found, self._python_function)
+        return found
 
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    # -- calling -----------------------------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        graph = current_graph()
+        if graph is not None or _eagerly[0] or not can_compile():
+            if graph is None and not _eagerly[0]:
+                _say_once(
+                    "tf.function runs its code eagerly, because JAX is not installed: values and gradients are the "
+                    "same, nothing is compiled. Install it with: pip install 'gradtape[xla]'"
+                )
+            return self._run_python(args, kwargs)
+        given = self._canonical(args, kwargs)
+        leaves, key = _signature_of(given)
+        if key is None:  # a batch within a vectorized_map
+            return self._run_python(args, kwargs)
+        concrete = self._concrete.get(key)
+        if concrete is None:
+            concrete = self._trace(given, leaves, key)
+            self._watch_for_storms(True)
+        elif len(self._storm) > 1:
+            self._watch_for_storms(False)
+        return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor])
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The compiled function for arguments like these; a `TensorSpec` stands for a tensor.
+
+        >>> import gradtape as tf
+        >>> f = tf.function(lambda x: x * x)
+        >>> square = f.get_concrete_function(tf.TensorSpec([2], tf.float32))
+        >>> square(tf.constant([1.0, 3.0])).numpy().tolist()
+        [1.0, 9.0]
+        """
+        if not can_compile():
+            raise ImportError("get_concrete_function needs JAX. Install it with: pip install 'gradtape[xla]'")
+        if not args and not kwargs and self._signature is not None:
+            args = self._signature
+        given = self._canonical(_example(args), _example(kwargs))
+        leaves, key = _signature_of(given)
+        return self._concrete.get(key) or self._trace(given, leaves, key)
+
+    def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._signature is not None:
+            args, kwargs = self._canonical(args, kwargs), {}
+        function = self._converted if current_graph() is not None else self._python_function
+        return nest.map_structure(_as_result, function(*args, **kwargs), expand_composites=True)
+
+    @functools.cached_property
+    def _converted(self) -> Callable[..., Any]:
+        """The function with its control flow in a form that can be traced."""
+        if not self._autograph:
+            return self._python_function
+        from gradtape.compile.autograph import converted
+
+        return converted(self._python_function)
+
+    @functools.cached_property
+    def _parameters(self) -> inspect.Signature:
+        return inspect.signature(self._python_function)
+
+    @functools.cached_property
+    def _plain_arity(self) -> int:
+        """How many positional arguments a call without keywords has when nothing is left out; -1: it varies."""
+        try:
+            parameters = self._parameters.parameters.values()
+        except (TypeError, ValueError):
+            return -1
+        plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+        return len(parameters) if plain else -1
+
+    def _canonical(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments as a tuple that is the same however they were passed."""
+        if self._signature is not None:
+            return self._conforming(args, kwargs)
+        if not kwargs and len(args) == self._plain_arity:
+            return args
+        bound = self._parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if not bound.kwargs:
+            return bound.args
+        return (*bound.args, _Keywords(bound.kwargs))
+
+    def _conforming(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments converted to what the signature declares, or TensorFlow's error."""
         assert self._signature is not None
         try:
-            given = self._positional(args, kwargs)
+            given = args if not kwargs else tuple(self._parameters.bind(*args, **kwargs).arguments.values())
             if len(given) != len(self._signature):
                 raise TypeError(f"{len(self._signature)} arguments are declared, {len(given)} were given")
             return tuple(_conforming(value, spec) for value, spec in zip(given, self._signature, strict=True))
@@ -78,16 +285,274 @@ class Function:
                 f"for signature: {self._signature}."
             ) from None
 
-    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        if not kwargs:
-            return args
-        import inspect
+    # -- tracing -----------------------------------------------------------------------------------------------------
+    def _trace(self, given: tuple[Any, ...], leaves: list[Any], key: Any) -> ConcreteFunction:
+        with self._tracing:
+            found = self._concrete.get(key)
+            if found is not None:  # another thread was faster
+                return found
+            first = not self._traces
+            concrete = self._traced(given, leaves, allow_creation=first)
+            if concrete.graph.created:
+                # As TensorFlow does: variables belong to the first call. The second trace finds them there.
+                self._created.extend(concrete.graph.created)
+                concrete = self._traced(given, leaves, allow_creation=False)
+            self._concrete[key] = concrete
+            return concrete
 
-        bound = inspect.signature(self._python_function).bind(*args, **kwargs)
-        return tuple(bound.arguments.values())
+    def _traced(self, given: tuple[Any, ...], leaves: list[Any], allow_creation: bool) -> ConcreteFunction:
+        from gradtape.compile.traced import Trace, Traced
+
+        graph = Graph(self._name)
+        if not allow_creation:
+            graph.allow_creation = _refuse_creation
+        self._traces += 1
+        trace = Trace(graph)
+        tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
+        with tracing(graph), stack.only((trace,)):
+            inputs = []
+            for tensor in tensors:
+                inside = wrap(graph.argument(tuple(tensor.array.shape), tensor.array.dtype))
+                trace.follow(inside)
+                inputs.append(inside)
+            graph.concrete = _evaluator(graph, inputs, tensors)
+            remaining = iter(inputs)
+            filled = [next(remaining) if type(leaf) is Tensor else leaf for leaf in leaves]
+            args = nest.pack_sequence_as(given, filled, expand_composites=True)
+            kwargs: dict[str, Any] = {}
+            if args and type(args[-1]) is _Keywords:
+                *front, kwargs = args
+                args = tuple(front)
+            result = nest.map_structure(_as_result, self._converted(*args, **kwargs), expand_composites=True)
+            outputs = [leaf for leaf in nest.flatten(result, expand_composites=True) if leaf is not None]
+        traced = Traced(graph, trace, inputs, outputs)
+        return ConcreteFunction(self, given, leaves, traced, result)
+
+    def _watch_for_storms(self, traced: bool) -> None:
+        """Five traces in the last five calls: say so once, and which argument changes."""
+        self._storm = [*self._storm[-4:], traced]
+        if len(self._storm) == 5 and all(self._storm) and self._traces >= 5:
+            signatures = [concrete.pretty_printed_signature(False) for concrete in [*self._concrete.values()][-2:]]
+            _say_once(
+                f"5 out of the last 5 calls to {self._python_function} triggered tf.function retracing. Tracing is "
+                "expensive: each new shape, dtype or Python value among the arguments is compiled anew. Pass tensors "
+                "instead of Python numbers, keep shapes the same, and create functions outside of loops. The last two "
+                f"calls: {signatures[0]}, then {signatures[-1]}.",
+                self,
+            )
+
+
+class _Keywords(dict[str, Any]):
+    """Keyword-only arguments, at the end of the positional ones."""
+
+
+def _weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
+    reference = weakref.ref(instance)
+
+    @functools.wraps(function)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        return function(reference(), *args, **kwargs)
+
+    parameters = inspect.signature(function)
+    method.__signature__ = parameters.replace(parameters=[*parameters.parameters.values()][1:])  # type: ignore[attr-defined]
+    method.__wrapped_method__ = (function, reference)  # type: ignore[attr-defined]
+    return method
+
+
+def _refuse_creation() -> None:
+    raise ValueError(_CREATED_TWICE)
+
+
+def _evaluator(graph: Graph, inputs: list[Tensor], tensors: list[Tensor]) -> Callable[[Symbolic], Any]:
+    """How to compute a symbolic value at once: the initial value of a variable that is created while tracing."""
+
+    def concrete(symbol: Symbolic) -> Any:
+        from gradtape.compile.program import Program, on_processor
+
+        program = Program(graph, [t.array for t in inputs], [symbol])
+        with tracing(None), on_processor():
+            return np.array(program.replay(*program.arrays([t.array for t in tensors]))[0])
+
+    return concrete
+
+
+class ConcreteFunction:
+    """A function traced for one kind of arguments."""
+
+    def __init__(self, function: Function, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
+        self._function = weakref.ref(function)
+        self.name = function._name
+        self._given = nest.pack_sequence_as(given, [_spec_of(leaf) for leaf in leaves], expand_composites=True)
+        self._traced = traced
+        flat = nest.flatten(result, expand_composites=True)
+        self._single = type(result) is Tensor
+        self._places = [leaf is not None for leaf in flat]
+        self._structure = nest.pack_sequence_as(result, [_spec_of(leaf) for leaf in flat], expand_composites=True)
+        self._template = result
+        from gradtape.variable import on_host
+
+        storages = [v._spec(None) for v in traced.variables]
+        self._on_host = all(type(s) is ndarray or on_host(s) for s in storages)
+
+    @property
+    def graph(self) -> Graph:
+        """What was traced: nodes, inputs, variables."""
+        return self._traced.graph
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The results as `TensorSpec`s in their structure."""
+        return self._structure
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as `TensorSpec`s in their structure, and keyword-only ones."""
+        if self._given and type(self._given[-1]) is _Keywords:
+            return tuple(self._given[:-1]), dict(self._given[-1])
+        return tuple(self._given), {}
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The tensors it takes, as `TensorSpec`s."""
+        return [_spec_of(t) for t in self._traced.inputs]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The tensors it gives, as `TensorSpec`s."""
+        return [_spec_of(t) for t in self._traced.outputs]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables it reads or assigns."""
+        return tuple(self._traced.variables)
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        """The trainable ones among them."""
+        return tuple(v for v in self._traced.variables if v.trainable)
+
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
+        """The signature as text: one line, or with the results below it."""
+        args, kwargs = self.structured_input_signature
+        given = [_short(value) for value in args] + [f"{name}={_short(value)}" for name, value in kwargs.items()]
+        line = f"{self.name}({', '.join(given)})"
+        return f"{line}\n  Returns: {_short(self._structure)}" if verbose else line
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        expected = nest.flatten(self.structured_input_signature, expand_composites=True)
+        flat = nest.flatten((args, kwargs), expand_composites=True)
+        tensors = []
+        wanted = [spec for spec in expected if isinstance(spec, TensorSpec)]
+        flat = [leaf for leaf in flat if isinstance(leaf, (Tensor, Variable, ndarray, np.generic, float, int, list))]
+        if len(flat) < len(wanted):
+            raise TypeError(f"{self.pretty_printed_signature(False)} takes {len(wanted)} tensors, got {len(flat)}.")
+        for spec, leaf in zip(wanted, flat, strict=False):
+            tensor = convert(leaf, None if isinstance(leaf, (Tensor, Variable)) else spec.dtype)
+            if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
+                raise TypeError(
+                    f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} was given a tensor "
+                    f"of shape {tensor.shape} and dtype {tensor.dtype.name}, where it takes {spec!r}."
+                )
+            tensors.append(tensor)
+        return self.run(tensors)
+
+    def run(self, tensors: list[Tensor]) -> Any:
+        """Call it with just the tensors among the arguments, in order."""
+        host = self._on_host
+        for tensor in tensors:
+            if type(tensor.array) is not ndarray:
+                host = False
+                break
+        outputs = self._traced(tensors, host)
+        if self._single:
+            return outputs[0]
+        remaining = iter(outputs)
+        flat = [next(remaining) if there else None for there in self._places]
+        return nest.pack_sequence_as(self._template, flat, expand_composites=True)
 
     def __repr__(self) -> str:
-        return f"<gradtape.Function {getattr(self, '__name__', self._python_function)!r}, run eagerly>"
+        return f"<ConcreteFunction {self.pretty_printed_signature(False)}>"
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+def _signature_of(given: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """The leaves, arrays made tensors, and what tells calls apart that need programs of their own."""
+    leaves = nest.flatten(given, expand_composites=True)
+    flat = len(leaves) == len(given) and all(map(_is_same, leaves, given))
+    key: list[Any] = [] if flat else [_structure_key(given)]
+    for i, leaf in enumerate(leaves):
+        if type(leaf) is not Tensor:
+            if isinstance(leaf, (ndarray, np.generic)):
+                leaves[i] = leaf = convert(leaf)
+            elif isinstance(leaf, Tensor):  # a slice of a variable
+                leaves[i] = leaf = wrap(leaf.array) if not leaf.uid else _plain(leaf)
+            else:
+                key.append(_static_key(leaf))
+                continue
+        array = leaf.array
+        if type(array) is Batched:
+            return leaves, None
+        key.append((array.shape, array.dtype))
+    return leaves, tuple(key)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return a is b
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    plain = Tensor()
+    plain.array, plain.uid = tensor.array, tensor.uid
+    return plain
+
+
+def _structure_key(value: Any) -> Any:
+    return str(nest.map_structure(lambda _: 0, value, expand_composites=True)) if value else "()"
+
+
+def _static_key(leaf: Any) -> Any:
+    """A Python value as a part of the key: numbers and strings by value, variables and objects by identity."""
+    if isinstance(leaf, Variable):
+        return ("variable", leaf.uid)
+    if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
+        return (type(leaf), leaf)
+    try:
+        hash(leaf)
+    except TypeError:
+        return (type(leaf), id(leaf))
+    try:
+        return weakref.ref(leaf)
+    except TypeError:
+        return (type(leaf), leaf)
+
+
+def _spec_of(leaf: Any) -> Any:
+    if not isinstance(leaf, Tensor):
+        return leaf
+    return TensorSpec(leaf.shape, leaf.dtype)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, TensorSpec):
+        return f"{value.dtype.name}{value.shape.as_list() if value.shape.rank is not None else '?'}".replace(" ", "")
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {_short(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(_short(v) for v in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return repr(value)
+
+
+def _example(structure: Any) -> Any:
+    """Arguments in which tensors stand for their specifications; unknown sizes are taken to be 1."""
+
+    def stand_in(leaf: Any) -> Any:
+        if not isinstance(leaf, TensorSpec):
+            return leaf
+        shape = [1 if n is None else n for n in leaf.shape.as_list()] if leaf.shape.rank is not None else []
+        return wrap(np.zeros(shape, leaf.dtype.numpy_dtype))
+
+    return nest.map_structure(stand_in, structure)
 
 
 def _conforming(value: Any, spec: Any) -> Any:
@@ -100,18 +565,16 @@ def _conforming(value: Any, spec: Any) -> Any:
 
 
 def _as_result(value: Any) -> Any:
-    if value is None or isinstance(value, (Tensor, IndexedSlices)):
+    if value is None or isinstance(value, Tensor):
         return value
     return value.value() if isinstance(value, Variable) else convert(value)
 
 
-def _say_once() -> None:
-    if not _said:
-        _said.append("eager")
-        logger().warning(
-            "tf.function runs its code eagerly: this version of gradtape does not compile. Values and gradients are "
-            "the same."
-        )
+def _say_once(message: str, about: Any = None) -> None:
+    key = message if about is None else str(id(about))
+    if key not in _said:
+        _said.add(key)
+        logger().warning(message)
 
 
 def function(
@@ -127,7 +590,10 @@ def function(
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Decorate a function that TensorFlow would compile; with and without arguments.
+    """Compile a function with XLA; with and without arguments, on functions, methods and lambdas.
+
+    The Python code runs once for each kind of arguments (shapes, dtypes, Python values); from then on the compiled
+    program runs. Tapes may be inside, outside, or both.
 
     >>> import gradtape as tf
     >>> @tf.function(jit_compile=True)
@@ -141,16 +607,7 @@ def function(
     """
 
     def decorate(python_function: Callable[..., Any]) -> Function:
-        return Function(python_function, input_signature)
+        relaxed = reduce_retracing or bool(experimental_relax_shapes)
+        return Function(python_function, input_signature, autograph, relaxed)
 
     return decorate if func is None else decorate(func)
-
-
-def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
-    """Leave a function's control flow as it is: eager code is never converted."""
-    return do_not_convert if func is None else func
-
-
-def inside_function() -> bool:
-    """Whether the code is being compiled: it runs eagerly."""
-    return False

@@ -132,8 +132,8 @@ def _unhurried(
     xp = common_namespace([x for x in d if x is not None] if type(d) is list else [d])
     saved = values if traced else [None if v is None else v.array for v in values]
     needs = [shapes.get(uid) for uid in inputs]
-    if op.fallible and not op.args and is_strong(d):  # a gradient that the user wrote gets plain tensors
-        d = [weaken(x) for x in d]
+    if op.as_given and is_strong(d):  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+        d = [None if x is None else weaken(x) for x in d]
         xp = common_namespace([x for x in d if x is not None])
         return d, [_given(op, strengthen(c)) for c in op.joint(xp, d, needs, *saved, **attrs)]
     return d, [_given(op, c) for c in op.joint(xp, d, needs, *saved, **attrs)]

@@ -29,9 +29,14 @@ _NO_ATTRS: dict[str, Any] = {}
 _hot: list[tuple[Op, Callable[..., Any], Callable[..., Any]]] = []  # the calls that have their kernel at hand
 _lookup: Callable[[Any, str], Any] = getattr  # how the others find it
 
+meet: Callable[[Op, Sequence[Tensor]], Sequence[Tensor]] | None = None
+"""Brings the inputs of an op to one device, once there is more than one."""
+
 
 class TensorNamespace:
     """The primitives over tensors: what a rule computes in when the backward sweep itself is recorded."""
+
+    rank = 3
 
     def is_complex(self, x: Tensor) -> bool:
         return bool(x.array.dtype.kind == "c")
@@ -96,6 +101,8 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
 # -- the general call ------------------------------------------------------------------------------------------------
 def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on tensors and record it."""
+    if meet is not None:
+        inputs = meet(op, inputs)
     arrays = [t.array for t in inputs]
     if _recorded_inside(arrays):
         return _run_inside(op, inputs, attrs)
@@ -269,7 +276,7 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
             x, y = operands(x, y)
         a, b = x.array, y.array
         dtype = a.dtype
-        if dtype is b.dtype and type(a) is ndarray:
+        if dtype is b.dtype and type(a) is ndarray and type(b) is ndarray:
             try:
                 value = kernel(a, b)
             except (ValueError, TypeError):
@@ -375,6 +382,8 @@ def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tupl
     """The array, or, of a batch of recorded tensors, the tensor with everything about it recorded."""
     if a.dtype != b.dtype:
         raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
+    if meet is not None and (together := meet(op, tensors)) is not tensors:
+        return op.call(*together, **attrs)
     if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
         raise problem
     try:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gradtape.arrays import namespace_of
+from gradtape.arrays import common_namespace, namespace_of
 from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep
 from gradtape.engine.dispatch import tensor_namespace
 from gradtape.engine.op import Op, parameters
 from gradtape.engine.sparse import Rows
+from gradtape.engine.strong import bare
 from gradtape.engine.tape import Recorder
 from gradtape.tensor import Tensor
 
@@ -92,7 +91,8 @@ def _transposed(
     traced: bool,
 ) -> tuple[Any, ...]:
     """J t, as the derivative of <u, J t> = <Jᴴ u, t> with respect to u; Jᴴ u is what the reverse rule computes."""
-    probes = [wrap(np.zeros(shapes[uid], dtype)) for uid, dtype in zip(outputs, dtypes, strict=True)]
+    raw = common_namespace([bare(t) for t in given if t is not None])
+    probes = [wrap(raw.zeros(shapes[uid], dtype)) for uid, dtype in zip(outputs, dtypes, strict=True)]
     inner = Recorder()
     for probe in probes:
         inner.tracked[probe.uid] = tuple(probe.array.shape)
@@ -127,7 +127,7 @@ def _transposed(
             total = part if total is None else total + part
     if total is None:
         return (None,) * len(outputs)
-    seed: Any = np.ones((), total.array.dtype)
+    seed: Any = namespace_of(total.array).ones_like(total.array)
     with stack.only(outer):
         found = sweep(
             inner.records,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape.arrays import namespace_of
+from gradtape.arrays import common_namespace
 
 
 class Rows:
@@ -25,13 +25,13 @@ class Rows:
 
     def dense(self) -> Any:
         """The whole array."""
-        return namespace_of(self.values).add_rows(self.values, self.indices, shape=self.shape)
+        return common_namespace((self.values, self.indices)).add_rows(self.values, self.indices, shape=self.shape)
 
     def __add__(self, other: Any) -> Any:
         if type(other) is not Rows:
             return self.dense() + other
-        values = namespace_of(self.values).concatenate(self.values, other.values, axis=0)
-        indices = namespace_of(self.indices).concatenate(self.indices, other.indices, axis=0)
+        values = common_namespace((self.values, other.values)).concatenate(self.values, other.values, axis=0)
+        indices = common_namespace((self.indices, other.indices)).concatenate(self.indices, other.indices, axis=0)
         return Rows(values, indices, self.shape)
 
     def __radd__(self, other: Any) -> Any:

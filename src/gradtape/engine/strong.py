@@ -27,8 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
+from gradtape.arrays import common_namespace, namespace_of, register_namespace
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.symbolic import is_known
+from gradtape.conversion import constant_operand
 from gradtape.engine.sparse import Rows
 from gradtape.tensor import Tensor
 
@@ -93,6 +95,8 @@ def is_strong(value: Any) -> bool:
 class StrongNamespace:
     """The primitives over strong zeros."""
 
+    rank = 5
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -134,26 +138,39 @@ def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 
 
 # -- looking at values -----------------------------------------------------------------------------------------------
-def concrete(value: Any) -> Any:
-    """The NumPy array in a value of any kind; None where it is not known yet."""
+def bare(value: Any) -> Any:
+    """The array of some engine in a value of any kind."""
     while isinstance(value, (Strong, Batched, Tensor)):
         value = value.array
-    return np.asarray(value) if isinstance(value, (np.ndarray, np.generic, int, float, complex)) else None
+    return np.asarray(value) if isinstance(value, (np.generic, int, float, complex)) else value
+
+
+def concrete(value: Any) -> Any:
+    """The NumPy array in a value of any kind; None where it is not known yet."""
+    array = bare(value)
+    return np.asarray(array) if is_known(array) and hasattr(array, "dtype") else None
+
+
+def _all(array: Any, test: str, *operands: Any) -> bool:
+    """Whether all numbers are known to pass a test; those of a program that is still being traced are not known."""
+    if not is_known(array):
+        return False
+    xp = namespace_of(array)
+    return bool(xp.all(getattr(xp, test)(array, *operands), axis=tuple(range(array.ndim))))
 
 
 def is_tame(value: Any) -> bool:
     """Whether all numbers are known to be finite."""
-    array = concrete(value)
-    return array is not None and (array.dtype.kind in "iub" or bool(np.isfinite(array).all()))
+    array = bare(value)
+    return array.dtype.kind in "iub" or _all(array, "isfinite")
 
 
 def _is_zero(value: Any) -> bool:
-    array = concrete(value)
-    return array is not None and not array.any()
+    return _all(bare(value), "equal", 0)
 
 
 def _is_complex(*values: Any) -> bool:
-    return any(array is not None and array.dtype.kind == "c" for array in map(concrete, values))
+    return any(bare(value).dtype.kind == "c" for value in values)
 
 
 # -- products --------------------------------------------------------------------------------------------------------
@@ -181,8 +198,8 @@ def _multiply_no_nan(xp: Any, values: list[Any], strong: int) -> Any:
 
 def _divide(xp: Any, values: list[Any], strong: int) -> Any:
     d, y = values
-    divisor = concrete(y)
-    if divisor is not None and divisor.all() and not np.isnan(divisor).any():
+    divisor = bare(y)
+    if _all(divisor, "not_equal", 0) and _all(divisor, "equal", divisor):  # no zero, and no NaN
         return xp.divide(d, y)
     if _is_complex(d, y):
         return xp.multiply_no_nan(xp.reciprocal(y), d)
@@ -216,19 +233,22 @@ def _contraction(xp: Any, name: str, values: list[Any], attrs: dict[str, Any]) -
     """
     function = getattr(xp, name)
     result = function(*values, **attrs)
-    arrays = [concrete(v) for v in values]
-    if all(is_tame(v) for v in values) or any(a is None or a.dtype.kind != "f" for a in arrays):
+    arrays = [bare(v) for v in values]
+    if all(is_tame(v) for v in values) or any(a.dtype.kind != "f" for a in arrays):
         return result
     if any(tuple(v.shape) != a.shape for v, a in zip(values, arrays, strict=True)):  # rows inside of a tensor
         return result
-    count = getattr(numpy_namespace, name)
-    present = [(a != 0).astype(a.dtype) for a in arrays]
+    raw = common_namespace(arrays)
+    present = [raw.astype(raw.not_equal(a, 0), dtype=a.dtype) for a in arrays]
     wild: Any = 0
     for i, a in enumerate(arrays):
-        others = [(~np.isfinite(a)).astype(a.dtype) if j == i else present[j] for j in range(len(arrays))]
-        wild = wild + count(*others, **attrs)
-    finite = function(*(xp.where(np.isfinite(a), v, 0) for v, a in zip(values, arrays, strict=True)), **attrs)
-    return xp.where(np.asarray(wild > 0), result, finite)
+        infinite = raw.astype(raw.logical_not(raw.isfinite(a)), dtype=a.dtype)
+        others = [infinite if j == i else present[j] for j in range(len(arrays))]
+        wild = wild + getattr(raw, name)(*others, **attrs)
+    traced = any(type(v) is Tensor for v in values)
+    known = constant_operand if traced else lambda array: array
+    kept = [xp.where(known(raw.isfinite(a)), v, 0) for v, a in zip(values, arrays, strict=True)]
+    return xp.where(known(raw.greater(wild, 0)), result, function(*kept, **attrs))
 
 
 # -- operators -------------------------------------------------------------------------------------------------------

@@ -161,6 +161,7 @@ _DIVISIONS = frozenset({"divide", "reciprocal", "rsqrt", "floor_divide", "trunca
 _SUMS = frozenset({"add", "subtract", "sum", "mean", "cumsum", "variance", "squared_difference"})
 _SOFTMAXES = frozenset(
     {
+        "attention",
         "softmax",
         "log_softmax",
         "logsumexp",

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -456,7 +457,17 @@ class _Case:
         return self.no(reason, f"{what} {how}{line}: the tape has no record of it.", fix, where=where, path=path)
 
     def _blocked(self, node: Node, position: int, path: Any, whole: Any = None, certain: bool = True) -> Explanation:
-        """The derivative ends at this op."""
+        """The derivative ends at this op, or before it where the path leaves an op by integers."""
+        for i, (earlier, following) in enumerate(pairwise(path)):
+            if _leaves_by_positions(earlier[0], *following):
+                return self.no(
+                    Reason.NON_DIFFERENTIABLE_OP,
+                    f"The positions that {shown_op(earlier[0].op)} gives with its values have no derivative.",
+                    "Use the values, or weights in place of positions: tf.nn.softmax(k * x).",
+                    where=earlier[0].where,
+                    path=path[: i + 1],
+                    certain=certain,
+                )
         op, name = node.op, shown_op(node.op)
         if node.where is None and whole:
             where = next((n.where for n, _ in path if n.where is not None), None)
@@ -879,6 +890,14 @@ class _Case:
             f"If that is intended: unconnected_gradients='zero' gives zeros in place of None. "
             f"If not, look for where {self.target} should have used it.",
         )
+
+
+def _leaves_by_positions(node: Node, following: Node, position: int) -> bool:
+    """Whether a path goes on, at an input of the following op, from integers that an op gives beside its values."""
+    if len(node.outputs) < 2:
+        return False
+    taken = node.outputs.index(following.inputs[position])
+    return bool(node.dtype[taken].kind in "iub")
 
 
 # -- words -----------------------------------------------------------------------------------------------------------

@@ -35,6 +35,14 @@ identity = linear(
     aligned=_keep_aligned("identity", lambda x: True),
 )
 
+transfer = linear(  # to another device; cotangents come back to the one it is from
+    "transfer",
+    lambda d, xp, device, source: xp.transfer(d, device=source, source=device),
+    tf_name="Identity",
+    batch=lambda xp, size, batched, x, device, source: xp.transfer(x, device=device, source=source),
+    aligned=_keep_aligned("transfer", lambda x, device, source: True),
+)
+
 astype = linear(
     "astype",
     lambda d, xp, source: xp.astype(d, dtype=source, source=numpy_dtype(d)),

@@ -9,7 +9,10 @@ Layouts are the kernels': images [batch, *space, channels], filters [*window, ch
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
@@ -317,4 +320,49 @@ max_pick = primitive(
     batch=_positions_batch("max_pick"),
     aligned=_positions_aligned("max_pick"),
 )
-max_position = primitive("max_position", ("x", "top"), tf_name="MaxPoolWithArgmax")
+
+
+def _max_position_batch(xp, size, batched, x, top, **attrs):
+    if not size:
+        return None
+    rows = [_into_batch(xp, spread(xp, size, b, a)) for a, b in zip((x, top), batched, strict=True)]
+    return _out_of_batch(xp, xp.max_position(*rows, **attrs), size)
+
+
+max_position = primitive("max_position", ("x", "top"), tf_name="MaxPoolWithArgmax", batch=_max_position_batch)
+
+
+def _max_and_position_kernel(xp, x, *, within_batch, dtype, **how):
+    """The position in an image or, `within_batch`, in all of them."""
+    top = xp.max_pool(x, **how)
+    where = xp.max_position(x, top, **how)
+    if within_batch:
+        images = np.arange(x.shape[0], dtype=np.int64) * prod(x.shape[1:])
+        where = where + images.reshape(-1, *[1] * (len(where.shape) - 1))
+    return top, xp.astype(where, dtype=dtype, source=where.dtype)
+
+
+def _max_and_position_batch(xp, size, batched, x, *, within_batch, **attrs):
+    if within_batch or not size:
+        return None
+    parts = xp.max_and_position(_into_batch(xp, x), within_batch=False, **attrs)
+    return tuple(_out_of_batch(xp, part, size) for part in parts)
+
+
+def _max_and_position_jvp(given, values, attrs, tangents):
+    how = {name: attrs[name] for name in ("window", "strides", "dilations", "padding")}
+    return namespace_of(given[0]).max_pick(given[0], *values[:2], **how), None
+
+
+max_and_position = primitive(
+    "max_and_position",
+    ("x",),
+    lambda d, x, out0, xp, window, strides, dilations, padding: xp.max_unpool(
+        d[0], x, out0, window=window, strides=strides, dilations=dilations, padding=padding
+    ),
+    tf_name="MaxPoolWithArgmax",
+    outputs=2,
+    kernel=_max_and_position_kernel,
+    batch=_max_and_position_batch,
+    jvp=_max_and_position_jvp,
+)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from gradtape.arrays import namespace_of
 from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
+from gradtape.ops.batching import spread
 
 _FORBIDDEN = -707.0  # the logarithm of a step that is not allowed: TensorFlow's, so hopeless labels cost the same
 _NOWHERE = -1e5  # of a state that does not exist
@@ -116,6 +117,15 @@ def _dlogits(d, logits, labels, label_length, logit_length, out, xp, blank):
     return xp.reshape(d, shape=(1, batch, 1)) * ((inner.softmax(logits, axis=2) - likely) * mask)
 
 
+def _ctc_batch(xp, size, batched, logits, labels, label_length, logit_length, *, blank):
+    """The hidden axis is more sequences."""
+    given = [spread(xp, size, b, a) for a, b in zip((logits, labels, label_length, logit_length), batched, strict=True)]
+    time, batch, classes = given[0].shape[1:]
+    logits = xp.reshape(xp.transpose(given[0], perm=(1, 0, 2, 3)), shape=(time, size * batch, classes))
+    rest = [xp.reshape(a, shape=(size * batch, *a.shape[2:])) for a in given[1:]]
+    return xp.reshape(xp.ctc(logits, *rest, blank=blank), shape=(size, batch))
+
+
 ctc = primitive(
     "ctc",
     ("logits", "labels", "label_length", "logit_length"),
@@ -125,5 +135,6 @@ ctc = primitive(
     None,
     tf_name="CTCLossV2",
     kernel=_loss,
+    batch=_ctc_batch,
 )
 """logits [time, batch, classes], labels [batch, width] -> the negative log probability of each sequence."""

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand, register_converter
 from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
@@ -57,7 +58,7 @@ def _offsets(indices: Any, rows: int, size: int) -> Any:
     return _reshape_indices(flat + (np.arange(rows) * size)[:, None].astype(numpy_dtype(indices)), (-1,))
 
 
-def _take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):
+def take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):
     if not batched[1]:
         if batch_dims == 0:
             return xp.take(x, indices, axis=axis + 1, batch_dims=0)
@@ -65,7 +66,7 @@ def _take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):
     return xp.take(spread(xp, size, batched[0], x), indices, axis=axis + 1, batch_dims=batch_dims + 1)
 
 
-take = primitive("take", ("x", "indices"), _take_dx, None, tf_name="GatherV2", batch=_take_batch)
+take = primitive("take", ("x", "indices"), _take_dx, None, tf_name="GatherV2", batch=take_batch)
 
 
 def _add_rows_batch(xp, size, batched, values, indices, *, shape):
@@ -123,6 +124,18 @@ scatter_nd = primitive(
 )
 
 
+def put_nd_batch(name: str) -> Any:
+    """The batch rule of a scatter into x: the number of the row is one more coordinate, in front of the others."""
+
+    def rule(xp: Any, size: int, batched: list[bool], x: Any, updates: Any, indices: Any) -> Any:
+        x, updates, indices = (spread(xp, size, b, a) for a, b in zip((x, updates, indices), batched, strict=True))
+        numbers = np.arange(size, dtype=numpy_dtype(indices)).reshape(size, *[1] * (len(indices.shape) - 1))
+        rows = xp.broadcast_to(numbers, shape=(*indices.shape[:-1], 1))
+        return getattr(xp, name)(x, updates, xp.concatenate(rows, indices, axis=len(indices.shape) - 1))
+
+    return rule
+
+
 replace_nd = primitive(
     "replace_nd",
     ("x", "updates", "indices"),
@@ -130,6 +143,7 @@ replace_nd = primitive(
     lambda d, indices, xp: xp.gather_nd(d, indices, batch_dims=0),
     None,
     tf_name="TensorScatterUpdate",
+    batch=put_nd_batch("replace_nd"),
 )
 
 
@@ -169,6 +183,9 @@ def checked_indices(indices: Any, size: int, op: str = "GatherV2") -> Any:
     """Indices that all lie in [0, size), or TensorFlow's error naming the first that does not."""
     if indices.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got {indices.dtype}")
+    if not is_known(indices):
+        return indices
+    indices = np.asarray(indices)
     bad = (indices < 0) | (indices >= size)
     if np.any(bad):
         at = tuple(int(i) for i in np.argwhere(bad)[0]) if indices.ndim else ()
@@ -177,13 +194,15 @@ def checked_indices(indices: Any, size: int, op: str = "GatherV2") -> Any:
     return indices
 
 
-def checked_coordinates(indices: Any, shape: Axes, op: str = "ScatterNd") -> tuple[Any, ...]:
-    """Coordinates (last axis) as one index array for each axis, all inside the shape."""
+def checked_coordinates(indices: Any, shape: Axes, op: str = "ScatterNd") -> None:
+    """Refuse coordinates (last axis) that are not all inside the shape."""
     if indices.shape[-1] > len(shape):
         raise errors.invalid_argument(
             f"index innermost dimension length must be <= params rank; saw: {indices.shape[-1]} vs. {len(shape)}", op
         )
-    parts = tuple(np.moveaxis(indices, -1, 0))
+    if not is_known(indices):
+        return
+    parts = tuple(np.moveaxis(np.asarray(indices), -1, 0))
     for part, size in zip(parts, shape, strict=False):
         bad = (part < 0) | (part >= size)
         if np.any(bad):
@@ -193,18 +212,17 @@ def checked_coordinates(indices: Any, shape: Axes, op: str = "ScatterNd") -> tup
             raise errors.invalid_argument(
                 f"indices[{spot}] = [{found}] does not index into shape {errors.brackets(shape)}", op
             )
-    return parts
 
 
 def checked_take(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
     """`take` after the check of its indices."""
-    checked_indices(np.asarray(indices.array), x.array.shape[axis])
+    checked_indices(indices.array, x.array.shape[axis])
     return take(x, indices, axis=axis, batch_dims=batch_dims)
 
 
 def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
     """`gather_nd` after the check of its coordinates."""
-    checked_coordinates(np.asarray(indices.array), x.array.shape[batch_dims:], "GatherNd")
+    checked_coordinates(indices.array, x.array.shape[batch_dims:], "GatherNd")
     return gather_nd(x, indices, batch_dims=batch_dims)
 
 

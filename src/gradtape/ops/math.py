@@ -19,9 +19,29 @@ REAL = "fiu"
 add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2", kinds="fciuO")  # words are joined
 subtract = binary("subtract", lambda d: d, lambda d: -d, tf_name="Sub")
 multiply = binary("multiply", lambda d, y: d * y, lambda d, x: x * d, tf_name="Mul")
-divide = binary("divide", lambda d, y: d / y, lambda d, y, out: -d * out / y, tf_name="RealDiv")
+
+
+# Rules of hot functions are written with += and *=, which work in place on arrays (and make new tensors of tensors): a
+# temporary of a large array costs more than the arithmetic.
+def _divide_dy(d: Any, y: Any, out: Any) -> Any:
+    """-d out / y"""
+    part = d * out
+    part /= y
+    return -part
+
+
+divide = binary("divide", lambda d, y: d / y, _divide_dy, tf_name="RealDiv")
 negative = unary("negative", lambda d: -d, tf_name="Neg", kinds="fciu")
-square = unary("square", lambda d, x: 2 * d * x, kinds="fciu")
+
+
+def _square_dx(d: Any, x: Any) -> Any:
+    """2 d x"""
+    part = d * x
+    part += part
+    return part
+
+
+square = unary("square", _square_dx, kinds="fciu")
 # 0 where y is 0, whatever x is: what TensorFlow's kernels do with an infinite slope where the cotangent is 0. A `where`
 # would do for the value, but not for the next order: the derivative by y is x also at 0.
 multiply_no_nan = binary(
@@ -35,14 +55,16 @@ reciprocal = unary("reciprocal", lambda d, out, xp: xp.multiply_no_nan(-out * ou
 
 
 def _squared_difference_dx(d: Any, x: Any, y: Any, xp: Any) -> Any:
-    """Of complex numbers it is |x - y|², whose derivative has the conjugate."""
-    return 2 * d * (xp.conj(x - y) if xp.is_complex(d) else x - y)
+    """2 d (x - y). Of complex numbers it is |x - y|², whose derivative has the conjugate."""
+    part = d * (xp.conj(x - y) if xp.is_complex(d) else x - y)
+    part += part
+    return part
 
 
 squared_difference = binary(
     "squared_difference",
     _squared_difference_dx,
-    lambda d, x, y, xp: -_squared_difference_dx(d, x, y, xp),
+    lambda d, x, y, xp: _squared_difference_dx(d, y, x, xp),
 )
 
 
@@ -107,8 +129,6 @@ sqrt = unary("sqrt", _sqrt_dx)
 rsqrt = unary("rsqrt", lambda d, out, xp: xp.multiply_no_nan(-0.5 * out * out * out, d))
 
 
-# Written with *= and -=, which work in place on arrays (and make new tensors of tensors): a temporary of a large
-# array costs more than the arithmetic.
 def _tanh_dx(d: Any, out: Any) -> Any:
     """d (1 - out²)"""
     part = d * out

@@ -11,17 +11,21 @@ from gradtape.ops.batching import shift_axis, spread
 
 
 def _softmax_dx(d, out, xp, axis):
-    weighted = d * out
-    return weighted - out * xp.sum(weighted, axis=(axis,), keepdims=True)
+    """out (d - <d, out>), in place as far as it goes."""
+    part = d - xp.sum(d * out, axis=(axis,), keepdims=True)
+    part *= out
+    return part
+
+
+def _log_softmax_dx(d, out, xp, axis):
+    """d - exp(out) sum(d), in place as far as it goes."""
+    part = -xp.sum(d, axis=(axis,), keepdims=True) * xp.exp(out)
+    part += d
+    return part
 
 
 softmax = primitive("softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"))
-log_softmax = primitive(
-    "log_softmax",
-    ("x",),
-    lambda d, out, xp, axis: d - xp.exp(out) * xp.sum(d, axis=(axis,), keepdims=True),
-    batch=shift_axis("log_softmax"),
-)
+log_softmax = primitive("log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"))
 
 
 def _rows(name: str) -> Any:

@@ -16,9 +16,9 @@ def _variance(xp, x, *, axis, keepdims=False):
 def _variance_dx(d, x, xp, axis):
     """2 (x - mean) / n: the variance is least at the mean, so the mean's own derivative does not show."""
     shape = tuple(x.shape)
-    inner = namespace_of(x)
-    slope = 2 * (x - inner.mean(x, axis=axis, keepdims=True)) / max(math.prod(shape[i] for i in axis), 1)
-    return xp.reshape(d, shape=tuple(1 if i in axis else n for i, n in enumerate(shape))) * slope
+    each = d * (2 / max(math.prod(shape[i] for i in axis), 1))  # d is the smaller one
+    spread = xp.reshape(each, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
+    return spread * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
 
 
 variance = primitive("variance", ("x",), _variance_dx, kernel=_variance, batch=shift_axis("variance"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradtape.engine.dispatch import primitive
+from gradtape.ops.index import take_batch
 
 
 # The derivatives of these integrals are integrals of the same kind, so that every order of derivative exists.
@@ -66,4 +67,7 @@ shuffle_rows = primitive(
     None,
     tf_name="RandomShuffle",
     kernel=lambda xp, x, order: xp.take(x, order, axis=0),
+    batch=lambda xp, size, batched, x, order: xp.stop_gradient(
+        take_batch(xp, size, batched, x, order, axis=0, batch_dims=0)
+    ),
 )

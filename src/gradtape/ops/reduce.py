@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
 from gradtape.engine.dispatch import linear, primitive
 from gradtape.engine.op import numpy_dtype
@@ -74,8 +75,7 @@ prod = primitive("prod", ("x",), _prod_dx, batch=shift_axis("prod"))
 def _extreme_dx(d, x, out, xp, axis):
     """Equal extremes share the cotangent equally."""
     hit = xp.astype(xp.equal(x, _expand(out, xp, axis, tuple(x.shape))), dtype=numpy_dtype(d))
-    share = hit / xp.sum(hit, axis=axis, keepdims=True)
-    return _expand(d, xp, axis, tuple(x.shape)) * share
+    return hit * (_expand(d, xp, axis, tuple(x.shape)) / xp.sum(hit, axis=axis, keepdims=True))
 
 
 max_ = primitive("max", ("x",), _extreme_dx, batch=shift_axis("max"))
@@ -85,6 +85,31 @@ all_ = primitive("all", ("x",), batch=shift_axis("all"))
 argmax = primitive("argmax", ("x",), tf_name="ArgMax", batch=shift_axis("argmax"))
 argmin = primitive("argmin", ("x",), tf_name="ArgMin", batch=shift_axis("argmin"))
 argsort = primitive("argsort", ("x",), batch=shift_axis("argsort"))
+
+
+def _top_k_kernel(xp, x, *, axis, k, descending, dtype):
+    order = xp.argsort(x, axis=axis, descending=descending)
+    first = xp.getitem(order, index=(*[slice(None)] * axis, slice(0, k)))
+    return xp.take_along_axis(x, first, axis=axis), xp.astype(first, dtype=dtype, source=first.dtype)
+
+
+def _top_k_jvp(given, values, attrs, tangents):
+    where = values[2]
+    return namespace_of(given[0]).take_along_axis(given[0], where, axis=attrs["axis"]), None
+
+
+# The first k in order along an axis, and where they were. As in TensorFlow the places are no dead end for a gradient:
+# it is zero.
+top_k = primitive(
+    "top_k",
+    ("x",),
+    lambda d, out1, x_shape, xp, axis: xp.put_along_axis(d[0], out1, axis=axis, size=x_shape[axis]),
+    tf_name="TopKV2",
+    outputs=2,
+    kernel=_top_k_kernel,
+    batch=shift_axis("top_k"),
+    jvp=_top_k_jvp,
+)
 
 cumsum = linear(
     "cumsum",

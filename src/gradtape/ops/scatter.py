@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from gradtape import errors
 from gradtape.arrays import namespace_of
 from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
+from gradtape.ops.batching import spread
+from gradtape.ops.index import put_nd_batch
 
 
 # -- tensor_scatter_nd_max, tensor_scatter_nd_min --------------------------------------------------------------------
@@ -39,6 +42,7 @@ scatter_max = primitive(
     _scatter_extreme_du,
     None,
     tf_name="TensorScatterMax",
+    batch=put_nd_batch("scatter_max"),
 )
 scatter_min = primitive(
     "scatter_min",
@@ -47,6 +51,7 @@ scatter_min = primitive(
     _scatter_extreme_du,
     None,
     tf_name="TensorScatterMin",
+    batch=put_nd_batch("scatter_min"),
 )
 
 
@@ -63,7 +68,13 @@ def no_entry(tf_name: str) -> Any:
     return rule
 
 
-bitcast = primitive("bitcast", ("x",), no_entry("Bitcast"), fallible=True)
+bitcast = primitive(
+    "bitcast",
+    ("x",),
+    no_entry("Bitcast"),
+    fallible=True,
+    batch=lambda xp, size, batched, x, dtype: xp.bitcast(x, dtype=dtype),
+)
 unique = primitive("unique", ("x",), no_entry("Unique"), outputs=3, fallible=True)
 unique_with_counts = primitive(
     "unique_with_counts",
@@ -73,6 +84,20 @@ unique_with_counts = primitive(
     fallible=True,
     kernel=lambda xp, x: xp.unique(x),
 )
+
+
+def _bincount_batch(xp, size, batched, weights, places, *, count):
+    """Every row counts into bins of its own, and into one more for what is not counted."""
+    weights, places = spread(xp, size, batched[0], weights), spread(xp, size, batched[1], places)
+    apart = places + (np.arange(size) * (count + 1))[:, None].astype(numpy_dtype(places))
+    flat = xp.dense_bincount(
+        xp.reshape(weights, shape=(math.prod(weights.shape),)),
+        xp.reshape(apart, shape=(math.prod(apart.shape),)),
+        count=size * (count + 1),
+    )
+    return xp.getitem(xp.reshape(flat, shape=(size, count + 1)), index=(slice(None), slice(0, count)))
+
+
 dense_bincount = primitive(
     "dense_bincount",
     ("weights", "places"),
@@ -80,6 +105,7 @@ dense_bincount = primitive(
     None,
     fallible=True,
     kernel=lambda xp, weights, places, *, count: xp.add_rows(weights, places, shape=(count + 1,))[:count],
+    batch=_bincount_batch,
 )
 histogram = primitive(  # counted where the bins are known; here only for tapes to know about
     "histogram",

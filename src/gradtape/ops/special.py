@@ -29,8 +29,12 @@ softsign = unary("softsign", lambda d, x, xp: d / xp.square(1 + xp.absolute(x)),
 
 
 def _leaky_relu_dx(d, x, xp, alpha):
+    """d where x is positive, else alpha d: alpha at 0."""
     passed = xp.gate(d, x)
-    return passed + alpha * (d - passed)  # alpha at 0
+    rest = d - passed
+    rest *= alpha
+    rest += passed
+    return rest
 
 
 leaky_relu = primitive("leaky_relu", ("x",), _leaky_relu_dx, elementwise=True, kinds="f")
@@ -58,10 +62,18 @@ gelu_slope = unary("gelu_slope", _gelu_slope_dx, kinds="f")
 
 
 def _gelu_tanh_dx(d, x, xp):
+    """d (1 + t + x (1 - t²) u') / 2 for gelu = x (1 + t) / 2 with t = tanh(u), in place as far as it goes."""
     scale, cubic = GELU_TANH
     square = x * x
     t = xp.tanh(x * (scale + (cubic * scale) * square))
-    return d * (0.5 * (1 + t) + (0.5 * x) * ((1 - t * t) * (scale + (3 * cubic * scale) * square)))
+    slope = (3 * cubic * scale) * square
+    slope += scale
+    slope *= x
+    slope -= slope * t * t
+    slope += t
+    slope += 1
+    slope *= 0.5
+    return d * slope
 
 
 gelu_tanh = unary("gelu_tanh", _gelu_tanh_dx, kinds="f")

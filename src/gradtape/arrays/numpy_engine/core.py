@@ -128,8 +128,8 @@ def gate(x: Array, y: Array) -> Array:
 
 
 def multiply_no_nan(x: Array, y: Array) -> Array:
-    product = np.multiply(x, y)
-    return np.where(np.equal(y, 0), product.dtype.type(0), product)
+    product, zero = np.multiply(x, y), np.equal(y, 0)
+    return np.where(zero, product.dtype.type(0), product) if zero.any() else product
 
 
 def squared_difference(x: Array, y: Array) -> Array:
@@ -458,5 +458,28 @@ def zeros(shape: Sequence[int], dtype: Any) -> Array:
     return np.zeros(shape, dtype)
 
 
+def zeros_like(x: Array) -> Array:
+    return np.zeros_like(x)
+
+
 def ones_like(x: Array) -> Array:
     return np.ones_like(x)
+
+
+def from_numpy(x: Array) -> Array:
+    """A NumPy array as one of this engine."""
+    return x
+
+
+def alongside(x: Array, y: Array) -> Array:
+    """x as an array of the engine, and on the device, of y."""
+    return x if type(x) is ndarray else np.asarray(x)
+
+
+def transfer(x: Array, *, device: Any, source: Any) -> Array:
+    """x on another device: one of JAX's, or None for NumPy's. `source` is where it comes from."""
+    if device is None:
+        return x
+    import jax
+
+    return jax.device_put(x, device)

@@ -123,7 +123,7 @@ def _to_one(weights: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _taps_back(size: int, wanted: int, method: str, antialias: bool) -> tuple[Array, Array]:
+def taps_back(size: int, wanted: int, method: str, antialias: bool) -> tuple[Array, Array]:
     """The taps of the transpose: which positions of the result each of `size` source positions went to."""
     index, weights = taps(size, wanted, method, antialias)
     used = weights != 0
@@ -140,7 +140,7 @@ def _taps_back(size: int, wanted: int, method: str, antialias: bool) -> tuple[Ar
 
 
 @lru_cache(maxsize=64)
-def _matrix(size: int, wanted: int, method: str, antialias: bool) -> Array:
+def weight_matrix(size: int, wanted: int, method: str, antialias: bool) -> Array:
     index, weights = taps(size, wanted, method, antialias)
     result = np.zeros((wanted, size))
     np.add.at(result, (np.arange(wanted)[:, None], index), weights)
@@ -157,8 +157,8 @@ def resample(x: Array, *, axis: int, size: int, method: str, antialias: bool = F
         return np.take(x, index[:, 0], axis)
     if x.dtype.itemsize < 4:
         return resample(x.astype(_f), axis=axis, size=size, method=method, antialias=antialias).astype(x.dtype)
-    if _is_dense(index, have):
-        return _along(_matrix(have, size, method, antialias).astype(x.dtype), x, axis)
+    if is_dense(index, have):
+        return _along(weight_matrix(have, size, method, antialias).astype(x.dtype), x, axis)
     return _weighed(x, axis, index, weights)
 
 
@@ -167,9 +167,9 @@ def unsample(x: Array, *, axis: int, size: int, method: str, antialias: bool = F
     have = x.shape[axis]
     if x.dtype.itemsize < 4:
         return unsample(x.astype(_f), axis=axis, size=size, method=method, antialias=antialias).astype(x.dtype)
-    index, weights = _taps_back(size, have, method, antialias)
-    if _is_dense(index, have):
-        return _along(_matrix(size, have, method, antialias).T.astype(x.dtype), x, axis)
+    index, weights = taps_back(size, have, method, antialias)
+    if is_dense(index, have):
+        return _along(weight_matrix(size, have, method, antialias).T.astype(x.dtype), x, axis)
     return _weighed(x, axis, index, weights)
 
 
@@ -186,7 +186,7 @@ def _weighed(x: Array, axis: int, index: Array, weights: Array) -> Array:
     return result
 
 
-def _is_dense(index: Array, size: int) -> bool:
+def is_dense(index: Array, size: int) -> bool:
     """Whether a product with the whole matrix is cheaper than one pass for each tap."""
     return bool(index.shape[1] * 16 >= size)
 

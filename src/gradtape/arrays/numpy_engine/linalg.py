@@ -286,7 +286,7 @@ def pinv(x: Array, *, rcond: Any) -> Array:
 
 # -- functions of matrices -------------------------------------------------------------------------------------------
 # Coefficients of the Padé approximants of exp, and the 1-norms up to which each is exact to rounding (Higham 2005).
-_PADE: dict[int, tuple[float, ...]] = {
+PADE: dict[int, tuple[float, ...]] = {
     3: (120, 60, 12, 1),
     5: (30240, 15120, 3360, 420, 30, 1),
     7: (17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1),
@@ -308,7 +308,7 @@ _PADE: dict[int, tuple[float, ...]] = {
         1,
     ),
 }
-_REACH = {
+PADE_REACH = {
     4: {3: 0.4258730016922831, 5: 1.880152677804762, 7: 3.92572478313866},
     8: {
         3: 0.01495585217958292,
@@ -329,11 +329,11 @@ def expm(x: Array) -> Array:
     if not math.isfinite(largest):
         finite = np.isfinite(norm)[..., None, None]
         return np.where(finite, expm(np.where(finite, x, 0)), np.nan) if np.any(finite) else np.full_like(x, np.nan)
-    reach = _REACH[x.real.dtype.itemsize]
+    reach = PADE_REACH[x.real.dtype.itemsize]
     order = next((m for m, bound in reach.items() if largest <= bound), max(reach))
     squarings = np.ceil(np.log2(np.maximum(norm / reach[order], 1))).astype(int)
     scaled = x * np.exp2(-squarings).astype(x.real.dtype)[..., None, None]
-    odd, even = _pade_parts(scaled, _PADE[order])
+    odd, even = _pade_parts(scaled, PADE[order])
     result = np.linalg.solve(even - odd, even + odd)
     for i in range(int(np.max(squarings))):
         squared = np.matmul(result, result)

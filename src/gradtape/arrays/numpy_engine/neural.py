@@ -1,4 +1,4 @@
-"""Convolution and pooling: views and BLAS calls.
+"""Convolution, pooling and attention: views and BLAS calls.
 
 Images are [batch, *space, channels], filters [*window, channels of a group, out channels]; output channels stand group
 by group. `padding` has a pair for each axis of space. Loops go over the taps of a window, never over positions.
@@ -232,7 +232,7 @@ def _grouped_columns(
 ) -> Array:
     view = _windows(_by_group(_padded(x, padding), groups), window, out, strides, dilations)
     columns = np.ascontiguousarray(np.moveaxis(view, -2, 0))
-    return columns.reshape(groups, x.shape[0] * prod(out), -1)
+    return columns.reshape(groups, x.shape[0] * prod(out), prod(window) * (x.shape[-1] // groups))
 
 
 def _grouped(x: Array, y: Array, out: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int) -> Array:
@@ -446,3 +446,84 @@ def _first_hits(
         hit &= free[positions]
         free[positions] ^= hit
         yield hit, positions, places
+
+
+# -- attention -------------------------------------------------------------------------------------------------------
+def attention(q: Array, k: Array, v: Array, mask: Array = None, *, scale: float, causal: bool) -> tuple[Array, Array]:
+    """softmax(q kᵀ scale + mask) v over the last two axes, and the logarithm of what the softmax divides by.
+
+    A boolean mask says where to look; a position with nothing to look at sees zeros. The second result is what the
+    gradient needs to have the weights again, without keeping them.
+    """
+    if q.dtype.char in _FEW_BITS:
+        out, total = attention(_wide(q), _wide(k), _wide(v), _wide(mask), scale=scale, causal=causal)
+        return out.astype(q.dtype), total
+    weights = _scores(q, k, mask, scale, causal)
+    top = np.maximum.reduce(weights, axis=-1, keepdims=True, initial=-np.inf)
+    blind = np.isneginf(top)
+    if blind.any():
+        top[blind] = 0
+    weights -= top
+    np.exp(weights, out=weights)
+    total = np.add.reduce(weights, axis=-1, keepdims=True)
+    total[blind] = np.inf
+    out = np.matmul(weights, v)
+    out /= total
+    return out, np.squeeze(np.log(total) + top, -1)
+
+
+def attention_gradient(
+    d: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    out: Array,
+    kept: Array,
+    mask: Array = None,
+    *,
+    scale: float,
+    causal: bool,
+    with_scores: bool = False,
+) -> tuple[Array, ...]:
+    """What q, k and v (and, if asked for, the scores) get back from d; `out` and `kept` are what `attention` gave.
+
+    d may have axes in front of those of q: rows that share the weights.
+    """
+    attrs: dict[str, Any] = {"scale": scale, "causal": causal, "with_scores": with_scores}
+    if q.dtype.char in _FEW_BITS:
+        wide = attention_gradient(*map(_wide, (d, q, k, v, out, kept, mask)), **attrs)
+        return tuple(part.astype(q.dtype) for part in wide)
+    weights = kept
+    if kept.ndim < q.ndim:
+        weights = _scores(q, k, mask, scale, causal)
+        weights -= kept[..., None]
+        np.exp(weights, out=weights)
+        if mask is not None and mask.dtype.kind == "f":  # a large number in the mask swallows small ones in the sum
+            total = np.add.reduce(weights, axis=-1, keepdims=True)
+            weights /= np.where(total == 0, total.dtype.type(1), total)
+    scores = np.matmul(d, np.swapaxes(v, -1, -2))
+    scores -= np.add.reduce(d * out, axis=-1, keepdims=True)
+    scores *= weights
+    dq = np.matmul(scores, k)
+    dk = np.matmul(np.swapaxes(scores, -1, -2), q)
+    dq *= scale
+    dk *= scale
+    found = (dq, dk, np.matmul(np.swapaxes(weights, -1, -2), d))
+    return (*found, scores) if with_scores else found
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(np.float32) if x is not None and x.dtype.char in _FEW_BITS else x
+
+
+def _scores(q: Array, k: Array, mask: Array, scale: float, causal: bool) -> Array:
+    scores = np.matmul(q * q.dtype.type(scale), np.swapaxes(k, -1, -2))
+    if causal:
+        rows, columns = scores.shape[-2:]
+        np.copyto(scores, -np.inf, where=np.arange(columns) > np.arange(rows)[:, None])
+    if mask is not None:
+        if mask.dtype.kind == "b":
+            np.copyto(scores, -np.inf, where=~mask)
+        else:
+            scores += mask
+    return scores

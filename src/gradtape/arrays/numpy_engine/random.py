@@ -2,8 +2,9 @@
 
 The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011): block
 i of the stream is a keyed scrambling of the number i, so that any part of it can be computed by itself, in any order.
-A stream is named by a key (64 bits) and the counter of its first block (128 bits). How bits become numbers (mantissas,
-Box-Muller, remainders) follows TensorFlow's kernels, so that uniform and normal numbers are TensorFlow's own.
+A stream is named by a key (64 bits) and the counter of its first block (128 bits): three words of 64 bits in one array,
+[key, low, high], the first operand of every kernel. How bits become numbers (mantissas, Box-Muller, remainders) follows
+TensorFlow's kernels, so that uniform and normal numbers are TensorFlow's own.
 Distributions are computed in double precision and rounded once, which hides the last-bit differences between machines.
 """
 
@@ -16,12 +17,41 @@ from typing import Any
 import numpy as np
 
 Array = Any
+Shape = tuple[int, ...]
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL = 0x9E3779B9, 0xBB67AE85
 _CHUNK = 4096  # blocks at a time: the working set stays in the cache
+SEEDS_KEY = 0x02461E293EC8F720  # with which TensorFlow scrambles the seeds of stateless ops
+
+
+# -- streams ---------------------------------------------------------------------------------------------------------
+def stream_of(key: int, counter: int) -> Array:
+    """The stream of a key that starts at a counter."""
+    return np.array([key % 2**64, counter % 2**64, (counter >> 64) % 2**64], np.uint64)
+
+
+def stream_of_seed(seed: Array) -> Array:
+    """The stream of a stateless op: its two seed numbers, scrambled."""
+    low, high = seed.astype(np.uint64).reshape(2, 1)
+    a, b, c, d = philox(SEEDS_KEY, low, high)
+    return np.concatenate([a | b << _HALF, np.zeros(1, np.uint64), c | d << _HALF])
+
+
+def stream_of_state(state: Array) -> Array:
+    """The stream of a generator: its state is [low, high, key], of signed numbers."""
+    return np.roll(state, 1).astype(np.uint64)
+
+
+def advanced_state(state: Array, delta: Array) -> Array:
+    """The state of a generator 256 * delta blocks later: what one number may use, times how many were drawn."""
+    low, high, key = state.astype(np.uint64)
+    step, above = np.uint64(int(delta) * 256 % 2**64), np.uint64((int(delta) >> 56) % 2**64)
+    with np.errstate(over="ignore"):
+        at = low + step
+        return np.array([at, high + above + np.uint64(at < low), key]).astype(np.int64)
 
 
 # -- bits ------------------------------------------------------------------------------------------------------------
@@ -42,11 +72,11 @@ def philox(key: int, low: Array, high: Array) -> tuple[Array, Array, Array, Arra
     return a, b, c, d
 
 
-def random_bits(key: int, counter: int, *, count: int) -> Array:
+def random_bits(stream: Array, *, count: int) -> Array:
     """`count` 32-bit words of a stream."""
     blocks = -(-count // 4)
     result = np.empty((blocks, 4), np.uint32)
-    low, high = counter & (2**64 - 1), counter >> 64 & (2**64 - 1)
+    key, low, high = (int(word) for word in stream)
     for start in range(0, blocks, _CHUNK):
         steps = np.arange(start, min(start + _CHUNK, blocks), dtype=np.uint64)
         at = steps + np.uint64(low)
@@ -61,32 +91,39 @@ def _words64(words: Array) -> Array:
     return words[0::2].astype(np.uint64) | words[1::2].astype(np.uint64) << _HALF
 
 
-def random_integers(key: int, counter: int, *, count: int, dtype: Any) -> Array:
+def random_integers(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     """Integers of the whole range of a dtype of 32 or 64 bits."""
+    count = _math.prod(shape)
     if np.dtype(dtype).itemsize == 8:
-        return _words64(random_bits(key, counter, count=2 * count)).view(dtype)
-    return random_bits(key, counter, count=count).view(dtype)
+        return _words64(random_bits(stream, count=2 * count)).view(dtype).reshape(shape)
+    return random_bits(stream, count=count).view(dtype).reshape(shape)
 
 
-def random_range(key: int, counter: int, *, count: int, low: int, high: int, dtype: Any) -> Array:
+def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype: Any) -> Array:
     """Integers in [low, high): remainders of 32 bits or, where their unevenness would show (above 2**-16), of 64."""
-    span = high - low
+    count, first = _math.prod(shape), int(low)
+    span = max(int(high) - first, 1)
     left_over = 2**32 % span
     if np.dtype(dtype).itemsize == 8 or left_over * (span - left_over) > span << 16:
-        offset = _words64(random_bits(key, counter, count=2 * count)) % np.uint64(span)
+        offset = _words64(random_bits(stream, count=2 * count)) % np.uint64(span)
     else:
-        offset = (random_bits(key, counter, count=count) % np.uint32(span)).astype(np.uint64)
+        offset = (random_bits(stream, count=count) % np.uint32(span)).astype(np.uint64)
     # Two's complement takes care of the sign.
-    return (offset + np.uint64(low % 2**64)).view(np.int64).astype(dtype)
+    return (offset + np.uint64(first % 2**64)).view(np.int64).astype(dtype).reshape(shape)
+
+
+def random_order(stream: Array, *, count: int) -> Array:
+    """A random order of `count` things: that of random 64-bit keys."""
+    return np.argsort(random_integers(stream, shape=(count,), dtype=np.uint64), kind="stable")
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
-def random_uniform(key: int, counter: int, *, count: int, dtype: Any) -> Array:
+def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     """Numbers in [0, 1): random mantissas behind a fixed exponent, minus one. Never 1."""
-    dtype = np.dtype(dtype)
+    dtype, count = np.dtype(dtype), _math.prod(shape)
     if dtype == np.float64:
-        return _doubles(random_bits(key, counter, count=2 * count))
-    words = random_bits(key, counter, count=count)
+        return _doubles(random_bits(stream, count=2 * count)).reshape(shape)
+    words = random_bits(stream, count=count).reshape(shape)
     if dtype == np.float32:
         words &= np.uint32(0x7FFFFF)
         words |= np.uint32(0x3F800000)
@@ -104,23 +141,23 @@ def _doubles(words: Array) -> Array:
     return (mantissa | np.uint64(1023 << 52)).view(np.float64) - 1
 
 
-def random_normal(key: int, counter: int, *, count: int, dtype: Any) -> Array:
+def random_normal(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     """Standard normal numbers by Box and Muller: two of each two uniform ones."""
-    dtype = np.dtype(dtype)
+    dtype, count = np.dtype(dtype), _math.prod(shape)
     pairs = -(-count // 2)
     source = np.float64 if dtype == np.float64 else np.float32
-    u = random_uniform(key, counter, count=2 * pairs, dtype=source).astype(np.float64)
+    u = random_uniform(stream, shape=(2 * pairs,), dtype=source).astype(np.float64)
     result = np.empty((pairs, 2))
     radius = np.sqrt(-2 * np.log(np.maximum(u[0::2], 1e-7)))
     turn = u[1::2] * (2 * np.pi)
     np.multiply(np.sin(turn), radius, out=result[:, 0])
     np.multiply(np.cos(turn), radius, out=result[:, 1])
-    return result.reshape(-1)[:count].astype(dtype)
+    return result.reshape(-1)[:count].astype(dtype).reshape(shape)
 
 
 # -- the normal distribution's quantiles -----------------------------------------------------------------------------
 # Wichura, "Algorithm AS 241: the percentage points of the normal distribution", 1988: three ratios of polynomials.
-_CENTRE = (
+CENTRE = (
     (
         2509.0809287301226727,
         33430.575583588128105,
@@ -142,7 +179,7 @@ _CENTRE = (
         1.0,
     ),
 )
-_MIDDLE = (
+MIDDLE = (
     (
         7.7454501427834140764e-4,
         0.0227238449892691845833,
@@ -164,7 +201,7 @@ _MIDDLE = (
         1.0,
     ),
 )
-_TAIL = (
+TAIL = (
     (
         2.01033439929228813265e-7,
         2.71155556874348757815e-5,
@@ -204,14 +241,14 @@ def _normal_quantile(p: Array) -> Array:
 
 def _normal_quantiles(p: Array) -> Array:
     q = p - 0.5
-    result = q * _ratio(_CENTRE, 0.180625 - np.minimum(q * q, 0.180625))
+    result = q * _ratio(CENTRE, 0.180625 - np.minimum(q * q, 0.180625))
     far = np.flatnonzero(np.abs(q) > 0.425)
     if far.size:
         side, outer = q[far], p[far]
         tail = np.sqrt(-np.log(np.maximum(np.where(side < 0, outer, 1 - outer), 5e-324)))
-        value = _ratio(_MIDDLE, np.minimum(tail, 5) - 1.6)
+        value = _ratio(MIDDLE, np.minimum(tail, 5) - 1.6)
         if np.any(tail > 5):
-            value = np.where(tail > 5, _ratio(_TAIL, np.maximum(tail, 5) - 5), value)
+            value = np.where(tail > 5, _ratio(TAIL, np.maximum(tail, 5) - 5), value)
         result[far] = np.copysign(value, side)
     return result
 
@@ -241,24 +278,24 @@ def truncated_quantile(x: Array, y: Array, u: Array) -> Array:
     return np.where(mirrored, -result, result).astype(np.result_type(x, y))
 
 
-def random_truncated(key: int, counter: int, *, count: int, dtype: Any) -> Array:
+def random_truncated(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     """Standard normal numbers in [-2, 2], by the quantiles of uniform ones."""
-    u = random_open(key, counter, count=count)
+    u = random_open(stream, shape=shape, dtype=np.float64)
     tail = 0.5 * _math.erfc(_math.sqrt(2))
     return np.clip(_normal_quantile(tail + u * (1 - 2 * tail)), -2, 2).astype(dtype)
 
 
-def random_open(key: int, counter: int, *, count: int) -> Array:
-    """Doubles in (0, 1): neither 0 nor 1, so that logarithms and quantiles are finite."""
-    return random_uniform(key, counter, count=count, dtype=np.float64) + 2.0**-53
+def random_open(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    """Doubles in (0, 1), neither 0 nor 1, so that logarithms and quantiles are finite; then rounded to the dtype."""
+    return (random_uniform(stream, shape=shape, dtype=np.float64) + 2.0**-53).astype(dtype)
 
 
 # -- rejection: every element tries on a stream of its own -----------------------------------------------------------
 class _Tries:
     """Uniform numbers for the elements that are still trying: element i, try t, has blocks of its own."""
 
-    def __init__(self, key: int, counter: int) -> None:
-        self._key, self._low, self._high = key, counter & (2**64 - 1), counter >> 64 & (2**64 - 1)
+    def __init__(self, stream: Array) -> None:
+        self._key, self._low, self._high = (int(word) for word in stream)
 
     def uniform(self, elements: Array, attempt: int) -> tuple[Array, Array]:
         """Two doubles in (0, 1) for each element."""
@@ -286,11 +323,11 @@ def _open_double(high: Array, low: Array) -> Array:
     return (mantissa | np.uint64(1023 << 52)).view(np.float64) - (1 - 2.0**-53)
 
 
-def random_gamma(key: int, counter: int, alpha: Array) -> Array:
+def random_gamma(stream: Array, alpha: Array) -> Array:
     """Gamma numbers with rate 1 (Marsaglia and Tsang, 2000); alpha < 1 by a power of a uniform number."""
-    shape = alpha.shape
+    shape, dtype = alpha.shape, alpha.dtype
     alpha = np.ravel(alpha).astype(np.float64)
-    tries = _Tries(key, counter)
+    tries = _Tries(stream)
     boosted = np.where(alpha < 1, alpha + 1, alpha)
     d = boosted - 1 / 3
     c = 1 / np.sqrt(9 * d)
@@ -310,10 +347,10 @@ def random_gamma(key: int, counter: int, alpha: Array) -> Array:
         _, u = tries.uniform(small, 1)
         with np.errstate(divide="ignore"):
             result[small] *= np.exp(np.log(u) / alpha[small])
-    return result.reshape(shape)
+    return result.reshape(shape).astype(dtype)
 
 
-_LOG_FACTORIALS = np.array([_math.lgamma(k + 1) for k in range(10)])
+LOG_FACTORIALS = np.array([_math.lgamma(k + 1) for k in range(10)])
 
 
 def _log_factorial(k: Array) -> Array:
@@ -322,14 +359,14 @@ def _log_factorial(k: Array) -> Array:
     n = np.where(small, 10, k) + 1.0
     series = 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5) - 1 / (1680 * n**7)
     stirling = (n - 0.5) * np.log(n) - n + 0.5 * _math.log(2 * _math.pi) + series
-    return np.where(small, _LOG_FACTORIALS[np.where(small, np.maximum(k, 0), 0).astype(int)], stirling)
+    return np.where(small, LOG_FACTORIALS[np.where(small, np.maximum(k, 0), 0).astype(int)], stirling)
 
 
-def random_poisson(key: int, counter: int, rate: Array) -> Array:
-    """Poisson counts, as doubles: by the sum of probabilities for small rates, by Hörmann's PTRS (1993) for others."""
+def random_poisson(stream: Array, rate: Array, *, dtype: Any) -> Array:
+    """Poisson counts: by the sum of probabilities for small rates, by Hörmann's PTRS (1993) for others."""
     shape = rate.shape
     rate = np.ravel(rate).astype(np.float64)
-    tries = _Tries(key, counter)
+    tries = _Tries(stream)
     result = np.full(rate.size, np.nan)
     result[rate == 0] = 0
     few, many = np.flatnonzero((rate > 0) & (rate < 10)), np.flatnonzero((rate >= 10) & np.isfinite(rate))
@@ -355,7 +392,7 @@ def random_poisson(key: int, counter: int, rate: Array) -> Array:
             return k, ((us >= 0.07) & (v <= quick[i])) | slow
 
         result[many] = tries.until_accepted(many.size, propose)
-    return result.reshape(shape)
+    return result.reshape(shape).astype(dtype)
 
 
 def _search(u: Array, first: Array, step: Callable[[int, Array], Array]) -> Array:
@@ -375,14 +412,14 @@ def _search(u: Array, first: Array, step: Callable[[int, Array], Array]) -> Arra
     return result
 
 
-def random_binomial(key: int, counter: int, counts: Array, probs: Array) -> Array:
-    """Binomial counts, as doubles: by the sum of probabilities, or by Hörmann's BTRS (1993) where many are expected."""
+def random_binomial(stream: Array, counts: Array, probs: Array, *, dtype: Any) -> Array:
+    """Binomial counts: by the sum of probabilities, or by Hörmann's BTRS (1993) where many are expected."""
     counts, probs = np.broadcast_arrays(counts, probs)
     shape = counts.shape
     n, p = np.ravel(counts).astype(np.float64), np.ravel(probs).astype(np.float64)
     mirrored = p > 0.5
     p = np.where(mirrored, 1 - p, p)
-    tries = _Tries(key, counter)
+    tries = _Tries(stream)
     result = np.full(n.size, np.nan)
     known = (n >= 0) & (p >= 0)
     result[known & ((n == 0) | (p == 0))] = 0
@@ -423,10 +460,10 @@ def random_binomial(key: int, counter: int, counts: Array, probs: Array) -> Arra
             return k, inside & (((us >= 0.07) & (v <= quick[i])) | (left <= right))
 
         result[many] = tries.until_accepted(many.size, propose)
-    return np.where(mirrored, n - result, result).reshape(shape)
+    return np.where(mirrored, n - result, result).reshape(shape).astype(dtype)
 
 
-def random_categorical(key: int, counter: int, logits: Array, *, count: int) -> Array:
+def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) -> Array:
     """Class numbers [batch, count], each row with the probabilities softmax(logits)."""
     batch, classes = logits.shape
     with np.errstate(invalid="ignore"):
@@ -434,11 +471,11 @@ def random_categorical(key: int, counter: int, logits: Array, *, count: int) -> 
         finite = np.where(np.isfinite(wide), wide, -np.inf)
         shifted = finite - np.max(finite, axis=1, keepdims=True, initial=-np.inf)
         totals = np.cumsum(np.where(np.isfinite(wide), np.exp(shifted), 0), axis=1)
-    u = random_uniform(key, counter, count=batch * count, dtype=np.float64).reshape(batch, count)
+    u = random_uniform(stream, shape=(batch, count), dtype=np.float64)
     result = np.empty((batch, count), np.int64)
     for row in range(batch):
         result[row] = np.searchsorted(totals[row], u[row] * totals[row, -1], side="right")
-    return np.minimum(result, classes - 1)
+    return np.minimum(result, classes - 1).astype(dtype)
 
 
 # -- how a gamma number moves with its alpha -------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def weighted_scan(d: Array, x: Array, y: Array, *, axis: int, exclusive: bool = 
 # -- looking at values -----------------------------------------------------------------------------------------------
 def bitcast(x: Array, *, dtype: Any) -> Array:
     """The same bytes read as another dtype; the last axis appears or disappears where sizes differ."""
-    x = np.ascontiguousarray(x)
+    x = np.ascontiguousarray(x).reshape(x.shape)  # a scalar has no axis
     if dtype.itemsize == x.dtype.itemsize:
         return x.view(dtype)
     if dtype.itemsize < x.dtype.itemsize:

@@ -306,12 +306,12 @@ def elu(x: Array) -> Array:
     return np.maximum(x, 0) + np.expm1(np.minimum(x, 0))
 
 
-_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
 @_in_blocks
 def selu(x: Array) -> Array:
-    return _SELU_SCALE * np.maximum(x, 0) + (_SELU_SCALE * _SELU_ALPHA) * np.expm1(np.minimum(x, 0))
+    return SELU_SCALE * np.maximum(x, 0) + (SELU_SCALE * SELU_ALPHA) * np.expm1(np.minimum(x, 0))
 
 
 def softsign(x: Array) -> Array:
@@ -353,7 +353,7 @@ def truncate_divide(x: Array, y: Array) -> Array:
 
 
 # -- gamma -----------------------------------------------------------------------------------------------------------
-_DIGAMMA_ZERO = (1.4616321449683622, 9.549995429965697e-17)
+DIGAMMA_ZERO = (1.4616321449683622, 9.549995429965697e-17)
 
 
 def _stirling_remainder(x: Array) -> Array:
@@ -397,7 +397,7 @@ lgamma = _in_float64(_lgamma_64)
 
 def _digamma_positive(x: Array) -> Array:
     def root(x: Array) -> Array:
-        return ((x - _DIGAMMA_ZERO[0]) - _DIGAMMA_ZERO[1]) * _ratio(x - 1, table.DIGAMMA1)
+        return ((x - DIGAMMA_ZERO[0]) - DIGAMMA_ZERO[1]) * _ratio(x - 1, table.DIGAMMA1)
 
     def high(x: Array) -> Array:
         inverse = 1 / x
@@ -428,7 +428,7 @@ def _digamma_64(x: Array) -> Array:
 digamma = _in_float64(_digamma_64)
 
 # The numbers B(2k) / (2k)! of the Euler-Maclaurin formula.
-_EULER_MACLAURIN = (
+EULER_MACLAURIN = (
     1 / 12,
     -1 / 720,
     1 / 30240,
@@ -455,7 +455,7 @@ def _hurwitz(s: Array, q: Array) -> Array:
     last = np.power(a, -s)
     tail = a / (s - 1) + 0.5
     factor, inverse = s / a, 1 / (a * a)
-    for k, c in enumerate(_EULER_MACLAURIN):
+    for k, c in enumerate(EULER_MACLAURIN):
         tail += c * factor
         factor *= (s + 2 * k + 1) * (s + 2 * k + 2) * inverse
     # Where the first term is 0 or infinite the others add nothing but NaN.
@@ -813,8 +813,8 @@ def betainc(a: Array, b: Array, x: Array) -> Array:
 
 
 # -- Bessel functions ------------------------------------------------------------------------------------------------
-_J0_ZEROS = ((5.783185962946784, 4.123247343506204e-16), (30.471262343662087, -2.366534485750659e-16))  # squared
-_J1_ZERO = (14.681970642123893, -9.858177825793294e-17)
+J0_ZEROS = ((5.783185962946784, 4.123247343506204e-16), (30.471262343662087, -2.366534485750659e-16))  # squared
+J1_ZERO = (14.681970642123893, -9.858177825793294e-17)
 
 
 def _i0e(x: Array) -> Array:
@@ -926,7 +926,7 @@ def _waves(x: Array, p: Any, q: Any) -> tuple[Array, Array, Array]:
 def _j0(x: Array) -> Array:
     def low(x: Array) -> Array:
         square = x * x
-        (first, first_rest), (second, second_rest) = _J0_ZEROS
+        (first, first_rest), (second, second_rest) = J0_ZEROS
         zeros = ((square - first) - first_rest) * ((square - second) - second_rest)
         return zeros * _ratio(square, table.J0_LOW)
 
@@ -942,7 +942,7 @@ def _j0(x: Array) -> Array:
 def _j1(x: Array) -> Array:
     def low(x: Array) -> Array:
         square = x * x
-        return x * ((square - _J1_ZERO[0]) - _J1_ZERO[1]) * _ratio(square, table.J1_LOW)
+        return x * ((square - J1_ZERO[0]) - J1_ZERO[1]) * _ratio(square, table.J1_LOW)
 
     def high(x: Array) -> Array:
         size_of_x = np.absolute(x)
@@ -1030,7 +1030,7 @@ def dawsn(x: Array) -> Array:
     )
 
 
-_EXPINT_ZERO = (0.3725074107813666, 1.3140183414386028e-17)
+EXPINT_ZERO = (0.3725074107813666, 1.3140183414386028e-17)
 
 
 @_in_float64
@@ -1038,10 +1038,10 @@ def expint(x: Array) -> Array:
     """The exponential integral Ei, of positive numbers."""
 
     def low(x: Array) -> Array:
-        distance = (x - _EXPINT_ZERO[0]) - _EXPINT_ZERO[1]
+        distance = (x - EXPINT_ZERO[0]) - EXPINT_ZERO[1]
         close = np.absolute(distance) < 0.1
-        near = np.log1p(np.where(close, distance, 0) / _EXPINT_ZERO[0])
-        logarithm = np.where(close, near, np.log(x / _EXPINT_ZERO[0]))
+        near = np.log1p(np.where(close, distance, 0) / EXPINT_ZERO[0])
+        logarithm = np.where(close, near, np.log(x / EXPINT_ZERO[0]))
         return distance * _ratio(6 - x, table.EI_A) + logarithm
 
     def scaled(formula: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -1,0 +1,404 @@
+"""Symbolic arrays: values that a compiled program will compute, and the graph that says how.
+
+While a function is traced its arguments are symbolic: they have a shape and a dtype and no numbers. Every function of
+a namespace that meets one is written down as a node, the same functions under the same names; a program replays the
+nodes on JAX arrays. What depends on nothing symbolic is computed by NumPy at once, and is a constant of the program.
+
+A graph takes what it needs from outside as inputs of its own: variables, arrays, and values of the graph around it or
+of the program whose derivative it is. So a closure may hold on to a symbolic value, and nothing leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.arrays import register_namespace
+from gradtape.errors import OperatorNotAllowedInGraphError
+
+Shape = tuple[int, ...]
+
+_LITERAL_BYTES = 1024
+"""Arrays up to this size are written into the program; larger ones are handed to it."""
+
+
+class Node(NamedTuple):
+    """One call of a namespace's function: arguments are symbolic, arrays or numbers; attrs are static."""
+
+    name: str
+    args: tuple[Any, ...]
+    attrs: dict[str, Any]
+    outputs: tuple[Symbolic, ...]
+
+
+class Feed(NamedTuple):
+    """Where an input of a graph comes from.
+
+    kind is "argument" (value: None), "variable" (the variable), "array" (an array of any engine, or a symbolic one of
+    another graph) or "fresh" (a function that makes a new array for each call).
+    """
+
+    kind: str
+    value: Any
+    symbol: Symbolic
+
+
+class Symbolic:
+    """A value of a graph: shape and dtype now, numbers when the program runs."""
+
+    __slots__ = ("dtype", "graph", "shape")
+    __array_ufunc__ = None  # NumPy's operators give way to these
+
+    def __init__(self, graph: Graph, shape: Shape, dtype: Any) -> None:
+        self.graph, self.shape, self.dtype = graph, shape, dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * int(self.dtype.itemsize)
+
+    @property
+    def real(self) -> Any:
+        return call("real", (self,), {})
+
+    @property
+    def imag(self) -> Any:
+        return call("imag", (self,), {})
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        return call("transpose", (self,), {"perm": tuple(reversed(range(self.ndim)))})
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """The value in another dtype, by NumPy's name for it."""
+        dtype = np.dtype(dtype)
+        return self if dtype == self.dtype else call("astype", (self,), {"dtype": dtype, "source": self.dtype})
+
+    def reshape(self, *shape: Any) -> Any:
+        """The value in another shape, by NumPy's name for it."""
+        wanted = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        if -1 in wanted:
+            known = 1
+            for n in wanted:
+                known *= n if n != -1 else 1
+            wanted = tuple(self.size // max(known, 1) if n == -1 else n for n in wanted)
+        return call("reshape", (self,), {"shape": wanted})
+
+    def __getitem__(self, index: Any) -> Any:
+        return call("getitem", (self,), {"index": index if isinstance(index, tuple) else (index,)})
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise OperatorNotAllowedInGraphError(
+            "This value exists only while a function is being traced: it has no numbers yet. Keep to tf operations "
+            "inside a tf.function, or wrap the NumPy code with tf.py_function or tf.numpy_function."
+        )
+
+    def __bool__(self) -> bool:
+        raise OperatorNotAllowedInGraphError("The truth of a value that is being traced is not known yet.")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Symbolic({self.dtype}{list(self.shape)})"
+
+
+def is_known(array: Any) -> bool:
+    """Whether an array has numbers that can be looked at: checks of values are left out where it has none."""
+    while hasattr(array, "array"):  # a tensor, a batch
+        array = array.array
+    return type(array) is not Symbolic
+
+
+class OutOfScopeError(TypeError):
+    """A symbolic value is used where its graph is not being traced any more."""
+
+
+class VariableState:
+    """A variable inside a graph: what reading it gives at this point of the trace."""
+
+    __slots__ = ("assigned", "read", "reading", "variable")
+
+    def __init__(self, variable: Any, reading: Any) -> None:
+        self.variable, self.reading = variable, reading
+        self.read = reading.array  # what it is when the program starts
+        self.assigned = False
+
+
+class Graph:
+    """A program in the making: nodes in order, and inputs as they are found to be needed.
+
+    outer   the graph in which this one is a branch or the body of a loop: whose values it may use
+    first   the graph whose derivative this one computes, and whose values are inputs of its own: the residuals
+    turn    in the body of a loop, the number of the iteration
+    """
+
+    def __init__(self, name: str, outer: Graph | None = None, first: Graph | None = None) -> None:
+        self.name, self.outer, self.first = name, outer, first
+        self.turn: Symbolic | None = None
+        self.nodes: list[Node] = []
+        self.feeds: list[Feed] = []
+        self.variables: dict[int, VariableState] = {}
+        self.arrays: dict[int, Any] = {}  # the array behind the uid of each tensor that its tape follows
+        self.created: list[Any] = []  # references to variables that came into being while tracing
+        self.allow_creation: Callable[[], None] = lambda: None  # raises where no variable may be created any more
+        self.concrete: Callable[[Symbolic], Any] = _no_value  # computes a value at once, for what outlives the trace
+        self._captured: dict[int, Symbolic] = {}
+
+    def argument(self, shape: Shape, dtype: Any) -> Symbolic:
+        """An input that the caller gives."""
+        return self.input("argument", None, Symbolic(self, shape, dtype))
+
+    def fresh(self, shape: Shape, dtype: Any, supply: Callable[[], Any]) -> Symbolic:
+        """An input that `supply` makes anew for every call: the seed of random numbers."""
+        if self.outer is None:
+            return self.input("fresh", supply, Symbolic(self, tuple(shape), dtype))
+        stream = self.own(self.outer.fresh(shape, dtype, supply))
+        if self.turn is None:
+            return stream  # type: ignore[no-any-return]
+        return call("advance_stream", (stream, self.turn), {})  # type: ignore[no-any-return]
+
+    def capture(self, value: Any) -> Symbolic:
+        """An array from outside as an input: the same one every time it is met."""
+        found = self._captured.get(id(value))
+        if found is None:  # the feed holds on to the value, so that its id stays its own
+            self._captured[id(value)] = found = self.input("array", value)
+        return found
+
+    def input(self, kind: str, value: Any, like: Any = None) -> Symbolic:
+        """A further input, with the shape and dtype of its value, or of something like it."""
+        like = value if like is None else like
+        symbol = Symbolic(self, tuple(like.shape), np.dtype(like.dtype))
+        self.feeds.append(Feed(kind, value, symbol))
+        return symbol
+
+    def own(self, value: Any) -> Any:
+        """A value as this graph's nodes may refer to it."""
+        if type(value) is Symbolic:
+            return value if value.graph is self else self._from(value)
+        if isinstance(value, np.ndarray):
+            return self.capture(value) if value.nbytes > _LITERAL_BYTES else value
+        if hasattr(value, "shape") and not isinstance(value, np.generic):  # an array of the XLA engine
+            return self.capture(value)
+        return value
+
+    def _from(self, value: Symbolic) -> Any:
+        """A value of another graph, as an input of this one."""
+        if self.outer is not None and self.outer.reaches(value.graph):
+            return self.capture(self.outer.own(value))  # from further out it comes through what is between
+        if self.first is None:
+            raise _out_of_scope(value)
+        value = self.first.own(value)
+        for feed in self.first.feeds:
+            if feed.symbol is value and feed.kind == "array" and not _is_residual(feed.value, self.first):
+                return self.own(feed.value)  # not computed there: it is where it was
+        return self.capture(value)
+
+    def behind(self, uid: int) -> Any:
+        """The array behind the uid of a tensor of this graph, or of one it can use; None if it is not known."""
+        if uid in self.arrays:
+            return self.arrays[uid]
+        if uid in self.variables:
+            return self.variables[uid].read
+        for graph in (self.outer, self.first):
+            found = None if graph is None else graph.behind(uid)
+            if found is not None:
+                return found
+        return None
+
+    def reaches(self, graph: Graph) -> bool:
+        """Whether values of that graph can be used in this one."""
+        return (
+            graph is self
+            or (self.outer is not None and self.outer.reaches(graph))
+            or (self.first is not None and self.first.reaches(graph))
+        )
+
+
+def _is_residual(value: Any, graph: Graph) -> bool:
+    """Whether an input of a graph came from the graph it is the derivative of."""
+    return type(value) is Symbolic and graph.first is not None and value.graph is graph.first
+
+
+def _no_value(value: Symbolic) -> Any:
+    return np.asarray(value)  # raises, and says why
+
+
+def _out_of_scope(value: Symbolic) -> OutOfScopeError:
+    return OutOfScopeError(
+        f"A tensor that was computed while tracing '{value.graph.name}' is used outside of it, where it has no value. "
+        "Return it from the function, or keep it in a tf.Variable."
+    )
+
+
+_tracing: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
+current_graph = _tracing.get
+
+
+@contextmanager
+def tracing(graph: Graph | None) -> Iterator[None]:
+    """Within the block ops on symbolic arrays go into this graph (None: there is none, code runs eagerly)."""
+    token = _tracing.set(graph)
+    try:
+        yield
+    finally:
+        _tracing.reset(token)
+
+
+# -- recording nodes -------------------------------------------------------------------------------------------------
+def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Write a function call down, and give back what it will compute."""
+    graph = current_graph()
+    if graph is None:
+        raise _out_of_scope(next(a for a in args if type(a) is Symbolic))
+    owned = tuple([graph.own(a) for a in args])
+    several, specs = _inferred(name, owned, attrs)
+    outputs = tuple([Symbolic(graph, shape, dtype) for shape, dtype in specs])
+    graph.nodes.append(Node(name, owned, attrs, outputs))
+    return outputs if several else outputs[0]
+
+
+_Specs = tuple[bool, tuple[tuple[Shape, Any], ...]]
+_known: dict[Any, _Specs] = {}
+
+
+def _inferred(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
+    """Whether there are several outputs, and the shape and dtype of each: asked of JAX once for every kind of call."""
+    key: Any = (
+        name,
+        tuple([(a.shape, a.dtype) if hasattr(a, "shape") else (type(a), a) for a in args]),
+        tuple([(k, _static(v)) for k, v in sorted(attrs.items())]),
+    )
+    try:
+        found = _known.get(key)
+    except TypeError:  # a static argument that cannot be hashed
+        return _evaluated(name, args, attrs)
+    if found is None:
+        found = _evaluated(name, args, attrs)
+        if len(_known) > 10_000:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+def _static(value: Any) -> Any:
+    """A hashable form of a static argument that tells it from all others."""
+    if isinstance(value, slice):
+        return ("slice", value.start, value.stop, value.step)
+    if isinstance(value, (tuple, list)):
+        return (type(value), tuple([_static(v) for v in value]))
+    return (type(value), value)
+
+
+def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
+    import jax
+
+    from gradtape.arrays.xla_engine import xla_namespace
+
+    function = getattr(xla_namespace, name)
+    places = [i for i, a in enumerate(args) if hasattr(a, "shape")]
+    specs = [jax.ShapeDtypeStruct(args[i].shape, args[i].dtype) for i in places]
+
+    def filled(*arrays: Any) -> Any:
+        full = list(args)
+        for i, array in zip(places, arrays, strict=True):
+            full[i] = array
+        return function(*full, **attrs)
+
+    result = jax.eval_shape(filled, *specs)
+    several = isinstance(result, (tuple, list))
+    outputs = tuple(result) if several else (result,)
+    return several, tuple([(tuple(out.shape), np.dtype(out.dtype)) for out in outputs])
+
+
+class SymbolicNamespace:
+    """The functions of every engine, written down instead of run."""
+
+    rank = 2
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def function(*args: Any, **attrs: Any) -> Any:
+            return call(name, args, attrs)
+
+        setattr(self, name, function)
+        return function
+
+    def is_complex(self, x: Any) -> bool:
+        return bool(x.dtype.kind == "c")
+
+    def zeros(self, shape: Shape, dtype: Any) -> Any:
+        return _filled(shape, dtype, 0)
+
+    def ones_like(self, x: Any) -> Any:
+        return _filled(x.shape, x.dtype, 1)
+
+
+def _filled(shape: Shape, dtype: Any, value: int) -> Any:
+    """A constant without its memory: one number, and a broadcast within the program."""
+    graph = current_graph()
+    one = np.full((), value, dtype)
+    if graph is None or not shape:
+        return np.full(shape, value, dtype)
+    output = Symbolic(graph, tuple(shape), np.dtype(dtype))
+    graph.nodes.append(Node("broadcast_to", (one,), {"shape": tuple(shape)}, (output,)))
+    return output
+
+
+symbolic_namespace: Any = SymbolicNamespace()
+register_namespace(Symbolic, symbolic_namespace)
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, (int, float, complex, np.ndarray, np.generic, Symbolic)) and not (
+            hasattr(other, "dtype") and hasattr(other, "devices")
+        ):
+            return NotImplemented
+        return call(name, (other, self) if swapped else (self, other), {})
+
+    return method
+
+
+for _symbol, _name in {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "mod",
+    "pow": "power",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "gt": "greater",
+    "lt": "less",
+    "ge": "greater_equal",
+    "le": "less_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}.items():
+    setattr(Symbolic, f"__{_symbol}__", _operator(_name))
+    if _symbol not in ("gt", "lt", "ge", "le", "eq", "ne"):
+        setattr(Symbolic, f"__r{_symbol}__", _operator(_name, swapped=True))
+setattr(Symbolic, "__neg__", lambda self: call("negative", (self,), {}))  # noqa: B010 - like the ones above
+setattr(Symbolic, "__invert__", lambda self: call("invert", (self,), {}))  # noqa: B010
+setattr(Symbolic, "__abs__", lambda self: call("absolute", (self,), {}))  # noqa: B010
+setattr(Symbolic, "__hash__", None)  # noqa: B010 - == is elementwise

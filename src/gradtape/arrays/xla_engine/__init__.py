@@ -1,0 +1,38 @@
+"""The XLA engine: JAX arrays and tracers, with the same functions under the same names as the NumPy engine.
+
+Nothing imports this package until a device, a compiled function or `config` asks for it. Importing it turns on JAX's
+64-bit types, because TensorFlow's float64 and int64 are what they say.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+# GPU memory is taken as it is needed, not most of it at once; who sets the variable decides.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+import jax
+
+from gradtape.arrays import Namespace, register_namespace
+
+jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+
+from gradtape.arrays.xla_engine import (  # noqa: E402 - arrays made at import have the 64-bit types
+    control,
+    core,
+    image,
+    linalg,
+    neural,
+    random,
+    segment,
+    signal,
+    special,
+    state,
+)
+
+xla_namespace: Any = Namespace("XLA", core, special, linalg, neural, signal, image, random, segment, state, control, rank=1)
+
+register_namespace(jax.Array, xla_namespace)
+register_namespace(jax.core.Tracer, xla_namespace)
+register_namespace(type(jax.numpy.zeros(())), xla_namespace)

@@ -1,0 +1,28 @@
+"""Changing parts of a variable's value: see numpy_engine/state.py. XLA works in place where the old value is donated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+Array = Any
+
+_CHANGES = {"maximum": "max", "minimum": "min"}
+
+
+def update_at(x: Array, indices: Array, updates: Array, *, how: str, batch_dims: int = 0) -> Array:
+    lead = jnp.ix_(*(jnp.arange(n) for n in indices.shape[:batch_dims]))
+    extra = indices.ndim - 1 - batch_dims
+    grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)
+    place = jnp.asarray(x).at[(*grids, *jnp.moveaxis(jnp.asarray(indices), -1, 0))]
+    return getattr(place, _CHANGES.get(how, how))(updates)
+
+
+def set_slice(x: Array, part: Array, *, index: tuple[Any, ...]) -> Array:
+    return jnp.asarray(x).at[index].set(part)
+
+
+def advance_stream(stream: Array, turn: Array) -> Array:
+    """The stream of random numbers for one iteration of a loop."""
+    return jnp.asarray(stream).at[2].add(jnp.asarray(turn).astype(stream.dtype))

@@ -1,0 +1,614 @@
+"""Branches and loops inside of a traced function, with derivatives of every order.
+
+Each branch and each body is traced by itself, like a function: a graph and a tape. In the program around it there is
+one node, and on the tape around it one record. Its rule is again a branch or a loop, over the derivatives of what was
+traced: residuals are further outputs, which a program that does not want them leaves away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape import nest
+from gradtape.arrays import numpy_namespace
+from gradtape.arrays.batched import Batched
+from gradtape.arrays.symbolic import Graph, Node, Symbolic, call, current_graph, tracing
+from gradtape.compile.program import Program
+from gradtape.compile.traced import Derivative, Trace, Traced, record, shape_followed, unbatched
+from gradtape.conversion import convert, wrap
+from gradtape.engine import tape as stack
+from gradtape.engine.op import Op
+from gradtape.engine.sparse import Rows
+from gradtape.engine.tape import active_recorders
+from gradtape.ops import array, index, math
+from gradtape.tensor import Tensor, is_followable
+from gradtape.variable import Variable
+
+_SIMULATED = 20_000
+_SCANNED_BYTES = 2**28
+"""Up to how many turns, and how much memory for what they carry, a loop is taken for one of known length."""
+
+_KEPT_BYTES = 2**26
+"""How much memory a loop of unknown length may use to remember what it carried."""
+
+
+class _Block:
+    """A branch or a body that has been traced: its result, and the variables it changed."""
+
+    def __init__(self, name: str, function: Callable[..., Any], inputs: Sequence[Any], turn: bool = False) -> None:
+        outer = current_graph()
+        assert outer is not None
+        self.graph = Graph(name, outer=outer)
+        self.trace = Trace(self.graph)
+        self.inputs: list[Tensor] = []
+        with tracing(self.graph), stack.only((self.trace,)):
+            if turn:
+                self.inputs.append(wrap(self.graph.argument((), np.dtype(np.int32))))
+                self.graph.turn = self.inputs[0].array
+            for like in inputs:
+                inside = wrap(self.graph.argument(tuple(like.array.shape), like.array.dtype))
+                self.trace.follow(inside)
+                self.inputs.append(inside)
+            self.result = function(*self.inputs[int(turn) :])
+        self.assigned = [s.variable for s in self.graph.variables.values() if s.assigned]
+
+    def outputs(self) -> list[Any]:
+        """The leaves of the result as tensors; None stays."""
+        with tracing(self.graph), stack.only((self.trace,)):
+            return [None if leaf is None else _tensor(leaf) for leaf in nest.flatten(self.result, True)]
+
+    def reading(self, variable: Variable) -> Tensor:
+        """What a variable is at the end of the block."""
+        with tracing(self.graph), stack.only((self.trace,)):
+            return variable._within(self.graph).reading  # type: ignore[no-any-return]
+
+    def traced(self, outputs: Sequence[Tensor]) -> Traced:
+        return Traced(self.graph, self.trace, self.inputs, outputs)
+
+
+def _tensor(leaf: Any) -> Tensor:
+    return leaf if type(leaf) is Tensor else convert(leaf)
+
+
+# -- branches --------------------------------------------------------------------------------------------------------
+def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+    """The result of one of two functions, chosen when the program runs."""
+    chosen = array.astype(_scalar(convert(pred)), dtype=np.dtype(np.int32), source=convert(pred).array.dtype)
+    return switch(chosen, [false_fn, true_fn], ("false_fn", "true_fn"))
+
+
+def _scalar(tensor: Tensor) -> Tensor:
+    shape = tuple(tensor.array.shape)
+    if shape == ():
+        return tensor
+    if shape != (1,):
+        raise ValueError(f"A condition is one truth value, but this one has shape {shape}: use tf.reduce_any or _all.")
+    reshaped: Tensor = array.reshape(tensor, shape=())
+    return reshaped
+
+
+def switch(chosen: Tensor, functions: Sequence[Callable[[], Any]], names: Sequence[str]) -> Any:
+    """The result of one of several functions, by number; a number that is too large means the last one."""
+    blocks = [_Block(name, function, ()) for name, function in zip(names, functions, strict=True)]
+    outputs = [block.outputs() for block in blocks]
+    _check_alike(blocks, outputs, names)
+    changed = list({v.uid: v for block in blocks for v in block.assigned}.values())
+    there = [i for i, leaf in enumerate(outputs[0]) if leaf is not None]
+    traced = [
+        block.traced([*[out[i] for i in there], *[block.reading(v) for v in changed]])
+        for block, out in zip(blocks, outputs, strict=True)
+    ]
+    results = _switched(chosen, traced)
+    for variable, value in zip(changed, results[len(there) :], strict=True):
+        variable._tensor = variable._reading(value.array)
+    flat: list[Any] = [None] * len(outputs[0])
+    for i, value in zip(there, results, strict=False):
+        flat[i] = value
+    return nest.pack_sequence_as(blocks[0].result, flat, True)
+
+
+def _check_alike(blocks: Sequence[_Block], outputs: Sequence[list[Any]], names: Sequence[str]) -> None:
+    """All branches give the same structure, dtypes and shapes, or nobody could go on without knowing which ran."""
+    first = outputs[0]
+    for block, found, name in zip(blocks[1:], outputs[1:], names[1:], strict=True):
+        try:
+            nest.assert_same_structure(blocks[0].result, block.result, expand_composites=True)
+        except (ValueError, TypeError) as error:
+            raise TypeError(
+                f"{names[0]} and {name} must have the same number, type, and overall structure of return values. "
+                f"{names[0]} output: {blocks[0].result}, {name} output: {block.result}. {error}"
+            ) from None
+        for a, b in zip(first, found, strict=True):
+            if (a is None) != (b is None):
+                raise TypeError(f"{names[0]} and {name} must both return a value, or both None, at the same place.")
+            if a is None:
+                continue
+            if a.dtype != b.dtype:
+                raise TypeError(
+                    f"{names[0]} and {name} must return tensors of the same dtype: {a.dtype.name} and {b.dtype.name} "
+                    "were found. Use tf.cast in one of them."
+                )
+            if tuple(a.array.shape) != tuple(b.array.shape):
+                raise ValueError(
+                    f"{names[0]} and {name} must return tensors of the same shape in a compiled program: {a.shape} and "
+                    f"{b.shape} were found. Pad one of them, or choose in Python before the function is called."
+                )
+
+
+def _switched(chosen: Tensor, traced: Sequence[Traced]) -> list[Tensor]:
+    """One node and one record for several traced branches."""
+    uids = tuple(sorted({uid for t in traced for uid in t.captured}))
+    derivatives = [t.derivative(_wanted(t)) for t in traced]
+    shares = [d.residuals for d in derivatives]
+    programs = []
+    for number, t in enumerate(traced):
+        results = [out.array for out in t.outputs]
+        for other, residuals in enumerate(shares):  # of the branches that did not run there are zeros
+            results += [r.symbol if other == number else _nothing(r.symbol) for r in residuals]
+        programs.append(Program(t.graph, t.symbols, results))
+    outputs = [wrap(value) for value in _branch_node(chosen.array, programs)]
+    count = len(traced[0].outputs)
+    values = (chosen, *outputs[count:])
+    record(active_recorders(), SWITCH, uids, tuple(outputs), values, {"derivatives": derivatives, "count": count})
+    return outputs[:count]
+
+
+def _branch_node(chosen: Any, programs: Sequence[Program]) -> list[Any]:
+    others = [program.others() for program in programs]
+    attrs = {"branches": tuple(programs), "splits": tuple(map(len, others)), "lean": _lean_switch}
+    if type(chosen) is not Symbolic:  # known while tracing: that branch alone
+        return list(call("inline", tuple(programs[int(chosen)].operands(())), {"program": programs[int(chosen)]}))
+    return list(call("switch", (chosen, *[x for share in others for x in share]), attrs))
+
+
+def _lean_switch(node: Node, used: Sequence[bool]) -> Node:
+    """The same branches, without results that nobody wants."""
+    chosen, *operands = node.args
+    branches = [_without(program, used) for program in node.attrs["branches"]]
+    remaining = iter(operands)
+    kept: list[Any] = []
+    for program, (lean, needs) in zip(node.attrs["branches"], branches, strict=True):
+        mine = [next(remaining) for _ in program.others()]
+        kept += [mine[i] for i in needs]
+        del lean
+    attrs = {"branches": tuple(b for b, _ in branches), "splits": tuple(len(n) for _, n in branches)}
+    outputs = tuple(out for out, wanted in zip(node.outputs, used, strict=True) if wanted)
+    return Node(node.name, (chosen, *kept), attrs, outputs)
+
+
+def _without(program: Program, used: Sequence[bool]) -> tuple[Program, list[int]]:
+    """A program with some of its outputs, and which of the captured operands it still needs."""
+    lean = program.with_outputs([out for out, wanted in zip(program.outputs, used, strict=True) if wanted])
+    before = [f for f in program.feeds if not program.is_explicit(f)]
+    after = {id(f.symbol) for f in lean.feeds}
+    return lean, [i for i, feed in enumerate(before) if id(feed.symbol) in after]
+
+
+def _nothing(symbol: Symbolic) -> Any:
+    return np.broadcast_to(np.zeros((), symbol.dtype), symbol.shape)
+
+
+def _wanted(traced: Traced) -> tuple[int, ...]:
+    """The inputs of a block by which somebody may differentiate."""
+    recorders = active_recorders()
+    own = [i for i, t in enumerate(traced.inputs) if is_followable(t.array)]
+    captured = [i for i, uid in enumerate(traced.captured) if shape_followed(uid, recorders) is not None]
+    return (*own, *[len(traced.inputs) + i for i in captured])
+
+
+def _recorded(d: list[Any]) -> tuple[int, int | None, list[Any]]:
+    """Cotangents as tensors; of a batch, with an axis for the rows."""
+    level, rows, d = unbatched(d)
+    return level, rows, [None if x is None else x if isinstance(x, Tensor) else wrap(x) for x in d]
+
+
+def _dense(value: Any) -> Any:
+    return value.dense() if type(value) is Rows else value
+
+
+def _pull_switch(
+    xp: Any, d: list[Any], needs: list[Any], chosen: Any, *residuals: Any, derivatives: list[Derivative], count: int
+) -> list[Any]:
+    """The derivative of whichever branch ran, as a branch of its own."""
+    level, rows, d = _recorded(d)
+    uids = sorted({uid for derivative in derivatives for uid in derivative.traced.captured})
+    asked = [i for i, shape in enumerate(needs) if shape is not None]
+    functions = []
+    start = count
+    for derivative in derivatives:
+        end = start + len(derivative.residuals)
+        mine = [*d[:count], *d[start:end]]
+        saved = residuals[start - count : end - count]
+        functions.append(_pull_of(derivative, mine, saved, uids, asked, needs, rows))
+        start = end
+    results = switch(_known_tensor(chosen), functions, [f"gradient of {x.traced.graph.name}" for x in derivatives])
+    gradients: list[Any] = [None] * len(needs)
+    for i, value in zip(asked, results, strict=True):
+        gradients[i] = value if rows is None else Batched(value, level)
+    return gradients
+
+
+def _known_tensor(value: Any) -> Tensor:
+    return value if isinstance(value, Tensor) else wrap(value)
+
+
+def _pull_of(
+    derivative: Derivative,
+    d: list[Any],
+    saved: Sequence[Any],
+    uids: list[int],
+    asked: list[int],
+    needs: list[Any],
+    rows: int | None,
+) -> Callable[[], list[Tensor]]:
+    """A function of no arguments: the gradients of one branch, zeros where it does not depend on something."""
+    traced = derivative.traced
+    dtypes = {}
+    for i in asked:
+        dtypes[i] = next((x.dtype_of(uids[i]) for x in [traced] if uids[i] in x.captured), None)
+
+    def gradients() -> list[Tensor]:
+        mine = {uid: i for i, uid in enumerate(traced.inner_uids())}
+        wanted = [None] * len(mine)
+        for i in asked:
+            if uids[i] in mine and mine[uids[i]] in derivative.wanted:
+                wanted[mine[uids[i]]] = needs[i]
+        found = derivative.gradients(d, wanted, saved, rows)
+        results = []
+        for i in asked:
+            value = found[mine[uids[i]]] if uids[i] in mine else None
+            if value is None:
+                lead = () if rows is None else (rows,)
+                dtype = dtypes[i] or next((x.array.dtype for x in d if x is not None), np.float32)
+                value = wrap(np.zeros((*lead, *needs[i]), dtype))
+            results.append(_dense(value))
+        return results
+
+    return gradients
+
+
+SWITCH = Op("switch", (), (), tf_name="Case", joint=_pull_switch, joint_zeros=False, outputs=1, as_given=True)
+
+
+# -- loops of known length -------------------------------------------------------------------------------------------
+def scan(
+    function: Callable[..., Any], carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, reverse: bool = False
+) -> tuple[list[Tensor], list[Tensor]]:
+    """`function(carry, row)` for each row: the last carry, and what it gave beside it, stacked.
+
+    `function` takes two lists of tensors and returns two lists.
+    """
+    first = [_row_like(t) for t in rows]
+
+    def body(*values: Tensor) -> Any:
+        new, given = function(list(values[: len(carry)]), list(values[len(carry) :]))
+        return [*new, *given]
+
+    block = _Block("loop", body, [*carry, *first], turn=True)
+    outputs = block.outputs()
+    state, changed = _carried_variables(block)
+    count = len(carry)
+    _check_carry(carry, outputs[:count])
+    inputs = block.inputs
+    ordered = [*inputs[: 1 + count], *[t for t, _ in state], *inputs[1 + count :]]
+    block.inputs = ordered
+    traced = block.traced([*outputs[:count], *[block.reading(v) for v in changed], *outputs[count:]])
+    results = _scanned(traced, [*carry, *[t for _, t in state]], rows, length, reverse)
+    for variable, value in zip(changed, results[count:], strict=False):
+        variable._tensor = variable._reading(value.array)
+    return results[:count], results[count + len(changed) :]
+
+
+def _row_like(tensor: Tensor) -> Tensor:
+    return wrap(_nothing(Symbolic(current_graph(), tuple(tensor.array.shape[1:]), tensor.array.dtype)))  # type: ignore[arg-type]
+
+
+def _carried_variables(block: _Block) -> tuple[list[tuple[Tensor, Tensor]], list[Variable]]:
+    """Variables that a body assigns to go round with the loop: the tensor inside and the one outside of each."""
+    pairs = []
+    for variable in block.assigned:
+        read = block.graph.variables[variable.uid].read
+        place = next(i for i, feed in enumerate(block.graph.feeds) if feed.symbol is read)
+        outside = wrap(block.graph.feeds[place].value)
+        block.graph.feeds[place] = block.graph.feeds[place]._replace(kind="argument", value=None)
+        pairs.append((wrap(read), outside))
+    return pairs, block.assigned
+
+
+def _check_carry(before: Sequence[Tensor], after: Sequence[Any]) -> None:
+    if len(before) != len(after):
+        raise ValueError(f"The loop has {len(before)} variables, and its body returned {len(after)} values.")
+    for a, b in zip(before, after, strict=True):
+        if b is None or a.dtype != b.dtype:
+            what = "None" if b is None else b.dtype.name
+            raise TypeError(
+                f"Input tensor enters the loop with dtype {a.dtype.name}, but has dtype {what} after one iteration. "
+                "Use tf.cast inside the loop, or start with the dtype it is to have."
+            )
+        if tuple(a.array.shape) != tuple(b.array.shape):
+            raise ValueError(
+                f"Input tensor enters the loop with shape {a.shape}, but has shape {b.shape} after one iteration. A "
+                "compiled loop keeps shapes: write into a tensor of the final size (tf.tensor_scatter_nd_update, "
+                "tf.TensorArray), or loop over Python numbers, which are unrolled."
+            )
+
+
+def _scanned(
+    traced: Traced, carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, reverse: bool
+) -> list[Tensor]:
+    """One node and one record for a loop over rows."""
+    derivative = traced.derivative(_wanted(traced))
+    results = [*[t.array for t in traced.outputs], *[r.symbol for r in derivative.residuals]]
+    program = Program(traced.graph, traced.symbols, results)
+    attrs = {
+        "body": program,
+        "carried": len(carry),
+        "scanned": len(rows),
+        "length": length,
+        "reverse": reverse,
+        "lean": _lean_scan,
+    }
+    arrays = [t.array for t in (*carry, *rows)]
+    outputs = [wrap(value) for value in _node("scan", (*arrays, *program.others()), attrs)]
+    uids = (*[t.uid for t in (*carry, *rows)], *traced.captured)
+    count = len(traced.outputs)
+    facts = {"derivative": derivative, "carried": len(carry), "length": length, "reverse": reverse}
+    record(active_recorders(), SCAN, uids, tuple(outputs), tuple(outputs[count:]), facts)
+    return outputs[:count]
+
+
+def _node(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    found = call(name, args, attrs)
+    return found if type(found) is tuple else (found,)
+
+
+def _lean_scan(node: Node, used: Sequence[bool]) -> Node:
+    """The same loop, without stacked results that nobody wants."""
+    carried, scanned = node.attrs["carried"], node.attrs["scanned"]
+    kept = [True] * carried + list(used[carried:])
+    if all(kept):
+        return node
+    lean, needs = _without(node.attrs["body"], kept)
+    explicit, others = node.args[: carried + scanned], node.args[carried + scanned :]
+    outputs = tuple(out for out, wanted in zip(node.outputs, kept, strict=True) if wanted)
+    attrs = {**node.attrs, "body": lean, "lean": None}
+    return Node(node.name, (*explicit, *[others[i] for i in needs]), attrs, outputs)
+
+
+def _pull_scan(
+    xp: Any,
+    d: list[Any],
+    needs: list[Any],
+    *residuals: Any,
+    derivative: Derivative,
+    carried: int,
+    length: int,
+    reverse: bool,
+) -> list[Any]:
+    """The loop backwards: cotangents of what was carried go round, and gradients of what was captured add up."""
+    level, rows, d = _recorded(d)
+    traced = derivative.traced
+    lead = () if rows is None else (rows,)
+    symbols = traced.outputs
+    floats = [i for i in range(carried) if is_followable(symbols[i].array)]
+    stacked = [i for i in range(carried, len(d)) if d[i] is not None]
+    explicit = len(traced.inputs) - 1  # the number of the turn is no input of the record
+    captured = [i for i in range(explicit, len(needs)) if needs[i] is not None and i + 1 in derivative.wanted]
+    per_row = [i for i in range(carried, explicit) if i + 1 in derivative.wanted and needs[i] is not None]
+    start = [_or_zeros(d[i], lead, symbols[i]) for i in floats]
+    sums = [wrap(np.zeros((*lead, *needs[i]), traced.dtype_of(traced.inner_uids()[i + 1]))) for i in captured]
+    saved = [_known_tensor(r) for r in residuals]
+    pulls = [d[i] if rows is None else _rows_inside(d[i]) for i in stacked]
+
+    def step(carry: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        cotangents: list[Any] = [None] * len(d)
+        for i, value in zip(floats, carry, strict=False):
+            cotangents[i] = value
+        for i, value in zip(stacked, row[len(saved) :], strict=True):
+            cotangents[i] = value
+        wanted: list[Any] = [None] * (len(needs) + 1)
+        for i in (*floats, *per_row):
+            wanted[i + 1] = tuple(traced.inputs[i + 1].array.shape)
+        for i in captured:
+            wanted[i + 1] = needs[i]
+        found = [_dense(g) for g in derivative.gradients(cotangents, wanted, row[: len(saved)], rows)]
+        new = [found[i + 1] for i in floats]
+        totals = [total + found[i + 1] for total, i in zip(carry[len(floats) :], captured, strict=True)]
+        return [*new, *totals], [found[i + 1] for i in per_row]
+
+    last, given = scan(step, [*start, *sums], [*saved, *pulls], length, not reverse)
+    gradients: list[Any] = [None] * len(needs)
+    for i, value in zip((*floats, *captured), last, strict=True):
+        gradients[i] = value
+    for i, value in zip(per_row, given, strict=True):
+        gradients[i] = value if rows is None else _rows_outside(value)
+    return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+
+
+def _or_zeros(d: Any, lead: tuple[int, ...], like: Tensor) -> Tensor:
+    return wrap(np.zeros((*lead, *like.array.shape), like.array.dtype)) if d is None else d
+
+
+def _rows_inside(d: Tensor) -> Tensor:
+    """The axis of a batch behind the axis of a loop."""
+    swapped: Tensor = array.transpose(d, perm=(1, 0, *range(2, len(d.array.shape))))
+    return swapped
+
+
+_rows_outside = _rows_inside
+
+
+SCAN = Op("scan", (), (), tf_name="Scan", joint=_pull_scan, joint_zeros=False, outputs=1, as_given=True)
+
+
+# -- loops of unknown length -----------------------------------------------------------------------------------------
+def while_loop(
+    test: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None
+) -> Any:
+    """Call `body` on the loop's variables as long as `test` of them holds, when the program runs.
+
+    Its derivative goes back turn by turn. What was carried is kept every so many turns within a bounded memory; what
+    is needed between is computed again.
+    """
+    flat = [convert(leaf) for leaf in nest.flatten(loop_vars, True)]
+    structure = loop_vars
+
+    def packed(values: Sequence[Tensor]) -> Any:
+        return nest.pack_sequence_as(structure, list(values), True)
+
+    def whole_body(*values: Tensor) -> Any:
+        result = body(*packed(values))
+        if not isinstance(result, (list, tuple)) or len(result) != len(structure):
+            result = [result]
+        nest.assert_same_structure(list(structure), list(result), check_types=False, expand_composites=True)
+        return [
+            leaf if isinstance(leaf, Tensor) else convert(leaf, None if isinstance(leaf, Variable) else like.dtype)
+            for leaf, like in zip(nest.flatten(list(result), True), flat, strict=True)
+        ]
+
+    block = _Block("while_body", whole_body, flat, turn=True)
+    outputs = block.outputs()
+    _check_carry(flat, outputs)
+    state, changed = _carried_variables(block)
+    block.inputs = [*block.inputs, *[t for t, _ in state]]
+    traced = block.traced([*outputs, *[block.reading(v) for v in changed]])
+    carry = [*flat, *[t for _, t in state]]
+
+    def whole_test(*values: Tensor) -> Any:
+        for variable, value in zip(changed, values[len(flat) :], strict=True):
+            variable._tensor = variable._reading(value.array)
+        return _scalar(convert(test(*packed(values[: len(flat)]))))
+
+    question = _Block("while_test", whole_test, carry, turn=True)
+    asked = question.traced(question.outputs())
+    limit = _limit(maximum_iterations)
+    turns = _turns(asked, traced, carry, limit)
+    results = _looped(asked, traced, carry, limit) if turns is None else _scanned(traced, carry, [], turns, False)
+    for variable, value in zip(changed, results[len(flat) :], strict=True):
+        variable._tensor = variable._reading(value.array)
+    return packed(results[: len(flat)])
+
+
+def _turns(test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | None) -> int | None:
+    """How often a loop goes round, if that can be told while tracing: when its test looks at counters alone."""
+    question = Program(test.graph, test.symbols, [t.array for t in test.outputs])
+    looked_at: set[int] = set()
+    waiting = {number - 1 for number in question.explicit() if number}
+    programs: dict[int, Program] = {}
+    others = {-1: question.others()}
+    while waiting:
+        i = waiting.pop()
+        looked_at.add(i)
+        programs[i] = program = Program(body.graph, body.symbols, [body.outputs[i].array])
+        others[i] = program.others()
+        waiting |= {number - 1 for number in program.explicit() if number} - looked_at
+    known = [x for share in others.values() for x in share] + [carry[i].array for i in looked_at]
+    size = sum(t.array.size * t.array.dtype.itemsize for t in carry)
+    most = min(_SIMULATED, _SCANNED_BYTES // max(size, 1))
+    if any(type(x) is not np.ndarray or x.size > 64 for x in known):
+        return None
+    values = {i: carry[i].array for i in looked_at}
+    given: list[Any] = [None] * (len(carry) + 1)
+    try:
+        for turn in range(most + 1):
+            given[0] = np.asarray(turn, np.int32)
+            for i, value in values.items():
+                given[i + 1] = value
+            goes_on = question.invoke(given, others[-1], numpy_namespace)[0]
+            if (limit is not None and turn >= limit) or not np.all(goes_on):
+                return turn
+            values = {i: programs[i].invoke(given, others[i], numpy_namespace)[0] for i in looked_at}
+    except (AttributeError, ValueError, TypeError):  # a function that only programs have
+        return None
+    return None
+
+
+def _limit(maximum: Any) -> int | None:
+    return None if maximum is None else int(convert(maximum))
+
+
+def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | None) -> list[Tensor]:
+    """One node and one record for a loop that ends when a test says so."""
+    program = Program(traced.graph, traced.symbols, [t.array for t in traced.outputs])
+    question = Program(test.graph, test.symbols, [t.array for t in test.outputs])
+    size = sum(t.array.size * t.array.dtype.itemsize for t in carry)
+    slots = max(16, min(4096, _KEPT_BYTES // max(size, 1)))
+    if limit is not None:
+        slots = max(1, min(slots, limit))
+    slots += slots % 2  # half of them are freed when they are full
+    attrs = {
+        "body": program,
+        "test": question,
+        "carried": len(carry),
+        "captured": len(program.others()),
+        "limit": limit,
+        "slots": slots,
+        "lean": _lean_loop,
+    }
+    args = (*[t.array for t in carry], *program.others(), *question.others())
+    outputs = [wrap(value) for value in _node("loop", args, attrs)]
+    uids = (*[t.uid for t in carry], *traced.captured)
+    count = len(carry)
+    facts = {"traced": traced, "wanted": _wanted(traced), "carried": count}
+    record(active_recorders(), LOOP, uids, tuple(outputs), tuple(outputs[count:]), facts)
+    return outputs[:count]
+
+
+def _lean_loop(node: Node, used: Sequence[bool]) -> Node:
+    """The same loop, keeping nothing where no derivative is asked for."""
+    count = node.attrs["carried"] + 1
+    if any(used[count:]):
+        return node
+    return Node(node.name, node.args, {**node.attrs, "slots": 0, "lean": None}, node.outputs[:count])
+
+
+def _pull_loop(
+    xp: Any, d: list[Any], needs: list[Any], turns: Any, stride: Any, *kept: Any, traced: Traced, wanted: Any, carried: int
+) -> list[Any]:
+    """The loop backwards, from the last turn to the first."""
+    level, rows, d = _recorded(d)
+    lead = () if rows is None else (rows,)
+    turns, stride, kept = _known_tensor(turns), _known_tensor(stride), tuple(map(_known_tensor, kept))
+    derivative = traced.derivative(wanted)
+    floats = [i for i in range(carried) if is_followable(traced.outputs[i].array)]
+    captured = [i for i in range(carried, len(needs)) if needs[i] is not None and i + 1 in wanted]
+    start = [_or_zeros(d[i], lead, traced.outputs[i]) for i in floats]
+    sums = [wrap(np.zeros((*lead, *needs[i]), traced.dtype_of(traced.inner_uids()[i + 1]))) for i in captured]
+    slots = [(i, d[carried + 2 + i]) for i in floats if d[carried + 2 + i] is not None]
+
+    def forward(turn: Tensor, *values: Tensor) -> list[Tensor]:
+        return [turn + 1, *traced([turn, *values], False)]
+
+    def backward(turn: Tensor, *values: Tensor) -> list[Tensor]:
+        slot = math.floor_divide(turn, stride)
+        nearest = [index.take(k, slot, axis=0, batch_dims=0) for k in kept]
+        at = while_loop(lambda t, *_: t < turn, forward, [slot * stride, *nearest])
+        results, residuals = traced.with_residuals(at, derivative)
+        cotangents: list[Any] = [None] * (len(results) + len(residuals))
+        for i, value in zip(floats, values, strict=False):
+            cotangents[i] = value
+        shapes: list[Any] = [None] * (len(needs) + 1)
+        for i in floats:
+            shapes[i + 1] = tuple(traced.inputs[i + 1].array.shape)
+        for i in captured:
+            shapes[i + 1] = needs[i]
+        found = [_dense(g) for g in derivative.gradients(cotangents, shapes, residuals, rows)]
+        new = {i: found[i + 1] for i in floats}
+        for i, of_slots in slots:  # a derivative of a derivative pulls on what was kept, too
+            share = index.take(of_slots, slot, axis=len(lead), batch_dims=0)
+            held = math.equal(math.mod(turn, stride), wrap(np.int32(0).reshape(())))
+            new[i] = new[i] + math.where(held, share, wrap(np.zeros((), share.array.dtype)))
+        totals = [total + found[i + 1] for total, i in zip(values[len(floats) :], captured, strict=True)]
+        return [turn - 1, *[new[i] for i in floats], *totals]
+
+    _, *last = while_loop(lambda t, *_: t >= 0, backward, [turns - 1, *start, *sums])
+    gradients: list[Any] = [None] * len(needs)
+    for i, value in zip((*floats, *captured), last, strict=True):
+        gradients[i] = value
+    return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+
+
+LOOP = Op("while_loop", (), (), tf_name="While", joint=_pull_loop, joint_zeros=False, outputs=1, as_given=True)

@@ -1,0 +1,193 @@
+"""Programs: a graph and the outputs somebody wants of it, compiled by XLA when first called."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
+from gradtape.arrays.xla_engine import xla_namespace
+
+
+class Program:
+    """What computes some values of a graph from the graph's inputs.
+
+    `donated` are variables (uids) whose memory the program may write to; they get it back from the caller.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        arguments: Sequence[Symbolic],
+        outputs: Sequence[Any],
+        donated: frozenset[int] = frozenset(),
+    ) -> None:
+        self.name = graph.name
+        self._graph, self._arguments = graph, arguments
+        self._numbers = {id(symbol): i for i, symbol in enumerate(arguments)}
+        self.outputs = list(outputs)
+        self.nodes, used = _needed(graph.nodes, self.outputs)
+        self.acts = any(map(_acts, self.nodes))
+        self.feeds = [feed for feed in graph.feeds if id(feed.symbol) in used]
+        self.donated = tuple(
+            i for i, feed in enumerate(self.feeds) if feed.kind == "variable" and feed.value.uid in donated
+        )
+        self.first_seconds: float | None = None  # how long the first call took, compilation included
+        self._constants: list[Any] | None = None
+        self._lock = threading.Lock()
+        self._batched: dict[tuple[bool, ...], Callable[..., Any]] = {}
+
+    def replay(self, *arrays: Any, xp: Any = xla_namespace) -> tuple[Any, ...]:
+        """Run the nodes on arrays that stand for the feeds."""
+        env = {id(feed.symbol): array for feed, array in zip(self.feeds, arrays, strict=True)}
+        for name, args, attrs, outputs in self.nodes:
+            result = getattr(xp, name)(
+                *[env[id(a)] if type(a) is Symbolic else a for a in args],
+                **attrs,
+            )
+            if type(result) is tuple or type(result) is list:
+                env.update((id(symbol), value) for symbol, value in zip(outputs, result, strict=True))
+            else:
+                env[id(outputs[0])] = result
+        typed = _typed if xp is xla_namespace else np.asarray
+        return tuple([typed(env[id(out)], out.dtype) if type(out) is Symbolic else out for out in self.outputs])
+
+    @cached_property
+    def jitted(self) -> Callable[..., Any]:
+        replay = self.replay
+
+        def program(*arrays: Any) -> Any:
+            return replay(*arrays)
+
+        program.__name__ = program.__qualname__ = self.name  # what profiles and XLA's dumps call it
+        return jax.jit(program, donate_argnums=self.donated)
+
+    @cached_property
+    def plan(self) -> tuple[list[tuple[int, int]], list[tuple[int, Any, bool]], list[tuple[int, Any]]]:
+        """Where the arrays of a call go: arguments by their number, variables (and whether to keep them), supplies."""
+        arguments: list[tuple[int, int]] = []
+        variables: list[tuple[int, Any, bool]] = []
+        supplies: list[tuple[int, Any]] = []
+        for slot, feed in enumerate(self.feeds):
+            if id(feed.symbol) in self._numbers:
+                arguments.append((slot, self._numbers[id(feed.symbol)]))
+            elif feed.kind == "variable":
+                variables.append((slot, feed.value, slot not in self.donated))
+            elif feed.kind == "fresh":
+                supplies.append((slot, feed.value))
+        return arguments, variables, supplies
+
+    def arrays(self, given: Sequence[Any]) -> list[Any]:
+        """One array for each feed, for a call with these arguments."""
+        if self._constants is None:
+            # Constants are handed over once, and stay where the program runs.
+            self._constants = [
+                jax.numpy.asarray(feed.value) if feed.kind == "array" and id(feed.symbol) not in self._numbers else None
+                for feed in self.feeds
+            ]
+        arrays = self._constants[:]
+        arguments, variables, supplies = self.plan
+        for slot, number in arguments:
+            arrays[slot] = given[number]
+        for slot, variable, keep in variables:
+            buffer = variable._buffer  # spelled out: a step may have hundreds of variables
+            arrays[slot] = variable._lend(keep) if buffer is None or keep or variable._lent else buffer
+        for slot, supply in supplies:
+            arrays[slot] = supply()
+        return arrays
+
+    def with_outputs(self, outputs: Sequence[Any]) -> Program:
+        """The same with other outputs."""
+        return Program(self._graph, self._arguments, outputs)
+
+    def is_explicit(self, feed: Feed) -> bool:
+        """Whether an input is given by the caller."""
+        return id(feed.symbol) in self._numbers
+
+    def operands(self, given: Sequence[Any]) -> list[Any]:
+        """One symbolic array for each feed, where the program is a part of the graph that is being traced."""
+        others = iter(self.others())
+        numbers = [self._numbers.get(id(feed.symbol)) for feed in self.feeds]
+        return [next(others) if number is None else given[number] for number in numbers]
+
+    def others(self) -> list[Any]:
+        """What the program captured from the graph that is being traced."""
+        return [
+            feed.value._tensor.array if feed.kind == "variable" else feed.value
+            for feed in self.feeds
+            if id(feed.symbol) not in self._numbers
+        ]
+
+    def invoke(self, given: Sequence[Any], others: Sequence[Any], xp: Any = xla_namespace) -> tuple[Any, ...]:
+        """Run the nodes on arrays for the explicit inputs, and for what was captured."""
+        remaining = iter(others)
+        numbers = [self._numbers.get(id(feed.symbol)) for feed in self.feeds]
+        return self.replay(*[next(remaining) if number is None else given[number] for number in numbers], xp=xp)
+
+    def explicit(self) -> set[int]:
+        """The numbers of the explicit inputs that the outputs depend on."""
+        return {self._numbers[id(feed.symbol)] for feed in self.feeds if id(feed.symbol) in self._numbers}
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Run it, compiled; within a trace of JAX's, as a part of that."""
+        if self.first_seconds is not None:
+            return self.jitted(*arrays)  # type: ignore[no-any-return]
+        with self._lock:
+            began = time.perf_counter()
+            results: tuple[Any, ...] = jax.block_until_ready(self.jitted(*arrays))
+            if self.first_seconds is None:
+                self.first_seconds = time.perf_counter() - began
+        return results
+
+    def batched(self, flags: tuple[bool, ...]) -> Callable[..., Any]:
+        """The program over many rows of some inputs at once."""
+        found = self._batched.get(flags)
+        if found is None:
+            axes = [0 if flag else None for flag in flags]
+            self._batched[flags] = found = jax.jit(jax.vmap(self.replay, in_axes=axes))
+        return found
+
+
+def _typed(value: Any, dtype: Any) -> Any:
+    """A result with the dtype that was inferred, also where JAX would have called it a Python number's."""
+    return jax.numpy.asarray(value, dtype)
+
+
+def _acts(node: Node) -> bool:
+    """Whether a node does something besides computing, itself or in one of its programs."""
+    if node.attrs.get("effect"):
+        return True
+    values = [v for value in node.attrs.values() for v in (value if isinstance(value, tuple) else (value,))]
+    return any(isinstance(v, Program) and v.acts for v in values)
+
+
+def _needed(nodes: Sequence[Node], outputs: Sequence[Any]) -> tuple[list[Node], set[int]]:
+    """The nodes that the outputs depend on, in order, and the ids of all values among them."""
+    used = {id(out) for out in outputs if type(out) is Symbolic}
+    kept = []
+    for node in reversed(nodes):
+        if any(id(out) in used for out in node.outputs) or _acts(node):
+            lean = node.attrs.get("lean")
+            if lean is not None:  # a branch or a loop, without what nobody wants of it
+                node = lean(node, [id(out) in used for out in node.outputs])
+            kept.append(node)
+            used.update(id(a) for a in node.args if type(a) is Symbolic)
+    kept.reverse()
+    return kept, used
+
+
+def on_processor() -> Any:
+    """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
+    return nullcontext() if jax.default_backend() == "cpu" else jax.default_device(jax.devices("cpu")[0])
+
+
+def to_numpy(value: Any) -> Any:
+    """A result for eager code on the processor: a view without copying, which nobody can write to."""
+    return value if type(value) is np.ndarray else np.asarray(value)

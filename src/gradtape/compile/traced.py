@@ -1,0 +1,509 @@
+"""A traced function: its graph, its tape, and what tapes outside see of a call.
+
+While Python code is traced two lists are written. The graph holds what the program computes; the tape holds the same
+computation as records, over tensors whose arrays are symbolic. A call runs the program. For a tape outside it is one
+record, whose rule is a second program: the sweep over the inner tape, traced in its turn. Values of the first graph
+that the second one uses are the residuals: further outputs of the first program, inputs of the second. The second
+program is a traced function like the first, so that every order of derivative is there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape.arrays import common_namespace, generic_kernels
+from gradtape.arrays.batched import Batched, batch_rules
+from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing
+from gradtape.autodiff.rows import next_level
+from gradtape.compile.effects import raise_failure
+from gradtape.compile.program import Program, on_processor, to_numpy
+from gradtape.conversion import wrap
+from gradtape.engine import tape as stack
+from gradtape.engine.backward import sweep
+from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
+from gradtape.engine.op import Op
+from gradtape.engine.sparse import Rows
+from gradtape.engine.tape import Recorder, active_recorders
+from gradtape.tensor import Tensor, is_followable, next_uid
+from gradtape.variable import updating
+
+Shape = tuple[int, ...]
+
+
+class _Followed(dict[int, Any]):
+    """What a trace follows: all that it computes, and every value from before it, which a tape outside may watch."""
+
+    def __init__(self, before: int) -> None:
+        super().__init__()
+        self.before = before
+
+    def __contains__(self, uid: object) -> bool:
+        return dict.__contains__(self, uid) or 0 < uid < self.before  # type: ignore[operator]
+
+    def __missing__(self, uid: int) -> None:
+        return None  # a value from before: its shape is known to whoever asks for its gradient
+
+
+class Trace(Recorder):
+    """The tape of a traced function: every op on anything that could be differentiated."""
+
+    __slots__ = ("arrays",)
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.tracked = _Followed(next_uid())
+        self.arrays = graph.arrays
+        records = self.records
+
+        def append(record: Any) -> bool:
+            records.append(record)
+            return True  # to be shown the outputs
+
+        self.append = append
+
+    def note(self, outputs: Any) -> None:
+        for tensor in outputs if type(outputs) is tuple else (outputs,):
+            self.follow(tensor)
+
+    def follow(self, tensor: Tensor) -> None:
+        """Follow a tensor: an argument, or what an op gave."""
+        self.tracked[tensor.uid] = tuple(tensor.array.shape)
+        self.arrays[tensor.uid] = tensor.array
+
+    def access(self, variable: Any) -> None:
+        if variable.trainable and is_followable(variable._spec(None)):  # it was created while tracing
+            self.tracked[variable.uid] = tuple(variable._spec(None).shape)
+
+
+def shape_followed(uid: int, recorders: Sequence[Recorder]) -> Shape | None:
+    """The shape of a tensor that somebody follows and that can have a derivative."""
+    graph = current_graph()
+    for recorder in recorders:
+        if uid in recorder.tracked:
+            found = None if graph is None else graph.behind(uid)
+            if found is not None:
+                return tuple(found.shape) if is_followable(found) else None
+            return recorder.tracked[uid]  # of a tensor from before the trace only a tape outside knows the shape
+    return None
+
+
+class _Residual(NamedTuple):
+    """A value of the first program that the second one needs, and the tensor it belongs to (0: none that is known)."""
+
+    symbol: Symbolic
+    uid: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return id(self.symbol), self.uid
+
+
+class _Slot(NamedTuple):
+    """Where a gradient is among the outputs of the second program; `rows` is the shape of a table whose rows it is."""
+
+    first: int
+    rows: Shape | None
+
+
+class Traced:
+    """A function that has been traced: call it with tensors, get tensors."""
+
+    def __init__(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+        self.graph, self.trace = graph, trace
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.symbols = [t.array for t in inputs]
+        self.state = [s for s in graph.variables.values() if s.assigned]
+        self.variables = [s.variable for s in graph.variables.values()]
+        before: Any = trace.tracked
+        own = {t.uid for t in inputs}
+        captured = {uid for record in trace.records for uid in record[1] if 0 < uid < before.before}
+        captured.update(t.uid for t in outputs if 0 < t.uid < before.before)
+        captured.update(v.uid for v in self.variables)
+        self.captured = tuple(sorted(captured - own))  # uids from outside that a tape there may follow
+        self._donated = frozenset(s.variable.uid for s in self.state)
+        self._plain: Program | None = None
+        self._derivatives: dict[tuple[int, ...], Derivative] = {}
+        self._building = threading.RLock()
+
+    # -- calling -----------------------------------------------------------------------------------------------------
+    def __call__(self, tensors: Sequence[Tensor], host: bool) -> list[Tensor]:
+        """Run the program. `host`: results are NumPy arrays, otherwise they stay where the program ran.
+
+        Inside of another trace the program becomes a part of that one.
+        """
+        recorders = active_recorders()
+        wanted: tuple[int, ...] = ()
+        if current_graph() is not None:
+            return self._called_within(tensors)
+        if recorders:
+            for variable in self.variables:
+                variable.notice_reading()
+            uids = (*[t.uid for t in tensors], *self.captured)
+            wanted = tuple([i for i, uid in enumerate(uids) if shape_followed(uid, recorders) is not None])
+        if not wanted:
+            results = self.run(self.plain, [t.array for t in tensors], host)
+            return [wrap(value) for value in results[: len(self.outputs)]]
+        derivative = self.derivative(wanted)
+        results = self.run(derivative.program, [t.array for t in tensors], host)
+        count = len(self.outputs)
+        outputs = tuple([wrap(value) for value in results])
+        record(recorders, CALL, uids, outputs, outputs[count:], {"derivative": derivative, "host": host})
+        return list(outputs[:count])
+
+    def _called_within(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Become a part of another trace. Its derivative is made when it is asked for, from the same inputs: what is
+        then computed a second time is the same in the same program, and XLA computes it once."""
+        outputs = tuple([wrap(value) for value in self.run(self.plain, [t.array for t in tensors], False)])
+        uids = (*[t.uid for t in tensors], *self.captured)
+        record(active_recorders(), PART, uids, outputs, tuple(tensors), {"traced": self})
+        return list(outputs)
+
+    def with_residuals(self, tensors: Sequence[Tensor], derivative: Derivative) -> tuple[list[Tensor], list[Tensor]]:
+        """Call it within a trace, for a derivative that is wanted at once: results and residuals."""
+        outputs = tuple([wrap(value) for value in self.run(derivative.program, [t.array for t in tensors], False)])
+        count = len(self.outputs)
+        uids = (*[t.uid for t in tensors], *self.captured)
+        attrs = {"derivative": derivative, "host": False}
+        record(active_recorders(), CALL, uids, outputs, outputs[count:], attrs)
+        return list(outputs[:count]), list(outputs[count:])
+
+    @property
+    def plain(self) -> Program:
+        """The program without anything for derivatives."""
+        if self._plain is None:
+            self._plain = self.program([])
+        return self._plain
+
+    def program(self, residuals: Sequence[_Residual]) -> Program:
+        """The program with the results, the residuals, and the new values of variables as outputs."""
+        outputs = [t.array for t in self.outputs]
+        kept = [r.symbol for r in residuals]
+        return Program(
+            self.graph, self.symbols, [*outputs, *kept, *[s.reading.array for s in self.state]], self._donated
+        )
+
+    def run(self, program: Program, arrays: Sequence[Any], host: bool) -> list[Any]:
+        """Results and residuals; variables get their new values."""
+        count = len(self.outputs)
+        if current_graph() is not None:
+            return list(call("inline", tuple(program.operands(arrays)), {"program": program}))
+        if not self.state:
+            with on_processor() if host else nullcontext():
+                results = list(program(*program.arrays(arrays)))
+        else:
+            # Nobody may read a variable between the moment its memory is given away and the one it comes back.
+            with updating, on_processor() if host else nullcontext():
+                results = list(program(*program.arrays(arrays)))
+                first = len(results) - len(self.state)
+                for state, value in zip(self.state, results[first:], strict=True):
+                    state.variable._take_back(value)
+                del results[first:]
+        if program.acts:
+            raise_failure()
+        if host:
+            results[:count] = [to_numpy(value) for value in results[:count]]
+        return results
+
+    # -- derivatives -------------------------------------------------------------------------------------------------
+    def derivative(self, wanted: tuple[int, ...]) -> Derivative:
+        """What is needed to differentiate by some of the inputs: positions in arguments, then captured values."""
+        found = self._derivatives.get(wanted)
+        if found is None:
+            with self._building:
+                found = self._derivatives.get(wanted)
+                if found is None:
+                    found = self._derivatives[wanted] = Derivative(self, wanted)
+        return found
+
+    def inner_uids(self) -> list[int]:
+        """The uids inside the trace of all that a tape outside may follow, in the order of the call's record."""
+        return [*[t.uid for t in self.inputs], *self.captured]
+
+
+    def dtype_of(self, uid: int) -> Any:
+        """The dtype of an input, by its uid inside the trace."""
+        for tensor in self.inputs:
+            if tensor.uid == uid:
+                return tensor.array.dtype
+        found = self.graph.behind(uid)
+        if found is not None:
+            return found.dtype
+        for record in self.trace.records:  # a tensor from outside: floating operands have the dtype of the result
+            if uid in record[1]:
+                return record[5][0] if type(record[5]) is tuple else record[5]
+        return np.dtype(np.float32)
+
+
+class Derivative:
+    """The first program with residuals, and second programs for each set of cotangents that arrives."""
+
+    def __init__(self, traced: Traced, wanted: tuple[int, ...]) -> None:
+        self.traced, self.wanted = traced, wanted
+        self._pulls: dict[Any, _Pull] = {}
+        self.residuals: list[_Residual] = []
+        seeds = [t for t in traced.outputs if is_followable(t.array)]
+        # Derivatives of derivatives pull on residuals too. What they need lies on the same paths, and is among the
+        # residuals already; closures of custom gradients are the exception: for them, until nothing new turns up.
+        shapes = self._known_shapes()
+        while True:
+            pull = _Pull(traced, [*seeds, *[_tensor(r) for r in self.residuals if r.uid]], wanted, shapes)
+            have = {r.key for r in self.residuals}
+            missing = [r for r in pull.residuals if r.key not in have]
+            self.residuals.extend(missing)
+            if not missing or not traced.trace.fallible:
+                break
+        self._positions = {r.key: i for i, r in enumerate(self.residuals)}
+        self.program = traced.program(self.residuals)
+
+    def _known_shapes(self) -> dict[int, Shape]:
+        traced = self.traced
+        shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs}
+        for uid in traced.captured:
+            if uid not in shapes and (shape := shape_followed(uid, active_recorders())) is not None:
+                shapes[uid] = shape
+        return shapes
+
+    def pull(self, d: list[Any], needs: Sequence[Shape | None], rows: int | None = None) -> tuple[_Pull, list[int]]:
+        """The second program for the cotangents that are there (`rows` of them at a time), and which it takes."""
+        traced = self.traced
+        tensors = [*traced.outputs, *[_tensor(r) for r in self.residuals]]
+        present = tuple([i for i, x in enumerate(d) if x is not None and tensors[i].uid and is_followable(tensors[i].array)])
+        asked = tuple([i for i in self.wanted if needs[i] is not None])
+        shapes = tuple([needs[i] for i in asked])
+        key = (present, asked, shapes, rows)
+        found = self._pulls.get(key)
+        if found is None:
+            known = dict(zip([traced.inner_uids()[i] for i in asked], shapes, strict=True))
+            found = self._pulls[key] = _Pull(traced, [tensors[i] for i in present], asked, known, rows)
+        return found, list(present)
+
+    def gradients(
+        self,
+        d: list[Any],
+        needs: Sequence[Shape | None],
+        saved: Sequence[Any],
+        rows: int | None = None,
+        host: bool = False,
+    ) -> list[Any]:
+        """Run the second program: a gradient for each input that needs one."""
+        pull, present = self.pull(d, needs, rows)
+        values = [*[saved[i] for i in self.positions(pull.residuals)], *[d[i] for i in present]]
+        results = common_namespace(values).traced_call(*values, traced=pull.traced, host=host) if pull.slots else ()
+        gradients: list[Any] = [None] * len(needs)
+        for i, slot in zip(pull.asked, pull.slots, strict=True):
+            dense = results[slot.first]
+            gradients[i] = dense if slot.rows is None else Rows(dense, results[slot.first + 1], slot.rows)
+        return gradients
+
+    def positions(self, residuals: Sequence[_Residual]) -> list[int]:
+        """Where these residuals are among those that the first program gave."""
+        return [self._positions[r.key] for r in residuals]
+
+
+def _tensor(residual: _Residual) -> Tensor:
+    tensor = Tensor()
+    tensor.array, tensor.uid = residual.symbol, residual.uid
+    return tensor
+
+
+class _Pull:
+    """A sweep over the inner tape, traced: from the cotangents of some tensors to the gradients of some inputs."""
+
+    def __init__(
+        self,
+        traced: Traced,
+        seeds: Sequence[Tensor],
+        asked: tuple[int, ...],
+        shapes: dict[int, Shape],
+        rows: int | None = None,
+    ) -> None:
+        first = traced.graph
+        graph = Graph(f"{first.name}_gradient", outer=first.outer, first=first)
+        trace = Trace(graph)
+        self.asked = asked
+        uids = traced.inner_uids()
+        sources = [uids[i] for i in asked]
+        level = next_level() if rows is not None else 0
+        with tracing(graph), stack.only((trace,)):
+            upstream = []
+            cotangents: dict[int, Any] = {}
+            for seed in seeds:
+                lead = () if rows is None else (rows,)
+                d: Any = wrap(graph.argument((*lead, *seed.array.shape), seed.array.dtype))
+                trace.follow(d)
+                upstream.append(d)
+                d = d if rows is None else Batched(d, level)
+                cotangents[seed.uid] = cotangents[seed.uid] + d if seed.uid in cotangents else d
+            found = sweep(
+                traced.trace.records,
+                _reachable(traced, frozenset(sources), shapes),
+                cotangents,
+                kept=frozenset(),
+                traced=True,
+                release=False,
+            )
+            outputs: list[Tensor] = []
+            results = [found.get(uid) for uid in sources]
+            if rows is not None:
+                results = [_all_rows(c, rows, shapes[uid]) for uid, c in zip(sources, results, strict=True)]
+            lead = () if rows is None else (rows,)
+            self.slots = [
+                _laid_out(c, (*lead, *shapes[uid]), traced.dtype_of(uid), outputs)
+                for uid, c in zip(sources, results, strict=True)
+            ]
+        self.residuals: list[_Residual] = []
+        inputs: list[Tensor] = []
+        owners: dict[int, dict[int, None]] = {}  # the tensors that hold an array
+        for uid, array in traced.trace.arrays.items():
+            owners.setdefault(id(array), {})[uid] = None
+        for tensor in traced.inputs:
+            owners.setdefault(id(tensor.array), {})[tensor.uid] = None
+        for state in first.variables.values():
+            owners.setdefault(id(state.read), {})[state.variable.uid] = None
+        for feed in graph.feeds:
+            if feed.kind == "array" and type(feed.value) is Symbolic and feed.value.graph is first:
+                for uid in owners.get(id(feed.value), {0: None}):
+                    residual = _Residual(feed.value, uid)
+                    self.residuals.append(residual)
+                    inside = Tensor()
+                    inside.array, inside.uid = feed.symbol, uid
+                    inputs.append(inside)
+        self.traced = Traced(graph, trace, [*inputs, *upstream], outputs)
+
+
+def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:
+    """A batch of gradients as one tensor with a row for each."""
+    if gradient is None:
+        return None
+    if type(gradient) is Rows:
+        gradient = gradient.dense()
+    if type(gradient) is Batched:
+        return gradient.rows()
+    return tensor_namespace.broadcast_to(_as_tensor(gradient), shape=(rows, *shape))
+
+
+def _laid_out(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) -> _Slot:
+    """Put a gradient among the outputs. A call is one op to the outside: what it does not depend on gets zeros."""
+    first = len(outputs)
+    if type(gradient) is Rows:
+        outputs.extend((_as_tensor(gradient.values), _as_tensor(gradient.indices)))
+        return _Slot(first, gradient.shape)
+    outputs.append(wrap(np.zeros(shape, dtype)) if gradient is None else _as_tensor(gradient))
+    return _Slot(first, None)
+
+
+def _as_tensor(value: Any) -> Tensor:
+    return value if isinstance(value, Tensor) else wrap(value)
+
+
+def _reachable(traced: Traced, sources: frozenset[int], shapes: dict[int, Shape]) -> dict[int, Shape]:
+    """The shapes of what depends on a source, floating kinds only: the rest gets no cotangent."""
+    reached = set(sources)
+    tracked = traced.trace.tracked
+    arrays = traced.trace.arrays
+    result = dict(shapes)
+    for record in traced.trace.records:
+        if reached.isdisjoint(record[1]):
+            continue
+        for uid in record[2] if type(record[2]) is tuple else (record[2],):
+            if uid in arrays and is_followable(arrays[uid]):
+                reached.add(uid)
+                result[uid] = tracked[uid]
+    return {uid: shape for uid, shape in result.items() if uid in reached and shape is not None}
+
+
+# -- the record of a call --------------------------------------------------------------------------------------------
+def record(
+    recorders: Sequence[Recorder],
+    op: Op,
+    uids: tuple[int, ...],
+    outputs: tuple[Tensor, ...],
+    values: tuple[Tensor, ...],
+    attrs: dict[str, Any],
+) -> None:
+    """Tell every recorder that follows an input."""
+    output = tuple([t.uid for t in outputs])
+    dtypes = tuple([t.array.dtype for t in outputs])
+    for recorder in recorders:
+        tracked = recorder.tracked
+        if not any(uid in tracked for uid in uids):
+            continue
+        for out in outputs:
+            tracked[out.uid] = tuple(out.array.shape)
+        if recorder.append((op, uids, output, values, attrs, dtypes)):
+            recorder.note(outputs)
+
+
+def _pull_call(
+    xp: Any, d: list[Any], needs: list[Any], *saved: Any, derivative: Derivative, host: bool
+) -> list[Any]:
+    """The rule of a call: run the second program on the residuals and the cotangents."""
+    level, rows, d = unbatched(d)
+    gradients = derivative.gradients(d, needs, saved, rows, host)
+    return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+
+
+def _pull_part(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Traced) -> list[Any]:
+    """The rule of a part of a trace: run it again with residuals, then the second program."""
+    level, rows, d = unbatched(d)
+    d = [None if x is None else _as_tensor(x) for x in d]
+    derivative = traced.derivative(tuple([i for i, shape in enumerate(needs) if shape is not None]))
+    results, residuals = traced.with_residuals([_as_tensor(t) for t in inputs], derivative)
+    gradients = derivative.gradients([*d, *[None] * len(residuals)], needs, residuals, rows)
+    return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+
+
+PART = Op("part", (), (), tf_name="PartitionedCall", joint=_pull_part, joint_zeros=False, outputs=1, as_given=True)
+
+
+def unbatched(d: list[Any]) -> tuple[int, int | None, list[Any]]:
+    """Batches of recorded tensors as tensors with an axis for the rows: the level of the batch, the rows, the tensors.
+
+    Raw batches are left alone: programs take them as they are.
+    """
+    batches = [x for x in d if type(x) is Batched and isinstance(x.array, Tensor)]
+    if not batches:
+        return 0, None, d
+    level = max(x.level for x in batches)
+    rows = next(x.batch_size for x in batches if x.level == level)
+    return level, rows, [None if x is None else _spread(x, level, rows) for x in d]
+
+
+def _spread(x: Any, level: int, rows: int) -> Any:
+    if type(x) is Batched and x.level == level:
+        return x.rows()
+    return tensor_namespace.broadcast_to(_as_tensor(x), shape=(rows, *x.shape))
+
+
+CALL = Op("function", (), (), tf_name="PartitionedCall", joint=_pull_call, joint_zeros=False, outputs=1, as_given=True)
+
+
+# A call is a function of every namespace, so that a sweep may make it with raw arrays, batches and recorded tensors.
+def _call_arrays(xp: Any, *arrays: Any, traced: Traced, host: bool) -> tuple[Any, ...]:
+    return tuple(traced.run(traced.plain, arrays, host))
+
+
+def _call_batches(xp: Any, size: int, flags: Sequence[bool], *arrays: Any, traced: Traced, host: bool) -> Any:
+    if xp.rank > 1:  # recorded rows: a call for each, because a compiled batch has no tape
+        return None
+    program = traced.plain
+    batched = [False] * len(program.feeds)
+    for slot, number in program.plan[0]:
+        batched[slot] = flags[number]
+    results = program.batched(tuple(batched))(*program.arrays(arrays))
+    # What does not depend on a row has no row axis of its own inside: vmap has repeated it.
+    return tuple([to_numpy(value) for value in results]) if host else tuple(results)
+
+
+def _call_tensors(*tensors: Any, traced: Traced, host: bool) -> tuple[Tensor, ...]:
+    return tuple(traced([_as_tensor(t) for t in tensors], host))
+
+
+generic_kernels["traced_call"] = _call_arrays
+batch_rules["traced_call"] = _call_batches
+TensorNamespace.traced_call = staticmethod(_call_tensors)  # type: ignore[attr-defined]

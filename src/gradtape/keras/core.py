@@ -1,0 +1,426 @@
+"""Keras' core functions: variables, conversions, control flow, scattering, and shapes without values.
+
+A Keras variable keeps its value in a gradtape `Variable`, so that tapes watch it as it is read. Functions that Keras
+asks for have its signatures to the letter, and so no annotations: Keras compares them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from keras.src import tree
+from keras.src.backend.common import KerasVariable, standardize_dtype
+from keras.src.backend.common.dtypes import result_type
+from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.backend.common.stateless_scope import StatelessScope, get_stateless_scope
+from keras.src.backend.common.symbolic_scope import SymbolicScope
+
+from gradtape import variable as variables
+from gradtape.api import array as arrays, control_flow, indexing, scopes, segments
+from gradtape.autodiff import custom_gradient as customs
+from gradtape.conversion import array_from, convert, register_converter, wrap
+from gradtape.dtypes import DType, as_dtype
+from gradtape.engine import tape as stack
+from gradtape.indexed_slices import IndexedSlices, map_values
+from gradtape.ops import array, math as elementwise
+from gradtape.tensor import Tensor
+
+SUPPORTS_SPARSE_TENSORS = False
+SUPPORTS_RAGGED_TENSORS = False
+SUPPORTS_COMPLEX_DTYPES = True
+IS_THREAD_SAFE = True
+
+custom_gradient = customs.custom_gradient
+remat = customs.recompute_grad
+
+
+# -- variables -------------------------------------------------------------------------------------------------------
+class Variable(KerasVariable):
+    """A variable of Keras whose value is a gradtape variable: what tapes and optimizers work on."""
+
+    _value: variables.Variable | None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _introduce(cls)
+
+    def _initialize(self, value: Any) -> None:
+        self._value = variables.Variable(value, trainable=self.trainable, name=self.path)
+
+    def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Tensor:
+        return convert_to_tensor(value, dtype)
+
+    @property
+    def value(self) -> Tensor:
+        """The current reading, which shares the variable's identity on tapes."""
+        scope = get_stateless_scope()
+        if scope is not None:
+            replaced = scope.get_current_value(self)
+            if replaced is not None:
+                return self._maybe_autocast(replaced)
+        if self._value is None:  # made while shapes are inferred: any value of the right shape and dtype will do
+            return self._maybe_autocast(_placeholder(self._shape, self._dtype))
+        return self._maybe_autocast(self._value.read())
+
+    def _direct_assign(self, value: Tensor) -> None:
+        assert self._value is not None
+        self._value.assign(value, read_value=False)
+
+    def assign_add(self, value: Any) -> Tensor:
+        return self._updated("assign_add", value)
+
+    def assign_sub(self, value: Any) -> Tensor:
+        return self._updated("assign_sub", value)
+
+    def _updated(self, method: str, change: Any) -> Tensor:
+        """Add or subtract in the memory the variable has, where Keras' way round would give the same."""
+        held = self._value
+        if (
+            held is not None
+            and type(change) is Tensor
+            and change.array.dtype == held._tensor.array.dtype
+            and change.array.shape == held._tensor.array.shape
+            and get_stateless_scope() is None
+        ):
+            getattr(held, method)(change, read_value=False)
+            return held.read()
+        return getattr(super(), method)(change)
+
+    def numpy(self) -> Any:
+        return convert_to_numpy(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.value.__array__(dtype, copy)
+
+
+def _introduce(cls: type) -> None:
+    """Let ops take variables of this class for tensors, and tapes for the variables they hold."""
+    register_converter(cls, lambda keras_variable: keras_variable.value)
+    variables.holders[cls] = _held
+
+
+def _held(keras_variable: Any) -> Any:
+    found = keras_variable._value
+    return keras_variable.value if found is None else found
+
+
+_introduce(Variable)
+
+
+def _placeholder(shape: Any, dtype: Any) -> Tensor:
+    """Zeros that take the memory of one element: read only, as all tensors are."""
+    return wrap(np.broadcast_to(np.zeros((), dtype_of(dtype).numpy_dtype), shape))
+
+
+# -- conversions -----------------------------------------------------------------------------------------------------
+_DTYPES: dict[Any, DType] = {}
+
+
+def dtype_of(dtype: Any) -> DType:
+    """gradtape's dtype for whatever Keras takes for one."""
+    try:
+        return _DTYPES[dtype]
+    except (KeyError, TypeError):
+        found = as_dtype(standardize_dtype(dtype))
+    if dtype is not None:  # the default may change
+        _DTYPES[dtype] = found
+    return found
+
+
+def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
+    if sparse:
+        raise ValueError("`sparse=True` is not supported with gradtape backend")
+    if ragged:
+        raise ValueError("`ragged=True` is not supported with gradtape backend")
+    if type(x) is not Tensor:
+        if isinstance(x, (KerasVariable, variables.Variable, IndexedSlices)):
+            x = x.value if isinstance(x, KerasVariable) else convert(x)
+        else:
+            return _from_plain(x, dtype)
+    return x if dtype is None else _as_dtype(x, dtype_of(dtype))
+
+
+def _as_dtype(x: Tensor, wanted: DType) -> Tensor:
+    return x if x.dtype is wanted else arrays.cast(x, wanted)
+
+
+def _from_plain(x: Any, dtype: Any) -> Tensor:
+    """A tensor of Python's and NumPy's values, in the dtype that Keras infers for them."""
+    if isinstance(x, (list, tuple)):
+        leaves = tree.flatten(x)
+        if any(isinstance(leaf, (Tensor, KerasVariable, variables.Variable)) for leaf in leaves):
+            kind = dtype or result_type(*[getattr(leaf, "dtype", type(leaf)) for leaf in leaves])
+            parts = [convert_to_tensor(part, kind) for part in x]
+            return arrays.stack(parts)
+        if dtype is None and leaves and not any(isinstance(leaf, (str, bytes)) for leaf in leaves):
+            dtype = result_type(*[getattr(leaf, "dtype", type(leaf)) for leaf in leaves])
+            if dtype == "int32" and not all(_fits_32_bits(leaf) for leaf in leaves):
+                dtype = "int64"
+    elif dtype is None:
+        if isinstance(x, (bool, int, float, complex)):
+            dtype = result_type(type(x)) if type(x) is not int or _fits_32_bits(x) else "int64"
+        elif isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "OUS":
+            return wrap(np.array(x, order="C"))
+    if dtype is None:
+        found = x if isinstance(x, (str, bytes, list, tuple, np.ndarray)) else np.asarray(x)
+        return wrap(array_from(found))
+    wanted = dtype_of(dtype)
+    if wanted.name == "string":
+        return wrap(array_from(x, wanted))
+    found = np.asarray(x)
+    if found.dtype.kind in "OUS":
+        return wrap(array_from(x, wanted))
+    return wrap(np.array(found.astype(wanted.numpy_dtype, copy=found is x), order="C"))
+
+
+def _fits_32_bits(x: Any) -> bool:
+    return bool(np.min(x) >= -(2**31) and np.max(x) < 2**31) if np.size(x) else True
+
+
+def convert_to_numpy(x):
+    if isinstance(x, IndexedSlices):
+        x = convert(x)
+    if isinstance(x, (list, tuple)):
+        return np.array([convert_to_numpy(part) for part in x])
+    return np.array(x)
+
+
+def is_tensor(x):
+    return isinstance(x, Tensor)
+
+
+def shape(x):
+    if type(x) is Tensor:
+        return tuple(x.array.shape)
+    return tuple(x.shape if hasattr(x, "shape") else np.shape(x))
+
+
+def cast(x, dtype):
+    if isinstance(x, IndexedSlices):
+        return map_values(lambda values: _as_dtype(values, dtype_of(dtype)), x)
+    return convert_to_tensor(x, dtype_of(dtype))
+
+
+def random_seed_dtype():
+    return "uint32"
+
+
+# -- shapes without values -------------------------------------------------------------------------------------------
+_SIZES = (7, 11)
+"""What stands for an unknown first dimension: small, because what is computed with it is thrown away."""
+_SAFE_SIZES = (83, 89)
+"""What stands for unknown dimensions elsewhere: room enough for windows and crops."""
+
+
+def compute_output_spec(fn, *args, **kwargs):
+    """The shapes and dtypes that a function gives for symbolic arguments.
+
+    The function runs on zeros, with two sizes for what is unknown: dimensions of the result that differ depend on it.
+    """
+    unknown = any(isinstance(x, KerasTensor) and None in x.shape for x in tree.flatten((args, kwargs)))
+    if not unknown:
+        return tree.map_structure(_spec, _run_symbolically(fn, args, kwargs, 0, 0))
+    try:
+        first, second = (_run_symbolically(fn, args, kwargs, *sizes) for sizes in zip(_SIZES, _SAFE_SIZES, strict=True))
+    except Exception:
+        # The first dimension may have to agree with another one that is unknown, or to be large.
+        first, second = (_run_symbolically(fn, args, kwargs, size, size) for size in _SAFE_SIZES)
+    return tree.map_structure(_merged_spec, first, second)
+
+
+def _run_symbolically(fn: Callable[..., Any], args: Any, kwargs: Any, first: int, other: int) -> Any:
+    def stand_in(x: Any) -> Any:
+        if not isinstance(x, KerasTensor):
+            return x
+        sizes = (n if n is not None else other if i else first for i, n in enumerate(x.shape))
+        return _placeholder(tuple(sizes), x.dtype)
+
+    with StatelessScope(), SymbolicScope(), stack.only(()), np.errstate(all="ignore"):
+        args, kwargs = tree.map_structure(stand_in, (args, kwargs))
+        return fn(*args, **kwargs)
+
+
+def _spec(x: Any) -> Any:
+    return KerasTensor(tuple(x.array.shape), x.dtype.name) if isinstance(x, Tensor) else x
+
+
+def _merged_spec(x: Any, y: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    sizes = (n if n == m else None for n, m in zip(x.array.shape, y.array.shape, strict=True))
+    return KerasTensor(tuple(sizes), x.dtype.name)
+
+
+# -- control flow ----------------------------------------------------------------------------------------------------
+def cond(pred, true_fn, false_fn):
+    return true_fn() if convert_to_tensor(pred) else false_fn()
+
+
+def switch(index, branches, *operands):
+    return branches[min(max(int(convert_to_tensor(index, "int32")), 0), len(branches) - 1)](*operands)
+
+
+def while_loop(cond, body, loop_vars, maximum_iterations=None):
+    several = isinstance(loop_vars, (tuple, list))
+    state = tree.map_structure(convert_to_tensor, tuple(loop_vars) if several else (loop_vars,))
+    turns = 0
+    while (maximum_iterations is None or turns < maximum_iterations) and cond(*state):
+        state = body(*state)
+        state = tuple(state) if isinstance(state, (list, tuple)) else (state,)
+        turns += 1
+    return state if several else state[0]
+
+
+def fori_loop(lower, upper, body_fun, init_val):
+    value = init_val
+    for i in range(int(lower), int(upper)):
+        value = body_fun(i, value)
+    return value
+
+
+def vectorized_map(function, elements):
+    return control_flow.vectorized_map(function, tree.map_structure(convert_to_tensor, elements), warn=False)
+
+
+def map(f, xs):
+    return scan(lambda _, x: ((), f(x)), (), xs)[1]
+
+
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+    if not callable(f):
+        raise TypeError(f"`f` should be a callable. Received: f={f}")
+    if not isinstance(unroll, bool) and (not isinstance(unroll, int) or unroll < 1):
+        raise ValueError(f"`unroll` must be an positive integer or boolean. Received: unroll={unroll}")
+    if xs is None and length is None:
+        raise ValueError("Got no `xs` to scan over and `length` not provided.")
+    columns = [unstack(x) for x in tree.flatten(xs)] if xs is not None else []
+    steps = range(int(length) if length is not None else len(columns[0]))
+    carry = tree.map_structure(convert_to_tensor, init)
+    results: list[Any] = [None] * len(steps)
+    for i in reversed(steps) if reverse else steps:
+        x = tree.pack_sequence_as(xs, [column[i] for column in columns]) if columns else None
+        carry, results[i] = f(carry, x)
+    if results and results[0] is None:  # nothing is collected: zeros, as Keras' other eager backends have it
+        results = [tree.map_structure(arrays.zeros_like, carry)] * len(results)
+    return carry, tree.map_structure(lambda *rows: arrays.stack(rows), *results)
+
+
+def associative_scan(f, elems, reverse=False, axis=0):
+    """All partial combinations, in as many calls of `f` as the length has binary digits."""
+    if not callable(f):
+        raise TypeError(f"`f` should be a callable. Received: f={f}")
+    leaves = [convert_to_tensor(leaf) for leaf in tree.flatten(elems)]
+    if len({leaf.array.shape[axis] for leaf in leaves}) != 1:
+        raise ValueError(
+            "Array inputs to associative_scan must have the same first dimension. "
+            f"(saw: {[tuple(leaf.array.shape) for leaf in leaves]})"
+        )
+    ranks = [leaf.ndim for leaf in leaves]
+
+    def cut(leaves: list[Any], *bounds: Any) -> list[Any]:
+        keys = [(builtins.slice(None),) * (axis % rank) + (builtins.slice(*bounds),) for rank in ranks]
+        return [leaf[key] for leaf, key in zip(leaves, keys, strict=True)]
+
+    def combined(left: list[Any], right: list[Any]) -> list[Any]:
+        return tree.flatten(f(tree.pack_sequence_as(elems, left), tree.pack_sequence_as(elems, right)))
+
+    def partial(leaves: list[Any]) -> list[Any]:
+        count = leaves[0].array.shape[axis]
+        if count < 2:
+            return leaves
+        odd = partial(combined(cut(leaves, 0, count - 1, 2), cut(leaves, 1, None, 2)))
+        rest = cut(leaves, 2, None, 2)
+        even = cut(leaves, 0, 1)
+        if rest[0].array.shape[axis]:
+            later = combined(cut(odd, 0, rest[0].array.shape[axis]), rest)
+            even = [arrays.concat(pair, axis) for pair in zip(even, later, strict=True)]
+        order = np.argsort([*range(0, count, 2), *range(1, count, 2)])
+        return [arrays.gather(arrays.concat(pair, axis), order, axis=axis) for pair in zip(even, odd, strict=True)]
+
+    if reverse:
+        leaves = [arrays.reverse(leaf, [axis]) for leaf in leaves]
+    found = partial(leaves)
+    if reverse:
+        found = [arrays.reverse(leaf, [axis]) for leaf in found]
+    return tree.pack_sequence_as(elems, found)
+
+
+# -- scattering, slices ----------------------------------------------------------------------------------------------
+def scatter(indices, values, shape):
+    return indexing.scatter_nd(_positions(indices), convert_to_tensor(values), shape)
+
+
+def scatter_update(inputs, indices, updates, reduction=None):
+    x, where = convert_to_tensor(inputs), _positions(indices)
+    new = convert_to_tensor(updates, x.dtype)
+    if reduction is None:
+        return indexing.tensor_scatter_nd_update(x, where, new)
+    if reduction == "add":
+        return indexing.tensor_scatter_nd_add(x, where, new)
+    if reduction == "max":
+        return indexing.tensor_scatter_nd_max(x, where, new)
+    if reduction == "min":
+        return indexing.tensor_scatter_nd_min(x, where, new)
+    if reduction == "mul":
+        lead = tuple(x.array.shape[: where.array.shape[-1]])
+        rows = np.ravel_multi_index(tuple(np.moveaxis(np.asarray(where.array), -1, 0)), lead)
+        factors = segments.unsorted_segment_prod(new, rows, math.prod(lead))
+        return x * arrays.reshape(factors, x.array.shape)
+    raise ValueError(f"Unsupported reduction: {reduction}")
+
+
+def _positions(indices: Any) -> Tensor:
+    found = convert_to_tensor(indices)
+    return found if found.dtype.name in ("int32", "int64") else arrays.cast(found, "int64")
+
+
+def slice(inputs, start_indices, shape):
+    x = convert_to_tensor(inputs)
+    starts = _integers(start_indices)
+    if len(starts) != len(shape):
+        raise ValueError(
+            "Length of `start_indices` must match length of `shape`. "
+            f"Received: start_indices={start_indices}, shape={shape}"
+        )
+    return x[_region(starts, _integers(shape), x.array.shape)]
+
+
+def slice_update(inputs, start_indices, updates):
+    x = convert_to_tensor(inputs)
+    new = convert_to_tensor(updates, x.dtype)
+    region = _region(_integers(start_indices), new.array.shape, x.array.shape)
+    mask = np.zeros(x.array.shape, bool)
+    mask[region] = True
+    return elementwise.where(mask, array.setitem(new, index=region, shape=tuple(x.array.shape)), x)
+
+
+def _integers(values: Any) -> list[int]:
+    return [int(n) for n in (convert_to_numpy(values) if is_tensor(values) else values)]
+
+
+def _region(starts: Any, sizes: Any, shape: Any) -> tuple[builtins.slice, ...]:
+    """The part of a tensor that begins here, moved so that it lies within."""
+    ends = [start + size if size >= 0 else whole for start, size, whole in zip(starts, sizes, shape, strict=True)]
+    over = [max(0, end - whole) for end, whole in zip(ends, shape, strict=True)]
+    return tuple(builtins.slice(max(0, start - o), end - o) for start, end, o in zip(starts, ends, over, strict=True))
+
+
+def unstack(x, num=None, axis=0):
+    return list(arrays.unstack(convert_to_tensor(x), num, axis))
+
+
+def stop_gradient(variable):
+    return arrays.stop_gradient(convert_to_tensor(variable))
+
+
+def device_scope(device_name):
+    if not isinstance(device_name, str):
+        raise ValueError(
+            "Invalid value for argument `device_name`. Expected a string like 'gpu:0' or 'cpu'. "
+            f"Received: device_name='{device_name}'"
+        )
+    return scopes.device(device_name)

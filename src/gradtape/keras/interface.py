@@ -1,0 +1,72 @@
+"""Everything Keras asks a backend for, under Keras' names: what the other backends list in their `__init__`."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from keras.src.backend.common.name_scope import name_scope as name_scope
+
+from gradtape.dtypes import DType
+from gradtape.keras import (
+    core as core,
+    distribution_lib as distribution_lib,
+    image as image,
+    linalg as linalg,
+    math as math,
+    nn as nn,
+    numpy as numpy,
+    randomness,
+)
+from gradtape.keras.core import (
+    IS_THREAD_SAFE as IS_THREAD_SAFE,
+    SUPPORTS_COMPLEX_DTYPES as SUPPORTS_COMPLEX_DTYPES,
+    SUPPORTS_RAGGED_TENSORS as SUPPORTS_RAGGED_TENSORS,
+    SUPPORTS_SPARSE_TENSORS as SUPPORTS_SPARSE_TENSORS,
+    Variable as Variable,
+    cast as cast,
+    compute_output_spec as compute_output_spec,
+    cond as cond,
+    convert_to_numpy as convert_to_numpy,
+    convert_to_tensor as convert_to_tensor,
+    device_scope as device_scope,
+    is_tensor as is_tensor,
+    random_seed_dtype as random_seed_dtype,
+    scatter as scatter,
+    shape as shape,
+    stop_gradient as stop_gradient,
+    vectorized_map as vectorized_map,
+)
+from gradtape.keras.rnn import (
+    bidirectional_gru as bidirectional_gru,
+    bidirectional_lstm as bidirectional_lstm,
+    cudnn_ok as cudnn_ok,
+    gru as gru,
+    lstm as lstm,
+    rnn as rnn,
+)
+from gradtape.shape import TensorShape
+
+random = randomness
+tensorflow_types = SimpleNamespace(available=True, TensorShape=TensorShape, DType=DType, TypeSpec=())
+"""What may stand in the configuration of a layer, besides tensors."""
+
+
+def join_dynamic_backend(dynamic: type) -> None:
+    """Let preprocessing layers, which switch backends by name, know this one too."""
+    elsewhere, choose = dynamic.__getattr__, dynamic.set_backend  # type: ignore[attr-defined]
+
+    def attribute(self: Any, name: str) -> Any:
+        if vars(self).get("_backend") == "gradtape":
+            from keras.src import backend
+
+            return getattr(backend, name)
+        return elsewhere(self, name)
+
+    def set_backend(self: Any, backend: str) -> None:
+        if backend == "gradtape":
+            self._backend = backend
+        else:
+            choose(self, backend)
+
+    dynamic.__getattr__, dynamic.set_backend = attribute, set_backend  # type: ignore[attr-defined]

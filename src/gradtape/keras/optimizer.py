@@ -1,0 +1,58 @@
+"""What Keras' optimizers do with gradtape: they take plain variables too, and keep sparse gradients sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src.optimizers import base_optimizer
+
+from gradtape.api import clip
+from gradtape.conversion import convert
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.keras.core import cast, convert_to_tensor
+from gradtape.variable import Variable, held
+
+
+class Optimizer(base_optimizer.BaseOptimizer):
+    """Keras' optimizer over Keras' and gradtape's variables."""
+
+    def _var_key(self, variable: Any) -> int:
+        found = held(variable)
+        return found.uid if isinstance(found, Variable) else id(variable)
+
+    def assign(self, variable: Any, value: Any) -> None:
+        if isinstance(value, IndexedSlices):
+            held(variable).scatter_update(_like(variable, value))
+        else:
+            variable.assign(_like(variable, value))
+
+    def assign_add(self, variable: Any, value: Any) -> None:
+        if isinstance(value, IndexedSlices):
+            held(variable).scatter_add(_like(variable, value))
+        else:
+            variable.assign_add(_like(variable, value))
+
+    def assign_sub(self, variable: Any, value: Any) -> None:
+        if isinstance(value, IndexedSlices):
+            held(variable).scatter_sub(_like(variable, value))
+        else:
+            variable.assign_sub(_like(variable, value))
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        if self.loss_scale_factor is not None:  # rows cannot be divided, tensors can
+            grads = [convert(g) if isinstance(g, IndexedSlices) else g for g in grads]
+        super().apply(grads, trainable_variables)
+
+    def _clip_by_norm(self, values: Any, axes: Any = None) -> Any:
+        return clip.clip_by_norm(values, self.clipnorm, axes)
+
+    def _backend_increment_gradient_accumulators(self, grads: Any, acc_grads: Any) -> None:
+        for gradient, total in zip(grads, acc_grads, strict=True):
+            self.assign_add(total, gradient)
+
+
+def _like(variable: Any, value: Any) -> Any:
+    """A new value, or rows of it, in the variable's dtype and, for a number, shape."""
+    found = held(variable)
+    dtype = found.dtype if isinstance(found, Variable) else variable.dtype
+    return cast(value, dtype) if isinstance(value, IndexedSlices) else convert_to_tensor(value, dtype)

@@ -1,0 +1,198 @@
+"""How Keras 3 finds gradtape among its backends.
+
+Keras chooses a backend by name, in five modules, and knows its own names only. A finder on Python's import path adds
+one more branch to each of these choices while Keras is being imported, and leaves every other module alone. Keras'
+announced plug-in packages will make this module needless.
+
+Keras is given to gradtape if `KERAS_BACKEND=gradtape` (or Keras' configuration file) says so, if `gradtape.keras` is
+what is imported, or if gradtape stands in for TensorFlow. Nothing here imports Keras.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ast
+
+NAME = "gradtape"
+TESTED = ("3.15",)
+"""The versions of Keras, major and minor, whose own tests have been run on this backend."""
+
+PUBLIC = "keras._tf_keras.keras"
+"""Keras as TensorFlow shows it: Keras' own names, and some of its past (`backend.mean`) that Keras itself hides."""
+
+_VARIABLE = "KERAS_BACKEND"
+_CONFIG = "keras.src.backend.config"
+CHOICES = {  # what the new branch does in each module that chooses by the backend's name
+    "keras.src.backend": (
+        "from gradtape.keras.interface import *\nfrom gradtape.keras.core import Variable as BackendVariable"
+    ),
+    "keras.src.layers.layer": "from gradtape.keras.layer import Layer as BackendLayer",
+    "keras.src.models.model": "from gradtape.keras.trainer import Trainer",
+    "keras.src.optimizers.optimizer": "from gradtape.keras.optimizer import Optimizer as BackendOptimizer",
+    "keras.src.export.saved_model": (
+        "from gradtape.keras.exporting import ExportArchive as BackendSavedModelExportArchive"
+    ),
+}
+_AFTERWARDS = {  # what is said at the end of modules that ask for names, or for TensorFlow's types, when they are used
+    "keras.src.legacy.backend": "import gradtape as tf",
+    "keras.src.saving.serialization_lib": "from gradtape.keras.interface import tensorflow_types as tf",
+    "keras.src.utils.backend_utils": (
+        "from gradtape.keras.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)"
+    ),
+}
+_SHARED = "gradtape.keras."
+_who_asked: set[str] = set()
+
+
+def install() -> None:
+    """Put the finder in place; once is enough."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def prefer(who: str) -> None:
+    """Give Keras to gradtape when it is imported, whatever `KERAS_BACKEND` says."""
+    install()
+    _who_asked.add(who)
+
+
+def withdraw(who: str) -> None:
+    """Undo `prefer`; a Keras that is imported by then stays as it is."""
+    _who_asked.discard(who)
+
+
+def claim() -> None:
+    """`prefer`, for one who needs it: refused if Keras already runs on something else."""
+    config = sys.modules.get(_CONFIG)
+    if config is not None and config.backend() != NAME:
+        raise ImportError(
+            f"Keras is already imported, with its {config.backend()} backend, and a process has one backend only. "
+            "Import gradtape.keras, or set KERAS_BACKEND=gradtape and import gradtape, before the first `import keras`."
+        )
+    prefer("gradtape.keras")
+
+
+class _Finder:
+    """Answers for the modules of Keras that choose a backend, and for Keras' modules under gradtape's name."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname.startswith(_SHARED):
+            return _shared(fullname)
+        if not (fullname in CHOICES or fullname == _CONFIG or fullname in _AFTERWARDS) or not _chosen():
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(fullname, spec.origin)
+        return spec
+
+
+def _chosen() -> bool:
+    config = sys.modules.get(_CONFIG)
+    return config is None or config.backend() == NAME  # the first modules come before the configuration is read
+
+
+def _shared(fullname: str) -> ModuleSpec | None:
+    """`gradtape.keras.layers` is Keras' module `layers`; modules of the backend itself are found as usual."""
+    below = fullname.removeprefix(_SHARED)
+    package = sys.modules[_SHARED[:-1]]
+    if PathFinder.find_spec(_SHARED + below.partition(".")[0], package.__path__) is not None:
+        return None
+    loader: Any = _Alias(import_module(f"{PUBLIC}.{below}"))
+    return ModuleSpec(fullname, loader, is_package=True)
+
+
+class _Alias:
+    """Puts a module that is already loaded under a second name."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None  # the import system marks a blank module, and the real one keeps its own marks
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = self._module
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module of Keras with the branch added; the code as it is stays in Python's cache untouched."""
+
+    def get_code(self, fullname: str) -> Any:
+        if fullname in CHOICES:
+            import ast  # not before it is needed: `import gradtape` brings this module in
+
+            tree = ast.parse(self.get_data(self.path), self.path)
+            _add_branch(tree, CHOICES[fullname], self.path)
+            return compile(tree, self.path, "exec", dont_inherit=True)
+        return super().get_code(fullname)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__name__ == _CONFIG:
+            with _named_in_the_environment():
+                super().exec_module(module)
+        else:
+            super().exec_module(module)
+        if module.__name__ in _AFTERWARDS:
+            exec(_AFTERWARDS[module.__name__], vars(module))
+
+
+@contextmanager
+def _named_in_the_environment() -> Iterator[None]:
+    """Where Keras' configuration looks first; other processes that this one starts shall not see it there."""
+    before = os.environ.get(_VARIABLE)
+    if _who_asked:
+        os.environ[_VARIABLE] = NAME
+    if os.environ.get(_VARIABLE) == NAME:
+        _check_version()
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_VARIABLE, None)
+        else:
+            os.environ[_VARIABLE] = before
+
+
+def _check_version() -> None:
+    from keras.src.version import __version__ as version
+
+    if ".".join(version.split(".")[:2]) not in TESTED:
+        raise ImportError(
+            f"This version of gradtape runs Keras {' and '.join(f'{v}.*' for v in TESTED)}, but Keras {version} is "
+            "installed. Install one it was tested with: pip install 'gradtape[keras]'"
+        )
+
+
+def _add_branch(tree: ast.Module, statements: str, path: str) -> None:
+    """Put `elif backend() == "gradtape":` before the last `else` of the module's choice of a backend."""
+    import ast
+
+    for node in tree.body:
+        if not isinstance(node, ast.If) or not node.orelse or "backend()" not in ast.unparse(node.test):
+            continue
+        last = node
+        while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
+            last = last.orelse[0]
+        branch = ast.If(
+            test=ast.parse(f"{ast.unparse(node.test).split(' == ')[0]} == {NAME!r}", mode="eval").body,
+            body=ast.parse(statements).body,
+            orelse=last.orelse,
+        )
+        # Written in the place of the `else`, so that the lines of the rest stay what they are.
+        for part in (branch.test, *branch.body):
+            for inner in ast.walk(part):
+                if isinstance(inner, (ast.expr, ast.stmt, ast.alias)):
+                    inner.lineno = inner.end_lineno = last.orelse[0].lineno
+        branch.lineno = branch.end_lineno = last.orelse[0].lineno
+        last.orelse = [ast.fix_missing_locations(branch)]
+        return
+    raise ImportError(f"{path} chooses no backend where gradtape expects it: this Keras is not one it was tested with.")

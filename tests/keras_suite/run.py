@@ -1,0 +1,302 @@
+"""Run the tests that ship inside Keras' wheel on one of its backends, area by area, and count.
+
+    python tests/keras_suite/run.py                         all areas on gradtape, against the recorded baseline
+    python tests/keras_suite/run.py layers/core losses      some of them
+    python tests/keras_suite/run.py --backend numpy --record numpy.json
+    python tests/keras_suite/run.py --make-baseline numpy.json jax.json
+
+The baseline, `baseline.json.gz`, lists the tests that pass on Keras' own numpy or jax backend. What passes there and
+fails here must be listed in `exceptions.json` with its reason; the exit status says whether something is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fnmatch
+import gzip
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+HERE = Path(__file__).parent
+BASELINE = HERE / "baseline.json.gz"
+EXCEPTIONS = HERE / "exceptions.json"
+AREAS = (
+    "activations",
+    "backend/common",
+    "backend/tests",
+    "callbacks",
+    "constraints",
+    "distillation",
+    "dtype_policies",
+    "initializers",
+    "layers/activations",
+    "layers/attention",
+    "layers/convolutional",
+    "layers/core",
+    "layers/merging",
+    "layers/normalization",
+    "layers/pooling",
+    "layers/preprocessing",
+    "layers/regularization",
+    "layers/reshaping",
+    "layers/rnn",
+    "layers/layer_test.py",
+    "legacy",
+    "losses",
+    "metrics",
+    "models",
+    "ops",
+    "optimizers",
+    "quantizers",
+    "random",
+    "regularizers",
+    "saving",
+    "testing",
+    "trainers",
+    "tree",
+    "utils",
+    "wrappers",
+)
+UNTRAINABLE = ("numpy", "openvino")
+SECONDS = 120
+"""How long one test may take."""
+
+
+def keras_folder() -> Path:
+    """Where Keras is installed; it is not imported here."""
+    spec = importlib.util.find_spec("keras")
+    if spec is None or spec.origin is None:
+        sys.exit("Keras is not installed: pip install 'gradtape[keras]' pytest absl-py")
+    return Path(spec.origin).parent
+
+
+class TooSlow(Exception):
+    """A test took longer than `SECONDS`."""
+
+
+class Outcomes:
+    """A plugin for pytest: what became of every test."""
+
+    def __init__(self, backend: str) -> None:
+        self.backend, self.found, self.messages = backend, {}, {}
+
+    def pytest_configure(self, config):
+        for name in ("requires_trainable_backend", "multi_device"):
+            config.addinivalue_line("markers", f"{name}: Keras' own")
+
+    @property
+    def absent(self):
+        return next((finder for finder in sys.meta_path if isinstance(finder, AbsentFinder)), None)
+
+    def pytest_collection(self):
+        sys.meta_path.append(AbsentFinder())  # the last: what is installed is found before
+
+    def pytest_collection_finish(self):
+        if self.absent is not None:
+            self.absent.forget()
+
+    def pytest_collection_modifyitems(self, items):
+        import pytest
+
+        skipped = pytest.mark.skip(reason="this backend does not train")
+        for item in items:
+            if self.backend in UNTRAINABLE and "requires_trainable_backend" in item.keywords:
+                item.add_marker(skipped)
+
+    def pytest_runtest_setup(self, item):
+        signal.signal(signal.SIGALRM, _stop)
+        signal.alarm(SECONDS)
+
+    def pytest_runtest_teardown(self, item):
+        signal.alarm(0)
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" or report.outcome != "passed":
+            name = report.nodeid.partition("keras/src/")[2] or report.nodeid
+            if self.found.get(name) != "failed":
+                self.found[name] = report.outcome
+            if report.outcome == "failed":
+                self.messages[name] = str(getattr(report.longrepr, "reprcrash", None) or report.longrepr)[:2000]
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            name = report.nodeid.partition("keras/src/")[2] or report.nodeid
+            self.found[name], self.messages[name] = "failed", str(report.longrepr)[-2000:]
+
+
+class Absent(ModuleType):
+    """Stands in for a package that is not installed while a test file is imported: a test that uses it is skipped."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(f"{self.__name__}.{name}")
+
+    def __mro_entries__(self, bases):
+        return (object,)
+
+    def __instancecheck__(self, instance):
+        return False
+
+    def __call__(self, *args, **kwargs):
+        import pytest
+
+        pytest.skip(f"needs {self.__name__}", allow_module_level=True)
+
+
+class AbsentFinder(MetaPathFinder, Loader):
+    """Finds packages that Keras' tests import at their top and only some of the tests need."""
+
+    NAMES = ("tensorflow", "torch", "grain", "pandas")
+
+    def find_spec(self, fullname, path=None, target=None):
+        return ModuleSpec(fullname, self, is_package=True) if fullname.partition(".")[0] in self.NAMES else None
+
+    def create_module(self, spec):
+        return Absent(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+    def forget(self):
+        """Keras itself must not see them: it takes a package that can be imported for one that is installed."""
+        sys.meta_path.remove(self)
+        for name in [name for name, module in sys.modules.items() if isinstance(module, Absent)]:
+            del sys.modules[name]
+
+
+def _stop(number, frame):
+    raise TooSlow(f"more than {SECONDS} s")
+
+
+def run_here(backend: str, areas: list[str], options: list[str]) -> Outcomes:
+    """Run the tests of some areas in this process, which must not have imported Keras before."""
+    os.environ["KERAS_BACKEND"] = backend
+    if backend == "gradtape":
+        from gradtape import keras_hook  # which lets Keras find the backend
+
+        # A test that chooses by the backend's name, as five modules of Keras do.
+        keras_hook.CHOICES["keras.src.trainers.trainer_test"] = "from gradtape.keras.trainer import Trainer"
+    import keras  # noqa: F401 - before anything stands in for what it looks for
+    import pytest
+
+    folder = keras_folder()
+    outcomes = Outcomes(backend)
+    sys.modules["conftest"] = shared = ModuleType("conftest")  # a file of Keras' repository that its wheel has not
+    shared.skip_if_backend = lambda name, reason: pytest.mark.skipif(name == backend, reason=reason)
+    with tempfile.NamedTemporaryFile("w", suffix=".ini") as settings:
+        settings.write("[pytest]\n")
+        settings.flush()
+        fixed = ["-c", settings.name, "--rootdir", str(folder.parent), "-p", "no:cacheprovider", "-q", "--no-header"]
+        fixed += ["--continue-on-collection-errors", "--assert=plain"]
+        files = ["-o", "python_files=*_test.py", *(str(folder / "src" / area) for area in areas)]
+        pytest.main([*fixed, *files, *options], plugins=[outcomes])
+    return outcomes
+
+
+def run_apart(backend: str, areas: list[str], options: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Run each area in a process of its own; print a line for it."""
+    found: dict[str, str] = {}
+    messages: dict[str, str] = {}
+    for area in areas:
+        started = time.time()
+        with tempfile.TemporaryDirectory() as folder:
+            results = Path(folder) / "results.json"
+            command = [sys.executable, __file__, "--backend", backend, "--inside", str(results), area, "--", *options]
+            with open(Path(folder) / "log", "w") as log:
+                subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+            if results.exists():
+                of_area = json.loads(results.read_text())
+                found |= of_area["found"]
+                messages |= of_area["messages"]
+                counts = Counter(of_area["found"].values())
+            else:
+                counts = Counter(crashed=1)
+                messages[area] = found[area] = "crashed"
+        text = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+        print(f"{area:24} {text}  ({time.time() - started:.0f} s)", flush=True)
+    return found, messages
+
+
+def exceptions() -> dict[str, str]:
+    """Patterns of tests that are known to fail here, with the reason."""
+    return json.loads(EXCEPTIONS.read_text("utf-8")) if EXCEPTIONS.exists() else {}
+
+
+def compare(found: dict[str, str], messages: dict[str, str]) -> int:
+    """Count against the baseline, name what is neither passing nor excused."""
+    with gzip.open(BASELINE, "rt") as file:
+        baseline = json.load(file)
+    excused = exceptions()
+    wanted = set(baseline["numpy"]) | set(baseline["jax"])
+    areas = {name: name.partition("::")[0].rpartition("/")[0] for name in found}
+    missing: list[str] = []
+    print(f"\n{'area':32} {'there':>6} {'here':>6} {'share':>7}")
+    total = Counter()
+    for area in sorted(set(areas.values())):
+        there = [name for name in found if areas[name] == area and name in wanted]
+        here = [name for name in there if found[name] == "passed"]
+        total.update(there=len(there), here=len(here))
+        if there:
+            print(f"{area:32} {len(there):6} {len(here):6} {len(here) / len(there):7.1%}")
+        passed = set(here)
+        missing += [n for n in there if n not in passed and not any(fnmatch.fnmatch(n, p) for p in excused)]
+    if total["there"]:
+        print(f"{'all':32} {total['there']:6} {total['here']:6} {total['here'] / total['there']:7.1%}")
+    for name in missing:
+        print(f"{found[name]}: {name}\n    {messages.get(name, '')[:300]}")
+    return len(missing)
+
+
+def make_baseline(results: list[Path]) -> None:
+    """Keep the names of what passed, for each backend: the file's name says which."""
+    passed = {}
+    for path in results:
+        found = json.loads(path.read_text())["found"]
+        passed[path.stem] = sorted(name for name, outcome in found.items() if outcome == "passed")
+    with gzip.GzipFile(BASELINE, "wb", mtime=0) as file:  # the same content gives the same bytes
+        file.write(json.dumps({"numpy": [], "jax": []} | passed, indent=0).encode())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("areas", nargs="*", help="folders or files below keras/src; all areas if none is named")
+    parser.add_argument("--backend", default="gradtape")
+    parser.add_argument("--record", type=Path, help="write every outcome to this file, and compare nothing")
+    parser.add_argument("--make-baseline", type=Path, nargs="+", help="recorded outcomes, numpy.json and jax.json")
+    parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
+    given, options = sys.argv[1:], []
+    if "--" in given:
+        given, options = given[: given.index("--")], given[given.index("--") + 1 :]
+    arguments = parser.parse_args(given)
+    if arguments.make_baseline:
+        make_baseline(arguments.make_baseline)
+        return 0
+    areas = arguments.areas or list(AREAS)
+    if arguments.inside:
+        outcomes = run_here(arguments.backend, areas, options)
+        arguments.inside.write_text(json.dumps({"found": outcomes.found, "messages": outcomes.messages}))
+        return 0
+    with contextlib.suppress(KeyboardInterrupt):
+        found, messages = run_apart(arguments.backend, areas, options)
+        if arguments.record:
+            arguments.record.write_text(json.dumps({"found": found, "messages": messages}, indent=0))
+            return 0
+        return 1 if compare(found, messages) else 0
+    return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
