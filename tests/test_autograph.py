@@ -1,4 +1,5 @@
 """AutoGraph: control flow over tensors inside `tf.function`, as TensorFlow converts it."""
+# ruff: noqa: SIM102, SIM108, SIM201 - the forms of an `if` are what is tested
 
 from __future__ import annotations
 
@@ -336,6 +337,18 @@ def test_a_loop_that_does_not_run():
     check(while_with_a_counter, 200.0, 2.0)
 
 
+def test_a_loop_that_has_to_run():
+    @tf.function
+    def f(n):
+        for i in tf.range(n):
+            last = i * 2
+        return last
+
+    assert f(tf.constant(3)).numpy() == 4
+    with pytest.raises(tf.errors.InvalidArgumentError, match="loop must iterate at least once to initialize last"):
+        f(tf.constant(0))
+
+
 def range_of_unknown_length(n):
     t = 0
     for i in tf.range(2, n, 3):
@@ -352,7 +365,7 @@ def test_ranges():
 
 
 def test_a_range_of_unknown_length_is_for_loops_only():
-    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="length of this tf.range is not known"):
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match=r"length of this tf\.range is not known"):
         tf.function(lambda n: tf.range(n) * 2)(tf.constant(3))
 
 
@@ -597,11 +610,92 @@ def test_a_function_without_source_runs_as_it_is(caplog):
 def test_functions_of_python():
     @tf.function
     def f(x):
-        return int(x) + 1, float(tf.cast(x, tf.int32)) * 2.0, len(tf.stack([x, x])), int("7"), locals()["x"]
+        return int(x) + 1, float(tf.cast(x, tf.int32)) * 2.0, len(tf.stack([x, x])), int("7"), locals()["x"], eval("x")
 
     result = f(tf.constant(2.75))
-    assert values(result) == (3, 4.0, 2, 7, 2.75)
+    assert values(result) == (3, 4.0, 2, 7, 2.75, 2.75)
     assert [t.dtype for t in result[:2]] == [tf.int32, tf.float32]
+
+
+def test_extremes():
+    @tf.function
+    def f(x, y):
+        return max(x, y, 0.0), min(x, y), max(tf.stack([x, y])), min(tf.stack([x, y])), max(1, 2), min([3, 4])
+
+    assert values(f(tf.constant(-2.0), tf.constant(-1.0))) == (0.0, -2.0, -1.0, -2.0, 2, 3)
+    with pytest.raises(ValueError, match="rank 1"):
+        tf.function(lambda x: max(x))(tf.constant(1.0))
+
+
+def python_alone(x, *args, flag=True, **kwargs):
+    """Everything here is decided by Python."""
+    found = []
+    try:
+        if args and args[0] == 1:
+            return "early"
+        found.append(1)
+    finally:
+        found.append("finally")
+    count = 0
+
+    def increase(by=1):
+        nonlocal count
+        count += by
+        return count if count > 3 else -count
+
+    found += [increase(), increase(5)]
+    if (length := len(found)) > 2:
+        found.append(length)
+
+    class Local:
+        def go(self, y):
+            return y + 1 if y else 0
+
+    found += [Local().go(3), [i for i in range(5) if i % 2], dict(kwargs)]
+    a, (b, *c) = 1, [2, 3, 4]
+    found.append((a, b, c))
+    t = 5
+    while t:
+        t -= 1
+        if t == 2:
+            break
+    for i in range(10):
+        if i == 1:
+            continue
+        if i > 3:
+            break
+    found += [t, i]
+    try:
+        raise ValueError("caught")
+    except ValueError as error:
+        found.append(str(error))
+    del a
+    try:
+        found.append(a)  # noqa: F821
+    except UnboundLocalError as error:
+        found.append(type(error))
+    found.append(f"{length:>3}{'!' if flag else '?'}")
+    found.append(sorted([3, 1, 2], key=lambda v: -v))
+    found.append((lambda *q, **r: (q, r))(1, *[2], z=3))
+    found.append([1 if not flag else 2, 0 < length < 10, (flag and "yes") or "no"])
+    return found
+
+
+def test_code_without_tensors_does_the_same_when_it_is_converted(caplog):
+    from gradtape.compile.autograph import _converted
+
+    converted = _converted(python_alone)
+    assert converted is not python_alone
+    assert converted.__doc__ == python_alone.__doc__
+    for args, kwargs in (((1,), {}), ((1, 1), {}), ((1, 2), {"flag": False, "z": 2})):
+        assert converted(*args, **kwargs) == python_alone(*args, **kwargs)
+    assert not caplog.text
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="before Python 3.11 code does not know its columns")
+def test_lambdas_in_one_line():
+    f, g = tf.function(lambda x: x if x > 0.0 else -x), tf.function(lambda x: x if x < 0.0 else -x)
+    assert (f(tf.constant(-2.0)).numpy(), g(tf.constant(2.0)).numpy()) == (2.0, -2.0)
 
 
 def test_python_lists_are_pythons():

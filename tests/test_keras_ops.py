@@ -14,9 +14,9 @@ from gradtape.testing import check_gradients
 
 pytest.importorskip("gradtape.keras", exc_type=ImportError)
 
-import keras  # noqa: E402 - on gradtape, once gradtape.keras has been imported
+import keras
 
-from gradtape.keras import image, linalg, math, nn, numpy as knp  # noqa: E402 - only where Keras is
+from gradtape.keras import image, linalg, math, nn, numpy as knp
 
 FOLDER = Path(keras.__path__[0])
 MODULES = {"numpy": knp, "nn": nn, "math": math, "linalg": linalg, "image": image}
@@ -205,6 +205,13 @@ def test_float64_stays_float64():
     assert knp.add(x, 1).dtype == knp.where(x > 0, x, 0).dtype == knp.matmul(x, x.numpy().T).dtype == tf.float64
     assert knp.add(tf.constant([1], "int64"), 1).dtype == tf.int64
     assert knp.add(tf.constant([1.0]), np.float32(1)).dtype == tf.float32
+
+
+def test_the_default_dtype_may_change(monkeypatch):
+    whole = tf.constant([1, 2])
+    assert knp.divide(whole, 2).dtype == tf.float32
+    monkeypatch.setattr("keras.src.backend.config._FLOATX", "float16")
+    assert knp.divide(whole, 2).dtype == knp.sqrt(whole).dtype == knp.ones(2).dtype == tf.float16
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

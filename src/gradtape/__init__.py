@@ -81,7 +81,6 @@ from gradtape.api.clip import (
     clip_by_norm as clip_by_norm,
     clip_by_value as clip_by_value,
 )
-from gradtape.api.compat import gradients as gradients, hessians as hessians
 from gradtape.api.control_flow import (
     case as case,
     cond as cond,
@@ -265,6 +264,7 @@ from gradtape.compile.function import (
     function as function,
     inside_function as inside_function,
 )
+from gradtape.compile.gradients import gradients as gradients, hessians as hessians
 from gradtape.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from gradtape.dtypes import (
     DType as DType,
@@ -332,7 +332,7 @@ autodiff = _namespace(
 )
 autograph = _namespace(
     "autograph",
-    "Code conversion that eager code does not need.",
+    "Python's control flow over tensors, in functions.",
     experimental=_namespace("autograph.experimental", "Switches.", do_not_convert=_do_not_convert),
 )
 dtypes = _namespace(
@@ -350,7 +350,11 @@ compat = _compat.build(_sys.modules[__name__])
 
 
 # -- namespaces that are loaded when they are first used -------------------------------------------------------------
-_LAZY = {"config": "gradtape.api.config", "keras": "gradtape.keras"}
+_LAZY = {
+    "config": "gradtape.api.config",
+    "keras": "gradtape.keras",
+    "mixed_precision": "gradtape.api.mixed_precision",
+}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
 
 

@@ -155,7 +155,7 @@ class Variable:
         """The current reading: of the storage or, while a function is traced, of the program in the making."""
         graph = current_graph()
         if graph is not None:
-            return self._within(graph).reading  # type: ignore[no-any-return]
+            return self._within(graph).reading
         held = self._held
         return held if held is not None else self._fetch()
 

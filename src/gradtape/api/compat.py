@@ -15,6 +15,7 @@ from gradtape.api import random
 from gradtape.api.arguments import shape_of
 from gradtape.api.normalization import fused_batch_norm
 from gradtape.api.scopes import name_scope
+from gradtape.compile.gradients import gradients, hessians
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype, float32
 from gradtape.tensor import Tensor
@@ -97,18 +98,6 @@ def variable_scope(name_or_scope: str, default_name: str | None = None, **option
             yield scope
     finally:
         _variable_prefix.reset(token)
-
-
-def _unsupported_in_eager(name: str) -> Any:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"{name} is not supported when eager execution is enabled. Use tf.GradientTape instead.")
-
-    function.__name__ = name.rpartition(".")[2]
-    function.__doc__ = "Only for graphs; eager code uses GradientTape."
-    return function
-
-
-gradients, hessians = _unsupported_in_eager("tf.gradients"), _unsupported_in_eager("tf.hessians")
 
 
 def _enabled(*args: Any, **kwargs: Any) -> None:

@@ -80,6 +80,22 @@ def get_engine() -> str:
 
 
 # -- devices ---------------------------------------------------------------------------------------------------------
+def set_compilation_cache(folder: str | None) -> None:
+    """Keep compiled programs in a folder, so that the next run of a script need not compile them again.
+
+    None keeps them in memory only, which is the default.
+
+    >>> import gradtape as tf
+    >>> tf.config.set_compilation_cache(None)
+    """
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", folder)
+    if folder is not None:  # small programs are many, and worth keeping too
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
 def list_physical_devices(device_type: str | None = None) -> list[Any]:
     """The devices of this machine that ops can run on: its processor and, where JAX is installed, what JAX finds.
 

@@ -213,6 +213,7 @@ def while_loop(
         _check_invariants(given, [shape_invariants] if alone else shape_invariants)
     state = nest.map_structure(_loop_value, list(given))
     if current_graph() is not None:
+        _learn_element_shapes(body, state)
         result = _staged().while_loop(cond, body, state, limit)
         return result[0] if alone else nest.pack_sequence_as(given, nest.flatten(result))
     turns = 0
@@ -224,6 +225,18 @@ def while_loop(
         state = nest.map_structure(_loop_value, list(result))
         turns += 1
     return state[0] if alone else nest.pack_sequence_as(given, nest.flatten(state))
+
+
+def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
+    """A TensorArray that is still empty gets the shape of its elements from a rehearsal of the body."""
+    empty = [v for v in nest.flatten(state) if isinstance(v, TensorArray) and not v.element_shape.is_fully_defined()]
+    if not empty:
+        return
+    known = nest.map_structure(lambda v: v.identity() if isinstance(v, TensorArray) else v, state)
+    after = nest.flatten(_staged().rehearsed(body, known))
+    for before, array_after in zip(nest.flatten(state), after, strict=False):
+        if isinstance(before, TensorArray) and isinstance(array_after, TensorArray):
+            before._element_shape = before.element_shape.merge_with(array_after.element_shape)
 
 
 def _loop_value(value: Any) -> Any:
@@ -306,22 +319,15 @@ def map_fn(
 
 def _mapped(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], template: Any, signature: Any) -> Any:
     """`map_fn` as a loop of the program."""
+    kinds = [t.dtype for t in tensors] if signature is None else [_spec(s)[0] for s in nest.flatten(signature)]
 
     def step(carry: list[Tensor], row: list[Tensor]) -> Any:
         result = fn(nest.pack_sequence_as(elems, row))
         nest.assert_same_structure(template, result, check_types=signature is not None)
-        kinds = tensors if signature is None else [_Kind(_spec(s)[0]) for s in nest.flatten(signature)]
-        return [], [_element(v, k.dtype, []) for v, k in zip(nest.flatten(result), kinds, strict=True)]
+        return [], [_element(v, kind, []) for v, kind in zip(nest.flatten(result), kinds, strict=True)]
 
     _, stacked = _staged().scan(step, [], tensors, tensors[0].array.shape[0])
     return nest.pack_sequence_as(template, stacked)
-
-
-class _Kind:
-    """Something with a dtype."""
-
-    def __init__(self, dtype: DType) -> None:
-        self.dtype = dtype
 
 
 def _spec(entry: Any) -> tuple[DType, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import integer, static
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, operands
 from gradtape.dtypes import DType, as_dtype, float32
 from gradtape.ops import math, scatter
@@ -337,7 +338,13 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
 
 
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
-    """The condition holds; otherwise an InvalidArgumentError with the data."""
+    """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes to this place."""
+    if isinstance(condition, Tensor) and not is_known(condition):
+        from gradtape.compile.host import effect
+
+        tensors = [condition, *[convert(d) for d in data]]
+        effect(lambda held, *rest: Assert(held, list(rest), summarize), tensors)
+        return
     if condition:
         return
     most = 3 if summarize is None else summarize

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.arrays.batched import EscapeError
+from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.conversion import array_from, convert, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.engine.dispatch import record
@@ -30,9 +31,11 @@ def py_function(
     """
     if func is None:
         return lambda f: lambda *args: py_function(f, args, Tout)
+    tensors = [convert(x) for x in inp]
+    if any(not is_known(t) for t in tensors):
+        return _inside_program(func, tensors, Tout, differentiable=True)
     try:
-        result = func(*[convert(x) for x in inp])
-        return _outputs(result, Tout, func)
+        return _outputs(func(*tensors), Tout, func)
     except (errors.OpError, EscapeError):
         raise
     except Exception as error:
@@ -47,6 +50,16 @@ _KINDS: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
     (ValueError, errors.InvalidArgumentError),
     (TypeError, errors.InvalidArgumentError),
 )
+
+
+def _inside_program(func: Callable[..., Any], tensors: list[Tensor], Tout: Any, *, differentiable: bool) -> Any:
+    """The function as a part of a program that is being traced, which calls back to Python."""
+    from gradtape.compile.host import function_on_host
+
+    many = isinstance(Tout, (list, tuple))
+    wanted = list(Tout) if many else [] if Tout is None else [Tout]
+    outputs = function_on_host(func, tensors, wanted, differentiable=differentiable)
+    return outputs if many or not outputs else outputs[0]
 
 
 def _outputs(result: Any, Tout: Any, func: Any) -> Any:
@@ -89,6 +102,8 @@ def numpy_function(
     if func is None:
         return lambda f: lambda *args: numpy_function(f, args, Tout, stateful)
     tensors = [convert(x) for x in inp]
+    if any(not is_known(t) for t in tensors):
+        return _inside_program(lambda *given: func(*[t.numpy() for t in given]), tensors, Tout, differentiable=False)
     result = func(*[t.numpy() for t in tensors])
     if result is None:
         return []
@@ -154,6 +169,9 @@ def print_(*inputs: Any, **kwargs: Any) -> None:
         raise ValueError(f"Unrecognized keyword arguments for tf.print: {kwargs}")
     if isinstance(most, bool) or not isinstance(most, int):
         raise TypeError(f"Expected int for argument 'summarize' not {most!r}.")
+    if current_graph() is not None:
+        _print_from_program(inputs, {"output_stream": stream, "summarize": most, "sep": sep, "end": end})
+        return
     if len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].dtype.name == "string" and not inputs[0].ndim:
         text = _decoded(inputs[0].numpy())
     else:
@@ -162,6 +180,21 @@ def print_(*inputs: Any, **kwargs: Any) -> None:
 
 
 print_.__name__ = print_.__qualname__ = "print"
+
+
+def _print_from_program(inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Print whenever the program comes to this place, with the values of then."""
+    from gradtape.compile.host import effect
+
+    leaves = [leaf.read() if isinstance(leaf, Variable) else leaf for leaf in nest.flatten(inputs)]
+    traced = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not is_known(leaf)]
+
+    def show(*values: Tensor) -> None:
+        remaining = iter(values)
+        shown = [next(remaining) if isinstance(leaf, Tensor) and not is_known(leaf) else leaf for leaf in leaves]
+        print_(*nest.pack_sequence_as(inputs, shown), **options)
+
+    effect(show, traced)
 
 
 def _emit(text: str, stream: Any) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import errors
+from gradtape import errors, nest
 from gradtape.api.arguments import integer, shape_of
 from gradtape.api.array import concat, gather, stack
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
-from gradtape.ops import array
+from gradtape.ops import array, index as ops_index
 from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
@@ -58,6 +59,7 @@ class TensorArray:
         self._infer_shape = infer_shape
         self._element_shape = TensorShape(element_shape)
         self._tensors: list[Any] = [None] * integer(size)
+        self._whole: Tensor | None = None  # all elements as one tensor, once an index is only known to the program
 
     # -- what it is --------------------------------------------------------------------------------------------------
     @property
@@ -98,6 +100,9 @@ class TensorArray:
     # -- one element -------------------------------------------------------------------------------------------------
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at an index; unless clear_after_read is False, this once."""
+        if self._is_whole(index):
+            row: Tensor = ops_index.take(self._together(), _number(index), axis=0, batch_dims=0)
+            return row
         at = integer(index)
         if at < 0:
             raise errors.OutOfRangeError(None, None, f"Reading from negative indices (index {at}) is not allowed.")
@@ -116,12 +121,21 @@ class TensorArray:
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
         """Put a value at an index."""
-        self._put(integer(index), self._accepted(value))
+        tensor = self._accepted(value)
+        if self._is_whole(index):
+            new = self._copy()
+            where = array.reshape(_number(index), shape=(1, 1))
+            row = array.reshape(tensor, shape=(1, *tensor.array.shape))
+            new._whole = ops_index.replace_nd(self._together(), row, where)
+            return new
+        self._put(integer(index), tensor)
         return self
 
     # -- many at once ------------------------------------------------------------------------------------------------
     def stack(self, name: str | None = None) -> Tensor:
         """All elements along a new first axis."""
+        if self._whole is not None:
+            return self._whole
         if not self._tensors:
             return wrap(np.zeros((0, *self._known_shape()), self._dtype.numpy_dtype))
         return stack(self._all())
@@ -181,6 +195,24 @@ class TensorArray:
             "TensorArray.grad is not supported when executing eagerly; tapes follow what is written and read.",
         )
 
+    # -- in a program that is being traced ---------------------------------------------------------------------------
+    # There an array that is written to at an index of the program's is one tensor, and every write gives a new array:
+    # loops carry it as they carry tensors.
+    def _is_whole(self, index: Any) -> bool:
+        return self._whole is not None or (isinstance(index, (Tensor, Variable)) and not is_known(convert(index)))
+
+    def _together(self) -> Tensor:
+        """All elements as one tensor; zeros where nothing was written."""
+        if self._whole is not None:
+            return self._whole
+        if self._dynamic_size:
+            raise ValueError(
+                "A TensorArray with dynamic_size=True cannot be written to at an index that only the running program "
+                "knows: a compiled program has arrays of fixed size. Give it the size that it will have at most, or "
+                "loop over a Python range."
+            )
+        return self.stack()
+
     # -- within ------------------------------------------------------------------------------------------------------
     def _copy(self) -> TensorArray:
         new = TensorArray(
@@ -191,7 +223,7 @@ class TensorArray:
             infer_shape=self._infer_shape,
             element_shape=self._element_shape,
         )
-        new._tensors = list(self._tensors)
+        new._tensors, new._whole = list(self._tensors), self._whole
         return new
 
     def _converted(self, value: Any) -> Tensor:
@@ -240,3 +272,16 @@ class TensorArray:
                     "clear_after_read = false?)"
                 )
         return [self._zeros() if t is None else t for t in self._tensors]
+
+
+def _number(index: Any) -> Tensor:
+    return convert(index)
+
+
+def _rebuilt(template: TensorArray, parts: list[Any]) -> TensorArray:
+    new = template._copy()
+    new._whole = parts[0]
+    return new
+
+
+nest.register_composite(TensorArray, lambda whole: [whole._together()], _rebuilt)

@@ -169,8 +169,8 @@ class Graph:
             return self.input("fresh", supply, Symbolic(self, tuple(shape), dtype))
         stream = self.own(self.outer.fresh(shape, dtype, supply))
         if self.turn is None:
-            return stream  # type: ignore[no-any-return]
-        return call("advance_stream", (stream, self.turn), {})  # type: ignore[no-any-return]
+            return stream
+        return call("advance_stream", (stream, self.turn), {})
 
     def capture(self, value: Any) -> Symbolic:
         """An array from outside as an input: the same one every time it is met."""

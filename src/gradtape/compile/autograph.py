@@ -12,7 +12,9 @@ import ast
 import functools
 import importlib.util
 import inspect
+import linecache
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -25,23 +27,10 @@ _CONVERTED = "_gradtape_converted"
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 _LIBRARIES = frozenset(
-    [
-        "absl",
-        "IPython",
-        "jax",
-        "jaxlib",
-        "keras",
-        "malt",
-        "matplotlib",
-        "mock",
-        "numpy",
-        "pandas",
-        "PIL",
-        "pytest",
-        "scipy",
-        "tensorflow",
-        "torch",
-    ]
+    {
+        *("absl", "IPython", "jax", "jaxlib", "keras", "malt", "matplotlib", "mock", "numpy", "pandas", "PIL"),
+        *("pytest", "scipy", "tensorflow", "torch"),
+    }
 )
 _HELPERS = ("if_body", "else_body", "loop_body", "loop_test", "extra_test", "get_state", "set_state")
 """How malt names the functions it makes of pieces of a function."""
@@ -243,6 +232,7 @@ def _operators() -> Any:
         **{name: getattr(staging, name) for name in _OPERATORS},
         STD=converter.STANDARD_OPTIONS,
         autograph_artifact=_mark_converted,
+        caught=lambda: sys.exc_info()[1],
         converted_call=_converted_call,
     )
 
@@ -307,7 +297,7 @@ def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
     from malt.pyct import inspect_utils, naming, origin_info, parser, transformer
 
     future = inspect_utils.getfutureimports(function)
-    node, source = parser.parse_entity(function, future_features=future)
+    node, source = _lambda_of(function) or parser.parse_entity(function, future_features=future)
     first_line = function.__code__.co_firstlineno
     origin_info.resolve(node, source, function.__code__.co_filename, first_line, 0)
     namespace = inspect_utils.getnamespace(function)
@@ -333,6 +323,29 @@ def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
     return definition, name
 
 
+def _lambda_of(function: FunctionType) -> tuple[ast.Lambda, str] | None:
+    """The definition of a lambda and the source of its file: there may be several in a line, so it goes by columns."""
+    code = function.__code__
+    if function.__name__ != "<lambda>" or not hasattr(code, "co_positions"):  # Python 3.10 knows lines only
+        return None
+    places = [(line, end, column, stop) for line, end, column, stop in code.co_positions() if stop]
+    first = min((line, column) for line, _, column, _ in places)
+    last = max((end, stop) for _, end, _, stop in places)
+    source = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    around = [
+        (_end(node.body), node)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Lambda)
+        and (node.body.lineno, node.body.col_offset) <= first
+        and last <= _end(node.body)
+    ]
+    return (min(around, key=lambda found: found[0])[1], source) if around else None
+
+
+def _end(node: ast.expr) -> tuple[Any, Any]:
+    return node.end_lineno, node.end_col_offset
+
+
 def _without_defaults(node: Any) -> Any:
     """Defaults are taken over as the values they have; the expressions would be looked up in the wrong place."""
     arguments = node.args
@@ -342,7 +355,7 @@ def _without_defaults(node: Any) -> Any:
 
 
 class _Prepared(ast.NodeTransformer):
-    """What malt does not do itself: assertions with any message, and private names of a class."""
+    """What malt does not do itself: assertions with any message, names of exceptions, private names of a class."""
 
     def __init__(self, function: FunctionType) -> None:
         names = function.__qualname__.split(".")
@@ -355,18 +368,34 @@ class _Prepared(ast.NodeTransformer):
         )
         operator = ast.Attribute(ast.Name("ag__", ast.Load()), "assert_stmt", ast.Load())
         call = ast.Expr(ast.Call(operator, [node.test, message], []))
-        ast.copy_location(call, node)
-        ast.fix_missing_locations(call)
-        from malt.pyct import origin_info
+        return self.generic_visit(_derive(call, node))
 
-        origin_info.copy_origin(node, call)
-        return self.generic_visit(call)
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
+        if node.name is not None:
+            named, node.name = node.name, None
+            node.body = [
+                *ast.parse(f"{named} = ag__.caught()").body,
+                *node.body,
+                *ast.parse(f"del {named}").body,
+            ]
+            for statement in (node.body[0], node.body[-1]):
+                _derive(statement, node)
+        return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
         if self._class and node.attr.startswith("__") and not node.attr.endswith("__"):
             node.attr = f"_{self._class}{node.attr}"
         return node
+
+
+def _derive(statement: ast.stmt, origin: ast.AST) -> ast.stmt:
+    """A new statement in the place of another one."""
+    from malt.pyct import origin_info
+
+    ast.fix_missing_locations(ast.copy_location(statement, origin))
+    origin_info.copy_origin(origin, statement)
+    return statement
 
 
 def _move(node: ast.AST, lines: dict[int, int], line: int) -> int:

@@ -63,7 +63,7 @@ class _Block:
     def reading(self, variable: Variable) -> Tensor:
         """What a variable is at the end of the block."""
         with tracing(self.graph), stack.only((self.trace,)):
-            return variable._within(self.graph).reading  # type: ignore[no-any-return]
+            return variable._within(self.graph).reading
 
     def traced(self, outputs: Sequence[Tensor]) -> Traced:
         return Traced(self.graph, self.trace, self.inputs, outputs)
@@ -158,7 +158,12 @@ def _switched(chosen: Tensor, traced: Sequence[Traced]) -> list[Tensor]:
 
 def _branch_node(chosen: Any, programs: Sequence[Program]) -> list[Any]:
     others = [program.others() for program in programs]
-    attrs = {"branches": tuple(programs), "splits": tuple(map(len, others)), "lean": _lean_switch}
+    attrs = {
+        "branches": tuple(programs),
+        "splits": tuple(map(len, others)),
+        "lean": _lean_switch,
+        "effect": any(p.has_effects for p in programs),
+    }
     if type(chosen) is not Symbolic:  # known while tracing: that branch alone
         return list(call("inline", tuple(programs[int(chosen)].operands(())), {"program": programs[int(chosen)]}))
     return list(call("switch", (chosen, *[x for share in others for x in share]), attrs))
@@ -174,7 +179,8 @@ def _lean_switch(node: Node, used: Sequence[bool]) -> Node:
         mine = [next(remaining) for _ in program.others()]
         kept += [mine[i] for i in needs]
         del lean
-    attrs = {"branches": tuple(b for b, _ in branches), "splits": tuple(len(n) for _, n in branches)}
+    attrs = {**node.attrs, "branches": tuple(b for b, _ in branches), "splits": tuple(len(n) for _, n in branches)}
+    attrs["lean"] = None
     outputs = tuple(out for out, wanted in zip(node.outputs, used, strict=True) if wanted)
     return Node(node.name, (chosen, *kept), attrs, outputs)
 
@@ -350,6 +356,7 @@ def _scanned(
         "length": length,
         "reverse": reverse,
         "lean": _lean_scan,
+        "effect": program.has_effects,
     }
     arrays = [t.array for t in (*carry, *rows)]
     outputs = [wrap(value) for value in _node("scan", (*arrays, *program.others()), attrs)]
@@ -492,6 +499,22 @@ def while_loop(
     return packed(results[: len(flat)])
 
 
+def rehearsed(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
+    """What a body makes of its variables when nothing is known of them; what it computes is thrown away."""
+    outer = current_graph()
+    assert outer is not None
+    graph = Graph("rehearsal", outer=outer)
+    graph.allow_creation = outer.allow_creation
+    with tracing(graph), stack.only((Trace(graph),)):
+
+        def unknown(leaf: Any) -> Any:
+            if not isinstance(leaf, Tensor):
+                return leaf
+            return wrap(graph.argument(tuple(leaf.array.shape), leaf.array.dtype))
+
+        return body(*nest.map_structure(unknown, list(loop_vars)))
+
+
 def _turns(test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | None) -> int | None:
     """How often a loop goes round, if that can be told while tracing: when its test looks at counters alone."""
     question = Program(test.graph, test.symbols, [t.array for t in test.outputs])
@@ -547,6 +570,7 @@ def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | 
         "limit": limit,
         "slots": slots,
         "lean": _lean_loop,
+        "effect": program.has_effects or question.has_effects,
     }
     args = (*[t.array for t in carry], *program.others(), *question.others())
     outputs = [wrap(value) for value in _node("loop", args, attrs)]
@@ -566,7 +590,15 @@ def _lean_loop(node: Node, used: Sequence[bool]) -> Node:
 
 
 def _pull_loop(
-    xp: Any, d: list[Any], needs: list[Any], turns: Any, stride: Any, *kept: Any, traced: Traced, wanted: Any, carried: int
+    xp: Any,
+    d: list[Any],
+    needs: list[Any],
+    turns: Any,
+    stride: Any,
+    *kept: Any,
+    traced: Traced,
+    wanted: Any,
+    carried: int,
 ) -> list[Any]:
     """The loop backwards, from the last turn to the first."""
     level, rows, d = _recorded(d)

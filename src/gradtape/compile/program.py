@@ -39,6 +39,8 @@ class Program:
         self.donated = tuple(
             i for i, feed in enumerate(self.feeds) if feed.kind == "variable" and feed.value.uid in donated
         )
+        self.has_effects = any(node.attrs.get("effect") for node in self.nodes)
+        self.specs: list[Any] | None = None  # shapes and dtypes of its inputs
         self.first_seconds: float | None = None  # how long the first call took, compilation included
         self._constants: list[Any] | None = None
         self._lock = threading.Lock()
@@ -140,9 +142,11 @@ class Program:
         if self.first_seconds is not None:
             return self.jitted(*arrays)  # type: ignore[no-any-return]
         with self._lock:
+            specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are given away
             began = time.perf_counter()
             results: tuple[Any, ...] = jax.block_until_ready(self.jitted(*arrays))
             if self.first_seconds is None:
+                self.specs = specs
                 self.first_seconds = time.perf_counter() - began
         return results
 
@@ -153,6 +157,19 @@ class Program:
             axes = [0 if flag else None for flag in flags]
             self._batched[flags] = found = jax.jit(jax.vmap(self.replay, in_axes=axes))
         return found
+
+
+def cost(program: Program) -> dict[str, float]:
+    """What XLA says of the compiled program: flops, bytes moved, bytes of temporary memory."""
+    if program.specs is None:
+        return {}
+    compiled = program.jitted.lower(*program.specs).compile()  # type: ignore[attr-defined]
+    analysis = compiled.cost_analysis() or {}
+    memory = compiled.memory_analysis()
+    known = dict(analysis[0] if isinstance(analysis, list) else analysis)
+    if memory is not None:
+        known["temporary"] = float(memory.temp_size_in_bytes)
+    return known
 
 
 def _typed(value: Any, dtype: Any) -> Any:

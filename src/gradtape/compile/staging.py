@@ -9,6 +9,7 @@ program. Converted code hands over the variables that a statement changes as a p
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,9 +21,9 @@ from gradtape.arrays.batched import Batched
 from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing
 from gradtape.compile import control_flow, effects
 from gradtape.compile.traced import Trace
-from gradtape.conversion import convert, wrap
+from gradtape.conversion import convert, operands, wrap
 from gradtape.engine import tape as stack
-from gradtape.ops import array, index, math
+from gradtape.ops import array, index, math, reduce
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
@@ -159,9 +160,12 @@ def _is_same(one: Any, other: Any) -> bool:
     """Whether two Python values can stand for each other."""
     if one is other:
         return True
-    if type(one) is not type(other) or not isinstance(one, (bool, int, float, complex, str, bytes)):
+    if type(one) is not type(other):
         return False
-    return bool(one == other)
+    if isinstance(one, (Undefined, UndefinedReturnValue)):
+        return True
+    # By their text: 0.0 and -0.0 are equal and not the same.
+    return isinstance(one, (bool, int, float, complex, str, bytes)) and repr(one) == repr(other)
 
 
 def _describe(leaf: Any) -> str:
@@ -435,6 +439,7 @@ class _Loop:
         self._test, self._body = test, body
         self._get_state, self._set_state, self._names = get_state, set_state, names
         self._before = get_state()
+        self._set_first: list[str] = []  # variables without a value before the loop
 
     def over(self, rows: Tensor) -> None:
         """Go through the body once for each row."""
@@ -467,7 +472,9 @@ class _Loop:
             return [k + 1, *self._checked()]
 
         start = wrap(np.zeros((), np.int32))
-        _, *results = control_flow.while_loop(going_on, once, [start, *_numeric(self._before)], maximum_iterations)
+        turns, *results = control_flow.while_loop(going_on, once, [start, *_numeric(self._before)], maximum_iterations)
+        if self._set_first and not (type(count) is int and count > 0):
+            effects.check(turns > 0, f"loop must iterate at least once to initialize {', '.join(self._set_first)}")
         self._set_state(self._packed(results))
 
     def _define(self, target: Block) -> None:
@@ -497,6 +504,8 @@ class _Loop:
         before = list(self._before)
         for i in missing:
             if type(after[i]) not in (Undefined, UndefinedReturnValue):
+                if type(before[i]) is Undefined:
+                    self._set_first.append(self._names[i])
                 before[i] = _zeros_like(after[i])
         self._before = tuple(before)
         self._set_state(self._before)
@@ -597,5 +606,27 @@ def _range(*bounds: Any) -> Any:
     return range(*bounds)
 
 
-BUILTINS: dict[Any, Callable[..., Any]] = {int: _int, float: _float, range: _range}
+def _extreme(python: Callable[..., Any], of_two: Any, of_many: Any) -> Callable[..., Any]:
+    """`max` or `min`: of scalars, or of the elements of a vector."""
+
+    def extreme(*values: Any, **options: Any) -> Any:
+        values = tuple(map(_read, values))
+        if options or not any(map(is_symbolic, values)):
+            return python(*values, **options)
+        if len(values) > 1:
+            return functools.reduce(lambda a, b: of_two(*operands(a, b)), values)
+        if len(values[0].array.shape) != 1:
+            raise ValueError(f"{python.__name__} arg currently support only tensor with rank 1, not {values[0].shape}.")
+        return of_many(values[0], axis=(0,), keepdims=False)
+
+    return extreme
+
+
+BUILTINS: dict[Any, Callable[..., Any]] = {
+    float: _float,
+    int: _int,
+    max: _extreme(max, math.maximum, reduce.max_),
+    min: _extreme(min, math.minimum, reduce.min_),
+    range: _range,
+}
 """Functions of Python that mean something else on tensors without a value."""

@@ -21,6 +21,7 @@ from gradtape.arrays.batched import Batched, batch_rules
 from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing
 from gradtape.autodiff.rows import next_level
 from gradtape.compile.effects import raise_failure
+from gradtape.compile.host import raise_failures
 from gradtape.compile.program import Program, on_processor, to_numpy
 from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
@@ -205,6 +206,8 @@ class Traced:
                 del results[first:]
         if program.acts:
             raise_failure()
+        if program.has_effects:
+            raise_failures()
         if host:
             results[:count] = [to_numpy(value) for value in results[:count]]
         return results
@@ -223,7 +226,6 @@ class Traced:
     def inner_uids(self) -> list[int]:
         """The uids inside the trace of all that a tape outside may follow, in the order of the call's record."""
         return [*[t.uid for t in self.inputs], *self.captured]
-
 
     def dtype_of(self, uid: int) -> Any:
         """The dtype of an input, by its uid inside the trace."""
@@ -272,9 +274,11 @@ class Derivative:
         """The second program for the cotangents that are there (`rows` of them at a time), and which it takes."""
         traced = self.traced
         tensors = [*traced.outputs, *[_tensor(r) for r in self.residuals]]
-        present = tuple([i for i, x in enumerate(d) if x is not None and tensors[i].uid and is_followable(tensors[i].array)])
+        present = tuple(
+            [i for i, x in enumerate(d) if x is not None and tensors[i].uid and is_followable(tensors[i].array)]
+        )
         asked = tuple([i for i in self.wanted if needs[i] is not None])
-        shapes = tuple([needs[i] for i in asked])
+        shapes = tuple([shape for i in asked if (shape := needs[i]) is not None])
         key = (present, asked, shapes, rows)
         found = self._pulls.get(key)
         if found is None:
@@ -439,9 +443,7 @@ def record(
             recorder.note(outputs)
 
 
-def _pull_call(
-    xp: Any, d: list[Any], needs: list[Any], *saved: Any, derivative: Derivative, host: bool
-) -> list[Any]:
+def _pull_call(xp: Any, d: list[Any], needs: list[Any], *saved: Any, derivative: Derivative, host: bool) -> list[Any]:
     """The rule of a call: run the second program on the residuals and the cotangents."""
     level, rows, d = unbatched(d)
     gradients = derivative.gradients(d, needs, saved, rows, host)
@@ -453,7 +455,7 @@ def _pull_part(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Tr
     level, rows, d = unbatched(d)
     d = [None if x is None else _as_tensor(x) for x in d]
     derivative = traced.derivative(tuple([i for i, shape in enumerate(needs) if shape is not None]))
-    results, residuals = traced.with_residuals([_as_tensor(t) for t in inputs], derivative)
+    _, residuals = traced.with_residuals([_as_tensor(t) for t in inputs], derivative)
     gradients = derivative.gradients([*d, *[None] * len(residuals)], needs, residuals, rows)
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 

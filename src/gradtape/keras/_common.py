@@ -15,14 +15,12 @@ from keras.src.backend import config, standardize_dtype
 from keras.src.backend.common import dtypes
 from keras.src.backend.common.backend_utils import canonicalize_axis
 
-from gradtape.api.arguments import shape_of
-from gradtape.api.array import cast
+from gradtape.api.arguments import shape_of as shape_of
+from gradtape.api.array import cast as cast
 from gradtape.conversion import wrap
-from gradtape.keras.core import convert_to_tensor
+from gradtape.keras.core import convert_to_tensor as convert_to_tensor
 from gradtape.ops import array, index, math as elementwise
 from gradtape.tensor import Tensor
-
-__all__ = ["cast", "convert_to_tensor", "shape_of"]  # and all that follows
 
 Axes = tuple[int, ...]
 
@@ -38,8 +36,8 @@ _TWICE_AS_WIDE = {"int32": "int64", "uint32": "uint64", "float32": "float64", "c
 
 
 @functools.lru_cache(maxsize=512)
-def _common_dtype(*kinds: Any) -> str:
-    """Keras's promotion, but that 64 bits stay 64 bits, as with TensorFlow: Keras halves them on other backends."""
+def _common_dtype(floatx: str, *kinds: Any) -> str:
+    """Keras's promotion (with this default dtype). 64 bits stay 64 bits, which Keras grants to TensorFlow alone."""
     found: str = dtypes.result_type(*kinds)
     wider = _TWICE_AS_WIDE.get(found)
     return wider if wider is not None and wider in kinds else found
@@ -47,7 +45,7 @@ def _common_dtype(*kinds: Any) -> str:
 
 def result_type(*given: Any) -> str:
     """The dtype that Keras gives a combination of tensors, dtypes and Python's types."""
-    return _common_dtype(*[_kind(g.dtype if isinstance(g, Tensor) else g) for g in given])
+    return _common_dtype(config.floatx(), *[_kind(g.dtype if isinstance(g, Tensor) else g) for g in given])
 
 
 def _kind(dtype: Any) -> Any:

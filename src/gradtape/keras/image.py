@@ -74,7 +74,7 @@ def _as_batch(function, images, data_format):
 
 
 # -- colours ---------------------------------------------------------------------------------------------------------
-def _planes(images, data_format, count=3):
+def _planes(images, data_format):
     """The axis of channels, and the planes along it."""
     axis = len(sizes_of(images)) + (-1 if data_format == "channels_last" else -3)
     return axis, ops.unstack(images, axis=axis)

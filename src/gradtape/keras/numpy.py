@@ -1109,7 +1109,7 @@ def digitize(x, bins):
     if not size:
         return zeros_like(x, "int32")
     falling = math.greater(numbers(bins)[0], numbers(bins)[-1])
-    down = size - _bisect(ops.flip(bins, axis=(0,)), x, "left")
+    down = size - _bisect(ops.flip(bins, axis=(0,)), x, "right")
     return math.where(falling, down, _bisect(bins, x, "right"))
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental import io_callback
 
 Array = Any
 
@@ -88,3 +90,13 @@ def loop(
     turn, carry, stride, kept = lax.while_loop(goes_on, step, (jnp.int32(0), first, jnp.int32(1), empty))
     return (*carry, turn, stride, *kept)
 
+
+def host_effect(*arrays: Array, function: Any, effect: bool = True) -> Array:
+    """Call back, in the order of the program, for what a function does and not for what it returns."""
+    return io_callback(function, jax.ShapeDtypeStruct((), jnp.int32), *arrays, ordered=True)
+
+
+def host_function(*arrays: Array, function: Any, specs: Sequence[Any], effect: bool = True) -> Any:
+    """Call back for the results of a function, of which shapes and dtypes are known."""
+    shapes = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in specs)
+    return io_callback(function, shapes, *arrays, ordered=True)

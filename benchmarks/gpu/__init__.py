@@ -1,0 +1,1 @@
+"""Measurements on an accelerator: `python -m benchmarks.gpu.gpt`."""

@@ -1,0 +1,141 @@
+"""Python inside of compiled programs: printing, assertions, and functions of NumPy arrays or eager tensors.
+
+The program calls back when it comes to them. What they raise is kept until the program has run, and raised then, as
+it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from gradtape.arrays.symbolic import call, current_graph, tracing
+from gradtape.conversion import convert, wrap
+from gradtape.dtypes import as_dtype
+from gradtape.engine import tape as stack
+from gradtape.engine.op import Op
+from gradtape.engine.tape import active_recorders
+from gradtape.shape import TensorSpec
+from gradtape.tensor import Tensor, is_followable
+
+failures: list[BaseException] = []
+"""What callbacks raised while a program ran."""
+
+
+def raise_failures() -> None:
+    """Wait for the effects of the programs that were started, and raise what went wrong in one of them."""
+    jax.effects_barrier()
+    if failures:
+        first = failures[0]
+        failures.clear()
+        raise first
+
+
+def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
+    """Call a function with the values of tensors, as eager tensors, whenever the program comes to this place."""
+
+    def host(*arrays: Any) -> Any:
+        try:
+            with tracing(None), stack.only(()):
+                function(*[wrap(np.array(a)) for a in arrays])
+        except BaseException as error:
+            failures.append(error)
+        return np.int32(0)
+
+    call("host_effect", tuple(t.array for t in tensors), {"function": host, "effect": True})
+
+
+def function_on_host(
+    function: Callable[..., Any], tensors: Sequence[Tensor], wanted: Any, *, differentiable: bool
+) -> list[Tensor]:
+    """A Python function as a part of the program. `wanted` are dtypes, or `TensorSpec`s with shapes.
+
+    A program has to know the shapes of its values. Where a specification does not say them the function is called once
+    while tracing, with the values of this first call, to see what it returns.
+    """
+    specs = [_spec(w) for w in wanted]
+    if any(shape is None for shape, _ in specs):
+        example = _computed(function, [_example(t) for t in tensors])
+        if len(example) != len(specs):
+            raise ValueError(f"{function} returned {len(example)} values, where {len(specs)} were announced.")
+        specs = [(tuple(np.shape(v)), dtype) for v, (_, dtype) in zip(example, specs, strict=True)]
+
+    def host(*arrays: Any) -> Any:
+        try:
+            results = _computed(function, arrays)
+            return tuple(
+                np.broadcast_to(np.asarray(r, dtype), shape or ())
+                for r, (shape, dtype) in zip(results, specs, strict=True)
+            )
+        except BaseException as error:
+            failures.append(error)
+            return tuple(np.zeros(shape or (), dtype) for shape, dtype in specs)
+
+    attrs = {"function": host, "specs": tuple(specs), "effect": True}
+    values = call("host_function", tuple(t.array for t in tensors), attrs)
+    outputs = tuple([wrap(v) for v in values])
+    from gradtape.compile.traced import record
+
+    uids = tuple([t.uid for t in tensors])
+    rule = _SEEN if differentiable else _UNSEEN
+    record(active_recorders(), rule, uids, outputs, tuple(tensors), {"function": function})
+    return list(outputs)
+
+
+def _spec(wanted: Any) -> tuple[tuple[int, ...] | None, Any]:
+    if isinstance(wanted, TensorSpec):
+        known = wanted.shape.is_fully_defined()
+        return tuple(wanted.shape.as_list()) if known else None, wanted.dtype.numpy_dtype  # type: ignore[arg-type]
+    return None, as_dtype(wanted).numpy_dtype
+
+
+def _example(tensor: Tensor) -> Any:
+    if type(tensor.array) is np.ndarray:
+        return tensor.array
+    graph = current_graph()
+    assert graph is not None
+    return graph.concrete(tensor.array)
+
+
+def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
+    with tracing(None), stack.only(()):
+        result = function(*[wrap(np.array(a)) for a in arrays])
+    values = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
+    return [np.asarray(convert(v).array) for v in values]
+
+
+def _pull_function(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any]) -> list[Any]:
+    """The gradient of a Python function is a Python function: run it again under a tape."""
+    from gradtape.autodiff.gradient_tape import GradientTape
+
+    tensors = [t if isinstance(t, Tensor) else wrap(t) for t in inputs]
+    asked = [i for i, shape in enumerate(needs) if shape is not None]
+    there = [i for i, x in enumerate(d) if x is not None]
+
+    def gradient(*values: Tensor) -> list[Any]:
+        xs, upstream = list(values[: len(tensors)]), values[len(tensors) :]
+        with GradientTape() as tape:
+            tape.watch([x for x in xs if is_followable(x.array)])
+            result = function(*xs)
+        results = list(result) if isinstance(result, (list, tuple)) else [result]
+        targets = [convert(results[i]) for i in there]
+        return tape.gradient(targets, [xs[i] for i in asked], list(upstream), "zero")
+
+    wanted = [TensorSpec(tensors[i].shape, tensors[i].dtype) for i in asked]
+    upstream = [x if isinstance(x, Tensor) else wrap(x) for x in (d[i] for i in there)]
+    found = function_on_host(gradient, [*tensors, *upstream], wanted, differentiable=True)
+    gradients: list[Any] = [None] * len(needs)
+    for i, value in zip(asked, found, strict=True):
+        gradients[i] = value
+    return gradients
+
+
+def _pull_nothing(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, function: Any) -> list[Any]:
+    return [None] * len(needs)
+
+
+_SEEN = Op("py_function", (), (), joint=_pull_function, joint_zeros=False, outputs=1, as_given=True)
+_UNSEEN = Op("numpy_call", (), (), tf_name="PyFunc", joint=_pull_nothing, joint_zeros=False, outputs=1, as_given=True)
