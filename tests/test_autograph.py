@@ -458,15 +458,34 @@ def test_variables_in_loops():
     assert v.numpy() == 7.0
 
 
-def test_tensor_arrays_in_loops():
+@pytest.mark.parametrize("options", [{"size": 0, "dynamic_size": True}, {"size": 3}], ids=["dynamic", "fixed"])
+@pytest.mark.parametrize("x", [2.0, [1.0, 2.0]], ids=["scalar", "vector"])
+def test_tensor_arrays_in_loops(options, x):
     @tf.function
     def f(x):
-        rows = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+        rows = tf.TensorArray(tf.float32, **options)
         for i in tf.range(3):
             rows = rows.write(i, x * tf.cast(i, tf.float32))
         return rows.stack()
 
-    assert f(tf.constant(2.0)).numpy().tolist() == [0.0, 2.0, 4.0]
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    np.testing.assert_array_equal(y, np.multiply.outer([0.0, 1.0, 2.0], x.numpy()))
+    np.testing.assert_array_equal(tape.gradient(y, x), np.full(x.shape, 3.0))
+
+
+def test_tensor_arrays_in_loops_of_unknown_length():
+    @tf.function
+    def f(x, n):
+        rows = tf.TensorArray(tf.float32, size=4)
+        for i in tf.range(n):
+            rows = rows.write(i, x * 2.0)
+            x = x + 1.0
+        return rows.stack()
+
+    assert f(tf.constant([1.0]), tf.constant(2)).numpy().tolist() == [[2.0], [4.0], [0.0], [0.0]]
 
 
 # -- what is converted -----------------------------------------------------------------------------------------------

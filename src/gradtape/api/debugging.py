@@ -338,7 +338,7 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
 
 
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
-    """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes to this place."""
+    """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes there."""
     if isinstance(condition, Tensor) and not is_known(condition):
         from gradtape.compile.host import effect
 

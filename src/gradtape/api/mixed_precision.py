@@ -82,7 +82,7 @@ class LossScale:
         return [None if g is None else map_values(lambda v: v * cast(inverse, v.dtype), g) for g in grads]
 
     def apply(self, gradients: Any, update: Callable[[list[Any]], Any]) -> Tensor:
-        """Call `update(gradients)` if all of them are finite, otherwise leave the step out. Returns whether it was made."""
+        """Call `update(gradients)` if all are finite, otherwise leave the step out. Whether it was made."""
         there = [g.values if isinstance(g, IndexedSlices) else g for g in gradients if g is not None]
         finite = convert(True)
         for g in there:

@@ -80,7 +80,7 @@ class Symbolic:
         return call("imag", (self,), {})
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's name
+    def T(self) -> Any:
         return call("transpose", (self,), {"perm": tuple(reversed(range(self.ndim)))})
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:

@@ -353,7 +353,7 @@ def for_stmt(
     if _is_staged(iterated):
         if not iterated.array.shape:
             raise TypeError("Cannot iterate over a scalar tensor.")
-        if not any(map(_is_growing, _flat(get_state()))):
+        if not any(map(_is_growing, nest.flatten(get_state()))):
             with _undone_on_error(set_state, get_state()):
                 _Loop(extra_test, body, get_state, set_state, names).over(iterated)
             return
@@ -369,8 +369,8 @@ def for_stmt(
 
 
 def _is_growing(value: Any) -> bool:
-    """Whether this is a list of tensors that has no fixed size: a loop that writes to one has to be unrolled."""
-    return type(value).__name__ == "TensorArray"
+    """Whether this is a TensorArray without a fixed size, which no program can hold: a loop over it is unrolled."""
+    return type(value).__name__ == "TensorArray" and bool(value.dynamic_size)
 
 
 def _row(tensor: Tensor, k: Tensor) -> Tensor:
@@ -423,6 +423,15 @@ def _cast(tensor: Tensor, dtype: Any) -> Tensor:
         return tensor
     result: Tensor = array.astype(tensor, dtype=wanted, source=tensor.array.dtype)
     return result
+
+
+def _has_known_shapes(state: State) -> bool:
+    """Whether all values can be taken apart; a TensorArray learns the shape of its elements from what is written."""
+    try:
+        _flat(state)
+    except ValueError:
+        return False
+    return True
 
 
 class _Loop:
@@ -478,17 +487,17 @@ class _Loop:
         self._set_state(self._packed(results))
 
     def _define(self, target: Block) -> None:
-        """Variables that the body is the first to set begin with zeros of the kind that it gives them."""
+        """Variables that the body is the first to set begin with zeros of the kind that it gives them: it is tried."""
         missing = [i for i, v in enumerate(self._before) if type(v) in (Undefined, UndefinedReturnValue)]
-        if not missing:
+        if not missing and _has_known_shapes(self._before):
             return
-        tensors = _numeric(self._before)
+        tensors = [convert(leaf) for leaf in nest.flatten(self._before) if _is_numeric(leaf)]
 
         def once() -> State:
             graph = current_graph()
             assert graph is not None
-            stand_ins = [wrap(graph.argument(tuple(t.array.shape), t.array.dtype)) for t in tensors]
-            self._set_state(self._packed(stand_ins))
+            stand_ins = iter([wrap(graph.argument(tuple(t.array.shape), t.array.dtype)) for t in tensors])
+            self._set_state(nest.map_structure(lambda v: next(stand_ins) if _is_numeric(v) else v, self._before))
             self._body(target())
             return self._get_state()
 

@@ -31,7 +31,8 @@ from gradtape.arrays.xla_engine import (  # noqa: E402 - arrays made at import h
     state,
 )
 
-xla_namespace: Any = Namespace("XLA", core, special, linalg, neural, signal, image, random, segment, state, control, rank=1)
+_FAMILIES = (core, special, linalg, neural, signal, image, random, segment, state, control)
+xla_namespace: Any = Namespace("XLA", *_FAMILIES, rank=1)
 
 register_namespace(jax.Array, xla_namespace)
 register_namespace(jax.core.Tracer, xla_namespace)

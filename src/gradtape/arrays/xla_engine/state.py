@@ -1,4 +1,4 @@
-"""Changing parts of a variable's value: see numpy_engine/state.py. XLA works in place where the old value is donated."""
+"""Changing parts of a variable's value: see numpy_engine/state.py. Where the old one is donated XLA works in place."""
 
 from __future__ import annotations
 
