@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape import conversion
 
 if importlib.util.find_spec("keras") is None:
     pytest.skip("Keras is not installed", allow_module_level=True)
@@ -191,6 +193,16 @@ def test_hessians_and_forward_mode():
     with tf.autodiff.ForwardAccumulator(v, tf.constant([1.0, 0.0])) as forward:
         y = v * v
     np.testing.assert_allclose(forward.jvp(y), [2.0, 0.0])
+
+
+def test_views_take_keras_variables():
+    layer = layers.Dense(1)
+    layer.build((None, 2))
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.stop_gradient(layer(tf.ones((1, 2))))
+    assert tape.gradient(y, layer.kernel) is None
+    assert "stop_gradient" in str(tape.explain(y, layer.kernel))
+    assert tf.is_tensor(layer.kernel)
 
 
 def test_custom_gradients_know_keras_variables():
@@ -418,6 +430,16 @@ def test_embeddings_have_sparse_gradients_that_optimizers_take():
     np.testing.assert_allclose(table.embeddings.numpy(), expected, rtol=1e-6)
 
 
+def test_plain_descent_touches_only_the_rows(monkeypatch):
+    table = tf.Variable(tf.ones((5, 2)))
+    rows = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([1, 1]), tf.constant([5, 2]))
+    optimizer = keras.optimizers.SGD(0.5)
+    optimizer.build([table])
+    monkeypatch.delitem(conversion.converters, tf.IndexedSlices)  # nothing can make a dense tensor of them now
+    optimizer.apply_gradients([(rows, table)])
+    np.testing.assert_allclose(table.numpy()[:, 0], [1.0, 0.0, 1.0, 1.0, 1.0])
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adagrad", "Adamax", "Nadam", "Ftrl", "Lion"])
 def test_sparse_gradients_do_what_dense_ones_do(name):
     def trained(dense):
@@ -548,6 +570,16 @@ def test_what_cannot_be_exported_says_what_to_do(tmp_path):
     model = keras.Sequential([keras.Input((3,)), layers.Dense(1)])
     with pytest.raises(NotImplementedError, match=r"model\.save\('name\.keras'\)"):
         model.export(tmp_path / "exported")
+
+
+@pytest.mark.slow
+def test_a_sample_of_keras_own_tests():
+    """The whole of them, and what is excused, is for tests/keras_suite/run.py."""
+    areas = ["losses", "regularizers", "constraints", "random", "layers/merging", "optimizers/adam_test.py"]
+    command = [sys.executable, str(Path(__file__).parent / "keras_suite" / "run.py"), *areas]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout
+    assert "layers/merging" in done.stdout
 
 
 def test_random_functions_follow_their_seeds():

@@ -10,6 +10,10 @@ import jax
 s=time.perf_counter()
 for _ in range(8): l=t.step()
 float(l); print(f"{lib}.{form} {(time.perf_counter()-s)/8*1e3:.2f} ms")
+hs=[]
+for _ in range(5):
+    s=time.perf_counter(); l=t.step(); hs.append(time.perf_counter()-s); float(l)
+print("host ms", [round(h*1e3,2) for h in hs])
 d = tempfile.mkdtemp()
 with jax.profiler.trace(d, create_perfetto_trace=True):
     for _ in range(3): l = t.step()

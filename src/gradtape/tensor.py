@@ -41,7 +41,7 @@ def device_name(array: Array) -> str:
         array = array.array
     if type(array) is ndarray:
         return CPU
-    devices = array.devices() if hasattr(array, "devices") else ()
+    devices: Any = array.devices() if hasattr(array, "devices") else ()
     if len(devices) != 1:
         return ""
     (device,) = devices
@@ -120,7 +120,8 @@ class Tensor:
 
     @property
     def shape(self) -> TensorShape:
-        return known_shape(tuple(self.array.shape))
+        array = self.array
+        return known_shape(array.shape) if type(array) is ndarray else _static_shape(array.shape)
 
     @property
     def ndim(self) -> int:
@@ -225,6 +226,10 @@ class Tensor:
     def __len__(self) -> int:
         if not self.array.shape:
             raise TypeError("Scalar tensor has no `len()`")
+        if self.shape[0] is None:
+            raise TypeError(
+                "len is not well defined for a symbolic Tensor whose first dimension is unknown. Use tf.shape(x)[0]."
+            )
         return int(self.array.shape[0])
 
     def __format__(self, spec: str) -> str:
@@ -314,6 +319,11 @@ class Tensor:
         def __ne__(self, other: Any) -> Any: ...
         def __getitem__(self, key: Any) -> Tensor: ...
         def __iter__(self) -> Iterator[Tensor]: ...
+
+
+def _static_shape(shape: tuple[Any, ...]) -> TensorShape:
+    """What is known of a shape while a function is traced: None for a dimension without a number."""
+    return known_shape(tuple([n if isinstance(n, (int, np.integer)) else None for n in shape]))  # type: ignore[misc]
 
 
 def _leaves(tensor: Tensor, how: str) -> None:

@@ -206,10 +206,13 @@ def run_here(backend: str, areas: list[str], options: list[str]) -> Outcomes:
     return outcomes
 
 
-def run_apart(backend: str, areas: list[str], options: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Run each area in a process of its own; print a line for it."""
-    found: dict[str, str] = {}
-    messages: dict[str, str] = {}
+def run_apart(
+    backend: str, areas: list[str], options: list[str], record: Path | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Run each area in a process of its own; print a line for it, and add it to the record."""
+    before = json.loads(record.read_text()) if record is not None and record.exists() else {}
+    found: dict[str, str] = before.get("found", {})
+    messages: dict[str, str] = before.get("messages", {})
     for area in areas:
         started = time.time()
         with tempfile.TemporaryDirectory() as folder:
@@ -225,6 +228,8 @@ def run_apart(backend: str, areas: list[str], options: list[str]) -> tuple[dict[
             else:
                 counts = Counter(crashed=1)
                 messages[area] = found[area] = "crashed"
+        if record is not None:
+            record.write_text(json.dumps({"found": found, "messages": messages}, indent=0))
         text = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
         print(f"{area:24} {text}  ({time.time() - started:.0f} s)", flush=True)
     return found, messages
@@ -274,7 +279,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("areas", nargs="*", help="folders or files below keras/src; all areas if none is named")
     parser.add_argument("--backend", default="gradtape")
-    parser.add_argument("--record", type=Path, help="write every outcome to this file, and compare nothing")
+    parser.add_argument("--record", type=Path, help="add every outcome to this file, and compare nothing")
     parser.add_argument("--make-baseline", type=Path, nargs="+", help="recorded outcomes, numpy.json and jax.json")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     given, options = sys.argv[1:], []
@@ -290,11 +295,8 @@ def main() -> int:
         arguments.inside.write_text(json.dumps({"found": outcomes.found, "messages": outcomes.messages}))
         return 0
     with contextlib.suppress(KeyboardInterrupt):
-        found, messages = run_apart(arguments.backend, areas, options)
-        if arguments.record:
-            arguments.record.write_text(json.dumps({"found": found, "messages": messages}, indent=0))
-            return 0
-        return 1 if compare(found, messages) else 0
+        found, messages = run_apart(arguments.backend, areas, options, arguments.record)
+        return 0 if arguments.record or not compare(found, messages) else 1
     return 130
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
+from gradtape.arrays.dimensions import is_dimension
 from gradtape.conversion import converter_of
 from gradtape.dtypes import DType, as_dtype
 from gradtape.shape import TensorShape
@@ -18,7 +19,8 @@ Axes = tuple[int, ...]
 def static(value: Any) -> Any:
     """A tensor, variable or shape given where a plain value is wanted, as NumPy or Python has it."""
     if isinstance(value, Tensor):
-        return np.asarray(value.array)
+        extents = getattr(value.array, "extents", None)  # integers that were computed from unknown dimensions
+        return np.asarray(value.array) if extents is None else extents
     if isinstance(value, TensorShape):
         return value.as_list()
     converter = converter_of(value)
@@ -44,6 +46,10 @@ def shape_of(shape: Any) -> Axes:
 def integer(value: Any) -> int:
     """An int, from anything that is one."""
     plain = static(value)
+    if is_dimension(plain):
+        return plain  # type: ignore[no-any-return]
+    if isinstance(plain, np.ndarray) and plain.dtype == object and not plain.ndim:
+        return plain.item()  # type: ignore[no-any-return]
     try:
         return int(plain.__index__()) if not isinstance(plain, np.ndarray) else int(plain.item().__index__())
     except (AttributeError, TypeError, ValueError):

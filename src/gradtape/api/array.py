@@ -11,6 +11,8 @@ import numpy as np
 
 from gradtape import conversion, errors
 from gradtape.api.arguments import Axes, dtype_or, integer, numpy_dtype, shape_of, static
+from gradtape.arrays.dimensions import is_dimension
+from gradtape.arrays.symbolic import filled, number, sizes_of
 from gradtape.compile import devices
 from gradtape.conversion import array_from, convert, operand, operands, wrap
 from gradtape.dtypes import as_dtype, float32
@@ -19,7 +21,7 @@ from gradtape.ops import array, index, math
 from gradtape.ops.indexing import boolean_mask as _boolean_mask
 from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
-from gradtape.variable import Variable
+from gradtape.variable import Variable, held
 
 newaxis = None
 
@@ -126,7 +128,7 @@ def fill_with(value: int, shape: Any, dtype: Any) -> Tensor:
     kind = as_dtype(dtype)
     if kind.name == "string":
         return wrap(np.full(_lengths(shape), b"" if value == 0 else b"1", object))
-    return wrap(np.full(_lengths(shape), value, kind.numpy_dtype))
+    return wrap(filled(_lengths(shape), kind.numpy_dtype, value))
 
 
 def _lengths(shape: Any) -> Axes:
@@ -288,12 +290,13 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 # -- asking ----------------------------------------------------------------------------------------------------------
 def shape(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The shape as a tensor."""
-    return wrap(np.array(operand(input).array.shape, numpy_dtype(out_type)))
+    return wrap(sizes_of(operand(input).array.shape, numpy_dtype(out_type)))
 
 
 def size(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The number of elements as a tensor."""
-    return wrap(np.array(_math.prod(operand(input).array.shape), numpy_dtype(out_type)))
+    kind, count = numpy_dtype(out_type), _math.prod(operand(input).array.shape)
+    return wrap(number(count, kind) if is_dimension(count) else np.array(count, kind))
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
@@ -303,7 +306,7 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 
 def is_tensor(x: Any) -> bool:
     """Whether x is a tensor, a variable, or IndexedSlices."""
-    return isinstance(x, (Tensor, Variable, IndexedSlices))
+    return isinstance(held(x), (Tensor, Variable, IndexedSlices))
 
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:

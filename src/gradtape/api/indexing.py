@@ -11,9 +11,11 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of
 from gradtape.api.array import cast
+from gradtape.arrays import common_namespace, namespace_of
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, operands, wrap
 from gradtape.dtypes import as_dtype
-from gradtape.ops import array, index, scatter
+from gradtape.ops import array, index, math, scatter
 from gradtape.tensor import Tensor
 
 
@@ -116,16 +118,31 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
         )
     if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
         raise errors.invalid_argument(f"Unknown bad_indices_policy: {policy}. Expected ERROR or IGNORE.", op)
-    coordinates = np.asarray(where.array)
     if policy != "IGNORE":
-        index.checked_coordinates(coordinates, shape, op)
+        index.checked_coordinates(where.array, shape, op)
         return where, values
+    if not is_known(where):
+        return _muted(where, values, shape, op)
+    coordinates = np.asarray(where.array)
     inside = np.all((coordinates >= 0) & (coordinates < np.array(shape[:depth])), axis=-1)
     if inside.all():
         return where, values
     kept = np.flatnonzero(inside)
     rows = array.reshape(values, shape=(_math.prod(lead), *given[len(lead) :]))
     return wrap(coordinates.reshape(-1, depth)[kept]), index.take(array.identity(rows), kept, axis=0, batch_dims=0)
+
+
+def _muted(where: Tensor, values: Tensor, shape: Axes, op: str) -> tuple[Tensor, Tensor]:
+    """Indices and updates of which those outside of the shape change nothing: how many they are is not known yet."""
+    lead, depth, dtype = tuple(where.array.shape[:-1]), where.array.shape[-1], values.array.dtype
+    sizes = np.array(shape[:depth], where.array.dtype)
+    inside = namespace_of(where.array).all((where.array >= 0) & (where.array < sizes), axis=(len(lead),))
+    inside = array.reshape(wrap(inside), shape=(*lead, 1))
+    limits: Any = np.iinfo if dtype.kind in "iu" else np.finfo
+    nothing = {"TensorScatterMax": lambda: limits(dtype).min, "TensorScatterMin": lambda: limits(dtype).max}
+    filling = np.asarray(nothing.get(op, int)(), dtype)
+    fitting = array.reshape(inside, shape=(*lead, *[1] * (len(shape) - depth)))
+    return math.where(inside, where, np.zeros((), sizes.dtype)), math.where(fitting, values, filling)
 
 
 # -- partitions ------------------------------------------------------------------------------------------------------
@@ -135,7 +152,14 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
     >>> [p.numpy().tolist() for p in dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
     [[20], [10, 30]]
     """
-    x, ids, count = operand(data), np.asarray(operand(partitions).array), integer(num_partitions)
+    which = operand(partitions)
+    if not is_known(which):
+        raise errors.unknown_shape(
+            "tf.dynamic_partition",
+            "Use tf.where(partitions == i, data, 0) for part i, or tf.math.unsorted_segment_sum for sums of the parts.",
+            "DynamicPartition",
+        )
+    x, ids, count = operand(data), np.asarray(which.array), integer(num_partitions)
     have = tuple(x.array.shape)
     if count < 1:
         raise errors.invalid_argument(
@@ -170,7 +194,14 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
             f"List argument 'data' to 'dynamic_stitch' Op with length {len(data)} must match length {len(indices)} of "
             "argument 'indices'."
         )
-    places = [np.asarray(operand(i).array) for i in indices]
+    given = [operand(i) for i in indices]
+    if not all(map(is_known, given)):
+        raise errors.unknown_shape(
+            "tf.dynamic_stitch",
+            "Use tf.scatter_nd or tf.tensor_scatter_nd_update, which are told the shape.",
+            "DynamicStitch",
+        )
+    places = [np.asarray(i.array) for i in given]
     known = next((convert(d).dtype for d in data if isinstance(d, Tensor)), None) or operand(data[0]).dtype
     pieces = [operand(d, None if isinstance(d, Tensor) else known) for d in data]
     rest = tuple(pieces[0].array.shape)[places[0].ndim :]
@@ -218,14 +249,13 @@ def searchsorted(
     rows, wanted = operand(sorted_sequence), operand(values)
     if rows.array.dtype != wanted.array.dtype:
         raise errors.mismatched_dtypes(op, rows.dtype, wanted.dtype)
-    sequence, queries = np.asarray(rows.array), np.asarray(wanted.array)
-    if not sequence.ndim or not queries.ndim:
+    sequence, queries = rows.array, wanted.array
+    if not sequence.shape or not queries.shape:
         raise errors.invalid_argument("slice index -1 of dimension 0 out of bounds. Values need an axis.", op)
     if sequence.shape[:-1] != queries.shape[:-1]:
         raise errors.invalid_argument("Leading dim_size of both tensors must match.", op)
-    flat, asked = sequence.reshape(-1, sequence.shape[-1]), queries.reshape(-1, queries.shape[-1])
-    found = [np.searchsorted(r, q, side) for r, q in zip(flat, asked, strict=True)]  # type: ignore[call-overload]
-    return wrap(np.array(found, numpy_dtype(out_type)).reshape(queries.shape))
+    found = common_namespace([sequence, queries]).searchsorted(sequence, queries, side=side)
+    return wrap(found.astype(numpy_dtype(out_type)))
 
 
 class Unique(NamedTuple):
@@ -267,6 +297,8 @@ def _vector(x: Any, op: str) -> Tensor:
     vector = operand(x)
     if len(vector.array.shape) != 1:
         raise errors.invalid_argument("unique expects a 1D vector.", op)
+    if not is_known(vector):
+        raise errors.unknown_shape("tf.unique", "Call it outside of the function, or in tf.numpy_function.", op)
     np.asarray(vector.array)  # how many there are depends on the values: a batch of rows has no one answer
     return vector
 
@@ -281,9 +313,12 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     >>> invert_permutation([2, 0, 1]).numpy().tolist()
     [1, 2, 0]
     """
-    order = np.asarray(operand(x).array)
-    if order.ndim != 1:
+    given = operand(x).array
+    if len(given.shape) != 1:
         raise errors.invalid_argument("invert_permutation expects a 1D vector.", "InvertPermutation")
+    if not is_known(given):
+        return wrap(namespace_of(given).argsort(given, axis=0).astype(given.dtype))
+    order = np.asarray(given)
     seen = np.zeros(order.size, np.bool_)
     for i in order.tolist():
         if not 0 <= i < order.size:
@@ -298,14 +333,14 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     """Whether no element, read row by row, is smaller than the one before it."""
-    flat = np.asarray(operand(x).array).reshape(-1)
-    return wrap(np.asarray(np.all(flat[1:] >= flat[:-1])))
+    flat = array.reshape(operand(x), shape=(-1,)).array
+    return wrap(namespace_of(flat).all(flat[1:] >= flat[:-1], axis=(0,)))
 
 
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """Whether every element, read row by row, is larger than the one before it."""
-    flat = np.asarray(operand(x).array).reshape(-1)
-    return wrap(np.asarray(np.all(flat[1:] > flat[:-1])))
+    flat = array.reshape(operand(x), shape=(-1,)).array
+    return wrap(namespace_of(flat).all(flat[1:] > flat[:-1], axis=(0,)))
 
 
 # -- counting --------------------------------------------------------------------------------------------------------

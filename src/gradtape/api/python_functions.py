@@ -32,7 +32,7 @@ def py_function(
     if func is None:
         return lambda f: lambda *args: py_function(f, args, Tout)
     tensors = [convert(x) for x in inp]
-    if any(not is_known(t) for t in tensors):
+    if current_graph() is not None:
         return _inside_program(func, tensors, Tout, differentiable=True)
     try:
         return _outputs(func(*tensors), Tout, func)
@@ -102,7 +102,7 @@ def numpy_function(
     if func is None:
         return lambda f: lambda *args: numpy_function(f, args, Tout, stateful)
     tensors = [convert(x) for x in inp]
-    if any(not is_known(t) for t in tensors):
+    if current_graph() is not None:
         return _inside_program(lambda *given: func(*[t.numpy() for t in given]), tensors, Tout, differentiable=False)
     result = func(*[t.numpy() for t in tensors])
     if result is None:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.arrays import register_namespace
+from gradtape.arrays import generic_kernels, numpy_namespace, register_namespace
+from gradtape.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape.errors import OperatorNotAllowedInGraphError
 
 Shape = tuple[int, ...]
@@ -48,13 +49,18 @@ class Feed(NamedTuple):
 
 
 class Symbolic:
-    """A value of a graph: shape and dtype now, numbers when the program runs."""
+    """A value of a graph: shape and dtype now, numbers when the program runs.
 
-    __slots__ = ("dtype", "graph", "shape")
+    Where dimensions are unknown `shape` holds JAX's symbolic dimensions, and `extents` says of integers that were
+    computed from them what they are in terms of them.
+    """
+
+    __slots__ = ("dtype", "extents", "graph", "shape")
     __array_ufunc__ = None  # NumPy's operators give way to these
 
     def __init__(self, graph: Graph, shape: Shape, dtype: Any) -> None:
         self.graph, self.shape, self.dtype = graph, shape, dtype
+        self.extents: Any = None
 
     @property
     def ndim(self) -> int:
@@ -145,11 +151,13 @@ class Graph:
     outer   the graph in which this one is a branch or the body of a loop: whose values it may use
     first   the graph whose derivative this one computes, and whose values are inputs of its own: the residuals
     turn    in the body of a loop, the number of the iteration
+    open    whether there are dimensions without a number among the shapes
     """
 
     def __init__(self, name: str, outer: Graph | None = None, first: Graph | None = None) -> None:
         self.name, self.outer, self.first = name, outer, first
         self.turn: Symbolic | None = None
+        self.open: bool = any(g is not None and g.open for g in (outer, first))
         self.nodes: list[Node] = []
         self.feeds: list[Feed] = []
         self.variables: dict[int, VariableState] = {}
@@ -184,6 +192,8 @@ class Graph:
         like = value if like is None else like
         symbol = Symbolic(self, tuple(like.shape), np.dtype(like.dtype))
         self.feeds.append(Feed(kind, value, symbol))
+        if type(value) is Symbolic:
+            symbol.extents = value.extents
         return symbol
 
     def own(self, value: Any) -> Any:
@@ -269,7 +279,17 @@ def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     several, specs = _inferred(name, owned, attrs)
     outputs = tuple([Symbolic(graph, shape, dtype) for shape, dtype in specs])
     graph.nodes.append(Node(name, owned, attrs, outputs))
+    if graph.open:
+        _follow_extents(name, owned, attrs, outputs)
     return outputs if several else outputs[0]
+
+
+def _follow_extents(name: str, args: tuple[Any, ...], attrs: dict[str, Any], outputs: tuple[Symbolic, ...]) -> None:
+    found = followed(name, args, attrs, getattr(numpy_namespace, name, None))
+    if found is not None:
+        for symbol, value in zip(outputs, found if type(found) is tuple else (found,), strict=True):
+            extents = np.asarray(value, object)
+            symbol.extents = extents if extents.shape == symbol.shape else None
 
 
 _Specs = tuple[bool, tuple[tuple[Shape, Any], ...]]
@@ -361,6 +381,43 @@ def _filled(shape: Shape, dtype: Any, value: int) -> Any:
     return output
 
 
+def filled(shape: Shape, dtype: Any, value: int) -> Any:
+    """A constant: an array or, where a dimension is unknown, a part of the program."""
+    return np.full(shape, value, dtype) if is_known_shape(shape) else _filled(shape, dtype, value)
+
+
+def zeros(shape: Shape, dtype: Any) -> Any:
+    """Zeros, likewise."""
+    return np.zeros(shape, dtype) if is_known_shape(shape) else _filled(shape, dtype, 0)
+
+
+def number(value: Any, dtype: Any) -> Any:
+    """A count as an operand: as it is or, where it depends on unknown dimensions, as a value of the program."""
+    return _computed(np.array(value, object), dtype) if is_dimension(value) else value
+
+
+def sizes_of(shape: Any, dtype: Any) -> Any:
+    """A shape as an array of integers or, where a dimension is unknown, as a value of the program."""
+    return np.array(shape, dtype) if is_known_shape(shape) else _computed(extents_of(shape), dtype)
+
+
+def _computed(extents: Any, dtype: Any) -> Symbolic:
+    graph = current_graph()
+    if graph is None:
+        raise OutOfScopeError("A dimension that is not known yet is used outside of the function that is being traced.")
+    output = Symbolic(graph, extents.shape, np.dtype(dtype))
+    output.extents = extents if output.dtype.kind in "iu" else None
+    attrs = {"values": tuple(extents.ravel()), "shape": extents.shape, "dtype": output.dtype}
+    graph.nodes.append(Node("extents", (), attrs, (output,)))
+    return output
+
+
+def _extents(xp: Any, *, values: tuple[int, ...], shape: Shape, dtype: Any) -> Any:
+    return np.array(values, dtype).reshape(shape)
+
+
+generic_kernels["extents"] = _extents
+
 symbolic_namespace: Any = SymbolicNamespace()
 register_namespace(Symbolic, symbolic_namespace)
 
@@ -370,7 +427,9 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
         if not isinstance(other, (int, float, complex, np.ndarray, np.generic, Symbolic)) and not (
             hasattr(other, "dtype") and hasattr(other, "devices")
         ):
-            return NotImplemented
+            if not is_dimension(other):
+                return NotImplemented
+            other = number(other, self.dtype)
         return call(name, (other, self) if swapped else (self, other), {})
 
     return method

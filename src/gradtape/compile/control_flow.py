@@ -58,7 +58,16 @@ class _Block:
     def outputs(self) -> list[Any]:
         """The leaves of the result as tensors; None stays."""
         with tracing(self.graph), stack.only((self.trace,)):
-            return [None if leaf is None else _tensor(leaf) for leaf in nest.flatten(self.result, True)]
+            leaves = [None if leaf is None else _tensor(leaf) for leaf in nest.flatten(self.result, True)]
+            return [None if leaf is None else self._own(leaf) for leaf in leaves]
+
+    def _own(self, tensor: Tensor) -> Tensor:
+        """A tensor from outside that is returned as it is: the same tensor, as a value of this graph."""
+        if type(tensor.array) is not Symbolic or tensor.array.graph is self.graph:
+            return tensor
+        inside = Tensor()
+        inside.array, inside.uid = self.graph.own(tensor.array), tensor.uid
+        return inside
 
     def reading(self, variable: Variable) -> Tensor:
         """What a variable is at the end of the block."""
@@ -162,7 +171,6 @@ def _branch_node(chosen: Any, programs: Sequence[Program]) -> list[Any]:
         "branches": tuple(programs),
         "splits": tuple(map(len, others)),
         "lean": _lean_switch,
-        "effect": any(p.has_effects for p in programs),
     }
     if type(chosen) is not Symbolic:  # known while tracing: that branch alone
         return list(call("inline", tuple(programs[int(chosen)].operands(())), {"program": programs[int(chosen)]}))
@@ -356,7 +364,6 @@ def _scanned(
         "length": length,
         "reverse": reverse,
         "lean": _lean_scan,
-        "effect": program.has_effects,
     }
     arrays = [t.array for t in (*carry, *rows)]
     outputs = [wrap(value) for value in _node("scan", (*arrays, *program.others()), attrs)]
@@ -570,7 +577,6 @@ def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | 
         "limit": limit,
         "slots": slots,
         "lean": _lean_loop,
-        "effect": program.has_effects or question.has_effects,
     }
     args = (*[t.array for t in carry], *program.others(), *question.others())
     outputs = [wrap(value) for value in _node("loop", args, attrs)]

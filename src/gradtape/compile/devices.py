@@ -117,8 +117,9 @@ def split_cpu(count: int) -> None:
 
     if count == (cpu_count() or 1):
         return
+    setting: Any = jax.config
     try:
-        jax.config.update("jax_num_cpu_devices", count)  # type: ignore[no-untyped-call]
+        setting.update("jax_num_cpu_devices", count)
     except RuntimeError:
         raise RuntimeError("Virtual devices cannot be modified after being initialized") from None
     _cpu_count[:] = [count]

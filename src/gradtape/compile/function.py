@@ -19,6 +19,7 @@ from numpy import ndarray
 
 from gradtape import nest
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.conversion import convert, wrap
@@ -28,6 +29,7 @@ from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
 if TYPE_CHECKING:
+    from gradtape.compile.polymorphic import General
     from gradtape.compile.traced import Traced
 
 _said: set[str] = set()
@@ -110,6 +112,7 @@ class Function:
         self._reduce_retracing = reduce_retracing
         self._bound: weakref.WeakKeyDictionary[Any, Function] | None = None
         self._concrete: dict[Any, ConcreteFunction] = {}
+        self._general: General | None = None  # traces for unknown dimensions
         self._tracing = threading.RLock()
         self._traces = 0
         self._created: list[Any] = []  # variables of the first call
@@ -144,7 +147,7 @@ class Function:
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """The signatures it was traced for, as text."""
-        return "\n\n".join(concrete.pretty_printed_signature(verbose) for concrete in self._concrete.values())
+        return "\n\n".join(concrete.pretty_printed_signature(verbose) for concrete in self._functions)
 
     def summary(self) -> str:
         """A table of what was compiled: signatures, seconds, and the work as XLA counts it.
@@ -158,7 +161,12 @@ class Function:
         """
         from gradtape.compile.report import summary
 
-        return summary(self._name, self._traces, list(self._concrete.values()))
+        return summary(self._name, self._traces, self._functions)
+
+    @property
+    def _functions(self) -> list[ConcreteFunction]:
+        """What was traced: a function for unknown dimensions is there under the key of each size."""
+        return list(dict.fromkeys(self._concrete.values()))
 
     @property
     def _name(self) -> str:
@@ -202,13 +210,14 @@ class Function:
                 )
             return self._run_python(args, kwargs)
         given = self._canonical(args, kwargs)
-        leaves, key = _signature_of(given)
+        leaves, key = signature_of(given)
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
         concrete = self._concrete.get(key)
         if concrete is None:
+            traces = self._traces
             concrete = self._trace(given, leaves, key)
-            self._watch_for_storms(True)
+            self._watch_for_storms(self._traces > traces)
         elif len(self._storm) > 1:
             self._watch_for_storms(False)
         return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor])
@@ -226,8 +235,12 @@ class Function:
             raise ImportError("get_concrete_function needs JAX. Install it with: pip install 'gradtape[xla]'")
         if not args and not kwargs and self._signature is not None:
             args = self._signature
-        given = self._canonical(_example(args), _example(kwargs))
-        leaves, key = _signature_of(given)
+        unknown: dict[int, Any] = {}
+        given = self._canonical(_example(args, unknown), _example(kwargs, unknown))
+        leaves, key = signature_of(given)
+        if unknown:
+            with self._tracing:
+                return self._generalised().for_specs(self, given, leaves, key, unknown)
         return self._concrete.get(key) or self._trace(given, leaves, key)
 
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -286,24 +299,58 @@ class Function:
             ) from None
 
     # -- tracing -----------------------------------------------------------------------------------------------------
-    def _trace(self, given: tuple[Any, ...], leaves: list[Any], key: Any) -> ConcreteFunction:
+    def _trace(self, given: tuple[Any, ...], leaves: list[Any], key: Any, known: bool = False) -> ConcreteFunction:
+        """What runs a call. `known`: in any case a function for the shapes of this call alone."""
         with self._tracing:
             found = self._concrete.get(key)
-            if found is not None:  # another thread was faster
+            if found is not None and not (known and found.graph.open):  # another thread was faster
                 return found
-            first = not self._traces
-            concrete = self._traced(given, leaves, allow_creation=first)
-            if concrete.graph.created:
-                # As TensorFlow does: variables belong to the first call. The second trace finds them there.
-                self._created.extend(concrete.graph.created)
-                concrete = self._traced(given, leaves, allow_creation=False)
+            concrete = None
+            if not known and (self._general is not None or self._may_generalise):
+                concrete = self._generalised().function_for(self, given, leaves, key)
+            if concrete is None:
+                concrete = self._traced_at_last(given, leaves)
             self._concrete[key] = concrete
             return concrete
 
-    def _traced(self, given: tuple[Any, ...], leaves: list[Any], allow_creation: bool) -> ConcreteFunction:
+    @functools.cached_property
+    def _declared(self) -> list[Any]:
+        specs = () if self._signature is None else nest.flatten(self._signature)
+        return [spec.shape for spec in specs if isinstance(spec, TensorSpec)]
+
+    @property
+    def _may_generalise(self) -> bool:
+        return self._reduce_retracing or not all(shape.is_fully_defined() for shape in self._declared)
+
+    def _generalised(self) -> General:
+        if self._general is None:
+            from gradtape.compile.polymorphic import General
+
+            self._general = General(None if self._signature is None else self._declared)
+        return self._general
+
+    def _traced_at_last(
+        self, given: tuple[Any, ...], leaves: list[Any], shapes: Any = None, kind: Any = None
+    ) -> Any:
+        """Traced once or, where variables come into being, twice.
+
+        `shapes` take the place of those that the tensors have; `kind` is the class of the result.
+        """
+        first = not self._traces
+        concrete = self._traced(given, leaves, first, shapes, kind)
+        if concrete.graph.created:
+            # As TensorFlow does: variables belong to the first call. The second trace finds them there.
+            self._created.extend(concrete.graph.created)
+            concrete = self._traced(given, leaves, False, shapes, kind)
+        return concrete
+
+    def _traced(
+        self, given: tuple[Any, ...], leaves: list[Any], allow_creation: bool, shapes: Any, kind: Any
+    ) -> ConcreteFunction:
         from gradtape.compile.traced import Trace, Traced
 
         graph = Graph(self._name)
+        graph.open = shapes is not None
         if not allow_creation:
             graph.allow_creation = _refuse_creation
         self._traces += 1
@@ -311,8 +358,9 @@ class Function:
         tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
         with tracing(graph), stack.only((trace,)):
             inputs = []
-            for tensor in tensors:
-                inside = wrap(graph.argument(tuple(tensor.array.shape), tensor.array.dtype))
+            for i, tensor in enumerate(tensors):
+                shape = tuple(tensor.array.shape) if shapes is None else shapes[i]
+                inside = wrap(graph.argument(shape, tensor.array.dtype))
                 trace.follow(inside)
                 inputs.append(inside)
             graph.concrete = _evaluator(graph, inputs, tensors)
@@ -326,13 +374,14 @@ class Function:
             result = nest.map_structure(_as_result, self._converted(*args, **kwargs), expand_composites=True)
             outputs = [leaf for leaf in nest.flatten(result, expand_composites=True) if leaf is not None]
         traced = Traced(graph, trace, inputs, outputs)
-        return ConcreteFunction(self, given, leaves, traced, result)
+        result_kind = ConcreteFunction if kind is None else kind
+        return result_kind(self, given, leaves if shapes is None else filled, traced, result)  # type: ignore[no-any-return]
 
     def _watch_for_storms(self, traced: bool) -> None:
         """Five traces in the last five calls: say so once, and which argument changes."""
         self._storm = [*self._storm[-4:], traced]
         if len(self._storm) == 5 and all(self._storm) and self._traces >= 5:
-            signatures = [concrete.pretty_printed_signature(False) for concrete in [*self._concrete.values()][-2:]]
+            signatures = [concrete.pretty_printed_signature(False) for concrete in self._functions[-2:]]
             _say_once(
                 f"5 out of the last 5 calls to {self._python_function} triggered tf.function retracing. Tracing is "
                 "expensive: each new shape, dtype or Python value among the arguments is compiled anew. Pass tensors "
@@ -370,6 +419,9 @@ def _evaluator(graph: Graph, inputs: list[Tensor], tensors: list[Tensor]) -> Cal
         from gradtape.compile.program import Program, on_processor
 
         program = Program(graph, [t.array for t in inputs], [symbol])
+        if graph.open:
+            known = [(n, size) for t, like in zip(inputs, tensors, strict=True) for n, size in zip(t.array.shape, like.array.shape, strict=True)]
+            program = program.with_sizes(tuple([(str(n), size) for n, size in known if is_dimension(n)]))
         with tracing(None), on_processor():
             return np.array(program.replay(*program.arrays([t.array for t in tensors]))[0])
 
@@ -475,7 +527,7 @@ class ConcreteFunction:
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------
-def _signature_of(given: tuple[Any, ...]) -> tuple[list[Any], Any]:
+def signature_of(given: tuple[Any, ...]) -> tuple[list[Any], Any]:
     """The leaves, arrays made tensors, and what tells calls apart that need programs of their own."""
     leaves = nest.flatten(given, expand_composites=True)
     flat = len(leaves) == len(given) and all(map(_is_same, leaves, given))
@@ -543,14 +595,17 @@ def _short(value: Any) -> str:
     return repr(value)
 
 
-def _example(structure: Any) -> Any:
-    """Arguments in which tensors stand for their specifications; unknown sizes are taken to be 1."""
+def _example(structure: Any, unknown: dict[int, Any]) -> Any:
+    """Arguments in which tensors stand for their specifications; unknown sizes are taken to be 1, and noted."""
 
     def stand_in(leaf: Any) -> Any:
         if not isinstance(leaf, TensorSpec):
             return leaf
         shape = [1 if n is None else n for n in leaf.shape.as_list()] if leaf.shape.rank is not None else []
-        return wrap(np.zeros(shape, leaf.dtype.numpy_dtype))
+        tensor = wrap(np.zeros(shape, leaf.dtype.numpy_dtype))
+        if not leaf.shape.is_fully_defined():
+            unknown[id(tensor)] = leaf.shape
+        return tensor
 
     return nest.map_structure(stand_in, structure)
 

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from gradtape import errors, nest
 from gradtape.arrays.symbolic import call, current_graph, tracing
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype
@@ -46,6 +47,23 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
         return np.int32(0)
 
     call("host_effect", tuple(t.array for t in tensors), {"function": host, "effect": True})
+
+
+def check(condition: Tensor, data: Any) -> None:
+    """Let the program fail where a condition does not hold; the error shows the data.
+
+    It runs to its end first: variables whose memory it was given must come back.
+    """
+    leaves = [leaf for leaf in nest.flatten(data) if leaf is not None]
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.array.dtype.kind != "O"]
+
+    def look(holds: Tensor, *values: Tensor) -> None:
+        if not np.all(holds.array):
+            remaining = iter(values)
+            shown = [next(remaining).numpy() if any(leaf is t for t in tensors) else leaf for leaf in leaves]
+            raise errors.invalid_argument(" ".join(["assertion failed:", *[f"[{x}]" for x in shown]]))
+
+    effect(look, [condition, *tensors])
 
 
 def function_on_host(

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from gradtape.arrays.dimensions import Sizes, evaluated
 from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape.arrays.xla_engine import xla_namespace
 
@@ -39,12 +40,28 @@ class Program:
         self.donated = tuple(
             i for i, feed in enumerate(self.feeds) if feed.kind == "variable" and feed.value.uid in donated
         )
-        self.has_effects = any(node.attrs.get("effect") for node in self.nodes)
         self.specs: list[Any] | None = None  # shapes and dtypes of its inputs
         self.first_seconds: float | None = None  # how long the first call took, compilation included
         self._constants: list[Any] | None = None
         self._lock = threading.Lock()
         self._batched: dict[tuple[bool, ...], Callable[..., Any]] = {}
+        self._sized: dict[Sizes, Program] = {}
+
+    def with_sizes(self, sizes: Sizes) -> Program:
+        """The same program for these sizes of unknown dimensions, compiled by itself."""
+        found = self._sized.get(sizes)
+        if found is None:
+            found = Program(self._graph, self._arguments, ())
+            by_name = dict(sizes)
+            found.nodes = [_sized(node, by_name) for node in self.nodes]
+            found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated
+            found.acts = self.acts
+            self._sized[sizes] = found
+        return found
+
+    def versions(self) -> list[Program]:
+        """The programs that are compiled: itself or, of one with unknown dimensions, one for each size."""
+        return list(self._sized.values()) or [self]
 
     def replay(self, *arrays: Any, xp: Any = xla_namespace) -> tuple[Any, ...]:
         """Run the nodes on arrays that stand for the feeds."""
@@ -175,6 +192,11 @@ def cost(program: Program) -> dict[str, float]:
 def _typed(value: Any, dtype: Any) -> Any:
     """A result with the dtype that was inferred, also where JAX would have called it a Python number's."""
     return jax.numpy.asarray(value, dtype)
+
+
+def _sized(node: Node, sizes: dict[str, Any]) -> Node:
+    attrs = {name: evaluated(value, sizes) for name, value in node.attrs.items()}
+    return Node(node.name, tuple([evaluated(a, sizes) for a in node.args]), attrs, node.outputs)
 
 
 def _acts(node: Node) -> bool:

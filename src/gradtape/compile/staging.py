@@ -19,7 +19,7 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing
-from gradtape.compile import control_flow, effects
+from gradtape.compile import control_flow, host
 from gradtape.compile.traced import Trace
 from gradtape.conversion import convert, operands, wrap
 from gradtape.engine import tape as stack
@@ -425,6 +425,13 @@ def _cast(tensor: Tensor, dtype: Any) -> Tensor:
     return result
 
 
+def _stand_in(shape: Any, dtype: Any) -> Tensor:
+    """A tensor that nothing is known of but its kind."""
+    graph = current_graph()
+    assert graph is not None
+    return wrap(graph.argument(tuple(shape), dtype))
+
+
 def _has_known_shapes(state: State) -> bool:
     """Whether all values can be taken apart; a TensorArray learns the shape of its elements from what is written."""
     try:
@@ -456,7 +463,7 @@ class _Loop:
         if self._test is not None:  # it may end early
             self.run(length, lambda k: _row(rows, k), length)
             return
-        self._define(lambda: wrap(np.zeros(rows.array.shape[1:], rows.array.dtype)))
+        self._define(lambda: _stand_in(rows.array.shape[1:], rows.array.dtype))
 
         def once(carried: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             self._set_state(self._packed(carried))
@@ -468,7 +475,7 @@ class _Loop:
 
     def run(self, count: Any, target: Callable[[Tensor], Any], maximum_iterations: Any = None) -> None:
         """Go through the body `count` times (None: without an end), or as long as the test says so."""
-        self._define(lambda: target(wrap(np.zeros((), np.int32))))
+        self._define(lambda: target(_stand_in((), np.dtype(np.int32))))
 
         def going_on(k: Tensor, *carried: Tensor) -> Any:
             self._set_state(self._packed(carried))
@@ -483,7 +490,7 @@ class _Loop:
         start = wrap(np.zeros((), np.int32))
         turns, *results = control_flow.while_loop(going_on, once, [start, *_numeric(self._before)], maximum_iterations)
         if self._set_first and not (type(count) is int and count > 0):
-            effects.check(turns > 0, f"loop must iterate at least once to initialize {', '.join(self._set_first)}")
+            host.check(turns > 0, f"loop must iterate at least once to initialize {', '.join(self._set_first)}")
         self._set_state(self._packed(results))
 
     def _define(self, target: Block) -> None:
@@ -494,9 +501,7 @@ class _Loop:
         tensors = [convert(leaf) for leaf in nest.flatten(self._before) if _is_numeric(leaf)]
 
         def once() -> State:
-            graph = current_graph()
-            assert graph is not None
-            stand_ins = iter([wrap(graph.argument(tuple(t.array.shape), t.array.dtype)) for t in tensors])
+            stand_ins = iter([_stand_in(t.array.shape, t.array.dtype) for t in tensors])
             self._set_state(nest.map_structure(lambda v: next(stand_ins) if _is_numeric(v) else v, self._before))
             self._body(target())
             return self._get_state()
@@ -591,7 +596,7 @@ def assert_stmt(condition: Any, message: Block) -> None:
     """`assert`: of a tensor without a value, a check in the program."""
     condition = _read(condition)
     if is_symbolic(condition):
-        effects.check(condition, message())
+        host.check(condition, message())
     elif not condition:
         found = message()
         raise AssertionError() if found is None else AssertionError(found)

@@ -18,9 +18,9 @@ import numpy as np
 
 from gradtape.arrays import common_namespace, generic_kernels
 from gradtape.arrays.batched import Batched, batch_rules
-from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing
+from gradtape.arrays.dimensions import Sizes, evaluated, is_dimension
+from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
-from gradtape.compile.effects import raise_failure
 from gradtape.compile.host import raise_failures
 from gradtape.compile.program import Program, on_processor, to_numpy
 from gradtape.conversion import wrap
@@ -111,8 +111,16 @@ class _Slot(NamedTuple):
     rows: Shape | None
 
 
+class UnknownDimensionError(Exception):
+    """Something cannot be traced while dimensions are unknown: for known ones it has to be traced anew."""
+
+
 class Traced:
-    """A function that has been traced: call it with tensors, get tensors."""
+    """A function that has been traced: call it with tensors, get tensors.
+
+    Where it was traced for unknown dimensions a call says their sizes: its arguments do, or, for a second program,
+    the call that it is the derivative of. Within the trace that they belong to there are none to say.
+    """
 
     def __init__(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         self.graph, self.trace = graph, trace
@@ -127,49 +135,59 @@ class Traced:
         captured.update(v.uid for v in self.variables)
         self.captured = tuple(sorted(captured - own))  # uids from outside that a tape there may follow
         self._donated = frozenset(s.variable.uid for s in self.state)
+        self.unknown: dict[str, tuple[int, int]] = {}  # where the sizes of unknown dimensions are read: input and axis
+        if graph.open and graph.outer is None and graph.first is None:
+            for i, symbol in enumerate(self.symbols):
+                self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
         self._plain: Program | None = None
         self._derivatives: dict[tuple[int, ...], Derivative] = {}
         self._building = threading.RLock()
 
     # -- calling -----------------------------------------------------------------------------------------------------
-    def __call__(self, tensors: Sequence[Tensor], host: bool) -> list[Tensor]:
+    def __call__(self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None = None) -> list[Tensor]:
         """Run the program. `host`: results are NumPy arrays, otherwise they stay where the program ran.
 
         Inside of another trace the program becomes a part of that one.
         """
         recorders = active_recorders()
         wanted: tuple[int, ...] = ()
+        if self.unknown:
+            sizes = tuple([(name, tensors[i].array.shape[axis]) for name, (i, axis) in self.unknown.items()])
         if current_graph() is not None:
-            return self._called_within(tensors)
+            return self._called_within(tensors, sizes)
         if recorders:
             for variable in self.variables:
                 variable.notice_reading()
             uids = (*[t.uid for t in tensors], *self.captured)
             wanted = tuple([i for i, uid in enumerate(uids) if shape_followed(uid, recorders) is not None])
         if not wanted:
-            results = self.run(self.plain, [t.array for t in tensors], host)
+            results = self.run(self.plain, [t.array for t in tensors], host, sizes)
             return [wrap(value) for value in results[: len(self.outputs)]]
         derivative = self.derivative(wanted)
-        results = self.run(derivative.program, [t.array for t in tensors], host)
+        results = self.run(derivative.program, [t.array for t in tensors], host, sizes)
         count = len(self.outputs)
         outputs = tuple([wrap(value) for value in results])
-        record(recorders, CALL, uids, outputs, outputs[count:], {"derivative": derivative, "host": host})
+        attrs = {"derivative": derivative, "host": host, "sizes": sizes}
+        record(recorders, CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count])
 
-    def _called_within(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+    def _called_within(self, tensors: Sequence[Tensor], sizes: Sizes | None) -> list[Tensor]:
         """Become a part of another trace. Its derivative is made when it is asked for, from the same inputs: what is
         then computed a second time is the same in the same program, and XLA computes it once."""
-        outputs = tuple([wrap(value) for value in self.run(self.plain, [t.array for t in tensors], False)])
+        outputs = tuple([wrap(value) for value in self.run(self.plain, [t.array for t in tensors], False, sizes)])
         uids = (*[t.uid for t in tensors], *self.captured)
-        record(active_recorders(), PART, uids, outputs, tuple(tensors), {"traced": self})
+        record(active_recorders(), PART, uids, outputs, tuple(tensors), {"traced": self, "sizes": sizes})
         return list(outputs)
 
-    def with_residuals(self, tensors: Sequence[Tensor], derivative: Derivative) -> tuple[list[Tensor], list[Tensor]]:
+    def with_residuals(
+        self, tensors: Sequence[Tensor], derivative: Derivative, sizes: Sizes | None = None
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Call it within a trace, for a derivative that is wanted at once: results and residuals."""
-        outputs = tuple([wrap(value) for value in self.run(derivative.program, [t.array for t in tensors], False)])
+        results = self.run(derivative.program, [t.array for t in tensors], False, sizes)
+        outputs = tuple([wrap(value) for value in results])
         count = len(self.outputs)
         uids = (*[t.uid for t in tensors], *self.captured)
-        attrs = {"derivative": derivative, "host": False}
+        attrs = {"derivative": derivative, "host": False, "sizes": sizes}
         record(active_recorders(), CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count]), list(outputs[count:])
 
@@ -188,9 +206,11 @@ class Traced:
             self.graph, self.symbols, [*outputs, *kept, *[s.reading.array for s in self.state]], self._donated
         )
 
-    def run(self, program: Program, arrays: Sequence[Any], host: bool) -> list[Any]:
+    def run(self, program: Program, arrays: Sequence[Any], host: bool, sizes: Sizes | None = None) -> list[Any]:
         """Results and residuals; variables get their new values."""
         count = len(self.outputs)
+        if sizes is not None:
+            program = program.with_sizes(sizes)
         if current_graph() is not None:
             return list(call("inline", tuple(program.operands(arrays)), {"program": program}))
         if not self.state:
@@ -205,22 +225,28 @@ class Traced:
                     state.variable._take_back(value)
                 del results[first:]
         if program.acts:
-            raise_failure()
-        if program.has_effects:
             raise_failures()
         if host:
             results[:count] = [to_numpy(value) for value in results[:count]]
         return results
 
     # -- derivatives -------------------------------------------------------------------------------------------------
-    def derivative(self, wanted: tuple[int, ...]) -> Derivative:
-        """What is needed to differentiate by some of the inputs: positions in arguments, then captured values."""
+    def derivative(self, wanted: tuple[int, ...], needs: Sequence[Shape | None] = ()) -> Derivative:
+        """What is needed to differentiate by some of the inputs: positions in arguments, then captured values.
+
+        `needs` are shapes of the inputs, where the caller knows them.
+        """
         found = self._derivatives.get(wanted)
         if found is None:
             with self._building:
                 found = self._derivatives.get(wanted)
                 if found is None:
-                    found = self._derivatives[wanted] = Derivative(self, wanted)
+                    try:
+                        found = self._derivatives[wanted] = Derivative(self, wanted, needs)
+                    except Exception as error:
+                        if self.unknown:
+                            raise UnknownDimensionError(str(error)) from error
+                        raise
         return found
 
     def inner_uids(self) -> list[int]:
@@ -244,7 +270,7 @@ class Traced:
 class Derivative:
     """The first program with residuals, and second programs for each set of cotangents that arrives."""
 
-    def __init__(self, traced: Traced, wanted: tuple[int, ...]) -> None:
+    def __init__(self, traced: Traced, wanted: tuple[int, ...], needs: Sequence[Shape | None]) -> None:
         self.traced, self.wanted = traced, wanted
         self._pulls: dict[Any, _Pull] = {}
         self.residuals: list[_Residual] = []
@@ -252,6 +278,9 @@ class Derivative:
         # Derivatives of derivatives pull on residuals too. What they need lies on the same paths, and is among the
         # residuals already; closures of custom gradients are the exception: for them, until nothing new turns up.
         shapes = self._known_shapes()
+        for uid, shape in zip(traced.inner_uids(), needs, strict=False):
+            if shape is not None and not (traced.graph.open and uid in shapes):
+                shapes[uid] = shape
         while True:
             pull = _Pull(traced, [*seeds, *[_tensor(r) for r in self.residuals if r.uid]], wanted, shapes)
             have = {r.key for r in self.residuals}
@@ -264,7 +293,7 @@ class Derivative:
 
     def _known_shapes(self) -> dict[int, Shape]:
         traced = self.traced
-        shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs}
+        shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs if is_followable(t.array)}
         for uid in traced.captured:
             if uid not in shapes and (shape := shape_followed(uid, active_recorders())) is not None:
                 shapes[uid] = shape
@@ -279,6 +308,9 @@ class Derivative:
         )
         asked = tuple([i for i in self.wanted if needs[i] is not None])
         shapes = tuple([shape for i in asked if (shape := needs[i]) is not None])
+        if traced.graph.open:  # not for the sizes of this call alone
+            own = [tuple(t.array.shape) for t in traced.inputs]
+            shapes = tuple([own[i] if i < len(own) else shape for i, shape in zip(asked, shapes, strict=True)])
         key = (present, asked, shapes, rows)
         found = self._pulls.get(key)
         if found is None:
@@ -293,15 +325,24 @@ class Derivative:
         saved: Sequence[Any],
         rows: int | None = None,
         host: bool = False,
+        sizes: Sizes | None = None,
     ) -> list[Any]:
         """Run the second program: a gradient for each input that needs one."""
         pull, present = self.pull(d, needs, rows)
         values = [*[saved[i] for i in self.positions(pull.residuals)], *[d[i] for i in present]]
-        results = common_namespace(values).traced_call(*values, traced=pull.traced, host=host) if pull.slots else ()
+        results: Sequence[Any] = ()
+        if pull.slots and current_graph() is not None:
+            results = pull.traced([_as_tensor(v) for v in values], host, sizes)
+        elif pull.slots:
+            results = common_namespace(values).traced_call(*values, traced=pull.traced, host=host, sizes=sizes)
         gradients: list[Any] = [None] * len(needs)
         for i, slot in zip(pull.asked, pull.slots, strict=True):
             dense = results[slot.first]
-            gradients[i] = dense if slot.rows is None else Rows(dense, results[slot.first + 1], slot.rows)
+            if slot.rows is None:
+                gradients[i] = dense
+            else:
+                shape = slot.rows if sizes is None else evaluated(slot.rows, dict(sizes))
+                gradients[i] = Rows(dense, results[slot.first + 1], shape)
         return gradients
 
     def positions(self, residuals: Sequence[_Residual]) -> list[int]:
@@ -343,9 +384,10 @@ class _Pull:
                 upstream.append(d)
                 d = d if rows is None else Batched(d, level)
                 cotangents[seed.uid] = cotangents[seed.uid] + d if seed.uid in cotangents else d
+            records, reachable = _reachable(traced, frozenset(sources), shapes)
             found = sweep(
-                traced.trace.records,
-                _reachable(traced, frozenset(sources), shapes),
+                records,
+                reachable,
                 cotangents,
                 kept=frozenset(),
                 traced=True,
@@ -397,7 +439,7 @@ def _laid_out(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) ->
     if type(gradient) is Rows:
         outputs.extend((_as_tensor(gradient.values), _as_tensor(gradient.indices)))
         return _Slot(first, gradient.shape)
-    outputs.append(wrap(np.zeros(shape, dtype)) if gradient is None else _as_tensor(gradient))
+    outputs.append(wrap(zeros(shape, dtype)) if gradient is None else _as_tensor(gradient))
     return _Slot(first, None)
 
 
@@ -405,20 +447,30 @@ def _as_tensor(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else wrap(value)
 
 
-def _reachable(traced: Traced, sources: frozenset[int], shapes: dict[int, Shape]) -> dict[int, Shape]:
-    """The shapes of what depends on a source, floating kinds only: the rest gets no cotangent."""
+def _reachable(
+    traced: Traced, sources: frozenset[int], shapes: dict[int, Shape]
+) -> tuple[list[Any], dict[int, Shape]]:
+    """The records of what depends on a source, and the shapes there: a sweep has no business elsewhere.
+
+    Of integers only the places that an op gives beside its values have a shape here: a joint rule gets zeros for them.
+    """
     reached = set(sources)
     tracked = traced.trace.tracked
     arrays = traced.trace.arrays
-    result = dict(shapes)
+    records = []
+    result = {uid: shape for uid, shape in shapes.items() if uid in reached}
     for record in traced.trace.records:
         if reached.isdisjoint(record[1]):
             continue
-        for uid in record[2] if type(record[2]) is tuple else (record[2],):
+        records.append(record)
+        several = type(record[2]) is tuple
+        for uid in record[2] if several else (record[2],):
             if uid in arrays and is_followable(arrays[uid]):
                 reached.add(uid)
                 result[uid] = tracked[uid]
-    return {uid: shape for uid, shape in result.items() if uid in reached and shape is not None}
+            elif several and uid in arrays:
+                result[uid] = tracked[uid]
+    return records, {uid: shape for uid, shape in result.items() if shape is not None}
 
 
 # -- the record of a call --------------------------------------------------------------------------------------------
@@ -438,25 +490,30 @@ def record(
         if not any(uid in tracked for uid in uids):
             continue
         for out in outputs:
-            tracked[out.uid] = tuple(out.array.shape)
+            if is_followable(out.array):
+                tracked[out.uid] = tuple(out.array.shape)
         if recorder.append((op, uids, output, values, attrs, dtypes)):
             recorder.note(outputs)
 
 
-def _pull_call(xp: Any, d: list[Any], needs: list[Any], *saved: Any, derivative: Derivative, host: bool) -> list[Any]:
+def _pull_call(
+    xp: Any, d: list[Any], needs: list[Any], *saved: Any, derivative: Derivative, host: bool, sizes: Sizes | None
+) -> list[Any]:
     """The rule of a call: run the second program on the residuals and the cotangents."""
     level, rows, d = unbatched(d)
-    gradients = derivative.gradients(d, needs, saved, rows, host)
+    gradients = derivative.gradients(d, needs, saved, rows, host, sizes)
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-def _pull_part(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Traced) -> list[Any]:
+def _pull_part(
+    xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Traced, sizes: Sizes | None
+) -> list[Any]:
     """The rule of a part of a trace: run it again with residuals, then the second program."""
     level, rows, d = unbatched(d)
     d = [None if x is None else _as_tensor(x) for x in d]
-    derivative = traced.derivative(tuple([i for i, shape in enumerate(needs) if shape is not None]))
-    _, residuals = traced.with_residuals([_as_tensor(t) for t in inputs], derivative)
-    gradients = derivative.gradients([*d, *[None] * len(residuals)], needs, residuals, rows)
+    derivative = traced.derivative(tuple([i for i, shape in enumerate(needs) if shape is not None]), needs)
+    _, residuals = traced.with_residuals([_as_tensor(t) for t in inputs], derivative, sizes)
+    gradients = derivative.gradients([*d, *[None] * len(residuals)], needs, residuals, rows, sizes=sizes)
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
@@ -486,14 +543,16 @@ CALL = Op("function", (), (), tf_name="PartitionedCall", joint=_pull_call, joint
 
 
 # A call is a function of every namespace, so that a sweep may make it with raw arrays, batches and recorded tensors.
-def _call_arrays(xp: Any, *arrays: Any, traced: Traced, host: bool) -> tuple[Any, ...]:
-    return tuple(traced.run(traced.plain, arrays, host))
+def _call_arrays(xp: Any, *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None) -> tuple[Any, ...]:
+    return tuple(traced.run(traced.plain, arrays, host, sizes))
 
 
-def _call_batches(xp: Any, size: int, flags: Sequence[bool], *arrays: Any, traced: Traced, host: bool) -> Any:
+def _call_batches(
+    xp: Any, size: int, flags: Sequence[bool], *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None
+) -> Any:
     if xp.rank > 1:  # recorded rows: a call for each, because a compiled batch has no tape
         return None
-    program = traced.plain
+    program = traced.plain if sizes is None else traced.plain.with_sizes(sizes)
     batched = [False] * len(program.feeds)
     for slot, number in program.plan[0]:
         batched[slot] = flags[number]
@@ -502,8 +561,8 @@ def _call_batches(xp: Any, size: int, flags: Sequence[bool], *arrays: Any, trace
     return tuple([to_numpy(value) for value in results]) if host else tuple(results)
 
 
-def _call_tensors(*tensors: Any, traced: Traced, host: bool) -> tuple[Tensor, ...]:
-    return tuple(traced([_as_tensor(t) for t in tensors], host))
+def _call_tensors(*tensors: Any, traced: Traced, host: bool, sizes: Sizes | None) -> tuple[Tensor, ...]:
+    return tuple(traced([_as_tensor(t) for t in tensors], host, sizes))
 
 
 generic_kernels["traced_call"] = _call_arrays

@@ -92,7 +92,9 @@ def _transposed(
 ) -> tuple[Any, ...]:
     """J t, as the derivative of <u, J t> = <Jᴴ u, t> with respect to u; Jᴴ u is what the reverse rule computes."""
     raw = common_namespace([bare(t) for t in given if t is not None])
-    probes = [wrap(raw.zeros(shapes[uid], dtype)) for uid, dtype in zip(outputs, dtypes, strict=True)]
+    kinds = dict(zip(outputs, dtypes, strict=True))
+    followed = [uid for uid in outputs if uid in shapes]  # a compiled call has outputs without derivatives, too
+    probes = [wrap(raw.zeros(shapes[uid], kinds[uid])) for uid in followed]
     inner = Recorder()
     for probe in probes:
         inner.tracked[probe.uid] = tuple(probe.array.shape)
@@ -108,8 +110,11 @@ def _transposed(
             attrs,
             dtypes if len(dtypes) > 1 or op.outputs else dtypes[0],
         )
-        start = dict(zip(outputs, probes, strict=True))
-        all_shapes = {**{uid: s for uid, s in wanted.items() if s is not None}, **{uid: shapes[uid] for uid in outputs}}
+        start = dict(zip(followed, probes, strict=True))
+        all_shapes = {
+            **{uid: s for uid, s in wanted.items() if s is not None},
+            **{uid: shapes[uid] for uid in followed},
+        }
         pulled = sweep([step], all_shapes, start, kept=frozenset(), traced=True, release=False)
         total: Any = None
         seen = set()
@@ -137,8 +142,8 @@ def _transposed(
             traced=traced,
             release=False,
         )
-    results = []
-    for probe in probes:
+    results = {}
+    for uid, probe in zip(followed, probes, strict=True):
         t = found.get(probe.uid)
-        results.append(t.dense() if isinstance(t, Rows) else t)
-    return tuple(results)
+        results[uid] = t.dense() if isinstance(t, Rows) else t
+    return tuple(results.get(uid) for uid in outputs)

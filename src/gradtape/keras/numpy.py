@@ -15,6 +15,7 @@ from gradtape.api import linalg as tflinalg, math as tfmath, shaping, special
 from gradtape.api.control_flow import while_loop
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
+from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.keras._common import (
     along,
     axes_of,
@@ -209,6 +210,8 @@ def subtract(x1, x2):
 
 
 def multiply(x1, x2):
+    if isinstance(x1, IndexedSlices) and not len(getattr(x2, "shape", ())):
+        return map_values(lambda rows: multiply(rows, x2), x1)  # a step along a sparse gradient stays sparse
     x1, x2 = promoted(x1, x2)
     return math.logical_and(x1, x2) if x1.dtype.is_bool else math.multiply(x1, x2)
 

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape import nest
-from gradtape.autodiff.arguments import array_of, check_differentiable, components
+from gradtape.autodiff.arguments import array_of, check_differentiable, components, leaves
 from gradtape.autodiff.gradient_tape import _user_frame
 from gradtape.dtypes import dtype_of
 from gradtape.lens.events import Facts, Line, Node
@@ -225,8 +225,8 @@ def explain(tape: GradientTape, target: Any, sources: Any) -> Any:
     >>> tape.explain(y, x).reason
     <Reason.NOT_WATCHED: 'the tape was not told to follow it'>
     """
-    flat = nest.flatten(sources)
-    targets = [part for leaf in nest.flatten(target) for part in components(leaf)]
+    flat = leaves(sources)
+    targets = [part for leaf in leaves(target) for part in components(leaf)]
     check_differentiable("target", targets)
     check_differentiable("sources", flat)
     found = explained(tape, targets, flat, _asking_frame())

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape import nest
+from gradtape.autodiff.arguments import leaves
 from gradtape.dtypes import as_dtype
 from gradtape.lens import events
 from gradtape.lens.tables import Line, line_text
 from gradtape.tensor import CONSTANT, Tensor
-from gradtape.variable import Variable
+from gradtape.variable import Variable, held
 
 if TYPE_CHECKING:
     from gradtape.autodiff.gradient_tape import GradientTape
@@ -186,7 +186,7 @@ def _what_is_missing(tape: GradientTape, complete: bool, known: int) -> str:
 def _uids(structure: Any, what: str) -> list[int]:
     if structure is None:
         return []
-    flat = nest.flatten(structure)
+    flat = leaves(structure)
     for leaf in flat:
         if not isinstance(leaf, (Tensor, Variable)):
             raise TypeError(f"`{what}` should be Tensors or Variables, but received {leaf!r}.")
@@ -197,7 +197,8 @@ def _structure_names(structure: Any) -> dict[int, str]:
     """The keys of a dictionary name what is in it: `sources={"w": w}`."""
     if not isinstance(structure, dict):
         return {}
-    return {v.uid: str(k) for k, v in structure.items() if isinstance(v, (Tensor, Variable))}
+    values = {k: held(v) for k, v in structure.items()}
+    return {v.uid: str(k) for k, v in values.items() if isinstance(v, (Tensor, Variable))}
 
 
 def _used(records: list[Any], targets: list[int]) -> set[int]:
@@ -323,9 +324,9 @@ def _held_by(attrs: dict[str, Any]) -> list[Any]:
     for value in attrs.values():
         function = getattr(value, "grad_fn", value)
         cells = getattr(function, "__closure__", None) or ()
-        for held in (value, *[cell.cell_contents for cell in cells if _filled(cell)]):
+        for kept in (value, *[cell.cell_contents for cell in cells if _filled(cell)]):
             found += [
-                v for v in (held if isinstance(held, (list, tuple)) else (held,)) if isinstance(v, (Tensor, np.ndarray))
+                v for v in (kept if isinstance(kept, (list, tuple)) else (kept,)) if isinstance(v, (Tensor, np.ndarray))
             ]
     return found
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape import errors, nest
-from gradtape.autodiff.arguments import array_of, check_differentiable, components, seed_cotangents
+from gradtape import errors
+from gradtape.autodiff.arguments import array_of, check_differentiable, components, leaves, seed_cotangents
 from gradtape.autodiff.gradient_tape import _OURS, GradientTape, _reachable
 from gradtape.engine import backward, dispatch, forward, tape as stack
 from gradtape.engine.sparse import Rows
@@ -397,8 +397,8 @@ def nan_origin(tape: GradientTape, target: Any, sources: Any = None) -> Origin:
     (2.0, False)
     """
     recording = tape._require_record()
-    targets = [part for leaf in nest.flatten(target) for part in components(leaf)]
-    flat = [] if sources is None else nest.flatten(sources)
+    targets = [part for leaf in leaves(target) for part in components(leaf)]
+    flat = [] if sources is None else leaves(sources)
     check_differentiable("target", targets)
     check_differentiable("sources", flat)
     lines = lines_of(tape)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand, operands, wrap
 from gradtape.engine.dispatch import as_operator, gives_way
 from gradtape.ops import array, linalg, math
@@ -53,7 +54,8 @@ def _integer_checked(operator: Operator, x: Any, y: Any, op: str) -> Any:
     if pair is NotImplemented:
         return NotImplemented
     x, y = pair
-    if x.array.dtype.kind in "iu" and y.array.dtype.kind in "iu" and np.any(np.asarray(y.array) == 0):
+    whole = x.array.dtype.kind in "iu" and y.array.dtype.kind in "iu"
+    if whole and is_known(y) and np.any(np.asarray(y.array) == 0):
         raise errors.invalid_argument("Integer division by zero", op)
     return operator(x, y)
 
@@ -68,7 +70,8 @@ def power(x: Any, y: Any, name: str | None = None) -> Any:
     if pair is NotImplemented:
         return NotImplemented
     x, y = pair
-    if x.array.dtype.kind in "i" and y.array.dtype.kind == "i" and np.any(np.asarray(y.array) < 0):
+    whole = x.array.dtype.kind == "i" and y.array.dtype.kind == "i"
+    if whole and is_known(y) and np.any(np.asarray(y.array) < 0):
         raise errors.invalid_argument("Integers to negative integer powers are not allowed", "Pow")
     return _power(x, y)
 

@@ -107,6 +107,14 @@ def bitcast(x: Array, *, dtype: Any) -> Array:
     return x.view(dtype).reshape(x.shape[:-1])
 
 
+def searchsorted(rows: Array, values: Array, *, side: Any) -> Array:
+    """Where each value would have to be inserted to keep its row in order."""
+    result = np.empty(values.shape, np.int64)
+    for at in np.ndindex(rows.shape[:-1]):
+        result[at] = np.searchsorted(rows[at], values[at], side)
+    return result
+
+
 def unique(x: Array) -> tuple[Array, Array, Array]:
     """The distinct elements in the order of first occurrence, where each element's is, how often it occurs."""
     _, first, inverse, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)

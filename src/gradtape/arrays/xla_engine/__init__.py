@@ -16,7 +16,8 @@ import jax
 
 from gradtape.arrays import Namespace, register_namespace
 
-jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+_settings: Any = jax.config
+_settings.update("jax_enable_x64", True)
 
 from gradtape.arrays.xla_engine import (  # noqa: E402 - arrays made at import have the 64-bit types
     control,

@@ -444,7 +444,7 @@ def alongside(x: Array, y: Array) -> Array:
 
 
 def transfer(x: Array, *, device: Any, source: Any) -> Array:
-    """NumPy gets a view of what is in the processor's memory: neither side writes to it. A program stays where it is."""
+    """NumPy gets a view of the processor's memory, to which neither writes. A program stays where it is."""
     if isinstance(x, jax.core.Tracer):
         return x
     return np.asarray(x) if device is None else jax.device_put(x, device)

@@ -299,8 +299,15 @@ def log_softmax(x: Array, *, axis: int) -> Array:
 
 def _exponentials(x: Array, axis: int) -> tuple[Array, Array]:
     wide = x.astype(_sum_type(x.dtype))
-    e = jnp.exp(wide - _top(wide, axis))
-    return e, jnp.sum(e, axis=axis, keepdims=True)
+    top = _top(wide, axis)
+    e = jnp.exp(wide - top)
+    total = jnp.sum(e, axis=axis, keepdims=True)
+    if _on_gpu(x):
+        # The two numbers of a row are written: everybody who needs the exponentials, and the gradient does, computes
+        # them from x in one pass. XLA would put the sums into that pass, whose kernel then has too few registers.
+        top, total = lax.optimization_barrier((top, total))
+        e = jnp.exp(wide - top)
+    return e, total
 
 
 def _top(x: Array, axis: int) -> Array:
@@ -309,21 +316,19 @@ def _top(x: Array, axis: int) -> Array:
 
 @jax.jit
 def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """By comparison instead of lookup, which XLA fuses with the rest; a label that is no class gives NaN.
+    """The slope has the labels by comparison, which XLA fuses with the rest; a label that is no class gives NaN.
 
-    The slope is as narrow as the logits. In one compiled program it is never written: the sweep multiplies it by a
+    It is as narrow as the logits. In one compiled program it is never written: the sweep multiplies it by a
     number for each row, and both go into one pass over the logits.
     """
     classes = logits.shape[-1]
     wide = logits.astype(_sum_type(logits.dtype))
-    shifted = wide - _top(wide, -1)
-    e = jnp.exp(shifted)
-    total = jnp.sum(e, axis=-1)
-    hit = labels[..., None] == lax.iota(labels.dtype, classes)
-    picked = jnp.sum(jnp.where(hit, shifted, 0), axis=-1)
-    total = jnp.where((labels >= 0) & (labels < classes), total, np.nan)
-    slope = e / total[..., None] - hit
-    return (jnp.log(total) - picked).astype(logits.dtype), slope.astype(logits.dtype)
+    top = _top(wide, -1)
+    e = jnp.exp(wide - top)
+    total = jnp.where((labels >= 0) & (labels < classes), jnp.sum(e, axis=-1), np.nan)
+    picked = jnp.take_along_axis(logits, labels[..., None], -1, mode="clip").astype(wide.dtype) - top
+    slope = e / total[..., None] - (labels[..., None] == lax.iota(labels.dtype, classes))
+    return (jnp.log(total) - picked[..., 0]).astype(logits.dtype), slope.astype(logits.dtype)
 
 
 # -- attention -------------------------------------------------------------------------------------------------------

@@ -85,6 +85,14 @@ def bitcast(x: Array, *, dtype: Any) -> Array:
     return lax.bitcast_convert_type(jnp.reshape(raw, (*shape, *[dtype.itemsize][: dtype.itemsize > 1])), dtype)
 
 
+def searchsorted(rows: Array, values: Array, *, side: str) -> Array:
+    def one(row: Array, asked: Array) -> Array:
+        return jnp.searchsorted(row, asked, side=side)
+
+    flat, wanted = jnp.reshape(rows, (-1, rows.shape[-1])), jnp.reshape(values, (-1, values.shape[-1]))
+    return jnp.reshape(jax.vmap(one)(flat, wanted), values.shape).astype(np.int64)
+
+
 def unique(x: Array) -> tuple[Array, Array, Array]:
     concrete_only(x, "unique")
     _, first, inverse, count = jnp.unique(

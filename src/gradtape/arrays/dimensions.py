@@ -1,0 +1,114 @@
+"""Dimensions that are not known while a function is traced: variables such as d0, and expressions in them.
+
+They are JAX's symbolic dimensions. Shapes of symbolic arrays hold them where others hold ints, and so do the static
+arguments of nodes, where a shape is one. When a program is compiled for certain sizes they are evaluated: nothing of
+them is left in the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+Sizes = tuple[tuple[str, Any], ...]
+"""The size of each variable, by its name: an int or, where a program is a part of another one, a dimension of that."""
+
+_kind: type | None = None  # the class of JAX's dimensions, once there is one
+
+
+def is_dimension(value: Any) -> bool:
+    """Whether this is a dimension without a number."""
+    return _kind is not None and type(value) is _kind
+
+
+def is_known_shape(shape: Sequence[Any]) -> bool:
+    """Whether every dimension is a number."""
+    return _kind is None or not any([type(n) is _kind for n in shape])
+
+
+@functools.cache
+def variable(name: str) -> Any:
+    """The dimension of this name: a size of at least 1. There is one scope for all of them."""
+    global _kind
+    from jax import export
+
+    (dimension,) = export.symbolic_shape(name, scope=_scope())
+    _kind = type(dimension)
+    return dimension
+
+
+@functools.cache
+def _scope() -> Any:
+    from jax import export
+
+    return export.SymbolicScope()
+
+
+# -- numbers instead of dimensions -----------------------------------------------------------------------------------
+_FUNCTIONS: dict[str, Any] = {"floordiv": operator.floordiv, "mod": operator.mod, "max": max, "min": min}
+
+
+def evaluated(value: Any, sizes: Mapping[str, Any]) -> Any:
+    """A static argument with numbers for its dimensions; programs in it with numbers for theirs."""
+    kind = type(value)
+    if kind is _kind:
+        return eval(_code(str(value)), {"__builtins__": {}, **_FUNCTIONS}, dict(sizes))  # noqa: S307 - JAX's own text
+    if kind is tuple or kind is list:
+        return kind([evaluated(v, sizes) for v in value])
+    if kind is slice:
+        return slice(*[evaluated(v, sizes) for v in (value.start, value.stop, value.step)])
+    if hasattr(value, "with_sizes"):
+        return value.with_sizes(tuple(sizes.items()))
+    return value
+
+
+@functools.lru_cache(4096)
+def _code(text: str) -> CodeType:
+    """The expression that JAX prints, and reads: its power is written ^."""
+    return compile(text.replace("^", "**"), "<dimension>", "eval")
+
+
+# -- values of which the dimensions are known ------------------------------------------------------------------------
+_FOLLOWED = frozenset(
+    "add subtract multiply floor_divide mod negative identity stop_gradient reshape transpose getitem concatenate stack "
+    "unstack split take gather_nd broadcast_to sum prod cumsum flip pad astype discrete_cast maximum minimum".split()
+)
+
+
+def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: Callable[..., Any]) -> Any:
+    """What a function does to integers that are dimensions: `tf.shape(x)[0] * 2` can be a part of a shape again.
+
+    None where they are no integers any more, or where only the running program can tell.
+    """
+    if name not in _FOLLOWED or not any(getattr(a, "extents", None) is not None for a in args):
+        return None
+    values = []
+    for a in args:
+        known = getattr(a, "extents", a)
+        if known is None:
+            return None
+        values.append(known if isinstance(known, np.ndarray) and known.dtype == object else np.array(known, object))
+    if name in ("astype", "discrete_cast"):
+        return values[0] if attrs["dtype"].kind in "iu" else None
+    try:
+        return kernel(*values, **attrs)
+    except Exception:  # a comparison that has no answer yet: the program will have one
+        return None
+
+
+def extents_of(shape: Sequence[Any]) -> np.ndarray:
+    """A shape as an array whose elements may be dimensions."""
+    array = np.empty(len(shape), object)
+    array[:] = shape
+    return array
+
+
+def product(shape: Sequence[Any]) -> Any:
+    """The number of elements."""
+    return math.prod(shape)

@@ -1,0 +1,214 @@
+"""Functions traced once for arguments whose dimensions are not all known.
+
+A dimension is unknown where an input signature says None, where a `TensorSpec` does, and, with `reduce_retracing`,
+where two calls differ. While the Python code runs such a dimension is a variable, `tensor.shape` shows None, and
+`tf.shape` gives a value of the program. XLA then compiles for each size that is met, without running the code again.
+
+What cannot be traced like that (code that needs the number, arrays of different unknown lengths that meet) is traced
+for each size: the same results, more traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradtape import nest
+from gradtape.arrays.dimensions import is_dimension, variable
+from gradtape.arrays.symbolic import current_graph
+from gradtape.compile.function import ConcreteFunction, signature_of
+from gradtape.compile.traced import UnknownDimensionError
+from gradtape.shape import TensorShape, TensorSpec
+from gradtape.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradtape.compile.function import Function
+
+Shapes = tuple[tuple[int, ...], ...]
+Patterns = list[tuple[Any, ...]]
+"""The shape of each argument, with a dimension variable for each number that is not known."""
+
+
+class OpenFunction(ConcreteFunction):
+    """A function traced for arguments with unknown dimensions, or, where that cannot be, a place for those that are
+    traced for each size."""
+
+    patterns: Patterns | None = None
+    _owner: Function
+
+    def declare(self, owner: Function, patterns: Patterns | None) -> OpenFunction:
+        """Say what it takes. None: nothing as it is."""
+        self._owner, self.patterns = owner, patterns
+        return self
+
+    def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
+        """Whether arguments of these shapes fit: one variable has one size, and no size is 0, as JAX assumes."""
+        if self.patterns is None:
+            return False
+        sizes: dict[Any, Any] = {}
+        for pattern, shape in zip(self.patterns, shapes, strict=True):
+            if len(pattern) != len(shape):
+                return False
+            for n, size in zip(pattern, shape, strict=True):
+                if not (sizes.setdefault(n, size) == size and size != 0 if is_dimension(n) else n == size):
+                    return False
+        return True
+
+    def run(self, tensors: list[Tensor]) -> Any:
+        if self.takes([t.array.shape for t in tensors]):
+            try:
+                return super().run(tensors)
+            except UnknownDimensionError:  # of a derivative, before anything has run
+                if current_graph() is not None:
+                    raise
+                self.patterns = None
+        return self._for_sizes_of(tensors).run(tensors)
+
+    def _for_sizes_of(self, tensors: list[Tensor]) -> ConcreteFunction:
+        remaining = iter(tensors)
+        leaves = [
+            next(remaining) if isinstance(leaf, TensorSpec) else leaf
+            for leaf in nest.flatten(self._given, expand_composites=True)
+        ]
+        given = nest.pack_sequence_as(self._given, leaves, expand_composites=True)
+        leaves, key = signature_of(given)
+        return self._owner._trace(given, leaves, key, known=True)
+
+
+class _Group:
+    """Calls that differ in nothing but the sizes of dimensions."""
+
+    def __init__(self) -> None:
+        self.functions: list[OpenFunction] = []  # the last one first: it takes the most
+        self.general: list[tuple[int | None, ...]] | None = None
+        self.seen: list[Shapes] = []  # what was traced for
+        self.refused = False
+
+    def widened(self, shapes: Shapes) -> list[tuple[int | None, ...]] | None:
+        """What this call and those before it have in common; None at the first one."""
+        if self.general is None:
+            self.general = list(shapes)
+            return None
+        self.general = [
+            tuple([n if n == m else None for n, m in zip(one, other, strict=True)])
+            for one, other in zip(self.general, shapes, strict=True)
+        ]
+        return self.general
+
+
+class General:
+    """The traces of a function for unknown dimensions. `declared` are the shapes of its input signature, if any."""
+
+    def __init__(self, declared: list[TensorShape] | None) -> None:
+        self._declared = declared
+        self._groups: dict[Any, _Group] = {}
+
+    def function_for(
+        self, owner: Function, given: tuple[Any, ...], leaves: list[Any], key: Any
+    ) -> ConcreteFunction | None:
+        """The function for a call that was not met before; None: it is to be traced for these very shapes."""
+        shapes: Shapes = tuple([tuple(leaf.array.shape) for leaf in leaves if type(leaf) is Tensor])
+        group = self._group(leaves, key)
+        for function in group.functions:
+            if function.takes(shapes):
+                return function
+        if self._declared is not None and len(self._declared) == len(shapes):
+            general = [_of_rank(d, len(s)) for d, s in zip(self._declared, shapes, strict=True)]
+        elif owner._reduce_retracing:
+            widened = group.widened(shapes)
+            if widened is None:
+                return None
+            general = widened
+        else:
+            return None
+        unknown = [(i, axis) for i, shape in enumerate(general) for axis, n in enumerate(shape) if n is None]
+        group.refused = group.refused or any(f.patterns is None for f in group.functions)
+        if group.refused or not unknown or any(shapes[i][axis] == 0 for i, axis in unknown):
+            return None
+        group.seen.append(shapes)
+        # Sizes that were the same in all calls are taken to be one: those of the first axes (a batch) to begin with.
+        same = {at: tuple([seen[at[0]][at[1]] for seen in group.seen]) for at in unknown}
+        batches = {at: size if at[1] == 0 else at for at, size in same.items()}
+        found = self._opened(owner, given, leaves, group, _patterns(general, [batches, same]))
+        group.refused = found is None
+        return found
+
+    def for_specs(
+        self, owner: Function, given: tuple[Any, ...], leaves: list[Any], key: Any, shapes: dict[int, TensorShape]
+    ) -> ConcreteFunction:
+        """The function for specifications: `shapes` has them by the id of the tensor that stands for one."""
+        group = self._group(leaves, key)
+        tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
+        declared = [shapes.get(id(t), TensorShape(t.array.shape)) for t in tensors]
+        for function in group.functions:
+            if [spec.shape for spec in _specs(function)] == declared:
+                return function
+        general = [_of_rank(d, len(t.array.shape)) for d, t in zip(declared, tensors, strict=True)]
+        unknown = [(i, axis) for i, shape in enumerate(general) for axis, n in enumerate(shape) if n is None]
+        apart: dict[tuple[int, int], Any] = {at: at for at in unknown}
+        batches = {at: at[1] == 0 or at for at in unknown}
+        found = None
+        if all(d.rank is not None for d in declared):
+            found = self._opened(owner, given, leaves, group, _patterns(general, [apart, batches]))
+        if found is None:
+            specs = iter([TensorSpec(d, t.dtype) for d, t in zip(declared, tensors, strict=True)])
+            found = owner._traced_at_last(given, leaves, kind=OpenFunction).declare(owner, None)
+            flat = [next(specs) if type(leaf) is Tensor else leaf for leaf in leaves]
+            found._given = nest.pack_sequence_as(given, flat, expand_composites=True)
+            group.functions.append(found)
+        return found
+
+    def _group(self, leaves: list[Any], key: Any) -> _Group:
+        """By what is left of a key without the sizes."""
+        front = len(key) - len(leaves)
+        kinds = [
+            (len(part[0]), part[1]) if type(leaf) is Tensor else part
+            for leaf, part in zip(leaves, key[front:], strict=True)
+        ]
+        return self._groups.setdefault((*key[:front], *kinds), _Group())
+
+    def _opened(
+        self,
+        owner: Function,
+        given: tuple[Any, ...],
+        leaves: list[Any],
+        group: _Group,
+        candidates: Iterator[Patterns],
+    ) -> OpenFunction | None:
+        for patterns in candidates:
+            traces = owner._traces
+            try:
+                function = owner._traced_at_last(given, leaves, patterns, OpenFunction)
+            except Exception:  # whatever is wrong with the code itself will be said by the trace for these very shapes
+                owner._traces = traces
+                continue
+            group.functions.insert(0, function.declare(owner, patterns))
+            return function
+        return None
+
+
+def _of_rank(shape: TensorShape, rank: int) -> tuple[int | None, ...]:
+    return (None,) * rank if shape.rank is None else tuple(shape.as_list())
+
+
+def _specs(function: ConcreteFunction) -> list[TensorSpec]:
+    leaves = nest.flatten(function._given, expand_composites=True)
+    return [leaf for leaf in leaves if isinstance(leaf, TensorSpec)]
+
+
+def _patterns(
+    general: Sequence[tuple[int | None, ...]], labels: Sequence[dict[tuple[int, int], Any]]
+) -> Iterator[Patterns]:
+    """Shapes with variables, by labels that say which of the unknown dimensions are one; each way once."""
+    tried = []
+    for label in labels:
+        names: dict[Any, str] = {}
+        for at in label.values():
+            names.setdefault(at, f"d{len(names)}")
+        patterns = [
+            tuple([variable(names[label[i, axis]]) if n is None else n for axis, n in enumerate(shape)])
+            for i, shape in enumerate(general)
+        ]
+        if patterns not in tried:
+            tried.append(patterns)
+            yield patterns
