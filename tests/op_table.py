@@ -576,7 +576,7 @@ row("bitcast", S(numbers(3), dtype=np.dtype(np.int64)), S(numbers(), dtype=np.dt
 row("unique", S([2.0, 1.0, 2.0]), S([3, 1, 3, 3]), error=LookupError)
 row("unique_with_counts", S([2.0, 1.0, 2.0]), S([3, 1, 3, 3]), error=LookupError)
 row("dense_bincount", S(numbers(3), [0, 2, 0], count=3), error=LookupError)
-row("histogram", S(numbers(3), counts=np.array([1, 2])), differentiable=False)
+row("histogram", S(numbers(3), [1, 0, 1], count=2), S(numbers(2), [2, 2], count=3), differentiable=False)
 row("guarantee_const", S(numbers(3)), S(numbers()), error=LookupError)
 row(
     "check_numerics",

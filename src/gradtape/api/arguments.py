@@ -46,10 +46,10 @@ def shape_of(shape: Any) -> Axes:
 def integer(value: Any) -> int:
     """An int, from anything that is one."""
     plain = static(value)
+    if isinstance(plain, np.ndarray) and plain.dtype == object and not plain.ndim:
+        plain = plain.item()
     if is_dimension(plain):
         return plain  # type: ignore[no-any-return]
-    if isinstance(plain, np.ndarray) and plain.dtype == object and not plain.ndim:
-        return plain.item()  # type: ignore[no-any-return]
     try:
         return int(plain.__index__()) if not isinstance(plain, np.ndarray) else int(plain.item().__index__())
     except (AttributeError, TypeError, ValueError):

@@ -11,13 +11,14 @@ import numpy as np
 
 from gradtape import conversion, errors
 from gradtape.api.arguments import Axes, dtype_or, integer, numpy_dtype, shape_of, static
+from gradtape.arrays import common_namespace
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import filled, number, sizes_of
+from gradtape.arrays.symbolic import filled, is_known, number, sizes_of
 from gradtape.compile import devices
 from gradtape.conversion import array_from, convert, operand, operands, wrap
 from gradtape.dtypes import as_dtype, float32
 from gradtape.indexed_slices import IndexedSlices, map_values
-from gradtape.ops import array, index, math
+from gradtape.ops import array, index, math, reduce
 from gradtape.ops.indexing import boolean_mask as _boolean_mask
 from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
@@ -249,7 +250,6 @@ def one_hot(
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     places = operand(indices)
-    where = np.asarray(places.array)
     if not places.dtype.is_integer:
         raise errors.unsupported_dtype("OneHot", places.dtype)
     if dtype is None and on_value is not None and off_value is not None:
@@ -258,18 +258,20 @@ def one_hot(
             raise TypeError(f"dtype {on_kind!r} of on_value does not match dtype {off_kind!r} of off_value")
     given = on_value if on_value is not None else off_value
     kind = as_dtype(dtype) if dtype is not None else float32 if given is None else convert(given).dtype
-    on = np.asarray(convert(1 if on_value is None else on_value, kind).array)
-    off = np.asarray(convert(0 if off_value is None else off_value, kind).array)
-    size, at = integer(depth), -1 if axis is None else integer(axis)
+    on = convert(1 if on_value is None else on_value, kind).array
+    off = convert(0 if off_value is None else off_value, kind).array
+    size, at, rank = integer(depth), -1 if axis is None else integer(axis), len(places.array.shape)
     if size < 0:
         raise errors.invalid_argument(f"depth must be non-negative, got: {size}", "OneHot")
-    if not -1 <= at <= where.ndim:
+    if not -1 <= at <= rank:
         raise errors.invalid_argument(
-            f"Expected axis to be -1 or between [0, {where.ndim + 1}).  But received: {at}", "OneHot"
+            f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {at}", "OneHot"
         )
-    hot = where[..., None] == np.arange(size)
-    result = np.where(hot, on, off).astype(kind.numpy_dtype)
-    return wrap(np.ascontiguousarray(np.moveaxis(result, -1, at)))
+    xp = common_namespace([places.array, on, off])
+    hot = xp.where(xp.one_hot(places.array, depth=size, dtype=np.dtype(np.bool_)), on, off)
+    before = rank if at < 0 else at
+    order = (*builtins.range(before), rank, *builtins.range(before, rank))
+    return wrap(hot if before == rank else xp.transpose(hot, perm=order))
 
 
 def identity(input: Any, name: str | None = None) -> Any:
@@ -601,6 +603,10 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     """
     truth = operand(condition)
     if x is None and y is None:
+        if not is_known(truth):
+            raise errors.unknown_shape(
+                "tf.where(condition)", "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.", "Where"
+            )
         return wrap(np.argwhere(np.asarray(truth.array)).astype(np.int64))
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
@@ -679,9 +685,11 @@ def gather_nd(
         raise errors.invalid_argument("indices must be at least a vector", "GatherNd")
     if bad_indices_policy == "IGNORE":
         sizes = np.array(x.array.shape[batch_dims : batch_dims + where.array.shape[-1]])
-        inside = np.all((where.array >= 0) & (where.array < sizes), axis=-1)
-        found = index.gather_nd(x, wrap(np.where(inside[..., None], where.array, 0)), batch_dims=batch_dims)
-        kept = inside.reshape(inside.shape + (1,) * (len(found.array.shape) - inside.ndim))
+        within = math.logical_and(math.greater_equal(where, 0), math.less(where, sizes.astype(where.array.dtype)))
+        inside = reduce.all_(within, axis=(len(where.array.shape) - 1,), keepdims=True)
+        found = index.gather_nd(x, math.where(inside, where, 0), batch_dims=batch_dims)
+        rest = len(found.array.shape) - len(where.array.shape) + 1
+        kept = array.reshape(inside, shape=(*where.array.shape[:-1], *[1] * rest))
         return math.where(kept, found, np.zeros((), x.array.dtype))
     result: Tensor = index.checked_gather_nd(x, where, batch_dims)
     return result

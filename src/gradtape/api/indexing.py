@@ -15,7 +15,7 @@ from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, operands, wrap
 from gradtape.dtypes import as_dtype
-from gradtape.ops import array, index, math, scatter
+from gradtape.ops import array, index, math, reduce, scatter
 from gradtape.tensor import Tensor
 
 
@@ -136,8 +136,9 @@ def _muted(where: Tensor, values: Tensor, shape: Axes, op: str) -> tuple[Tensor,
     """Indices and updates of which those outside of the shape change nothing: how many they are is not known yet."""
     lead, depth, dtype = tuple(where.array.shape[:-1]), where.array.shape[-1], values.array.dtype
     sizes = np.array(shape[:depth], where.array.dtype)
-    inside = namespace_of(where.array).all((where.array >= 0) & (where.array < sizes), axis=(len(lead),))
-    inside = array.reshape(wrap(inside), shape=(*lead, 1))
+    inside = reduce.all_(
+        math.logical_and(math.greater_equal(where, 0), math.less(where, sizes)), axis=(len(lead),), keepdims=True
+    )
     limits: Any = np.iinfo if dtype.kind in "iu" else np.finfo
     nothing = {"TensorScatterMax": lambda: limits(dtype).min, "TensorScatterMin": lambda: limits(dtype).max}
     filling = np.asarray(nothing.get(op, int)(), dtype)
@@ -333,14 +334,16 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     """Whether no element, read row by row, is smaller than the one before it."""
-    flat = array.reshape(operand(x), shape=(-1,)).array
-    return wrap(namespace_of(flat).all(flat[1:] >= flat[:-1], axis=(0,)))
+    flat = array.reshape(operand(x), shape=(-1,))
+    result: Tensor = reduce.all_(math.greater_equal(flat[1:], flat[:-1]), axis=(0,), keepdims=False)
+    return result
 
 
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """Whether every element, read row by row, is larger than the one before it."""
-    flat = array.reshape(operand(x), shape=(-1,)).array
-    return wrap(namespace_of(flat).all(flat[1:] > flat[:-1], axis=(0,)))
+    flat = array.reshape(operand(x), shape=(-1,))
+    result: Tensor = reduce.all_(math.greater(flat[1:], flat[:-1]), axis=(0,), keepdims=False)
+    return result
 
 
 # -- counting --------------------------------------------------------------------------------------------------------
@@ -352,7 +355,7 @@ def histogram_fixed_width_bins(
     >>> histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
     [0, 0, 1, 2, 4, 4]
     """
-    return wrap(_bins(values, value_range, nbins, dtype)[0])
+    return _bins(values, value_range, nbins, dtype)[0]
 
 
 def histogram_fixed_width(
@@ -364,33 +367,33 @@ def histogram_fixed_width(
     [2, 1, 1, 0, 2]
     """
     bins, count = _bins(values, value_range, nbins, dtype)
-    result: Tensor = scatter.histogram(
-        operand(values), counts=np.bincount(bins.reshape(-1), minlength=count).astype(bins.dtype)
-    )
+    result: Tensor = scatter.histogram(operand(values), array.reshape(bins, shape=(-1,)), count=count)
     return result
 
 
-def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> tuple[Any, int]:
+def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> tuple[Tensor, int]:
     op, count, wanted = "HistogramFixedWidth", integer(nbins), as_dtype(dtype)
     x = operand(values)
-    ends = np.asarray(operand(value_range, None if isinstance(value_range, Tensor) else x.dtype).array)
+    ends = operand(value_range, None if isinstance(value_range, Tensor) else x.dtype).array
     if wanted.name not in ("int32", "int64"):
         raise errors.unsupported_dtype(op, wanted)
     if count < 1:
         raise errors.invalid_argument(f"nbins should be a positive number, but got '{count}'", op)
     if ends.shape != (2,):
         raise errors.invalid_argument(f"value_range should be a vector of 2 elements, but got {ends.shape}", op)
-    if not ends[0] < ends[1]:
+    if is_known(ends) and not ends[0] < ends[1]:
         raise errors.invalid_argument(
             f"value_range should satisfy value_range[0] < value_range[1], but got '[{ends[0]:g}, {ends[1]:g}]'", op
         )
-    numbers = np.asarray(x.array)
-    if numbers.dtype.kind == "f" and np.isnan(numbers).any():
+    numbers = x.array
+    if numbers.dtype.kind == "f" and is_known(numbers) and np.isnan(np.asarray(numbers)).any():
         raise errors.invalid_argument("Histogram values must not contain NaN", op)
-    kind = numbers.dtype if numbers.dtype.kind == "f" else np.float64
-    low, high = ends.astype(kind)
-    scaled = (numbers.astype(kind) - low) / (high - low)
-    return np.clip(np.floor(scaled * count), 0, count - 1).astype(wanted.numpy_dtype), count
+    kind = numbers.dtype if numbers.dtype.kind == "f" else np.dtype(np.float64)
+    low, high = ends[0].astype(kind), ends[1].astype(kind)
+    xp = common_namespace([numbers, ends])
+    scaled = xp.floor((xp.astype(numbers, dtype=kind, source=numbers.dtype) - low) / (high - low) * count)
+    within = xp.maximum(xp.minimum(scaled, np.asarray(count - 1, kind)), np.zeros((), kind))
+    return wrap(xp.astype(within, dtype=wanted.numpy_dtype, source=kind)), count
 
 
 def bincount(
@@ -408,16 +411,25 @@ def bincount(
     >>> bincount([1, 1, 3]).numpy().tolist()
     [0, 2, 0, 1]
     """
-    op, values = "DenseBincount", np.asarray(operand(arr).array)
+    op, values = "DenseBincount", operand(arr).array
     if values.dtype.kind not in "iu":
         raise errors.unsupported_dtype(op, operand(arr).dtype)
-    if values.size and values.min() < 0:
+    known = is_known(values)
+    if known:
+        values = np.asarray(values)
+    if known and values.size and values.min() < 0:
         raise errors.invalid_argument("Input arr must be non-negative!", op)
     if axis not in (None, 0, -1):
         raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
-    length = max(int(values.max()) + 1 if values.size else 0, 0 if minlength is None else integer(minlength))
-    if maxlength is not None:
-        length = min(length, integer(maxlength))
+    least, most = (None if bound is None else integer(bound) for bound in (minlength, maxlength))
+    if known:
+        length = max(int(values.max()) + 1 if values.size else 0, least or 0)
+    elif most is not None and (least or 0) >= most:
+        length = most
+    else:
+        raise errors.unknown_shape("tf.math.bincount", "Pass the same number as minlength and as maxlength.", op)
+    if most is not None:
+        length = min(length, most)
     by_row = axis == -1 and values.ndim > 1
     rows = values.reshape(-1, values.shape[-1]) if by_row else values.reshape(1, -1)
     given = None if weights is None else operand(weights)
@@ -428,13 +440,15 @@ def bincount(
             op,
         )
     # Every row counts into a block of its own; what is too large counts into one place behind them all.
-    places = np.where(rows < length, rows + length * np.arange(len(rows))[:, None], len(rows) * length).reshape(-1)
-    count = len(rows) * length
+    count, xp = len(rows) * length, namespace_of(rows)
+    blocks = (length * np.arange(len(rows))[:, None]).astype(np.int64)
+    wide = xp.astype(rows, dtype=blocks.dtype, source=rows.dtype)
+    places = xp.reshape(xp.where(wide < length, wide + blocks, np.asarray(count, np.int64)), shape=(-1,))
     if given is None or binary_output:
-        counts = np.bincount(places, minlength=count + 1)[:count]
+        counts = xp.add_rows(xp.ones_like(places), places, shape=(count + 1,))[:count]
         total = wrap((counts > 0 if binary_output else counts).astype(numpy_dtype(dtype)))
     else:
-        total = scatter.dense_bincount(array.reshape(given, shape=(values.size,)), places, count=count)
+        total = scatter.dense_bincount(array.reshape(given, shape=(values.size,)), wrap(places), count=count)
     result: Tensor = array.reshape(total, shape=(len(rows), length) if by_row else (length,))
     return result
 
@@ -452,20 +466,23 @@ def confusion_matrix(
     >>> confusion_matrix([1, 2, 1], [1, 1, 1], num_classes=3).numpy().tolist()
     [[0, 0, 0], [0, 2, 0], [0, 1, 0]]
     """
-    rows, columns = (np.asarray(operand(t).array).astype(np.int64) for t in (labels, predictions))
+    rows, columns = (operand(t).array.astype(np.int64) for t in (labels, predictions))
     if rows.ndim - columns.ndim == 1 and rows.shape[-1] == 1:
         rows = rows[..., 0]
     elif columns.ndim - rows.ndim == 1 and columns.shape[-1] == 1:
         columns = columns[..., 0]
     rows, columns = rows.reshape(-1), columns.reshape(-1)
-    for word, ids in (("labels", rows), ("predictions", columns)):
+    looked_at = [(word, ids) for word, ids in (("labels", rows), ("predictions", columns)) if is_known(ids)]
+    for word, ids in looked_at:
         if ids.size and ids.min() < 0:
             raise errors.invalid_argument(f"`{word}` contains negative values.  \nCondition x >= 0 did not hold: {ids}")
     if num_classes is None:
+        if len(looked_at) < 2:
+            raise errors.unknown_shape("tf.math.confusion_matrix", "Pass num_classes.")
         count = int(max(rows.max(initial=-1), columns.max(initial=-1))) + 1
     else:
         count = integer(num_classes)
-        for word, ids in (("labels", rows), ("predictions", columns)):
+        for word, ids in looked_at:
             if ids.size and ids.max() >= count:
                 raise errors.invalid_argument(
                     f"`{word}` out of bound\nCondition x < y did not hold.\nFirst {min(ids.size, 3)} elements of x:\n"
@@ -473,7 +490,7 @@ def confusion_matrix(
                 )
     if rows.shape != columns.shape:
         raise ValueError(f"Shapes {rows.shape} and {columns.shape} are incompatible")
-    where = np.stack([rows, columns], axis=1)
+    where = array.stack(wrap(rows), wrap(columns), axis=1)
     if weights is None:
         values = wrap(np.ones(rows.shape, numpy_dtype(dtype)))
     else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import axes_of, axis_of, integer, numpy_dtype
+from gradtape.api.array import cast
 from gradtape.api.indexing import (
     bincount as bincount,
     confusion_matrix as confusion_matrix,
@@ -66,7 +67,8 @@ from gradtape.api.special import (
     xlogy as xlogy,
     zeta as zeta,
 )
-from gradtape.conversion import convert, operand, operands, wrap
+from gradtape.arrays.symbolic import is_known
+from gradtape.conversion import constant_operand, convert, operand, operands, wrap
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.ops import array, index, math, nn, operators, reduce, segment
 from gradtape.tensor import Tensor
@@ -191,7 +193,7 @@ def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
 def _no_integer_zero(x: Tensor, y: Tensor, op: str) -> None:
     if x.array.dtype != y.array.dtype:
         raise errors.mismatched_dtypes(op, x.dtype, y.dtype)
-    if x.dtype.is_integer and np.any(y.array == 0):
+    if x.dtype.is_integer and is_known(y) and np.any(y.array == 0):
         raise errors.invalid_argument("Integer division by zero", op)
 
 
@@ -287,8 +289,8 @@ def reduce_euclidean_norm(
     """The square root of the sum of squares."""
     x = operand(input_tensor)
     if x.dtype.is_integer:  # TensorFlow rounds the norm of integers down
-        total = np.asarray(reduce_sum(math.square(x), axis, keepdims).array)
-        return wrap(np.asarray(np.sqrt(total.astype(np.float64)).astype(total.dtype)))
+        total = reduce_sum(math.square(x), axis, keepdims)
+        return cast(math.sqrt(cast(total, "float64")), total.dtype)
     squared = math.real(x * math.conj(x)) if x.dtype.is_complex else math.square(x)
     result: Tensor = math.sqrt(reduce_sum(squared, axis, keepdims))
     return result
@@ -299,15 +301,15 @@ def count_nonzero(
 ) -> Tensor:
     """How many elements are not zero."""
     x = operand(input)
-    nonzero = np.asarray(x.array) != (b"" if x.dtype.name == "string" else np.zeros((), x.array.dtype))
-    axes = axes_of(axis, nonzero.ndim)
-    return wrap(np.asarray(np.sum(nonzero, axis=axes, keepdims=keepdims)).astype(numpy_dtype(dtype)))
+    zero = np.array(b"", object) if x.dtype.name == "string" else np.zeros((), x.array.dtype)
+    return cast(reduce_sum(cast(math.not_equal(x, constant_operand(zero)), "int64"), axis, keepdims), dtype)
 
 
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The part of the elements that are zero."""
-    x = np.asarray(operand(value).array)
-    return wrap(np.asarray(np.sum(x == 0) / x.size if x.size else np.nan, np.float32))
+    x = operand(value)
+    result: Tensor = reduce.mean(cast(math.equal(x, 0), "float32"), axis=tuple(range(len(x.array.shape))))
+    return result
 
 
 def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:

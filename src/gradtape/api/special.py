@@ -9,6 +9,8 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import axis_of
+from gradtape.api.array import cast
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, converter_of, operand, operands, wrap
 from gradtape.dtypes import float32
 from gradtape.ops import array, math, reduce, special as ops
@@ -182,7 +184,7 @@ def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     [3, -3]
     """
     x, y = operands(x, y)
-    if x.dtype.is_integer and np.any(np.asarray(y.array) == 0):
+    if x.dtype.is_integer and is_known(y) and np.any(np.asarray(y.array) == 0):
         raise errors.invalid_argument("Integer division by zero", "TruncateDiv")
     result: Tensor = ops.truncate_divide(x, y)
     return result
@@ -210,7 +212,11 @@ def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Te
         x = wrap(x.array.astype(np.float32))
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype("LeakyRelu", x.dtype)
-    result: Tensor = ops.leaky_relu(x, alpha=float(np.asarray(operand(alpha, float32).array)))
+    slope = operand(alpha, float32)
+    if not is_known(slope):
+        scaled: Tensor = math.where(math.greater(x, 0), x, x * cast(array.stop_gradient(slope), x.dtype))
+        return scaled
+    result: Tensor = ops.leaky_relu(x, alpha=float(np.asarray(slope.array)))
     return result
 
 

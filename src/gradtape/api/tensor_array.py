@@ -9,7 +9,7 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.api.arguments import integer, shape_of
 from gradtape.api.array import concat, gather, stack
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.ops import array, index as ops_index
@@ -128,8 +128,9 @@ class TensorArray:
             row = array.reshape(tensor, shape=(1, *tensor.array.shape))
             new._whole = ops_index.replace_nd(self._together(), row, where)
             return new
-        self._put(integer(index), tensor)
-        return self
+        new = self if current_graph() is None else self._copy()  # a branch must not change what others see
+        new._put(integer(index), tensor)
+        return new
 
     # -- many at once ------------------------------------------------------------------------------------------------
     def stack(self, name: str | None = None) -> Tensor:

@@ -185,19 +185,15 @@ class Function:
             found = self._bound.get(instance)
             if found is None:
                 # A weak reference: the object must not live as long as what is compiled for it.
-                method = _weak_method(self._python_function, instance)
-                found = Function(method, self._signature, self._autograph, self._reduce_retracing)
-                functools.update_wrapper(found, self._python_function)
-                self._bound[instance] = found
+                found = self._bound[instance] = self._for(_weak_method(self._python_function, instance))
         except TypeError:  # an object that cannot be hashed, or not be referred to weakly
-            found = Function(
-                functools.partial(self._python_function, instance),
-                self._signature,
-                self._autograph,
-                self._reduce_retracing,
-            )
-            functools.update_wrapper(found, self._python_function)
-        return found
+            return self._for(functools.partial(self._python_function, instance))
+        return BoundFunction(found, instance)
+
+    def _for(self, method: Callable[..., Any]) -> Function:
+        bound = Function(method, self._signature, self._autograph, self._reduce_retracing)
+        functools.update_wrapper(bound, self._python_function)
+        return bound
 
     # -- calling -----------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -373,6 +369,8 @@ class Function:
                 args = tuple(front)
             result = nest.map_structure(_as_result, self._converted(*args, **kwargs), expand_composites=True)
             outputs = [leaf for leaf in nest.flatten(result, expand_composites=True) if leaf is not None]
+            for out in outputs:
+                graph.own(out.array)  # raises for a value of a branch or a loop that was kept and not returned
         traced = Traced(graph, trace, inputs, outputs)
         result_kind = ConcreteFunction if kind is None else kind
         return result_kind(self, given, leaves if shapes is None else filled, traced, result)  # type: ignore[no-any-return]
@@ -389,6 +387,24 @@ class Function:
                 f"calls: {signatures[0]}, then {signatures[-1]}.",
                 self,
             )
+
+
+class BoundFunction:
+    """A compiled method together with its object, which lives as long as somebody holds the method."""
+
+    __slots__ = ("__dict__", "__self__", "_function")
+
+    def __init__(self, function: Function, instance: Any) -> None:
+        self._function, self.__self__ = function, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __repr__(self) -> str:
+        return repr(self._function)
 
 
 class _Keywords(dict[str, Any]):

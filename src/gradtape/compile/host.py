@@ -13,12 +13,13 @@ import jax
 import numpy as np
 
 from gradtape import errors, nest
-from gradtape.arrays.symbolic import call, current_graph, tracing
+from gradtape.arrays.symbolic import SymbolicNamespace, call, current_graph, tracing
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.engine import tape as stack
 from gradtape.engine.op import Op
 from gradtape.engine.tape import active_recorders
+from gradtape.ops import scatter
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor, is_followable
 
@@ -47,6 +48,15 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
         return np.int32(0)
 
     call("host_effect", tuple(t.array for t in tensors), {"function": host, "effect": True})
+
+
+def _check_numerics(x: Any, *, message: str) -> Any:
+    """The primitive in a program: it fails when it comes there, and the gradient when that comes back."""
+    effect(lambda tensor: scatter.check_numerics(tensor, message=message), [wrap(x)])
+    return x
+
+
+SymbolicNamespace.check_numerics = staticmethod(_check_numerics)  # type: ignore[attr-defined]
 
 
 def check(condition: Tensor, data: Any) -> None:

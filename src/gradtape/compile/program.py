@@ -20,7 +20,8 @@ from gradtape.arrays.xla_engine import xla_namespace
 class Program:
     """What computes some values of a graph from the graph's inputs.
 
-    `donated` are variables (uids) whose memory the program may write to; they get it back from the caller.
+    `donated` are variables (uids) whose memory the program may write to; they get it back from the caller. One that is
+    `silent` computes again what another has computed, and prints and checks nothing.
     """
 
     def __init__(
@@ -29,12 +30,13 @@ class Program:
         arguments: Sequence[Symbolic],
         outputs: Sequence[Any],
         donated: frozenset[int] = frozenset(),
+        silent: bool = False,
     ) -> None:
         self.name = graph.name
         self._graph, self._arguments = graph, arguments
         self._numbers = {id(symbol): i for i, symbol in enumerate(arguments)}
         self.outputs = list(outputs)
-        self.nodes, used = _needed(graph.nodes, self.outputs)
+        self.nodes, used = _needed(graph.nodes, self.outputs, silent)
         self.acts = any(map(_acts, self.nodes))
         self.feeds = [feed for feed in graph.feeds if id(feed.symbol) in used]
         self.donated = tuple(
@@ -207,12 +209,12 @@ def _acts(node: Node) -> bool:
     return any(isinstance(v, Program) and v.acts for v in values)
 
 
-def _needed(nodes: Sequence[Node], outputs: Sequence[Any]) -> tuple[list[Node], set[int]]:
+def _needed(nodes: Sequence[Node], outputs: Sequence[Any], silent: bool) -> tuple[list[Node], set[int]]:
     """The nodes that the outputs depend on, in order, and the ids of all values among them."""
     used = {id(out) for out in outputs if type(out) is Symbolic}
     kept = []
     for node in reversed(nodes):
-        if any(id(out) in used for out in node.outputs) or _acts(node):
+        if any(id(out) in used for out in node.outputs) or (not silent and _acts(node)):
             lean = node.attrs.get("lean")
             if lean is not None:  # a branch or a loop, without what nobody wants of it
                 node = lean(node, [id(out) in used for out in node.outputs])

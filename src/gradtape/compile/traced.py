@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,13 +199,12 @@ class Traced:
             self._plain = self.program([])
         return self._plain
 
-    def program(self, residuals: Sequence[_Residual]) -> Program:
+    def program(self, residuals: Sequence[_Residual], silent: bool = False) -> Program:
         """The program with the results, the residuals, and the new values of variables as outputs."""
         outputs = [t.array for t in self.outputs]
         kept = [r.symbol for r in residuals]
-        return Program(
-            self.graph, self.symbols, [*outputs, *kept, *[s.reading.array for s in self.state]], self._donated
-        )
+        state = [s.reading.array for s in self.state]
+        return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, silent)
 
     def run(self, program: Program, arrays: Sequence[Any], host: bool, sizes: Sizes | None = None) -> list[Any]:
         """Results and residuals; variables get their new values."""
@@ -290,6 +290,11 @@ class Derivative:
                 break
         self._positions = {r.key: i for i, r in enumerate(self.residuals)}
         self.program = traced.program(self.residuals)
+
+    @cached_property
+    def silent_program(self) -> Program:
+        """The first program where its results are there already, and only the residuals are wanted."""
+        return self.traced.program(self.residuals, silent=True)
 
     def _known_shapes(self) -> dict[int, Shape]:
         traced = self.traced

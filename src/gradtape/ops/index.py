@@ -226,13 +226,20 @@ def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
     return gather_nd(x, indices, batch_dims=batch_dims)
 
 
+def static_shape(shape: Any) -> Axes:
+    """A shape that was given as a tensor."""
+    if not is_known(shape):
+        raise errors.unknown_shape("a conversion of tf.IndexedSlices", "Let dense_shape be a constant, such as tf.shape(x).")
+    return tuple(int(n) for n in np.asarray(shape.array))
+
+
 def _dense_slices(slices: Any) -> Any:
     """IndexedSlices as a tensor: rows at equal indices added up."""
     if slices.dense_shape is None:
         raise ValueError(
             f"Tensor conversion requested for IndexedSlices for argument `value` without dense_shape: {slices}"
         )
-    shape = tuple(int(n) for n in np.asarray(operand(slices.dense_shape).array))
+    shape = static_shape(operand(slices.dense_shape))
     return add_rows(operand(slices.values), operand(slices.indices), shape=shape)
 
 

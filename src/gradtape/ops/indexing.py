@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand
-from gradtape.ops import array, index
+from gradtape.ops import array, index, math
 from gradtape.tensor import Tensor
 
 _BAD_INDEX = (
@@ -22,7 +23,23 @@ def get_item(x: Any, key: Any) -> Tensor:
     x = operand(x)
     if _is_mask(key):
         return boolean_mask(x, key)
-    result: Tensor = array.getitem(x, index=basic_index(key, x.array.shape))
+    parts = basic_index(key, x.array.shape)
+    later = {i: part for i, part in enumerate(parts) if isinstance(part, Tensor)}
+    if not later:
+        result: Tensor = array.getitem(x, index=parts)
+        return result
+    x = array.getitem(x, index=tuple([slice(None) if i in later else part for i, part in enumerate(parts)]))
+    for i, position in reversed(later.items()):
+        x = _picked(x, position, axis=sum(not isinstance(part, int) for part in parts[:i]))
+    return x
+
+
+def _picked(x: Tensor, position: Tensor, axis: int) -> Tensor:
+    """One position of an axis, which disappears; nobody knows yet which, and so nobody can say if there is one."""
+    size = x.array.shape[axis]
+    position = math.where(math.less(position, 0), position + size, position)
+    # The identity makes the gradient dense: a lookup along the first axis alone would have a sparse one.
+    result: Tensor = index.take(array.identity(x), position, axis=axis, batch_dims=0)
     return result
 
 
@@ -60,6 +77,10 @@ def _whole(part: Any) -> int:
     if isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
         return int(part)
     value = part
+    if isinstance(part, Tensor) and not is_known(part):
+        raise errors.unknown_shape(
+            "x[start:stop]", "Use tf.slice(x, begin, size), which takes a tensor as begin, or tf.gather.", "StridedSlice"
+        )
     if isinstance(part, np.ndarray) or hasattr(part, "numpy"):
         value = np.asarray(part)
         if value.ndim == 0 and value.dtype.kind in "iu":
@@ -74,7 +95,11 @@ def _slice(part: slice, axis: int) -> slice:
     return slice(start, stop, step)
 
 
-def _position(part: Any, axis: int, shape: tuple[int, ...]) -> int:
+def _position(part: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    if hasattr(part, "numpy"):
+        given = operand(part)
+        if not is_known(given) and not given.array.shape and given.dtype.is_integer:
+            return given
     position = _whole(part)
     if not -shape[axis] <= position < shape[axis]:
         raise errors.invalid_argument(f"slice index {position} of dimension {axis} out of bounds.", "StridedSlice")
@@ -83,7 +108,10 @@ def _position(part: Any, axis: int, shape: tuple[int, ...]) -> int:
 
 def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     """The rows of x (along `axis`) where the mask is true."""
-    x, mask = operand(x), np.asarray(operand(mask).array)
+    truth = operand(mask)
+    if not is_known(truth):
+        raise errors.unknown_shape("tf.boolean_mask", "Use tf.where(mask, x, 0), or give the mask as a constant.", "Where")
+    x, mask = operand(x), np.asarray(truth.array)
     shape, start = x.array.shape, axis or 0
     start += len(shape) if start < 0 else 0
     if mask.ndim == 0:

@@ -107,12 +107,12 @@ dense_bincount = primitive(
     kernel=lambda xp, weights, places, *, count: xp.add_rows(weights, places, shape=(count + 1,))[:count],
     batch=_bincount_batch,
 )
-histogram = primitive(  # counted where the bins are known; here only for tapes to know about
+histogram = primitive(  # x is what the bins were found from: tapes are to know that it ends here
     "histogram",
-    ("x",),
+    ("x", "bins"),
     tf_name="HistogramFixedWidth",
     unregistered=True,
-    kernel=lambda xp, x, *, counts: counts,
+    kernel=lambda xp, x, bins, *, count: xp.add_rows(xp.ones_like(bins), bins, shape=(count,)),
 )
 guarantee_const = primitive(
     "guarantee_const",
