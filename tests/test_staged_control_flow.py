@@ -167,9 +167,10 @@ def test_a_bound():
 
 def test_no_turn_at_all():
     def staged(x):
-        return tf.while_loop(lambda c: c > 5.0, lambda c: (c * x,), (x,))[0] + tf.while_loop(
-            lambda i, c: i < 0, lambda i, c: (i + 1, c * x), (tf.constant(0), x)
-        )[1]
+        return (
+            tf.while_loop(lambda c: c > 5.0, lambda c: (c * x,), (x,))[0]
+            + tf.while_loop(lambda i, c: i < 0, lambda i, c: (i + 1, c * x), (tf.constant(0), x))[1]
+        )
 
     same(staged, lambda x: 2.0 * x, 1.5)
 
@@ -320,6 +321,22 @@ def test_a_growing_tensor_array_is_refused_in_a_loop_of_unknown_length():
         f(tf.constant(3))
 
 
+def test_a_tensor_from_outside_that_a_branch_or_a_loop_uses():
+    """Also where the function was traced before any tape followed the tensor."""
+    c = tf.constant(3.0)
+    f = tf.function(
+        lambda x: (
+            tf.cond(x > 0.0, lambda: x * c * c, lambda: x) + tf.scan(lambda a, e: a * c + e, x[None] * [1.0, 1.0])[1]
+        )
+    )
+    x = tf.constant(2.0)
+    f(x)
+    with tf.GradientTape() as tape:
+        tape.watch(c)
+        y = f(x)
+    assert (float(y), float(tape.gradient(y, c))) == (26.0, 14.0)
+
+
 # -- effects ---------------------------------------------------------------------------------------------------------
 def test_prints_come_in_order_at_every_call(capfd):
     @tf.function
@@ -335,7 +352,15 @@ def test_prints_come_in_order_at_every_call(capfd):
 
     f(tf.constant(2.0))
     f(tf.constant(4.0))
-    assert capfd.readouterr().err.split("\n")[:-1] == ["before 2", "in 2", "in 4", "after 8", "before 4", "in 4", "after 8"]
+    assert capfd.readouterr().err.split("\n")[:-1] == [
+        "before 2",
+        "in 2",
+        "in 4",
+        "after 8",
+        "before 4",
+        "in 4",
+        "after 8",
+    ]
 
 
 def test_assertions_raise_when_the_program_runs():
@@ -370,7 +395,9 @@ def test_python_functions_inside_of_programs():
     np.testing.assert_allclose(slope, [27.0, 12.0])
     np.testing.assert_allclose(outer.gradient(slope, x), [18.0, 12.0])
     with pytest.raises(ZeroDivisionError):
-        tf.function(lambda x: tf.numpy_function(lambda a: int(a) / 0, [1], tf.float64) + x)(tf.constant(1.0, tf.float64))
+        tf.function(lambda x: tf.numpy_function(lambda a: int(a) / 0, [1], tf.float64) + x)(
+            tf.constant(1.0, tf.float64)
+        )
 
 
 # -- tf.gradients ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import Axes, integer, static
 from gradtape.api.array import cast
+from gradtape.arrays import namespace_of
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, wrap
 from gradtape.ops import array, index, math, segment
 from gradtape.tensor import Tensor
@@ -56,7 +58,11 @@ def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
 def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tuple[Tensor, Any, int]:
     """Data, ids and the number of segments, checked."""
     x, ids = _numbers(data, segment_ids, op, ordered)
-    have = tuple(x.array.shape)
+    if not is_known(ids):
+        raise errors.unknown_shape(
+            "tf.math.segment_*", "Use tf.math.unsorted_segment_*, which are told the number of segments.", op
+        )
+    ids, have = np.asarray(ids), tuple(x.array.shape)
     if ids.ndim != 1:
         raise errors.invalid_argument("segment_ids should be a vector.", op)
     if not have:
@@ -83,7 +89,7 @@ def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tenso
         raise errors.unsupported_dtype(op, where.dtype)
     if x.dtype.is_bool or x.dtype.name == "string" or (ordered and x.dtype.is_complex):
         raise errors.unsupported_dtype(op, x.dtype)
-    return x, np.asarray(where.array)
+    return x, where.array
 
 
 # -- ids in any order ------------------------------------------------------------------------------------------------
@@ -107,7 +113,8 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
     x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentSum")
     if x.dtype.is_integer:
         raise errors.unsupported_dtype("Sqrt", x.dtype)
-    result: Tensor = _sum(x, ids, count) / np.sqrt(_sizes(ids, count, x)).astype(x.array.dtype)
+    sizes = cast(_sizes(ids, count, x), "float64")
+    result: Tensor = _sum(x, ids, count) / cast(math.sqrt(sizes), x.dtype)
     return result
 
 
@@ -133,7 +140,10 @@ def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: s
 def _any_order(
     data: Any, segment_ids: Any, num_segments: Any, op: str, ordered: bool = False
 ) -> tuple[Tensor, Any, int]:
-    """Rows, their ids in [0, count) and count; rows with negative ids are gone."""
+    """Rows, their ids in [0, count) and count; rows with negative ids are gone.
+
+    Ids that are not known yet are all kept, and counted into one more segment, which `_first` leaves out.
+    """
     x, ids = _numbers(data, segment_ids, op, ordered)
     plain = np.asarray(static(num_segments))
     if plain.ndim:

@@ -10,6 +10,8 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of, static
 from gradtape.api.array import stack
+from gradtape.arrays import namespace_of
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, wrap
 from gradtape.dtypes import as_dtype, bool as bool_
 from gradtape.ops import array, index, math, scatter
@@ -66,7 +68,10 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         if not -rank <= at < rank:
             raise ValueError(f"axis={at} out of bounds: expected {-rank}<=axis<{rank}")
         at += rank if at < 0 else 0
-    have, counts = tuple(x.array.shape), np.asarray(operand(repeats).array)
+    given = operand(repeats)
+    if not is_known(given):
+        raise errors.unknown_shape("tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat")
+    have, counts = tuple(x.array.shape), np.asarray(given.array)
     if counts.dtype.kind not in "iu":
         raise TypeError(
             f"Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = {counts} of dtype: "
@@ -198,7 +203,10 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     >>> roll([1, 2, 3, 4], 1, 0).numpy().tolist()
     [4, 1, 2, 3]
     """
-    x, shifts, axes = operand(input), shape_of(shift), shape_of(axis)
+    x, given, axes = operand(input), operand(shift), shape_of(axis)
+    if not is_known(given):
+        return _rolled(x, given, axes)
+    shifts = shape_of(given)
     rank = len(x.array.shape)
     if not rank:
         raise errors.invalid_argument("input must be 1-D or higher", "Roll")
@@ -214,6 +222,18 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     return result
 
 
+def _rolled(x: Tensor, shift: Tensor, axes: Axes) -> Tensor:
+    """`roll` by shifts that are not known yet: a lookup along each axis."""
+    shifts = array.reshape(shift, shape=(-1,))
+    if shifts.array.shape != (len(axes),):
+        raise errors.invalid_argument("shift and axis must have the same size", "Roll")
+    for i, axis in enumerate(axes):
+        size = x.array.shape[axis]
+        positions = np.arange(size, dtype=shifts.array.dtype) - shifts[i]
+        x = picked(x, math.mod(positions, size), axis % len(x.array.shape))
+    return x
+
+
 def reverse_sequence(
     input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
 ) -> Tensor:
@@ -224,24 +244,24 @@ def reverse_sequence(
     """
     if seq_axis is None:
         raise TypeError("Expected int for argument 'seq_dim' not None.")
-    x, lengths = operand(input), np.asarray(operand(seq_lengths).array)
+    x, lengths = operand(input), operand(seq_lengths)
     have, along, batch = tuple(x.array.shape), integer(seq_axis), 0 if batch_axis is None else integer(batch_axis)
     for axis, word in ((along, "seq_dim"), (batch, "batch_dim")):
         if not 0 <= axis < len(have):
             raise errors.invalid_argument(f"Invalid {word} {axis}", "ReverseSequence")
     if along == batch:
         raise errors.invalid_argument(f"batch_dim == seq_dim == {along}", "ReverseSequence")
-    if lengths.shape != (have[batch],):
+    if tuple(lengths.array.shape) != (have[batch],):
         raise errors.invalid_argument(
-            f"Length of seq_lengths != input.dims({batch}), ({lengths.size} vs. {have[batch]})", "ReverseSequence"
+            f"Length of seq_lengths != input.dims({batch}), ({lengths.array.size} vs. {have[batch]})", "ReverseSequence"
         )
-    for i, n in enumerate(lengths):
+    for i, n in enumerate(np.asarray(lengths.array) if is_known(lengths) else ()):
         if n > have[along]:
             raise errors.invalid_argument(f"seq_lens({i}) > input.dims({along})", "ReverseSequence")
         if n < 0:
             raise errors.invalid_argument(f"seq_lens({i}) < 0", "ReverseSequence")
-    steps, ends = np.arange(have[along]), lengths[:, None]
-    positions = np.where(steps < ends, ends - 1 - steps, steps)
+    steps, ends = np.arange(have[along], dtype=lengths.array.dtype), lengths[:, None]
+    positions = math.where(math.less(steps, ends), ends - 1 - steps, steps)
     order = (batch, along, *(i for i in builtins.range(len(have)) if i not in (batch, along)))
     back = tuple(order.index(i) for i in builtins.range(len(have)))
     turned = index.take(array.transpose(x, perm=order), positions, axis=1, batch_dims=1)
@@ -256,8 +276,12 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
     >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy().tolist()
     [[2, 3], [5, 6]]
     """
-    x, starts, sizes = operand(input_), shape_of(begin), shape_of(size)
+    x, sizes = operand(input_), shape_of(size)
     have = tuple(x.array.shape)
+    given = operand(begin)
+    if not is_known(given):
+        return _sliced(x, given, sizes)
+    starts = shape_of(given)
     if not len(starts) == len(sizes) == len(have):
         raise errors.invalid_argument(
             f"Expected begin and size arguments to be 1-D tensors of size {len(have)}, but got shapes "
@@ -273,6 +297,23 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
         parts.append(builtins.slice(b, n if s == -1 else b + s))
     result: Tensor = array.getitem(x, index=tuple(parts))
     return result
+
+
+def _sliced(x: Tensor, begin: Tensor, sizes: Axes) -> Tensor:
+    """`slice` from places that are not known yet, along each axis that is not taken whole."""
+    have = tuple(x.array.shape)
+    if not tuple(begin.array.shape) == (len(sizes),) == (len(have),):
+        raise errors.invalid_argument(
+            f"Expected begin and size arguments to be 1-D tensors of size {len(have)}, but got shapes "
+            f"{errors.brackets(begin.array.shape)} and [{len(sizes)}] instead.",
+            "Slice",
+        )
+    for axis, (size, n) in enumerate(zip(sizes, have, strict=True)):
+        if size == -1:
+            raise errors.unknown_shape("tf.slice", "Give its size along every axis: -1 is not a number.", "Slice")
+        if size != n:
+            x = picked(x, begin[axis] + np.arange(size, dtype=begin.array.dtype), axis)
+    return x
 
 
 def strided_slice(
@@ -343,8 +384,11 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: st
     >>> sequence_mask([1, 3], 4).numpy().astype(int).tolist()
     [[1, 0, 0, 0], [1, 1, 1, 0]]
     """
-    counts = np.asarray(operand(lengths).array)
+    given = operand(lengths)
     if maxlen is None:
+        if not is_known(given):
+            raise errors.unknown_shape("tf.sequence_mask", "Pass maxlen.")
+        counts = np.asarray(given.array)
         longest: Any = max(counts.max(initial=0), 0) if counts.size else 0
     else:
         longest = np.asarray(static(maxlen))
@@ -353,9 +397,9 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: st
                 f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {longest} with shape "
                 f"'{longest.shape}' instead"
             )
-    mask = np.arange(float(longest)) < counts[..., None]
+    mask = math.less(np.arange(float(longest)).astype(given.array.dtype), given[..., None])
     wanted = as_dtype(dtype)
-    return wrap(mask if wanted.is_bool else mask.astype(wanted.numpy_dtype))
+    return mask if wanted.is_bool else wrap(mask.array.astype(wanted.numpy_dtype))
 
 
 def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
@@ -380,8 +424,9 @@ def guarantee_const(input: Any, name: str | None = None) -> Tensor:
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value as a NumPy array: an eager tensor's is always known."""
-    return np.array(convert(tensor).array)
+    """The value as a NumPy array, or None where it is not known while a function is traced."""
+    known = convert(tensor)
+    return np.array(known.array) if is_known(known) else None
 
 
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
@@ -414,9 +459,14 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     [[0, 1], [1, 2]]
     """
     flat, sizes = operand(indices), shape_of(dims)
-    positions = np.asarray(flat.array)
     if any(n == 0 for n in sizes):
         raise errors.invalid_argument("input dims cannot contain a dim of zero", "UnravelIndex")
-    if positions.size and (positions.min() < 0 or positions.max() >= np.prod(sizes)):
-        raise errors.invalid_argument("index is out of bound as with dims", "UnravelIndex")
-    return wrap(np.asarray(np.stack(np.unravel_index(positions, sizes)), positions.dtype))
+    if is_known(flat):
+        positions = np.asarray(flat.array)
+        if positions.size and (positions.min() < 0 or positions.max() >= np.prod(sizes)):
+            raise errors.invalid_argument("index is out of bound as with dims", "UnravelIndex")
+    coordinates = []
+    for n in reversed(sizes):
+        coordinates.append(math.mod(flat, n))
+        flat = math.floor_divide(flat, n)
+    return stack(coordinates[::-1], axis=0)

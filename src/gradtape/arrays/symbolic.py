@@ -166,6 +166,10 @@ class Graph:
         self.allow_creation: Callable[[], None] = lambda: None  # raises where no variable may be created any more
         self.concrete: Callable[[Symbolic], Any] = _no_value  # computes a value at once, for what outlives the trace
         self._captured: dict[int, Symbolic] = {}
+        # Of tensors from before the trace only tapes outside know the shape: what they follow, and the uids that a
+        # branch or a loop met and nobody knew. A trace under another tape may know more.
+        self.watched: tuple[dict[int, Any], ...] = ()
+        self.blind: set[int] = set()
 
     def argument(self, shape: Shape, dtype: Any) -> Symbolic:
         """An input that the caller gives."""
@@ -217,6 +221,17 @@ class Graph:
             if feed.symbol is value and feed.kind == "array" and not _is_residual(feed.value, self.first):
                 return self.own(feed.value)  # not computed there: it is where it was
         return self.capture(value)
+
+    def shape_outside(self, uid: int) -> Shape | None:
+        """The shape of a tensor from before the trace, if a tape outside follows it."""
+        root = self
+        while (above := root.outer or root.first) is not None:
+            root = above
+        for tracked in root.watched:
+            if uid in tracked:
+                return tracked[uid]
+        root.blind.add(uid)
+        return None
 
     def behind(self, uid: int) -> Any:
         """The array behind the uid of a tensor of this graph, or of one it can use; None if it is not known."""

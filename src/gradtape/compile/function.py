@@ -210,6 +210,9 @@ class Function:
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
         concrete = self._concrete.get(key)
+        if concrete is not None and concrete.graph.blind and _sees_more(concrete.graph.blind):
+            del self._concrete[key]
+            concrete = None
         if concrete is None:
             traces = self._traces
             concrete = self._trace(given, leaves, key)
@@ -346,6 +349,7 @@ class Function:
         from gradtape.compile.traced import Trace, Traced
 
         graph = Graph(self._name)
+        graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.open = shapes is not None
         if not allow_creation:
             graph.allow_creation = _refuse_creation
@@ -387,6 +391,11 @@ class Function:
                 f"calls: {signatures[0]}, then {signatures[-1]}.",
                 self,
             )
+
+
+def _sees_more(blind: set[int]) -> bool:
+    """Whether a tape follows a tensor of whose shape nothing was known when the function was traced."""
+    return any(not blind.isdisjoint(recorder.tracked) for recorder in stack.active_recorders())
 
 
 class BoundFunction:

@@ -90,7 +90,8 @@ def shape_followed(uid: int, recorders: Sequence[Recorder]) -> Shape | None:
             found = None if graph is None else graph.behind(uid)
             if found is not None:
                 return tuple(found.shape) if is_followable(found) else None
-            return recorder.tracked[uid]  # of a tensor from before the trace only a tape outside knows the shape
+            shape = recorder.tracked[uid]
+            return shape if shape is not None or graph is None else graph.shape_outside(uid)
     return None
 
 
