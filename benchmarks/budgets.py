@@ -17,6 +17,7 @@ WORK_BUDGETS: list[tuple[tuple[str, ...], str, float]] = [
 """For these workloads gradtape's time is at most so many times that of the other library."""
 
 COMPILED_OVER_JAX = 1.05
+CALL_SECONDS = 30e-6
 IMPORT_SECONDS = 0.06
 RECORD_BYTES = 400
 LEFT_BYTES = 64  # less than any object of a record: what is measured below that is the measuring

@@ -273,12 +273,18 @@ def unknown_shape(rank: int | None = None) -> TensorShape:
     return _trusted(None if rank is None else (None,) * rank)
 
 
+unknown_kinds: set[type] = set()
+"""Classes of dimensions that have no number while a function is traced; derivatives compute with them."""
+
+
 def _dimension(value: Any) -> int | None:
     if value is None:
         return None
     try:
         length = int(operator.index(value))
     except TypeError:
+        if type(value) in unknown_kinds:
+            return value  # type: ignore[no-any-return]
         raise TypeError(
             "Dimension value must be integer or None or have an __index__ method, "
             f"got value '{value!r}' with type '{type(value)!r}'"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -158,6 +160,11 @@ class Tensor:
         if recorders():
             _leaves(self, ".numpy()")
         value = self.array
+        if hasattr(value, "graph"):
+            raise AttributeError(
+                f"'SymbolicTensor' object has no attribute 'numpy': it has no value while the function "
+                f"'{value.graph.name}' is being traced. Keep to tf operations, or use tf.numpy_function."
+            )
         if type(value) is not ndarray:
             value = np.asarray(value)
         if value.nbytes > _HAND_OVER and value.flags.writeable and _references(self, value) in _LAST:
@@ -321,8 +328,23 @@ class Tensor:
         def __iter__(self) -> Iterator[Tensor]: ...
 
 
+_shown: ContextVar[bool] = ContextVar("gradtape_shown", default=False)
+
+
+@contextmanager
+def dimensions_shown() -> Iterator[None]:
+    """Within the block `tensor.shape` has unknown dimensions as they are, to compute with them: for derivatives."""
+    token = _shown.set(True)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+
+
 def _static_shape(shape: tuple[Any, ...]) -> TensorShape:
     """What is known of a shape while a function is traced: None for a dimension without a number."""
+    if _shown.get():
+        return known_shape(tuple(shape))
     return known_shape(tuple([n if isinstance(n, (int, np.integer)) else None for n in shape]))  # type: ignore[misc]
 
 

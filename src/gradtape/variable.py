@@ -87,6 +87,7 @@ class Variable:
     __array_priority__ = 100
 
     _held: Tensor | None
+    _buffer: Any
     uid: int
 
     def __init__(
@@ -202,8 +203,8 @@ class Variable:
         """The value for a compiled program; unless it is to be kept, the program may write into it."""
         buffer = self._buffer
         if buffer is None:
-            held = self._held
-            return held.array if keep or type(held.array) is ndarray else held.array.copy()  # type: ignore[union-attr]
+            value = self._tensor.array
+            return value if keep or type(value) is ndarray else value.copy()
         if keep:
             self._lent = True
         elif self._lent:

@@ -17,7 +17,7 @@ from gradtape.api.array import cast
 from gradtape.arrays import numpy_namespace
 from gradtape.conversion import operand, operands
 from gradtape.dtypes import as_dtype
-from gradtape.ops import array, convolution as ops, index, math
+from gradtape.ops import array, convolution as ops, index, math, reduce
 from gradtape.tensor import Tensor
 
 Axes = tuple[int, ...]
@@ -540,7 +540,8 @@ def dilation2d(
         sums = math.where(inside > 0, sums, _lowest(x))
     batch, rows, columns = sums.array.shape[:3]
     flat = array.reshape(sums, shape=(batch, rows, columns, prod(window), channels))
-    first = np.argmax(np.asarray(flat.array), axis=3)[:, :, :, None]
+    first = reduce.argmax(array.stop_gradient(flat), axis=3)
+    first = array.reshape(first, shape=(batch, rows, columns, 1, channels))
     chosen = index.take_along_axis(flat, first, axis=3)
     result: Tensor = array.reshape(chosen, shape=(batch, rows, columns, channels))
     return result
@@ -918,8 +919,9 @@ def local_response_normalization(
     shape, r = tuple(x.array.shape), integer(depth_radius)
     rows = array.reshape(math.square(x), shape=(prod(shape[:-1]), shape[-1], 1))
     near = ops.sum_pool(rows, window=(2 * r + 1,), strides=(1,), dilations=(1,), padding=((r, r),))
-    base = array.reshape(near, shape=shape) * float(alpha) + float(bias)
-    result: Tensor = x * math.power(base, -float(beta))
+    scale, offset, power = (cast(array.stop_gradient(operand(v)), x.dtype) for v in (alpha, bias, beta))
+    base = array.reshape(near, shape=shape) * scale + offset
+    result: Tensor = x * math.power(base, -power)
     return result
 
 

@@ -237,9 +237,11 @@ def lstsq(matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, n
     rows, columns = x.array.shape[-2:]
     tall = rows >= columns
     gram = _matmul(x, x, adjoint_x=True) if tall else _matmul(x, x, adjoint_y=True)
-    strength = static(l2_regularizer)
-    if np.any(strength):
-        gram = gram + _plain(x, np.eye(min(rows, columns)) * strength)
+    strength = operand(l2_regularizer)
+    if not is_known(strength):
+        gram = gram + np.eye(min(rows, columns)).astype(x.array.dtype) * strength.array.astype(x.array.dtype)
+    elif np.any(np.asarray(strength.array)):
+        gram = gram + _plain(x, np.eye(min(rows, columns)) * np.asarray(strength.array))
     factor = cholesky(gram)
     if tall:
         return cholesky_solve(factor, _matmul(x, y, adjoint_x=True))
@@ -394,8 +396,8 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
         _check_lu(x, order)
     lead = _broadcast_batches(x.array.shape, y.array.shape, "MatrixTriangularSolve")
     y = array.broadcast_to(y, shape=(*lead, *y.array.shape[-2:]))
-    rows = np.broadcast_to(np.asarray(order.array), (*lead, order.array.shape[-1]))
-    permuted = index.take(y, constant_operand(np.array(rows)), axis=len(lead), batch_dims=len(lead))
+    rows = array.broadcast_to(order, shape=(*lead, order.array.shape[-1]))
+    permuted = index.take(y, rows, axis=len(lead), batch_dims=len(lead))
     return triangular_solve(x, triangular_solve(_unit_lower(x), permuted), lower=False)
 
 
@@ -417,8 +419,8 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
         _check_lu(x, order)
     product = _matmul(_unit_lower(x), band_part(x, 0, -1))
     lead = len(product.array.shape) - 2
-    inverse = np.argsort(np.broadcast_to(np.asarray(order.array), product.array.shape[:-1]), axis=-1)
-    return index.take(product, constant_operand(inverse), axis=lead, batch_dims=lead)
+    inverse = reduce.argsort(array.broadcast_to(order, shape=product.array.shape[:-1]), axis=lead)
+    return index.take(product, inverse, axis=lead, batch_dims=lead)
 
 
 def _unit_lower(x: Tensor) -> Tensor:
@@ -612,9 +614,13 @@ def eigh_tridiagonal(
     values = _real(values)
     if select != "a":
         low, high = (np.asarray(static(v)).item() for v in static(select_range))
-        known = np.asarray(values.array)
-        inside = (known > low) & (known <= high)
-        picked = np.arange(int(low), int(high) + 1) if select == "i" else np.flatnonzero(inside)
+        if select == "v" and not is_known(values):
+            raise errors.unknown_shape("tf.linalg.eigh_tridiagonal with select='v'", "Use select='i' or 'a'.")
+        if select == "i":
+            picked = np.arange(int(low), int(high) + 1)
+        else:
+            known = np.asarray(values.array)
+            picked = np.flatnonzero((known > low) & (known <= high))
         values = _slices(values, picked)
         vectors = None if vectors is None else _slices(vectors, picked)
     return values if vectors is None else (values, vectors)

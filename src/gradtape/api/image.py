@@ -16,6 +16,7 @@ from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, operand, wrap
 from gradtape.dtypes import as_dtype, float16, float32
 from gradtape.ops import array, image as ops, index, linalg, math, reduce
+from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor
 
 # -- files (tf.io has them too) --------------------------------------------------------------------------------------
@@ -488,7 +489,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma."""
     if isinstance(gamma, (int, float)) and gamma < 0:
         raise ValueError("Gamma should be a non-negative real number.")
-    if np.any(np.asarray(operand(gamma).array) < 0):
+    if is_known(operand(gamma)) and np.any(np.asarray(operand(gamma).array) < 0):
         raise errors.invalid_argument("Gamma should be a non-negative real number.", "Assert")
 
     def change(x: Tensor) -> Tensor:
@@ -605,11 +606,12 @@ def sobel_edges(image: Any) -> Tensor:
 def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
     """The peak signal-to-noise ratio in decibels, over the last three axes."""
     first, second = operand(a), operand(b)
-    peak = float(np.asarray(convert_image_dtype(cast(operand(max_val), first.dtype), float32).array))
+    peak = convert_image_dtype(cast(operand(max_val), first.dtype), float32)
     first, second = convert_image_dtype(first, float32), convert_image_dtype(second, float32)
     _same_shapes(first, second)
     error = _mean(math.squared_difference(first, second), -3, -2, -1)
-    result: Tensor = 20 * _math.log10(peak) - (10 / _math.log(10)) * math.log(error)
+    decibels = 10 / _math.log(10)
+    result: Tensor = 2 * decibels * math.log(peak) - decibels * math.log(error)
     return result
 
 
@@ -641,7 +643,7 @@ def _band(n: int, weights: Any) -> Any:
 
 
 def _ssim_parts(
-    x: Tensor, y: Tensor, max_val: float, filter_size: int, filter_sigma: float, k1: float, k2: float
+    x: Tensor, y: Tensor, max_val: Tensor, filter_size: int, filter_sigma: float, k1: float, k2: float
 ) -> tuple[Tensor, Tensor]:
     """The maps of similarity, and of contrast and structure alone, for [batch, height, width, channels]."""
     height, width = x.array.shape[1:3]
@@ -658,7 +660,7 @@ def _ssim_parts(
         result: Tensor = linalg.einsum(tall, columns, equation="bowc,pw->bopc")
         return result
 
-    c1, c2 = (k1 * max_val) ** 2, (k2 * max_val) ** 2
+    c1, c2 = math.square(k1 * max_val), math.square(k2 * max_val)
     mean_x, mean_y = blurred(x), blurred(y)
     cross, squares = mean_x * mean_y * 2, math.square(mean_x) + math.square(mean_y)
     luminance = (cross + c1) / (squares + c1)
@@ -667,10 +669,10 @@ def _ssim_parts(
     return luminance * structure, structure
 
 
-def _pair(img1: Any, img2: Any, max_val: Any) -> tuple[Tensor, Tensor, float, tuple[int, ...]]:
+def _pair(img1: Any, img2: Any, max_val: Any) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...]]:
     """Two images as float32 [batch, height, width, channels], the largest value, and the shape before that."""
     a, b = operand(img1), operand(img2)
-    peak = float(np.asarray(convert_image_dtype(cast(operand(max_val), a.dtype), float32).array))
+    peak = convert_image_dtype(cast(operand(max_val), a.dtype), float32)
     a, b = convert_image_dtype(a, float32), convert_image_dtype(b, float32)
     _same_shapes(a, b)
     lead = np.broadcast_shapes(a.array.shape[:-3], b.array.shape[:-3])
@@ -791,7 +793,7 @@ def _stateless(seed: Any) -> Draw:
 
 
 def _random_brightness(image: Any, max_delta: float, draw: Draw) -> Tensor:
-    if max_delta < 0:
+    if is_known(max_delta) and max_delta < 0:
         raise ValueError("max_delta must be non-negative.")
     return adjust_brightness(image, draw([], -max_delta, max_delta))
 
@@ -807,6 +809,8 @@ def _random_saturation(image: Any, lower: float, upper: float, draw: Draw) -> Te
 
 
 def _bounds(lower: float, upper: float) -> None:
+    if not (is_known(lower) and is_known(upper)):
+        return
     if upper <= lower:
         raise ValueError("upper must be > lower.")
     if lower < 0:
@@ -814,9 +818,9 @@ def _bounds(lower: float, upper: float) -> None:
 
 
 def _random_hue(image: Any, max_delta: float, draw: Draw) -> Tensor:
-    if max_delta > 0.5:
+    if is_known(max_delta) and max_delta > 0.5:
         raise ValueError("max_delta must be <= 0.5.")
-    if max_delta < 0:
+    if is_known(max_delta) and max_delta < 0:
         raise ValueError("max_delta must be non-negative.")
     return adjust_hue(image, draw([], -max_delta, max_delta))
 
@@ -939,6 +943,16 @@ def _random_quality(image: Any, low: int, high: int, draw: Draw) -> Tensor:
     return adjust_jpeg_quality(image, draw([], low, high, "int32"))
 
 
+def _by_host(function: Callable[..., list[Tensor]], inputs: list[Any], specs: list[TensorSpec]) -> Any:
+    """The results of a function without derivatives that looks at numbers, where a program calls back for them."""
+    tensors = [operand(value) for value in inputs]
+    if all(map(is_known, tensors)):
+        return None
+    from gradtape.compile.host import function_on_host
+
+    return function_on_host(function, tensors, specs, differentiable=False)
+
+
 # -- boxes -----------------------------------------------------------------------------------------------------------
 def _overlap(boxes: Any, one: Any) -> Any:
     """Intersection over union of boxes [n, 4] with one box; corners in any order."""
@@ -983,6 +997,12 @@ def _suppress(
 
 
 def _boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
+    if not (is_known(operand(boxes)) and is_known(operand(scores))):
+        raise errors.unknown_shape(
+            "tf.image.non_max_suppression",
+            "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True.",
+            "NonMaxSuppressionV3",
+        )
     places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
     if places.ndim != 2 or places.shape[1] != 4:
         got = places.shape[1] if places.ndim == 2 else places.ndim
@@ -1055,6 +1075,8 @@ def non_max_suppression_overlaps(
     name: str | None = None,
 ) -> Tensor:
     """`non_max_suppression` with overlaps of any kind, given as a matrix."""
+    if not (is_known(operand(overlaps)) and is_known(operand(scores))):
+        raise errors.unknown_shape("tf.image.non_max_suppression_overlaps", "Call it in tf.numpy_function, with a shape.")
     shared, values = np.asarray(operand(overlaps).array), np.asarray(operand(scores).array)
     chosen, _ = _suppress(
         values,
@@ -1079,8 +1101,21 @@ def non_max_suppression_padded(
     tile_size: int = 512,
 ) -> tuple[Tensor, Tensor]:
     """`non_max_suppression` and how many indices count; zeros fill up the rest. Boxes may be [..., n, 4]."""
+    wanted, of_boxes = integer(max_output_size), operand(boxes).array.shape
+
+    def suppressed(b: Any, s: Any) -> list[Tensor]:
+        return list(
+            non_max_suppression_padded(b, s, wanted, iou_threshold, score_threshold, pad_to_max_output_size)
+        )
+
+    if pad_to_max_output_size:
+        specs = [TensorSpec([*of_boxes[:-2], wanted], "int32"), TensorSpec(of_boxes[:-2], "int32")]
+        results = _by_host(suppressed, [boxes, scores], specs)
+        if results is not None:
+            return results[0], results[1]
+    elif not (is_known(operand(boxes)) and is_known(operand(scores))):
+        _boxes(boxes, scores)  # says what to do
     places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
-    wanted = integer(max_output_size)
     found = [
         _non_max(b, s, wanted, iou_threshold, score_threshold)[0]
         for b, s in zip(places.reshape(-1, *places.shape[-2:]), values.reshape(-1, values.shape[-1]), strict=True)
@@ -1107,7 +1142,7 @@ def combined_non_max_suppression(
 
     boxes are [batch, n, 1 or classes, 4], scores [batch, n, classes].
     """
-    places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
+    places, values = operand(boxes).array, operand(scores).array
     if places.ndim != 4 or values.ndim != 3 or places.shape[2] not in (1, values.shape[2]):
         raise errors.invalid_argument(
             "boxes must be [batch, boxes, 1 or classes, 4] and scores [batch, boxes, classes], got shapes "
@@ -1116,7 +1151,18 @@ def combined_non_max_suppression(
         )
     per_class, total, classes = integer(max_output_size_per_class), integer(max_total_size), values.shape[2]
     size = min(total, per_class * classes) if pad_per_class else total
-    batch = len(places)
+    batch = places.shape[0]
+
+    def combined(b: Any, s: Any) -> list[Tensor]:
+        limits = (max_output_size_per_class, max_total_size, iou_threshold, score_threshold)
+        return list(combined_non_max_suppression(b, s, *limits, pad_per_class, clip_boxes))
+
+    sizes = ([batch, size, 4], [batch, size], [batch, size])
+    specs = [*[TensorSpec(shape, "float32") for shape in sizes], TensorSpec([batch], "int32")]
+    results = _by_host(combined, [boxes, scores], specs)
+    if results is not None:
+        return results[0], results[1], results[2], results[3]
+    places, values = np.asarray(places), np.asarray(values)
     out_boxes, out_scores = np.zeros((batch, size, 4), np.float32), np.zeros((batch, size), np.float32)
     out_classes, counts = np.zeros((batch, size), np.float32), np.zeros(batch, np.int32)
     for i in range(batch):
@@ -1152,6 +1198,11 @@ _COLOURS = np.array(
 
 def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
     """Images with the outlines of boxes (y1, x1, y2, x2 in [0, 1]), in the colours given or in ten others by turns."""
+    given = [images, boxes] if colors is None else [images, boxes, colors]
+    spec = TensorSpec(operand(images).shape, operand(images).dtype)
+    drawn = _by_host(lambda i, b, *c: [draw_bounding_boxes(i, b, c[0] if c else None)], given, [spec])
+    if drawn is not None:
+        return drawn[0]
     pictures = np.array(operand(images).array)
     places = np.asarray(operand(boxes).array)
     if pictures.ndim != 4 or places.ndim != 3 or places.shape[2] != 4:

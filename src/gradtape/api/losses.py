@@ -12,8 +12,9 @@ from gradtape.api import math as tfmath
 from gradtape.api.arguments import integer, static
 from gradtape.api.array import cast, concat, gather
 from gradtape.api.random import log_uniform_candidate_sampler
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand, wrap
-from gradtape.ops import array, ctc, math, nn
+from gradtape.ops import array, ctc, math, nn, reduce
 from gradtape.tensor import Tensor
 
 
@@ -159,9 +160,9 @@ def ctc_loss(
     if not time or not batch:
         return wrap(np.zeros(batch, x.array.dtype))
     # Beyond a row's length anything may stand: it becomes some class, and no path goes there.
-    inside = np.clip(np.asarray(y.array), 0, classes - 1)
-    if not inside.shape[1]:
-        inside = np.zeros((batch, 1), inside.dtype)
+    inside: Any = math.minimum(math.maximum(y, 0), classes - 1)
+    if not y.array.shape[1]:
+        inside = np.zeros((batch, 1), y.array.dtype)
     few_bits = x.dtype.size < 4
     loss: Tensor = ctc.ctc(cast(x, "float32") if few_bits else x, inside, lengths, steps, blank=blank)
     return cast(loss, x.dtype) if few_bits else loss
@@ -174,7 +175,10 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     >>> merged.numpy().tolist(), lengths.numpy().tolist()
     ([[1, 2, 1]], [3])
     """
-    rows, lengths = np.asarray(operand(labels).array), np.asarray(operand(seq_length).array)
+    given, steps = operand(labels), operand(seq_length)
+    if not (is_known(given) and is_known(steps)):
+        raise errors.unknown_shape("tf.nn.collapse_repeated", "Call it outside of the function, or in tf.numpy_function.")
+    rows, lengths = np.asarray(given.array), np.asarray(steps.array)
     fresh = np.ones(rows.shape, bool)
     fresh[:, 1:] = rows[:, 1:] != rows[:, :-1]
     fresh &= np.arange(rows.shape[1]) < lengths[:, None]
@@ -202,7 +206,14 @@ def compute_accidental_hits(
     >>> hits.indices.numpy().tolist(), hits.ids.numpy().tolist()
     ([0, 1], [2, 0])
     """
-    wanted, sampled = np.asarray(operand(true_classes).array), np.asarray(operand(sampled_candidates).array)
+    true, candidates = operand(true_classes), operand(sampled_candidates)
+    if not (is_known(true) and is_known(candidates)):
+        raise errors.unknown_shape(
+            "tf.nn.compute_accidental_hits",
+            "Use remove_accidental_hits=True of tf.nn.sampled_softmax_loss.",
+            "ComputeAccidentalHits",
+        )
+    wanted, sampled = np.asarray(true.array), np.asarray(candidates.array)
     if wanted.ndim != 2 or wanted.shape[1] != num_true:
         raise errors.invalid_argument(
             f"true_candidates must be a batch_size * num_true matrix. Received shape {wanted.shape} with "
@@ -238,19 +249,19 @@ def _sampled_logits(
 ) -> tuple[Tensor, Tensor]:
     """Logits [batch, num_true + num_sampled] of the true and of the sampled classes, and their labels."""
     x = operand(inputs)
-    wanted = np.asarray(operand(labels).array).astype(np.int64)
-    if wanted.ndim == 1:
+    wanted = cast(operand(labels), "int64")
+    if len(wanted.array.shape) == 1:
         wanted = wanted[:, None]
-    if wanted.shape != (x.array.shape[0], num_true):
+    if tuple(wanted.array.shape) != (x.array.shape[0], num_true):
         raise ValueError(
             f"labels must have shape [batch, num_true] = {[x.array.shape[0], num_true]}. Received: {list(wanted.shape)}"
         )
     if sampled_values is None:
         sampled_values = log_uniform_candidate_sampler(wanted, num_true, num_sampled, True, num_classes, seed)
     sampled, true_count, sampled_count = (array.stop_gradient(operand(v)) for v in sampled_values)
-    candidates = np.asarray(sampled.array).astype(np.int64)
-    batch, size = wanted.shape[0], len(candidates)
-    chosen = np.concatenate([wanted.ravel(), candidates])
+    candidates = cast(sampled, "int64")
+    batch, size = wanted.array.shape[0], candidates.array.shape[0]
+    chosen = array.concatenate(array.reshape(wanted, shape=(-1,)), candidates, axis=0)
     rows, offsets = gather(_table(weights), chosen), gather(_table(biases), chosen)
     cut, width = batch * num_true, rows.array.shape[-1]
     true_rows = array.reshape(array.getitem(rows, index=(slice(0, cut),)), shape=(batch, num_true, width))
@@ -259,8 +270,9 @@ def _sampled_logits(
     sampled_rows = array.getitem(rows, index=(slice(cut, None),))
     sampled_logits = x @ array.transpose(sampled_rows, perm=(1, 0)) + array.getitem(offsets, index=(slice(cut, None),))
     if remove_accidental_hits:
-        hit = (wanted[:, :, None] == candidates).any(1)
-        sampled_logits = sampled_logits + np.where(hit, np.finfo(np.float32).min, 0).astype(x.array.dtype)
+        hit = reduce.any_(math.equal(wanted[:, :, None], candidates), axis=(1,))
+        lowest, nothing = np.asarray([np.finfo(np.float32).min, 0]).astype(x.array.dtype)
+        sampled_logits = sampled_logits + math.where(hit, lowest, nothing)
     if subtract_log_q:
         true_logits = true_logits - math.log(cast(true_count, x.dtype))
         sampled_logits = sampled_logits - math.log(cast(sampled_count, x.dtype))

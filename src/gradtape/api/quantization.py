@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.conversion import operand, wrap
+from gradtape.arrays.symbolic import is_known
+from gradtape.conversion import operand
+from gradtape.dtypes import float32
 from gradtape.ops import array, math
 from gradtape.tensor import Tensor
 
 
-def _levels(low: Any, high: Any, num_bits: int, narrow_range: bool) -> tuple[Any, Any, Any]:
+def _levels(low: Tensor, high: Tensor, num_bits: int, narrow_range: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The range moved so that zero is one of its levels, and the distance between levels."""
     first, last = (1.0 if narrow_range else 0.0), float(2**num_bits - 1)
     step = (high - low) / (last - first)
-    zero = np.clip(np.floor(first - low / step + 0.5), first, last)
+    zero = math.minimum(math.maximum(math.floor(first - low / step + 0.5), first), last)
     return (first - zero) * step, (last - zero) * step, step
 
 
@@ -24,17 +26,14 @@ def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: int, narrow_ra
     x = operand(inputs)
     if not 2 <= num_bits <= 16:
         raise errors.invalid_argument(f"num_bits must be between 2 and 16, inclusive, got {num_bits}", op)
-    if np.any(np.asarray(low.array) >= np.asarray(high.array)):
+    if is_known(low) and is_known(high) and np.any(np.asarray(low.array) >= np.asarray(high.array)):
         raise errors.invalid_argument("min has to be smaller than max", op)
-    bottom, top, step = _levels(np.asarray(low.array), np.asarray(high.array), num_bits, narrow_range)
-    clipped = np.clip(np.asarray(x.array), bottom, top)
-    rounded = wrap((np.floor((clipped - bottom) / step + 0.5) * step + bottom).astype(x.array.dtype))
     # The value is the rounded one, the gradient that of the clip to the moved range, whose ends belong to it.
-    below, above = (
-        math.less(x, operand(np.asarray(bottom, x.array.dtype))),
-        math.greater(x, operand(np.asarray(top, x.array.dtype))),
-    )
-    passed = math.where(below, low, math.where(above, high, x))
+    bottom, top, step = _levels(array.stop_gradient(low), array.stop_gradient(high), num_bits, narrow_range)
+    still = array.stop_gradient(x)
+    clipped = math.minimum(math.maximum(still, bottom), top)
+    rounded = math.floor((clipped - bottom) / step + 0.5) * step + bottom
+    passed = math.where(math.less(still, bottom), low, math.where(math.greater(still, top), high, x))
     result: Tensor = passed + array.stop_gradient(rounded - passed)
     return result
 
@@ -48,7 +47,7 @@ def fake_quant_with_min_max_args(
     >>> [round(float(v), 4) for v in tf.quantization.fake_quant_with_min_max_args([3.0, 7.0], 0.0, 6.0)]
     [3.0118, 6.0]
     """
-    low, high = (operand(np.float32(bound)) for bound in (min, max))
+    low, high = (array.stop_gradient(operand(bound, float32)) for bound in (min, max))
     return _fake_quant(inputs, low, high, num_bits, narrow_range, "FakeQuantWithMinMaxArgs")
 
 

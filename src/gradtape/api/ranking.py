@@ -10,7 +10,7 @@ from gradtape import errors
 from gradtape.api.arguments import axis_of, integer
 from gradtape.conversion import operand as to_tensor, wrap
 from gradtape.dtypes import as_dtype
-from gradtape.ops import reduce
+from gradtape.ops import array, index, math, reduce
 from gradtape.tensor import Tensor
 
 
@@ -81,16 +81,23 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
     >>> in_top_k([1, 0], [[0.1, 0.9], [0.2, 0.8]], 1).numpy().tolist()
     [True, False]
     """
-    wanted, scores = np.asarray(to_tensor(targets).array), np.asarray(to_tensor(predictions).array)
+    rows, columns = to_tensor(targets), to_tensor(predictions)
+    wanted, scores = rows.array, columns.array
     if scores.ndim != 2:
         raise errors.invalid_argument(f"predictions must be 2-dimensional. Received shape {scores.shape}", "InTopKV2")
     if wanted.ndim != 1:
         raise errors.invalid_argument(f"targets must be 1-dimensional. Received shape {wanted.shape}", "InTopKV2")
-    if len(scores) != len(wanted):
+    count, classes = scores.shape
+    if count != wanted.shape[0]:
         raise errors.invalid_argument(
-            f"First dimension of predictions {len(scores)} must match length of targets {len(wanted)}", "InTopKV2"
+            f"First dimension of predictions {count} must match length of targets {wanted.shape[0]}", "InTopKV2"
         )
-    known = (wanted >= 0) & (wanted < scores.shape[1])
-    chosen = scores[np.arange(len(scores)), np.where(known, wanted, 0)] if scores.shape[1] else np.zeros(len(scores))
-    larger = (scores > chosen[:, None]).sum(1)
-    return wrap(known & np.isfinite(scores).all(1) & (larger < integer(k)))
+    known = math.logical_and(math.greater_equal(rows, 0), math.less(rows, classes))
+    if not classes:
+        return known
+    places = array.reshape(math.where(known, rows, np.zeros((), wanted.dtype)), shape=(count, 1))
+    chosen = index.take_along_axis(columns, places, axis=1)
+    larger = reduce.sum_(wrap(math.greater(columns, chosen).array.astype(np.int32)), axis=(1,))
+    finite = reduce.all_(math.isfinite(columns), axis=(1,))
+    result: Tensor = math.logical_and(math.logical_and(known, finite), math.less(larger, integer(k)))
+    return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,6 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import Axes, integer, static
 from gradtape.api.array import cast
-from gradtape.arrays import namespace_of
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, wrap
 from gradtape.ops import array, index, math, segment
@@ -57,12 +58,12 @@ def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
 
 def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tuple[Tensor, Any, int]:
     """Data, ids and the number of segments, checked."""
-    x, ids = _numbers(data, segment_ids, op, ordered)
-    if not is_known(ids):
+    x, where = _numbers(data, segment_ids, op, ordered)
+    if not is_known(where):
         raise errors.unknown_shape(
             "tf.math.segment_*", "Use tf.math.unsorted_segment_*, which are told the number of segments.", op
         )
-    ids, have = np.asarray(ids), tuple(x.array.shape)
+    ids, have = np.asarray(where.array), tuple(x.array.shape)
     if ids.ndim != 1:
         raise errors.invalid_argument("segment_ids should be a vector.", op)
     if not have:
@@ -83,13 +84,13 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
     return x, ids, count
 
 
-def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tensor, Any]:
+def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tensor, Tensor]:
     x, where = operand(data), operand(segment_ids)
     if not where.dtype.is_integer:
         raise errors.unsupported_dtype(op, where.dtype)
     if x.dtype.is_bool or x.dtype.name == "string" or (ordered and x.dtype.is_complex):
         raise errors.unsupported_dtype(op, x.dtype)
-    return x, where.array
+    return x, where
 
 
 # -- ids in any order ------------------------------------------------------------------------------------------------
@@ -99,97 +100,116 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
     >>> unsorted_segment_sum([1, 2, 3, 4], [1, 0, -1, 1], 3).numpy().tolist()
     [2, 5, 0]
     """
-    return _sum(*_any_order(data, segment_ids, num_segments, "UnsortedSegmentSum"))
+    return _unsorted(_sum, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The mean of the rows with each id; 0 where there are none."""
-    x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentSum")
-    return _mean(cast(x, "float64") if x.dtype.is_integer else x, ids, count)
+
+    def mean(x: Tensor, ids: Any, count: int) -> Tensor:
+        return _mean(cast(x, "float64") if x.dtype.is_integer else x, ids, count)
+
+    return _unsorted(mean, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sum of the rows with each id, divided by the square root of how many there are."""
-    x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentSum")
-    if x.dtype.is_integer:
-        raise errors.unsupported_dtype("Sqrt", x.dtype)
-    sizes = cast(_sizes(ids, count, x), "float64")
-    result: Tensor = _sum(x, ids, count) / cast(math.sqrt(sizes), x.dtype)
-    return result
+
+    def root(x: Tensor, ids: Any, count: int) -> Tensor:
+        if x.dtype.is_integer:
+            raise errors.unsupported_dtype("Sqrt", x.dtype)
+        sizes: Tensor = cast(_sizes(ids, count, x), "float64")
+        result: Tensor = _sum(x, ids, count) / cast(math.sqrt(sizes), x.dtype)
+        return result
+
+    return _unsorted(root, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
 def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
-    return _product(*_any_order(data, segment_ids, num_segments, "UnsortedSegmentProd"))
+    return _unsorted(_product, data, segment_ids, num_segments, "UnsortedSegmentProd")
 
 
 def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The largest of the rows with each id, the dtype's lowest number where there are none; ties share the gradient."""
-    x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentMax", ordered=True)
-    result: Tensor = segment.segment_max(x, ids, count=count)
-    return result
+
+    def largest(x: Tensor, ids: Any, count: int) -> Any:
+        return segment.segment_max(x, ids, count=count)
+
+    return _unsorted(largest, data, segment_ids, num_segments, "UnsortedSegmentMax", ordered=True)
 
 
 def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The smallest of the rows with each id, the dtype's highest number where there are none; ties share gradients."""
-    x, ids, count = _any_order(data, segment_ids, num_segments, "UnsortedSegmentMin", ordered=True)
-    result: Tensor = segment.segment_min(x, ids, count=count)
-    return result
+
+    def smallest(x: Tensor, ids: Any, count: int) -> Any:
+        return segment.segment_min(x, ids, count=count)
+
+    return _unsorted(smallest, data, segment_ids, num_segments, "UnsortedSegmentMin", ordered=True)
 
 
-def _any_order(
-    data: Any, segment_ids: Any, num_segments: Any, op: str, ordered: bool = False
-) -> tuple[Tensor, Any, int]:
-    """Rows, their ids in [0, count) and count; rows with negative ids are gone.
-
-    Ids that are not known yet are all kept, and counted into one more segment, which `_first` leaves out.
-    """
+def _unsorted(
+    reduction: Callable[[Tensor, Any, int], Tensor],
+    data: Any,
+    segment_ids: Any,
+    num_segments: Any,
+    op: str,
+    ordered: bool = False,
+) -> Tensor:
+    """A reduction of the rows with each id in [0, num_segments); rows with negative ids are left out."""
     x, ids = _numbers(data, segment_ids, op, ordered)
     plain = np.asarray(static(num_segments))
     if plain.ndim:
         raise errors.invalid_argument(f"num_segments should be a scalar, not shape {errors.brackets(plain.shape)}", op)
     if plain.dtype.kind not in "iu":
         raise errors.invalid_argument(f"Value for attr 'Tnumsegments' of {plain.dtype.name} is not an integer", op)
-    count, have = integer(plain), tuple(x.array.shape)
+    count, have, of_ids = integer(plain), tuple(x.array.shape), tuple(ids.array.shape)
     if count < 0:
         raise errors.invalid_argument(f"Input num_segments == {count} must not be negative.", op)
-    if have[: ids.ndim] != ids.shape:
+    if have[: len(of_ids)] != of_ids:
         raise errors.invalid_argument(
-            f"data.shape = {errors.brackets(have)} does not start with segment_ids.shape = "
-            f"{errors.brackets(ids.shape)}",
+            f"data.shape = {errors.brackets(have)} does not start with segment_ids.shape = {errors.brackets(of_ids)}",
             op,
         )
-    bad = np.argwhere(ids >= count)
+    if len(of_ids) != 1:
+        x = array.reshape(x, shape=(prod(of_ids), *have[len(of_ids) :]))
+    if not is_known(ids):  # what is left out becomes one more segment, which is left out in the end
+        ids = array.reshape(ids, shape=(-1,))
+        ids = math.where(math.less(ids, 0), np.asarray(count, ids.array.dtype), ids)
+        return reduction(x, ids, count + 1)[:count]
+    known = np.asarray(ids.array)
+    bad = np.argwhere(known >= count)
     if bad.size:
         at = tuple(int(i) for i in bad[0])
         raise errors.invalid_argument(
-            f"segment_ids{errors.brackets(at) if at else ''} = {ids[at]} is out of range [0, {count})", op
+            f"segment_ids{errors.brackets(at) if at else ''} = {known[at]} is out of range [0, {count})", op
         )
-    if ids.ndim != 1:
-        x, ids = array.reshape(x, shape=(ids.size, *have[ids.ndim :])), ids.reshape(-1)
-    kept = np.flatnonzero(ids >= 0)
-    if kept.size < ids.size:
-        x, ids = index.take(array.identity(x), kept, axis=0, batch_dims=0), ids[kept]
-    return x, ids, count
+    known = known.reshape(-1)
+    kept = np.flatnonzero(known >= 0)
+    if kept.size < known.size:
+        x, known = index.take(array.identity(x), kept, axis=0, batch_dims=0), known[kept]
+    return reduction(x, known, count)
 
 
-# -- what both kinds do ----------------------------------------------------------------------------------------------
+# -- what both kinds do: ids are an array, or a tensor whose values are not known yet --------------------------------
 def _sum(x: Tensor, ids: Any, count: int) -> Tensor:
     result: Tensor = index.add_rows(x, ids, shape=(count, *x.array.shape[1:]))
     return result
 
 
-def _sizes(ids: Any, count: int, x: Tensor) -> Any:
+def _sizes(ids: Any, count: int, x: Tensor) -> Tensor:
     """How many rows each segment has (1 for none, which divides well), with an axis for every axis of a row."""
-    sizes = np.maximum(np.bincount(ids, minlength=count), 1)
-    return sizes.reshape(-1, *[1] * (len(x.array.shape) - 1))
+    ones = np.ones(ids.shape[0], np.int64)
+    sizes = math.maximum(index.add_rows(ones, ids, shape=(count,)), np.ones((), np.int64))
+    result: Tensor = array.reshape(sizes, shape=(count, *[1] * (len(x.array.shape) - 1)))
+    return result
 
 
 def _mean(x: Tensor, ids: Any, count: int) -> Tensor:
-    total, sizes = _sum(x, ids, count), _sizes(ids, count, x).astype(x.array.dtype)
+    total, sizes = _sum(x, ids, count), cast(_sizes(ids, count, x), x.dtype)
     if x.dtype.is_integer:  # as TensorFlow's kernel: towards zero
-        whole = np.asarray(total.array)
-        return wrap((np.sign(whole) * (np.abs(whole) // sizes)).astype(whole.dtype))
+        rounded: Tensor = math.sign(total) * math.floor_divide(math.absolute(total), sizes)
+        return rounded
     result: Tensor = total / sizes
     return result
 
@@ -201,6 +221,10 @@ def _product(x: Tensor, ids: Any, count: int) -> Tensor:
     """
     rest: Axes = tuple(x.array.shape)[1:]
     ones = np.ones((1, *rest), x.array.dtype)
+    if isinstance(ids, Tensor):  # which rows make a block is not known: every segment has all of them, most as ones
+        mine = math.equal(np.arange(count, dtype=ids.array.dtype)[:, None], ids)
+        mine = array.reshape(mine, shape=(count, x.array.shape[0], *[1] * len(rest)))
+        return _prod(math.where(mine, x, ones))  # type: ignore[no-any-return]
     if not ids.size:
         return wrap(np.ones((count, *rest), x.array.dtype))
     order = np.argsort(ids, kind="stable")

@@ -10,7 +10,6 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of, static
 from gradtape.api.array import stack
-from gradtape.arrays import namespace_of
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, wrap
 from gradtape.dtypes import as_dtype, bool as bool_

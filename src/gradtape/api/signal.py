@@ -357,8 +357,9 @@ def frame(
     if pad_end:
         need = max((-(-size // step) - 1) * step + length if size else 0, size)
         if need > size:
-            filler = np.full((*x.array.shape[:at], need - size, *x.array.shape[at + 1 :]), static(pad_value))
-            x = array.concatenate(x, constant_operand(filler.astype(x.array.dtype)), axis=at)
+            filling = cast(array.stop_gradient(operand(pad_value)), x.dtype)
+            filler = array.broadcast_to(filling, shape=(*x.array.shape[:at], need - size, *x.array.shape[at + 1 :]))
+            x = array.concatenate(x, filler, axis=at)
     result: Tensor = ops.frame(x, axis=at, length=length, step=step)
     if pad_end:
         result = array.getitem(result, index=(slice(None),) * at + (slice(0, -(-size // step)),))

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.api.arguments import shape_of
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, register_converter, wrap
 from gradtape.dtypes import DType
 from gradtape.ops import index, math
@@ -56,6 +57,8 @@ register_converter(SparseTensor, lambda s: to_dense(s))
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     """The elements of a tensor that are not zero."""
     x = operand(tensor)
+    if not is_known(x):
+        raise errors.unknown_shape("tf.sparse.from_dense", "Keep to the dense tensor inside of a tf.function.")
     where = np.argwhere(np.asarray(x.array) != 0).astype(np.int64)
     values = index.gather_nd(x, wrap(where), batch_dims=0)
     return SparseTensor(wrap(where), values, wrap(np.array(x.array.shape, np.int64)))
@@ -67,16 +70,16 @@ def to_dense(
     """All elements, with `default_value` (0) where there is none."""
     if not isinstance(sp_input, SparseTensor):
         raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
-    shape, where = shape_of(sp_input.dense_shape), np.asarray(sp_input.indices.array)
-    index.checked_coordinates(where, shape, "SparseToDense")
-    if validate_indices and len(np.unique(where, axis=0)) < len(where):
+    shape, where = shape_of(sp_input.dense_shape), sp_input.indices
+    index.checked_coordinates(where.array, shape, "SparseToDense")
+    if validate_indices and is_known(where) and len(np.unique(np.asarray(where.array), axis=0)) < len(where):
         raise errors.invalid_argument("indices are repeated", "SparseToDense")
     dense: Tensor = index.scatter_nd(sp_input.values, sp_input.indices, shape=shape, batch_dims=0)
     if default_value is None:
         return dense
-    given = np.zeros(shape, bool)
-    given[tuple(np.moveaxis(where, -1, 0))] = True
-    filled: Tensor = math.where(wrap(given), dense, operand(default_value, dense.dtype))
+    ones = np.ones(where.array.shape[:1], np.int32)
+    given = math.greater(index.scatter_nd(ones, where, shape=shape, batch_dims=0), 0)
+    filled: Tensor = math.where(given, dense, operand(default_value, dense.dtype))
     return filled
 
 

@@ -8,13 +8,14 @@ them is left in the program.
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
 import numpy as np
+
+from gradtape.shape import unknown_kinds
 
 Sizes = tuple[tuple[str, Any], ...]
 """The size of each variable, by its name: an int or, where a program is a part of another one, a dimension of that."""
@@ -40,6 +41,7 @@ def variable(name: str) -> Any:
 
     (dimension,) = export.symbolic_shape(name, scope=_scope())
     _kind = type(dimension)
+    unknown_kinds.add(_kind)
     return dimension
 
 
@@ -107,8 +109,3 @@ def extents_of(shape: Sequence[Any]) -> np.ndarray:
     array = np.empty(len(shape), object)
     array[:] = shape
     return array
-
-
-def product(shape: Sequence[Any]) -> Any:
-    """The number of elements."""
-    return math.prod(shape)

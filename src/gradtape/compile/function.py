@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape import nest
+from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing
@@ -371,10 +371,13 @@ class Function:
             if args and type(args[-1]) is _Keywords:
                 *front, kwargs = args
                 args = tuple(front)
-            result = nest.map_structure(_as_result, self._converted(*args, **kwargs), expand_composites=True)
+            with _graph_errors():
+                result = self._converted(*args, **kwargs)
+            result = nest.map_structure(_as_result, result, expand_composites=True)
             outputs = [leaf for leaf in nest.flatten(result, expand_composites=True) if leaf is not None]
             for out in outputs:
                 graph.own(out.array)  # raises for a value of a branch or a loop that was kept and not returned
+        graph.watched = ()
         traced = Traced(graph, trace, inputs, outputs)
         result_kind = ConcreteFunction if kind is None else kind
         return result_kind(self, given, leaves if shapes is None else filled, traced, result)  # type: ignore[no-any-return]
@@ -393,9 +396,19 @@ class Function:
             )
 
 
+@contextmanager
+def _graph_errors() -> Iterator[None]:
+    """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow."""
+    try:
+        yield
+    except errors.InvalidArgumentError as error:
+        kind = TypeError if "was expected to be a" in error.message else ValueError
+        raise kind(error.message).with_traceback(error.__traceback__) from None
+
+
 def _sees_more(blind: set[int]) -> bool:
     """Whether a tape follows a tensor of whose shape nothing was known when the function was traced."""
-    return any(not blind.isdisjoint(recorder.tracked) for recorder in stack.active_recorders())
+    return any(uid in recorder.tracked for recorder in stack.active_recorders() for uid in blind)
 
 
 class BoundFunction:
@@ -592,7 +605,7 @@ def _static_key(leaf: Any) -> Any:
     if isinstance(leaf, Variable):
         return ("variable", leaf.uid)
     if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
-        return (type(leaf), leaf)
+        return leaf  # by equality, as TensorFlow has it: 1, 1.0 and True are one
     try:
         hash(leaf)
     except TypeError:

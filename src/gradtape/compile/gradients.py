@@ -12,7 +12,7 @@ from gradtape.arrays.symbolic import current_graph
 from gradtape.autodiff.arguments import as_policy, finished, seed_cotangents, seeds_of
 from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
-from gradtape.engine.backward import sweep
+from gradtape.engine.backward import traced_sweep
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import active_recorders
 from gradtape.ops import array
@@ -112,5 +112,5 @@ def _swept(
             for uid in record[2] if type(record[2]) is tuple else (record[2],):
                 if uid not in stopped and uid in arrays and is_followable(arrays[uid]):
                     shapes.setdefault(uid, tuple(arrays[uid].shape))
-    found = sweep(records, shapes, cotangents, kept=uids, traced=True, release=False)
+    found = traced_sweep(records, shapes, cotangents, kept=uids, release=False)
     return {uid: c.dense() if type(c) is Rows and type(c.values) is Batched else c for uid, c in found.items()}

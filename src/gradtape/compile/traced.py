@@ -26,7 +26,7 @@ from gradtape.compile.host import raise_failures
 from gradtape.compile.program import Program, on_processor, to_numpy
 from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
-from gradtape.engine.backward import sweep
+from gradtape.engine.backward import traced_sweep
 from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
 from gradtape.engine.op import Op
 from gradtape.engine.sparse import Rows
@@ -391,12 +391,11 @@ class _Pull:
                 d = d if rows is None else Batched(d, level)
                 cotangents[seed.uid] = cotangents[seed.uid] + d if seed.uid in cotangents else d
             records, reachable = _reachable(traced, frozenset(sources), shapes)
-            found = sweep(
+            found = traced_sweep(
                 records,
                 reachable,
                 cotangents,
                 kept=frozenset(),
-                traced=True,
                 release=False,
             )
             outputs: list[Tensor] = []
