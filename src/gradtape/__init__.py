@@ -263,6 +263,7 @@ from gradtape.compile.autograph import do_not_convert as _do_not_convert
 from gradtape.compile.function import (
     function as function,
     inside_function as inside_function,
+    is_symbolic_tensor as is_symbolic_tensor,
 )
 from gradtape.compile.gradients import gradients as gradients, hessians as hessians
 from gradtape.conversion import register_tensor_conversion_function as register_tensor_conversion_function

@@ -38,7 +38,7 @@ def shape_of(shape: Any) -> Axes:
     plain = static(shape)
     if plain is None:
         raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
-    if np.ndim(plain) == 0 and not isinstance(plain, (list, tuple)):
+    if not isinstance(plain, (list, tuple)) and np.ndim(plain) == 0:
         return (integer(plain),)
     return tuple(integer(static(n)) for n in plain)
 

@@ -12,7 +12,7 @@ import numpy as np
 from gradtape import conversion, errors
 from gradtape.api.arguments import Axes, dtype_or, integer, numpy_dtype, shape_of, static
 from gradtape.arrays import common_namespace
-from gradtape.arrays.dimensions import is_dimension
+from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape.arrays.symbolic import filled, is_known, number, sizes_of
 from gradtape.compile import devices
 from gradtape.conversion import array_from, convert, operand, operands, wrap
@@ -203,6 +203,8 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         order = ["int32", "int64", "float32", "float64"]
         dtype = builtins.max((p.dtype.name for p in parts), key=lambda n: order.index(n) if n in order else -1)
     kind = as_dtype(dtype)
+    if kind.is_integer and any(getattr(p.array, "extents", None) is not None for p in parts):
+        return wrap(arange(*[integer(p) for p in parts], kind.numpy_dtype))
     first, last, step = (np.asarray(p.array).astype(kind.numpy_dtype).item() for p in parts)
     if step == 0:
         raise errors.invalid_argument("Requires delta != 0: 0", "Range")
@@ -226,7 +228,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     count = integer(num)
     if count < 0:
         raise errors.invalid_argument(f"Requires num > 0: {count}", "LinSpace")
-    rank = len(np.broadcast_shapes(first.array.shape, last.array.shape))
+    rank = len(broadcast_shapes(first.array.shape, last.array.shape))
     at = axis + rank + 1 if axis < 0 else axis
     steps = np.linspace(0, 1, count).astype(first.array.dtype)
     weights = steps.reshape([count if i == at else 1 for i in builtins.range(rank + 1)])
@@ -450,7 +452,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
             "BroadcastTo",
         )
     try:
-        fits = np.broadcast_shapes(x.array.shape, wanted) == wanted
+        fits = broadcast_shapes(x.array.shape, wanted) == wanted
     except ValueError:
         fits = False
     if not fits:
@@ -617,7 +619,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         )
     x, y = operands(x, y)
     try:
-        np.broadcast_shapes(truth.array.shape, x.array.shape, y.array.shape)
+        broadcast_shapes(truth.array.shape, x.array.shape, y.array.shape)
     except ValueError:
         shapes = [errors.brackets(t.array.shape) for t in (truth, x, y)]
         raise errors.invalid_argument(

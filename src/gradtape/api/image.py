@@ -527,6 +527,10 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
     """What is left of an image after JPEG compression (needs Pillow)."""
     x = operand(image)
+    spec = TensorSpec(x.shape, x.dtype)
+    pressed = _by_host(lambda i, q: [adjust_jpeg_quality(i, q, dct_method)], [x, jpeg_quality], [spec])
+    if pressed is not None:
+        return pressed[0]  # type: ignore[no-any-return]
     channels = x.array.shape[-1]
     encoded = _io.encode_jpeg(convert_image_dtype(x, "uint8", saturate=True), quality=integer(jpeg_quality))
     return convert_image_dtype(_io.decode_jpeg(encoded, channels=channels), x.dtype, saturate=True)

@@ -218,7 +218,7 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
     drawn = operand(sampler(shape, x.dtype))
     keep = math.greater_equal(drawn, chance)
     try:
-        fits = np.broadcast_shapes(keep.array.shape, x.array.shape) == x.array.shape
+        fits = broadcast_shapes(keep.array.shape, x.array.shape) == x.array.shape
     except ValueError:
         fits = False
     if not fits:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import axes_of, integer, numpy_dtype, shape_of, static
+from gradtape.api.array import cast
 from gradtape.conversion import constant_operand, operand, wrap
 from gradtape.dtypes import as_dtype, float32
 from gradtape.ops import array, math, signal as ops

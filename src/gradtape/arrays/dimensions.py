@@ -104,6 +104,20 @@ def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: C
         return None
 
 
+def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """The shape of an elementwise function of arrays of these shapes; ValueError where they do not fit."""
+    if all(map(is_known_shape, shapes)):
+        return np.broadcast_shapes(*map(tuple, shapes))
+    rank = max(map(len, shapes))
+    result: list[Any] = [1] * rank
+    for shape in shapes:
+        for axis, n in enumerate(shape, rank - len(shape)):
+            if n != 1 and result[axis] not in (1, n):
+                raise ValueError(f"shapes {shapes} do not fit together")
+            result[axis] = result[axis] if n == 1 else n
+    return tuple(result)
+
+
 def extents_of(shape: Sequence[Any]) -> np.ndarray:
     """A shape as an array whose elements may be dimensions."""
     array = np.empty(len(shape), object)

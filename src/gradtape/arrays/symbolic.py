@@ -389,7 +389,7 @@ def _filled(shape: Shape, dtype: Any, value: int) -> Any:
     """A constant without its memory: one number, and a broadcast within the program."""
     graph = current_graph()
     one = np.full((), value, dtype)
-    if graph is None or not shape:
+    if graph is None or (not shape and not graph.open):
         return np.full(shape, value, dtype)
     output = Symbolic(graph, tuple(shape), np.dtype(dtype))
     graph.nodes.append(Node("broadcast_to", (one,), {"shape": tuple(shape)}, (output,)))
@@ -416,6 +416,26 @@ def sizes_of(shape: Any, dtype: Any) -> Any:
     return np.array(shape, dtype) if is_known_shape(shape) else _computed(extents_of(shape), dtype)
 
 
+def arange(first: Any, last: Any, step: int, dtype: Any) -> Any:
+    """Integers from the first up to the last, of which there are unknown many."""
+    graph = current_graph()
+    assert graph is not None
+    count = -((first - last) // step)
+    output = Symbolic(graph, (count,), np.dtype(dtype))
+    attrs = {"first": first, "count": count, "step": step, "dtype": output.dtype}
+    graph.nodes.append(Node("arange", (), attrs, (output,)))
+    return output
+
+
+def _arange(xp: Any, *, first: int, count: int, step: int, dtype: Any) -> Any:
+    return (first + step * np.arange(count)).astype(dtype)
+
+
+def as_value(array: Any) -> Any:
+    """An array as a value of the program."""
+    return array if type(array) is Symbolic else call("identity", (array,), {})
+
+
 def _computed(extents: Any, dtype: Any) -> Symbolic:
     graph = current_graph()
     if graph is None:
@@ -432,6 +452,7 @@ def _extents(xp: Any, *, values: tuple[int, ...], shape: Shape, dtype: Any) -> A
 
 
 generic_kernels["extents"] = _extents
+generic_kernels["arange"] = _arange
 
 symbolic_namespace: Any = SymbolicNamespace()
 register_namespace(Symbolic, symbolic_namespace)

@@ -106,7 +106,7 @@ def _seed(target: Any, gradient: Any) -> Tensor:
     shape = tuple(array_of(target).shape)
     if seed.array.shape != shape:
         try:
-            fits = np.broadcast_shapes(seed.array.shape, shape) == shape
+            fits = broadcast_shapes(seed.array.shape, shape) == shape
         except ValueError:
             fits = False
         if not fits:

@@ -28,7 +28,7 @@ from gradtape.autodiff.arguments import (
     seeds_of,
 )
 from gradtape.engine import tape as stack
-from gradtape.engine.backward import sweep
+from gradtape.engine.backward import sweep, traced_sweep
 from gradtape.engine.strong import strengthen, weaken
 from gradtape.engine.tape import Record, Recorder, active_recorders
 from gradtape.tensor import Tensor, is_followable, next_uid
@@ -588,7 +588,7 @@ class GradientTape:
         recording.consumed = release
         recording.asked, recording.size = uids, len(recording.records)
         kept = uids - recording.roots  # the roots are never an output: what arrives there stays
-        found = sweep(
+        found = (traced_sweep if traced else sweep)(
             recording.records,
             shapes,
             cotangents,

@@ -8,9 +8,9 @@ __all__ = ["reason", "reason_within"]
 
 # The first pattern that fits. A name that is missing without a reason here is an omission.
 REASONS = [
-    (r"tf\.(function|autograph|graph_util|inside_function|is_symbolic_tensor|xla|mlir|nondifferentiable_batch_function)$",
-     "compiled functions: planned"),
-    (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "devices: planned with the XLA engine"),
+    (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "graphs of TensorFlow's own"),
+    (r"tf\.xla$", "use tf.function, which compiles with XLA"),
+    (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "many devices: planned"),
     (r"tf\.(data|io|train|summary|saved_model|TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
      "data, checkpoints and summaries: planned"),
     (r"tf\.debugging\.(en|dis)able_check_numerics|tf\.debugging\.experimental$", "numerics views of the tape: planned"),

@@ -20,7 +20,7 @@ from numpy import ndarray
 from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing
+from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, is_known, tracing
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
@@ -66,6 +66,16 @@ def functions_run_eagerly() -> bool:
 def inside_function() -> bool:
     """Whether the code is being traced for compilation."""
     return current_graph() is not None
+
+
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Whether a tensor has no value yet, because the function that computes it is being traced.
+
+    >>> import gradtape as tf
+    >>> tf.is_symbolic_tensor(tf.constant(1.0))
+    False
+    """
+    return isinstance(tensor, Tensor) and not is_known(tensor)
 
 
 @contextmanager

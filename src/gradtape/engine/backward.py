@@ -16,8 +16,8 @@ from numpy import ndarray
 from gradtape.arrays import common_namespace
 from gradtape.engine.op import Op, unbroadcast, write_pulls
 from gradtape.engine.sparse import Rows
-from gradtape.tensor import dimensions_shown
 from gradtape.engine.strong import is_strong, strengthen, weaken
+from gradtape.tensor import dimensions_shown
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -84,7 +84,7 @@ def sweep(
 def traced_sweep(*args: Any, **options: Any) -> Cotangents:
     """A sweep that is itself recorded: within a trace its rules compute with dimensions that are not known yet."""
     with dimensions_shown():
-        return sweep(*args, **options, traced=True)
+        return sweep(*args, **{**options, "traced": True})
 
 
 def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: set[int]) -> None:

@@ -93,12 +93,25 @@ def _broadcast_batch(xp: Any, size: int, batched: list[bool], x: Any, *, shape: 
     return xp.broadcast_to(lifted, shape=(size, *shape))
 
 
-broadcast_to = linear(  # its transpose is the un-broadcasting that the engine does for every op
+_broadcast_to = linear(  # its transpose is the un-broadcasting that the engine does for every op
     "broadcast_to",
     lambda d: d,
     batch=_broadcast_batch,
     aligned=_keep_aligned("broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]),
 )
+
+
+def _broadcast_call(x: Any, *, shape: Axes) -> Any:
+    if is_known_shape(shape):
+        return _broadcast_to(x, shape=shape)
+    x = operand(x)
+    if type(x.array) is np.ndarray:  # an unknown number of copies: the program makes them
+        value, x = as_value(x.array), constant_operand(None)
+        x.array = value
+    return run(registry["broadcast_to"], [x], {"shape": shape})
+
+
+broadcast_to = declare(registry["broadcast_to"], _broadcast_call)
 
 pad = linear(
     "pad",

@@ -106,7 +106,7 @@ def _equality(function: Operator, otherwise: bool) -> Operator:
             return NotImplemented
         x, y = pair
         try:
-            np.broadcast_shapes(x.array.shape, y.array.shape)
+            broadcast_shapes(x.array.shape, y.array.shape)
         except ValueError:
             if x.array.dtype == y.array.dtype:
                 return wrap(np.array(otherwise))

@@ -45,8 +45,13 @@ sum_ = linear(
 
 def _mean_dx(d: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
     if len(axis) == len(x_shape):
-        return xp.broadcast_to(d / max(math.prod(x_shape), 1), shape=x_shape)
-    return _spread(d / max(math.prod([x_shape[i] for i in axis]), 1), xp, axis, x_shape)
+        return xp.broadcast_to(d / _count(x_shape, d), shape=x_shape)
+    return _spread(d / _count([x_shape[i] for i in axis], d), xp, axis, x_shape)
+
+
+def _count(lengths: Any, d: Any) -> Any:
+    """How many elements there are, at least 1, as a divisor."""
+    return number(max(math.prod(lengths), 1), numpy_dtype(d))
 
 
 mean = linear(

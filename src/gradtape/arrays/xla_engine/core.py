@@ -7,6 +7,7 @@ all of it can be traced: operands are arrays, tracers, NumPy arrays and Python n
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -199,7 +200,7 @@ def prod(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
 
 
 def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    count = int(np.prod([x.shape[i] for i in axis]))
+    count = math.prod([x.shape[i] for i in axis])
     total = jnp.sum(x, axis=axis, dtype=np.float32 if narrow_float(x.dtype) else x.dtype, keepdims=keepdims)
     if x.dtype.kind in "iu":
         return lax.div(total, jnp.full_like(total, count)) if count else total
@@ -302,7 +303,7 @@ def roll(x: Array, *, shift: Axes, axis: Axes) -> Array:
 
 def getitem(x: Array, *, index: tuple[Any, ...]) -> Array:
     """One slice, then the backward axes turned round, then the axes that appear and disappear."""
-    if not _is_static(index):
+    if not _is_static(index) or not is_known_shape(x.shape):
         return x[index]
     spans, shape, backward = _spans(index, x.shape)
     limits = [start + (count - 1) * step + 1 if count else start for start, count, step in spans]
@@ -312,7 +313,7 @@ def getitem(x: Array, *, index: tuple[Any, ...]) -> Array:
 
 def setitem(x: Array, *, index: tuple[Any, ...], shape: Axes) -> Array:
     """The transpose of `getitem`, step by step from its end; a slice becomes padding around and between."""
-    if not _is_static(index):
+    if not _is_static(index) or not is_known_shape(shape):
         return jnp.zeros(shape, x.dtype).at[index].set(x)
     spans, taken, backward = _spans(index, shape)
     sliced = jnp.reshape(jnp.broadcast_to(x, taken), [count for _, count, _ in spans])
