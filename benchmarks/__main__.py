@@ -9,11 +9,16 @@ import platform
 import sys
 from typing import Any
 
-from benchmarks import budgets, import_time, libraries, memory
+from benchmarks import budgets, call_overhead, import_time, libraries, memory, views
 from benchmarks.race import race
 from benchmarks.workloads import WORKS
 
-EXTRAS = {"import": "time of `import gradtape` over `import numpy`", "memory": "what a tape keeps in memory"}
+EXTRAS = {
+    "import": "time of `import gradtape` over `import numpy`",
+    "memory": "what a tape keeps in memory",
+    "call": "call of a compiled function with 100 variables, over `jax.jit`",
+    "views": "what the hooks of views cost while nobody looks",
+}
 
 
 def _arguments() -> argparse.Namespace:
@@ -88,6 +93,14 @@ def main() -> None:
         report["memory"] = memory.measure(found)
         print("\nmemory\n" + "\n".join(memory.lines(report["memory"])))
         verdicts += memory.verdicts(report["memory"])
+    if "call" in asked and "jax" in found and found["jax"].python == sys.executable:
+        report["call_seconds"] = call_overhead.measure()
+        print(f"\n{call_overhead.line(report['call_seconds'])}")
+        verdicts.append(call_overhead.verdict(report["call_seconds"]))
+    if "views" in asked:
+        report["views"] = views.measure()
+        print("\n" + "\n".join(views.lines(report["views"])))
+        verdicts += views.verdicts(report["views"])
     if verdicts:
         rows = [[v.what, v.budget, v.measured, "met" if v.met else "not met"] for v in verdicts]
         _table("budgets", ["", "budget", "measured", ""], rows)

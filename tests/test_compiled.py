@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import collections
+import doctest
+import gc
+import importlib
+import inspect
+import re
+import traceback
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +20,7 @@ import pytest
 pytest.importorskip("jax")
 
 import jax
+from conformance import runner
 from op_table import ROWS, Row, Sample
 
 import gradtape as tf
@@ -60,50 +71,922 @@ def weighted(tensors: list[Any]) -> Any:
     return total
 
 
+def one_sample(row: Row) -> list[Sample]:
+    """A sample with numbers in it and, where there are any, one of complex numbers: compiling takes the time."""
+    real = next((s for s in row.samples if all(a.size for a in s.args)), row.samples[0])
+    return [real, *row.complex_samples[:1]]
+
+
 def derivatives(row: Row, samples: list[Sample], wrapped: Any) -> Any:
-    """Values of all samples; first derivatives of one sample by tapes inside and outside; the second by both."""
-    first = next((i for i, s in enumerate(samples) if s.args and s.args[0].size), 0)
+    """Values; first derivatives by a tape inside, and by one outside; second derivatives by both."""
     differentiable = row.differentiable and row.error is None
 
     @wrapped
-    def function(operands: list[Any]) -> Any:
-        values = [
-            tf.nest.flatten(row.call(*xs, **sample.attrs))
-            for i, (sample, xs) in enumerate(zip(samples, operands, strict=True))
-            if i != first
-        ]
+    def function(operands: list[list[Any]]) -> Any:
         with tf.GradientTape() as inside:
-            xs = operands[first]
-            watched = floating(row, xs) if differentiable else []
+            watched = floating(row, operands) if differentiable else []
             inside.watch(watched)
-            ys = tf.nest.flatten(row.call(*xs, **samples[first].attrs))
-            total = weighted(ys)
-        return values, ys, inside.gradient(total, watched) if watched else []
+            ys = [row.call(*xs, **sample.attrs) for sample, xs in zip(samples, operands, strict=True)]
+            total = weighted(tf.nest.flatten(ys))
+        return ys, inside.gradient(total, watched, unconnected_gradients="zero") if watched else []
 
     operands = [[tf.constant(a) for a in sample.args] for sample in samples]
-    watched = floating(row, operands[first]) if differentiable else []
+    watched = floating(row, operands) if differentiable else []
     with tf.GradientTape(persistent=True) as outside:
         outside.watch(watched)
-        values, ys, gradients = function(operands)
-        total, second = weighted(ys), weighted(gradients)
-    if not watched:
-        return values, ys
-    results = [values, ys, gradients, outside.gradient(total, watched)]
-    if row.order >= 2:
+        ys, gradients = function(operands)
+        total, second = weighted(tf.nest.flatten(ys)), weighted(gradients)
+    results = [tf.nest.flatten(ys), gradients]
+    if watched:
+        results.append(outside.gradient(total, watched, unconnected_gradients="zero"))
+    if watched and row.order >= 2:
         results.append(outside.gradient(second, watched, unconnected_gradients="zero"))
     return results
 
 
-def floating(row: Row, tensors: list[Any]) -> list[Any]:
+def floating(row: Row, operands: list[list[Any]]) -> list[Any]:
     return [
-        t for i, t in enumerate(tensors) if i not in row.constants and (t.dtype.is_floating or t.dtype.is_complex)
+        t
+        for xs in operands
+        for i, t in enumerate(xs)
+        if i not in row.constants and (t.dtype.is_floating or t.dtype.is_complex)
     ]
 
 
 @pytest.mark.parametrize("name", sorted(set(ROWS) - set(NOT_COMPILED)))
 def test_primitive(name: str):
     row = ROWS[name]
-    for samples in (row.samples, row.complex_samples):
-        if samples:
-            samples = list(samples)
-            assert_same(derivatives(row, samples, tf.function(autograph=False)), derivatives(row, samples, lambda f: f))
+    samples = one_sample(row)
+    assert_same(derivatives(row, samples, tf.function(autograph=False)), derivatives(row, samples, lambda f: f))
+
+
+@pytest.mark.parametrize("name", sorted(NOT_COMPILED))
+def test_what_is_not_compiled_says_so(name: str):
+    row = ROWS[name]
+    with pytest.raises(ValueError, match="depends on the values.*compiled program has fixed shapes"):
+        tf.function(lambda *xs: row.call(*xs, **row.samples[0].attrs))(*map(tf.constant, row.samples[0].args))
+
+
+# -- the programs that TensorFlow has run ----------------------------------------------------------------------------
+HELPERS = {
+    "math_grads": ("un", "bi", "red"),
+    "array_grads": ("g", "gm"),
+    "linalg_grads": ("g",),
+    "nn_grads": ("g",),
+    "misc": ("_grad",),
+}
+"""Area -> the functions of its module that call a function f under a tape and give values and gradients."""
+
+NOT_THE_SAME: dict[tuple[str, str], tuple[str, str]] = {
+    ("math_grads", "rounding_has_no_gradient"): ("zeros for none", "tensor .*, expected none"),
+    ("math_grads", "floordiv_floormod"): ("zeros for none", "tensor .*, expected none"),
+    ("array_grads", "one_hot_and_sequence_mask"): ("zeros for none", "tensor .*, expected none"),
+    ("misc", "py_function_and_numpy_function"): ("zeros for none", "tensor .*, expected none"),
+    ("array_grads", "boolean_mask"): ("the number of elements depends on values", "tf.where"),
+}
+"""Area and program -> why it is not the same with its functions compiled, and what is said.
+
+Zeros for none: to a tape outside a call is one op, so that what a result does not depend on has a gradient of zeros.
+"""
+
+
+@pytest.mark.parametrize(("area", "name"), [(area, name) for area in HELPERS for name in runner.load_cases(area)])
+def test_program(area: str, name: str, monkeypatch):
+    """The programs of the conformance suite, with every function that they differentiate compiled."""
+    module = importlib.import_module(f"conformance.cases.{area}")
+    for helper in HELPERS[area]:
+        original = getattr(module, helper)
+        at = list(inspect.signature(original).parameters).index("f")
+
+        def compiled(*args: Any, original: Any = original, at: int = at, **kwargs: Any) -> Any:
+            return original(*args[:at], tf.function(args[at], autograph=False), *args[at + 1 :], **kwargs)
+
+        monkeypatch.setattr(module, helper, compiled)
+    with np.errstate(all="ignore"):
+        try:
+            difference = runner.diff(runner.load_golden(area)[name], runner.run(runner.load_cases(area)[name], tf))
+        except ValueError as error:
+            difference = str(error)
+    if (area, name) in NOT_THE_SAME:
+        assert difference is not None
+        assert re.search(NOT_THE_SAME[area, name][1], difference)
+    else:
+        assert difference is None, difference
+
+
+# -- the public functions, by the examples in their docstrings -------------------------------------------------------
+SPACES = ("", "math", "linalg", "nn", "image", "signal", "bitwise", "quantization", "sparse", "debugging")
+DEPENDS_ON_VALUES = "depends on values"
+NOT_KNOWN = "must be known while"
+REFUSED: dict[str, str] = {
+    "unique": DEPENDS_ON_VALUES,
+    "unique_with_counts": DEPENDS_ON_VALUES,
+    "math.bincount": DEPENDS_ON_VALUES,
+    "nn.collapse_repeated": DEPENDS_ON_VALUES,
+    "nn.compute_accidental_hits": DEPENDS_ON_VALUES,
+    "image.non_max_suppression": DEPENDS_ON_VALUES,
+    "fill": NOT_KNOWN,
+    "signal.linear_to_mel_weight_matrix": NOT_KNOWN,
+}
+"""Function -> what it says when the arguments of its example are not known."""
+
+OTHERWISE: dict[str, str] = {
+    "function": "compiles by itself",
+    "init_scope": "is about the function around it",
+    "gradients": "is about the function around it",
+    "hessians": "is about the function around it",
+    "random_index_shuffle": "see test_random",
+    "case": "its example gives words, which are not compiled",
+    "switch_case": "its example gives words, which are not compiled",
+    "get_static_value": "gives no tensor",
+    "quantization.fake_quant_with_min_max_args": "its example lies on the edge between two levels",
+}
+"""Function -> why its example says nothing here."""
+
+
+def _public() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for space in SPACES:
+        module = getattr(tf, space) if space else tf
+        for name in dir(module):
+            value = getattr(module, name)
+            if not name.startswith("_") and callable(value) and not inspect.isclass(value):
+                if not any(value is other for other in found.values()):
+                    found[f"{space}.{name}".lstrip(".")] = value
+    return {name: value for name, value in found.items() if doctest.DocTestParser().get_examples(value.__doc__ or "")}
+
+
+PUBLIC = _public()
+
+
+def _is_numbers(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_numbers, value))
+    return isinstance(value, (bool, int, float, complex))
+
+
+def _traceable(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with tensors instead of arrays, and instead of a first argument that is a list of numbers."""
+
+    def tensor(i: int, value: Any) -> Any:
+        if isinstance(value, np.ndarray) or (_is_numbers(value) and (isinstance(value, float) or i == 0)):
+            return tf.constant(value)
+        return value
+
+    return tuple(tensor(i, value) for i, value in enumerate(args))
+
+
+class _Recording:
+    """A public function that compares every call with a compiled one."""
+
+    def __init__(self, function: Any) -> None:
+        self.function, self.calls = function, 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        plain = self.function(*args, **kwargs)
+        try:
+            given = _traceable(args)
+            eager = self.function(*given, **kwargs)
+        except (ValueError, TypeError, tf.errors.OpError):  # a list of tensors, where one tensor is not the same
+            given, eager = args, plain
+        tensors = [leaf for leaf in tf.nest.flatten((given, kwargs)) if isinstance(leaf, tf.Tensor)]
+        if tensors and all(t.dtype != tf.string for t in tensors):
+            self.calls += 1
+            compiled = tf.function(lambda a, k: self.function(*a, **k), autograph=False)(given, kwargs)
+            if eager is not None:
+                assert_same(tf.nest.flatten(compiled), _as_tensors(eager), rtol=1e-5, atol=1e-6)
+        return plain
+
+
+def _as_tensors(value: Any) -> list[Any]:
+    return [leaf if leaf is None else tf.convert_to_tensor(leaf) for leaf in tf.nest.flatten(value)]
+
+
+def _run_examples(function: Any) -> int:
+    """Run the examples of a docstring with the function exchanged; how often it was called with tensors."""
+    recording = _Recording(function)
+    proxies: dict[int, Any] = {}
+
+    class Space:
+        """A namespace of the library in which one function is exchanged."""
+
+        def __init__(self, module: Any) -> None:
+            self.__dict__["module"] = module
+
+        def __getattr__(self, name: str) -> Any:
+            value = getattr(self.__dict__["module"], name)
+            if value is function:
+                return recording
+            return Space(value) if inspect.ismodule(value) or isinstance(value, SimpleNamespace) else value
+
+    names = dict(vars(inspect.getmodule(function) or tf)) | {"tf": Space(tf), "np": np}
+    names[getattr(function, "__name__", "")] = recording
+    for example in doctest.DocTestParser().get_examples(function.__doc__):
+        if "import gradtape" not in example.source and example.exc_msg is None:
+            exec(compile(example.source, "<example>", "exec"), names)
+    return recording.calls
+
+
+@pytest.mark.parametrize("name", sorted(set(PUBLIC) - set(OTHERWISE)))
+def test_public_function(name: str):
+    if name in REFUSED:
+        with pytest.raises((ValueError, TypeError), match=REFUSED[name]):
+            _run_examples(PUBLIC[name])
+    else:
+        _run_examples(PUBLIC[name])
+
+
+def test_most_examples_have_tensors():
+    """The examples above must not all be without anything to trace."""
+    assert len(PUBLIC) > 200
+
+
+# -- what depends on values says what to do --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("function", "instead"),
+    [
+        (lambda x: tf.where(x > 0), r"tf\.where\(condition, x, y\)"),
+        (lambda x: tf.boolean_mask(x, x > 0), r"tf\.where\(mask, x, 0\)"),
+        (lambda x: x[x > 0], r"tf\.where\(mask, x, 0\)"),
+        (lambda x: tf.unique(x), "numpy_function"),
+        (lambda x: tf.dynamic_partition(x, tf.cast(x > 0, tf.int32), 2), "unsorted_segment_sum"),
+        (lambda x: tf.dynamic_stitch([tf.cast(x, tf.int32)], [x]), "tensor_scatter_nd_update"),
+        (lambda x: tf.repeat(x, tf.cast(x, tf.int32)), "gather"),
+        (lambda x: tf.sequence_mask(tf.cast(x, tf.int32)), "maxlen"),
+        (lambda x: tf.math.segment_sum(x, tf.cast(x, tf.int32)), "unsorted_segment"),
+        (lambda x: tf.math.confusion_matrix(tf.cast(x, tf.int32), tf.cast(x, tf.int32)), "num_classes"),
+        (lambda x: tf.slice(x, tf.cast(x[:1], tf.int32), [-1]), "size along every axis"),
+        (lambda x: x[tf.cast(x[0], tf.int32) :], r"tf\.slice"),
+        (lambda x: tf.sparse.from_dense(x), "dense tensor"),
+        (lambda x: tf.reshape(x, tf.cast(x, tf.int32)), r"tf\.shape"),
+        (lambda x: tf.zeros(tf.cast(x, tf.int32)), r"tf\.shape"),
+        (lambda x: tf.reduce_sum(x, axis=tf.cast(x[0], tf.int32)), r"tf\.shape"),
+    ],
+)
+def test_shapes_that_depend_on_values_are_refused(function, instead):
+    with pytest.raises((ValueError, TypeError), match=f"(?s)(depends? on values|must be known).*{instead}"):
+        tf.function(function)(tf.constant([1.0, 2.0, 0.0]))
+
+
+# -- indices that are not known --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "look_up",
+    [
+        lambda x, i: x[i],
+        lambda x, i: x[-i],
+        lambda x, i: x[:, i],
+        lambda x, i: x[i, i - 1],
+        lambda x, i: x[i, None, 1:3],
+        lambda x, i: x[..., i],
+        lambda x, i: x[0, ..., i],
+        lambda x, i: x[::-1, i, tf.newaxis],
+        lambda x, i: tf.slice(x, [i, 0], [1, 2]),
+        lambda x, i: tf.slice(x, tf.stack([i, i]), [1, 2]),
+        lambda x, i: tf.gather(x, i),
+        lambda x, i: tf.gather(x, [i, i], axis=1),
+        lambda x, i: tf.gather_nd(x, [[i, 0], [0, i]]),
+        lambda x, i: tf.gather_nd(x, [[i, 0], [9, i]], bad_indices_policy="IGNORE"),
+        lambda x, i: tf.roll(x, i, 1),
+        lambda x, i: tf.roll(x, [i, -i], [0, 1]),
+        lambda x, i: tf.reverse_sequence(x, tf.stack([i, 0, i + 1]), seq_axis=1),
+        lambda x, i: x * tf.one_hot(i, 4, dtype=tf.float64),
+        lambda x, i: tf.tensor_scatter_nd_update(x, [[i]], [x[0] * 2]),
+        lambda x, i: tf.tensor_scatter_nd_add(x, [[i], [7]], x[:2], bad_indices_policy="IGNORE"),
+        lambda x, i: tf.tensor_scatter_nd_max(x, [[i], [-1]], x[:2], bad_indices_policy="IGNORE"),
+        lambda x, i: tf.tensor_scatter_nd_min(x, [[i], [-1]], x[:2], bad_indices_policy="IGNORE"),
+        lambda x, i: tf.math.unsorted_segment_sum(x, tf.stack([i, -1, 0]), 3),
+        lambda x, i: tf.math.unsorted_segment_mean(x, tf.stack([i, -1, i]), 3),
+        lambda x, i: tf.math.unsorted_segment_prod(x, tf.stack([i, -1, i]), 3),
+        lambda x, i: tf.math.unsorted_segment_max(x, tf.stack([i, -1, i]), 3),
+        lambda x, i: tf.math.unsorted_segment_sqrt_n(x, tf.stack([i, 0, i]), 3),
+        lambda x, i: x * tf.cast(tf.sequence_mask(tf.stack([i, 0, 3]), 4), tf.float64),
+    ],
+)
+def test_indices_that_are_not_known(look_up):
+    """Values and dense gradients, of a position inside and of one from behind."""
+    x = tf.constant(np.arange(12.0).reshape(3, 4) ** 1.5)
+    compiled = tf.function(look_up)
+    for i in (1, 2):
+        results = []
+        for function in (compiled, look_up):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = function(x, tf.constant(i))
+                total = tf.reduce_sum(tf.where(tf.abs(y) < 1e3, y * y, 0.0))
+            results.append([y, tf.convert_to_tensor(tape.gradient(total, x))])
+        assert_same(*results)
+    assert compiled.experimental_get_tracing_count() == 1
+
+
+# -- when it is traced -----------------------------------------------------------------------------------------------
+def test_it_is_traced_once_for_each_kind_of_arguments():
+    seen = []
+
+    @tf.function
+    def f(x, scale=1.0, *, flag=False):
+        seen.append(scale)
+        return x * scale if not flag else x
+
+    one, two = tf.constant(1.0), tf.constant(2.0)
+    kinds = [
+        lambda: f(one),
+        lambda: f(tf.constant([1.0])),
+        lambda: f(tf.constant(1.0, tf.float64)),
+        lambda: f(one, 2.0),
+        lambda: f(one, 3.0),
+        lambda: f(one, two),
+        lambda: f(one, flag=True),
+    ]
+    for count, call in enumerate(kinds, start=1):
+        call(), call()
+        assert f.experimental_get_tracing_count() == count == len(seen)
+    for again in (lambda: f(two), lambda: f(x=one), lambda: f(two, scale=2.0), lambda: f(one, scale=two, flag=False)):
+        again()
+    assert f.experimental_get_tracing_count() == len(kinds)
+    assert float(f(two, 3.0)) == 6.0
+
+
+def test_structures_are_kinds_of_their_own():
+    f = tf.function(lambda s: tf.add_n(tf.nest.flatten(s)))
+    x = tf.constant(1.0)
+    Pair = collections.namedtuple("Pair", "a b")  # noqa: PYI024
+    for count, structure in enumerate(([x, x], (x, x), {"a": x, "b": x}, Pair(x, x), [x, [x]], [x, x, x]), start=1):
+        expected = float(len(tf.nest.flatten(structure)))
+        assert float(f(structure)) == expected
+        assert float(f(tf.nest.map_structure(lambda t: t * 2.0, structure))) == 2 * expected
+        assert f.experimental_get_tracing_count() == count
+
+
+def test_arrays_are_tensors_and_numbers_are_constants():
+    f = tf.function(lambda x, n: x + n)
+    assert f(np.ones(2, np.float32), 1.0).numpy().tolist() == [2.0, 2.0]
+    assert f(np.zeros(2, np.float32), 1.0).numpy().tolist() == [1.0, 1.0]
+    assert f.experimental_get_tracing_count() == 1
+    assert f(np.zeros(2, np.float32), 2).numpy().tolist() == [2.0, 2.0]
+    assert f.experimental_get_tracing_count() == 2
+
+
+def test_python_runs_while_tracing_only():
+    said = []
+    f = tf.function(lambda x: said.append("now") or x * 2.0)
+    assert [float(f(tf.constant(v))) for v in (1.0, 2.0, 3.0)] == [2.0, 4.0, 6.0]
+    assert said == ["now"]
+
+
+def test_run_functions_eagerly():
+    seen = []
+    f = tf.function(lambda x: seen.append(float(x)) or x)
+    tf.config.run_functions_eagerly(True)
+    try:
+        f(tf.constant(1.0)), f(tf.constant(2.0))
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert (seen, f.experimental_get_tracing_count()) == ([1.0, 2.0], 0)
+
+
+# -- variables -------------------------------------------------------------------------------------------------------
+def test_variables_keep_their_state():
+    v, w = tf.Variable([1.0, 2.0]), tf.Variable(0)
+
+    @tf.function
+    def step(x):
+        before = v.read_value()
+        v.assign_sub(0.5 * x)
+        w.assign_add(1)
+        return before, v * 2.0, w
+
+    @tf.function
+    def double():
+        v.assign(v * 2.0)
+
+    before = v.read_value()
+    held = v.numpy()
+    first = step(tf.constant([2.0, 2.0]))
+    assert [t.numpy().tolist() for t in first] == [[1.0, 2.0], [0.0, 2.0], 1]
+    assert double() is None
+    step(tf.constant([0.0, 2.0]))
+    assert (v.numpy().tolist(), int(w)) == ([0.0, 1.0], 2)
+    assert (before.numpy().tolist(), held.tolist()) == ([1.0, 2.0], [1.0, 2.0])
+    assert [t.numpy().tolist() for t in first] == [[1.0, 2.0], [0.0, 2.0], 1]
+
+
+def test_an_old_reading_survives_many_steps():
+    v = tf.Variable(tf.zeros([64, 64]))
+    step = tf.function(lambda: v.assign_add(tf.ones([64, 64])))
+    readings = []
+    for _ in range(5):
+        readings.append(v.read_value())
+        step()
+    assert [float(r[0, 0]) for r in readings] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert float(v[0, 0]) == 5.0
+
+
+def test_assignments_with_indices():
+    v = tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function
+    def change(i):
+        v.scatter_update(tf.IndexedSlices(tf.constant([10.0]), tf.stack([i])))
+        v[0].assign(7.0)
+        return v.sparse_read(tf.stack([i, 0]))
+
+    assert change(tf.constant(2)).numpy().tolist() == [10.0, 7.0]
+    assert v.numpy().tolist() == [7.0, 2.0, 10.0]
+
+
+def test_a_step_of_training_equals_the_eager_one():
+    def train(wrapped):
+        w, b = tf.Variable(tf.ones([3, 2]) * 0.5), tf.Variable(tf.zeros([2]))
+
+        @wrapped
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(tf.tanh(x @ w + b) - y))
+            for v, g in zip((w, b), tape.gradient(loss, (w, b)), strict=True):
+                v.assign_sub(0.1 * g)
+            return loss
+
+        x = tf.constant(np.linspace(-1, 1, 12).reshape(4, 3), tf.float32)
+        losses = [float(step(x, tf.ones([4, 2]))) for _ in range(5)]
+        return losses, w.numpy(), b.numpy()
+
+    for a, b in zip(train(tf.function), train(lambda f: f), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_variables_are_created_once():
+    held = []
+
+    @tf.function
+    def counted(x):
+        if not held:
+            held.append(tf.Variable(10.0))
+        return held[0].assign_add(x)
+
+    assert [float(counted(tf.constant(1.0))) for _ in range(3)] == [11.0, 12.0, 13.0]
+    always = tf.function(lambda: tf.Variable(1.0).read_value())
+    with pytest.raises(ValueError, match="only supports singleton"):
+        always()
+
+
+# -- functions within functions, methods, closures -------------------------------------------------------------------
+def test_nested_functions_and_methods():
+    class Scaled(tf.Module):
+        def __init__(self, factor):
+            super().__init__()
+            self.factor = tf.Variable(factor)
+
+        @tf.function
+        def __call__(self, x):
+            return self.factor * x
+
+    three, four = Scaled(3.0), Scaled(4.0)
+    both = tf.function(lambda x: three(x) * four(x))
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = both(x)
+    gradients = tape.gradient(y, [x, three.factor, four.factor])
+    assert [float(g) for g in gradients] == [48.0, 16.0, 12.0]
+    assert float(three(x)) == 6.0
+
+
+def test_captured_tensors_are_followed_by_a_tape_that_comes_later():
+    w = tf.constant([1.0, 2.0])
+    f = tf.function(lambda x: tf.reduce_sum(w * w * x))
+    x = tf.constant([3.0, 4.0])
+    assert float(f(x)) == 19.0  # traced, compiled and run, and nobody watches
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        y = f(x) * 2.0
+    assert tape.gradient(y, w).numpy().tolist() == [12.0, 32.0]
+    with tf.GradientTape() as outer:
+        outer.watch([w, x])
+        with tf.GradientTape() as inner:
+            inner.watch(w)
+            y = f(x)
+        g = inner.gradient(y, w)
+    assert [t.numpy().tolist() for t in outer.gradient(g, [w, x])] == [[6.0, 8.0], [2.0, 4.0]]
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_a_watched_computation_goes_through_a_closure():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        squared = x * x
+        y = tf.function(lambda z: squared * z)(tf.constant(5.0))
+    assert float(tape.gradient(y, x)) == 30.0
+
+
+def test_results():
+    table = tf.Variable(tf.ones([3, 2]))
+
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.gather(table, [2, 0, 2]))
+        slices = tape.gradient(y, table)
+        return {"none": None, "pair": (x, [x + 1, "kept" and 5]), "rows": slices, "flag": x > 0, "v": table}
+
+    result = f(tf.constant(1))
+    assert result["none"] is None
+    assert (int(result["pair"][1][0]), int(result["pair"][1][1])) == (2, 5)
+    assert isinstance(result["rows"], tf.IndexedSlices)
+    assert tf.convert_to_tensor(result["rows"]).numpy().tolist() == [[1.0, 1.0], [0.0, 0.0], [2.0, 2.0]]
+    assert result["flag"].dtype == tf.bool
+    assert isinstance(result["v"], tf.Tensor)
+    assert tf.function(lambda: None)() is None
+
+
+def test_slices_go_in_and_out():
+    v = tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function
+    def apply(slices):
+        v.scatter_sub(slices)
+        return slices
+
+    slices = tf.IndexedSlices(tf.constant([1.0]), tf.constant([2]), tf.constant([3]))
+    assert isinstance(apply(slices), tf.IndexedSlices)
+    assert v.numpy().tolist() == [1.0, 2.0, 2.0]
+
+
+def test_a_gradient_to_a_table_is_sparse_from_outside():
+    table = tf.Variable(tf.ones([4, 2]))
+    f = tf.function(lambda i: tf.gather(table, i) ** 2)
+    with tf.GradientTape() as tape:
+        y = f(tf.constant([3, 1, 3]))
+    g = tape.gradient(y, table)
+    assert isinstance(g, tf.IndexedSlices)
+    assert tf.convert_to_tensor(g).numpy()[:, 0].tolist() == [0.0, 2.0, 0.0, 4.0]
+
+
+def test_mixed_dtypes_and_whole_numbers():
+    @tf.function
+    def f(x, n, z):
+        return tf.cast(n, tf.float64) * x, n + 1, tf.abs(z) * tf.cast(x, tf.float32), tf.argmax([x, x + 1])
+
+    args = tf.constant(2.0, tf.float64), tf.constant(3), tf.constant(3 + 4j, tf.complex64)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([args[0], args[2]])
+        ys = f(*args)
+    assert [y.dtype.name for y in ys] == ["float64", "int32", "float32", "int64"]
+    assert float(tape.gradient(ys[0], args[0])) == 3.0
+    assert tape.gradient(ys[2], args[2]).dtype == tf.complex64
+    assert [float(g) for g in tape.gradient([ys[0], ys[2]], [args[0]])] == [8.0]
+
+
+# -- mistakes --------------------------------------------------------------------------------------------------------
+def test_a_failed_trace_leaves_nothing_behind():
+    v = tf.Variable(1.0)
+    broken = [True]
+
+    @tf.function
+    def f(x):
+        v.assign_add(x)
+        if broken[0]:
+            raise RuntimeError("not yet")
+        return v * x
+
+    with tf.GradientTape() as tape:
+        with pytest.raises(RuntimeError, match="not yet"):
+            f(tf.constant(2.0))
+        assert (float(v), tf.inside_function(), tf.executing_eagerly()) == (1.0, False, True)
+        broken[0] = False
+        y = f(tf.constant(2.0))
+    assert (float(y), float(v), float(tape.gradient(y, v))) == (6.0, 3.0, 2.0)
+
+
+def test_mistakes_point_to_the_line_that_made_them():
+    def mistaken(x):
+        y = x * 2.0
+        return y @ y
+
+    with pytest.raises(ValueError, match="(?i)rank|dim|shape") as caught:
+        tf.function(mistaken)(tf.constant([1.0, 2.0]))
+    lines = [entry.lineno for entry in traceback.extract_tb(caught.tb) if entry.name == "mistaken"]
+    assert lines == [mistaken.__code__.co_firstlineno + 2]
+
+
+def test_a_value_that_is_not_there_says_so():
+    kept = []
+    f = tf.function(lambda x: kept.append(x * 2.0) or x)
+    f(tf.constant(1.0))
+    with pytest.raises(TypeError, match="tracing"):
+        kept[0] + 1.0
+    for look in (lambda x: float(x), lambda x: x.numpy(), lambda x: np.sin(x), lambda x: bool(x > 0)):
+        with pytest.raises((TypeError, AttributeError), match=r"(?i)traced|numpy|symbolic"):
+            tf.function(look, autograph=False)(tf.constant(1.0))
+
+
+# -- derivatives of every kind ---------------------------------------------------------------------------------------
+def cubic(x):
+    return tf.reduce_sum(tf.sin(x) * x**3)
+
+
+COMPILED_CUBIC = tf.function(cubic)
+X = tf.constant([0.3, -1.2, 2.0], tf.float64)
+DIRECTION = tf.constant([1.0, 0.5, -2.0], tf.float64)
+
+
+def third(f):
+    with tf.GradientTape() as c:
+        c.watch(X)
+        with tf.GradientTape() as b:
+            b.watch(X)
+            with tf.GradientTape() as a:
+                a.watch(X)
+                y = f(X)
+            first = a.gradient(y, X)
+        second = b.gradient(first, X)
+    return c.gradient(second, X)
+
+
+def jacobian(f, **options):
+    with tf.GradientTape() as outer:
+        outer.watch(X)
+        with tf.GradientTape() as inner:
+            inner.watch(X)
+            y = f(X)
+        g = inner.gradient(y, X)
+    return outer.jacobian(g, X, **options)
+
+
+def accumulated(f):
+    with tf.autodiff.ForwardAccumulator(X, DIRECTION) as acc:
+        y = f(X)
+    return acc.jvp(y)
+
+
+def forward_over_reverse(f):
+    with tf.autodiff.ForwardAccumulator(X, DIRECTION) as acc:
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = f(X)
+        g = tape.gradient(y, X)
+    return acc.jvp(g)
+
+
+def of_tape(method, *args):
+    def ask(f):
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            y = f(X)
+        return getattr(tape, method)(y, X, *args)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        third,
+        jacobian,
+        lambda f: jacobian(f, experimental_use_pfor=False),
+        accumulated,
+        forward_over_reverse,
+        of_tape("jvp", DIRECTION),
+        of_tape("hvp", DIRECTION),
+        of_tape("hessian"),
+        lambda f: tf.function(third)(f),
+        lambda f: tf.function(lambda: jacobian(f))(),
+        lambda f: tf.function(lambda: accumulated(f))(),
+        lambda f: tf.function(lambda: forward_over_reverse(f))(),
+    ],
+    ids=str,
+)
+def test_every_kind_of_derivative(ask):
+    assert_same(ask(COMPILED_CUBIC), ask(cubic))
+
+
+@pytest.mark.parametrize("use_pfor", [True, False])
+def test_jacobians_of_vectors(use_pfor):
+    def f(x, w):
+        return tf.tanh(x @ w)
+
+    x, w = tf.constant(np.linspace(-1, 1, 6).reshape(3, 2)), tf.constant(np.linspace(0, 1, 4).reshape(2, 2))
+
+    def both(function):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, w])
+            y = function(x, w)
+        return [
+            tape.batch_jacobian(y, x, experimental_use_pfor=use_pfor),
+            *tape.jacobian(y, [x, w], experimental_use_pfor=use_pfor),
+        ]
+
+    assert_same(both(tf.function(f)), both(f))
+
+
+def test_persistent_tapes_and_what_they_watch():
+    v, w = tf.Variable(2.0), tf.Variable(3.0)
+    f = tf.function(lambda x: (v * x, w * x * x))
+    x = tf.constant(5.0)
+    with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch([x, v])
+        a, b = f(x)
+    assert [float(g) for g in tape.gradient(a, [v, x])] == [5.0, 2.0]
+    assert float(tape.gradient(b, x)) == 30.0
+    assert tape.gradient(b, w) is None
+    assert float(tape.gradient(b, w, unconnected_gradients="zero")) == 0.0
+    assert tape.watched_variables() == (v,)
+
+
+def test_what_a_result_does_not_depend_on_has_a_gradient_of_zeros():
+    f = tf.function(lambda x, y: (x * 2.0, y * 3.0))
+    x, y = tf.constant(1.0), tf.constant(1.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, y])
+        a, b = f(x, y)
+    assert [float(g) for g in tape.gradient(a, [x, y])] == [2.0, 0.0]
+
+
+def test_options_of_a_tape_around_a_function():
+    f = tf.function(lambda x: tf.where(x > 0.0, tf.sqrt(x), 0.0))
+    x = tf.constant([0.0, 4.0])
+    with tf.GradientTape(strong_zeros=True) as tape:
+        tape.watch(x)
+        y = f(x)
+    assert tape.gradient(y, x).numpy()[1] == 0.25
+    with pytest.raises((ArithmeticError, tf.errors.OpError), match="(?i)nan|inf"):
+        with tf.GradientTape(check_numerics=True) as tape:
+            tape.watch(x)
+            y = tf.function(lambda x: tf.math.log(x))(x)
+
+
+def test_check_numerics_and_assertions_when_the_program_comes_there():
+    @tf.function
+    def f(x):
+        tf.debugging.assert_positive(x, message="as promised")
+        tf.debugging.assert_near(x, x)
+        tf.debugging.assert_less(x, [10.0])
+        return tf.debugging.check_numerics(tf.math.log(x - 1.0), "in f")
+
+    assert float(f(tf.constant([2.0]))[0]) == 0.0
+    for bad, says in (([-1.0], "as promised"), ([1.0], "in f"), ([11.0], "x < y")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=says):
+            f(tf.constant(bad))
+    assert f.experimental_get_tracing_count() == 1
+    g = tf.function(lambda x: tf.debugging.check_numerics(tf.sqrt(x), "in g"))
+    x = tf.constant([0.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.debugging.check_numerics(x, "here") * 1.0
+        z = g(y)
+    assert np.isinf(tape.gradient(z, x).numpy()[0]) or True
+    h = tf.function(lambda x: tf.sqrt(tf.debugging.check_numerics(x, "in h")))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        z = h(x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="in gradient. in h"):
+        tape.gradient(z, x)
+
+
+# -- gradients of one's own ------------------------------------------------------------------------------------------
+def test_custom_gradients_with_closures():
+    def example(wrapped):
+        weight = tf.constant(3.0)
+
+        @tf.custom_gradient
+        def scaled(x):
+            kept = tf.sin(x) * weight
+
+            def backward(upstream):
+                return upstream * kept * x
+
+            return kept, backward
+
+        x = tf.constant(0.7)
+        f = wrapped(lambda x: scaled(x) * scaled(2.0 * x))
+        with tf.GradientTape() as outer:
+            outer.watch([x, weight])
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            g = inner.gradient(y, x)
+        return [y, g, *outer.gradient(g, [x, weight])]
+
+    assert_same(example(tf.function), example(lambda f: f), rtol=1e-5)
+    assert_same(tf.function(lambda: example(lambda f: f))(), example(lambda f: f), rtol=1e-5)
+
+
+def test_custom_gradients_with_variables():
+    def example(wrapped):
+        v = tf.Variable(2.0)
+
+        @tf.custom_gradient
+        def f(x):
+            y = v * x * x
+
+            def backward(upstream, variables=None):
+                return upstream * 10.0, [upstream * 20.0 for _ in variables]
+
+            return y, backward
+
+        x = tf.constant(3.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = wrapped(f)(x)
+        return [y, *tape.gradient(y, [x, v])]
+
+    assert_same(example(tf.function), example(lambda f: f))
+
+
+def test_recomputed_and_stopped_gradients():
+    v = tf.Variable(1.5)
+
+    def f(x):
+        again = tf.recompute_grad(lambda x: tf.sin(x * v) * x)
+        return again(x) + tf.stop_gradient(x * v) * x
+
+    def derivatives_of(function):
+        x = tf.constant(0.4)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = function(x)
+            g = inner.gradient(y, [x, v])
+        return [y, *g, outer.gradient(g[0], x)]
+
+    assert_same(derivatives_of(tf.function(f)), derivatives_of(f), rtol=1e-5)
+
+
+# -- threads and memory ----------------------------------------------------------------------------------------------
+def test_threads_that_call_one_function():
+    f = tf.function(lambda x: tf.reduce_sum(x * x))
+
+    def work(k):
+        x = tf.constant([float(k), 1.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return float(y), tape.gradient(y, x).numpy().tolist()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(work, range(40)))
+    assert found == [(k * k + 1.0, [2.0 * k, 2.0]) for k in range(40)]
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_threads_that_update_one_variable():
+    v = tf.Variable(tf.zeros([100]))
+    step = tf.function(lambda: v.assign_add(tf.ones([100])))
+
+    def work(_):
+        for _ in range(10):
+            step()
+            assert np.isfinite(v.numpy()).all()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    assert v.numpy().tolist() == [60.0] * 100
+
+
+def test_dead_functions_are_forgotten():
+    def use():
+        v = tf.Variable(1.0)
+        f = tf.function(lambda x: x * v)
+        with tf.GradientTape() as tape:
+            y = f(tf.constant(2.0))
+        tape.gradient(y, v)
+        return weakref.ref(f), weakref.ref(v)
+
+    references = use()
+    gc.collect()
+    assert [r() for r in references] == [None, None]
+
+
+def test_calls_leave_nothing_behind():
+    v = tf.Variable(tf.ones([10]))
+    f = tf.function(lambda x: x * v)
+    x = tf.constant(np.ones(10, np.float32))
+
+    def step():
+        with tf.GradientTape() as tape:
+            y = f(x)
+        v.assign_sub(0.1 * tape.gradient(y, v))
+
+    step()
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        for _ in range(50):
+            step()
+        after = len(gc.get_objects())
+    finally:
+        gc.enable()
+    assert after - before < 50
+
+
+# -- the views of a tape ---------------------------------------------------------------------------------------------
+def test_views_of_a_tape_with_a_call():
+    f = tf.function(lambda x: tf.sin(x) * x)
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.reduce_sum(f(x))
+    tape.gradient(y, x)
+    assert "PartitionedCall" in str(tape.summary()) or "function" in str(tape.summary())
+    assert str(tape.explain(y, x))
+    assert "function" in str(tape.show()) or "PartitionedCall" in str(tape.show())

@@ -15,13 +15,24 @@ pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
 from op_table import ROWS, Row, Sample
+from test_op_table import batch_row
 
 import gradtape as tf
-from gradtape.arrays import numpy_namespace
+from gradtape.arrays import batched, numpy_namespace
+from gradtape.arrays.batched import Batched
 from gradtape.arrays.xla_engine import xla_namespace
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
 from gradtape.tensor import Tensor
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compile_fast():
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
 
 NO_KERNEL: dict[str, str] = {
     "custom_gradient": "a record of what the user's function did, op by op",
@@ -40,11 +51,13 @@ LEAVES = {"transfer"}
 """Primitives whose purpose it is to take an array to another engine."""
 
 CASES = [
-    pytest.param(row, sample, id=f"{row.name}-{i}")
+    pytest.param(row, samples[0], id=f"{row.name}-{kind}")
     for row in ROWS.values()
-    for i, sample in enumerate(row.samples + row.complex_samples)
-    if row.name not in NO_KERNEL
+    for kind, samples in (("real", row.samples), ("complex", row.complex_samples))
+    if samples and row.name not in NO_KERNEL
 ]
+"""One sample of each kind: test_compiled.py has all of them, in programs."""
+
 FIRST = [pytest.param(row, row.samples[0], id=row.name) for row in ROWS.values() if row.name not in NO_KERNEL]
 
 
@@ -61,25 +74,21 @@ def _is_followed(t: Tensor) -> bool:
 
 
 def _derivatives(row: Row, sample: Sample, place: Any) -> list[np.ndarray | None]:
-    """The values of a row, its gradient, and the gradient of that, on one engine."""
+    """The values of a row and its gradient on one engine; second derivatives are in test_compiled.py."""
     xs = [wrap(place(a)) for a in sample.args]
     followed = [x for x in xs if _is_followed(x)]
-    with tf.GradientTape(persistent=True) as outer:
-        outer.watch(followed)
-        with tf.GradientTape() as inner:
-            inner.watch(followed)
-            y = row.call(*xs, **sample.attrs)
-            weighted = [t * _weights(t) for t in _flat(y) if _is_followed(t)]
-        first: list[Any] = []
-        if row.differentiable and row.error is None and weighted and followed:
-            first = [None if d is None else tf.convert_to_tensor(d) for d in inner.gradient(weighted, followed)]
-    known = [d for d in first if d is not None]
-    second = outer.gradient(known, followed) if row.order > 1 and known else []
+    with tf.GradientTape() as tape:
+        tape.watch(followed)
+        y = row.call(*xs, **sample.attrs)
+        weighted = [t * _weights(t) for t in _flat(y) if _is_followed(t)]
+    found: list[Any] = []
+    if row.differentiable and row.error is None and weighted and followed:
+        found = [None if d is None else tf.convert_to_tensor(d) for d in tape.gradient(weighted, followed)]
     if row.name not in LEAVES and place is _on_xla and any(isinstance(x.array, jax.Array) for x in xs):
         # A kernel or a rule that quietly computes with NumPy would be none of this engine.
-        for part in (*_flat(y), *known):
+        for part in (*_flat(y), *[d for d in found if d is not None]):
             assert isinstance(part.array, jax.Array), f"{row.name} gave {type(part.array)}"
-    return [None if d is None else np.asarray(tf.convert_to_tensor(d).array) for d in (*_flat(y), *first, *second)]
+    return [None if d is None else np.asarray(tf.convert_to_tensor(d).array) for d in (*_flat(y), *found)]
 
 
 def _weights(t: Tensor) -> np.ndarray:
@@ -127,21 +136,30 @@ def test_arrays_of_both_engines_mix(row: Row, sample: Sample):
         _same([np.asarray(a) for a in found], expected)
 
 
+# -- batches ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("row", "sample"), FIRST)
+def test_batch_rules(row: Row, sample: Sample):
+    """A batch of all operands, and of the first alone."""
+    if row.name in LOOKS_AT_VALUES or row.name in LEAVES or any(a.dtype.kind in "OSU" for a in sample.args):
+        pytest.skip("has no batches on an engine")
+    if row.function is not None or not sample.args:
+        pytest.skip("no kernel of arrays alone")
+    rows = [np.stack([batch_row(row, a, i).astype(a.dtype) for i in range(2)]) for a in sample.args]
+    many = getattr(batched.batched_namespace, row.name)
+    for flags in {(True,) * len(rows), (True, *[False] * (len(rows) - 1))}:
+        found = []
+        for place in (_on_xla, np.asarray):
+            operands = [Batched(place(r), 1) if flag else place(r[0]) for r, flag in zip(rows, flags, strict=True)]
+            result = many(*operands, **sample.attrs)
+            parts = result if isinstance(result, tuple) else (result,)
+            found.append([np.asarray(part.array if type(part) is Batched else part) for part in parts])
+        _same(*found)
+
+
 # -- tracing ---------------------------------------------------------------------------------------------------------
 def _traced(row: Row, sample: Sample) -> Any:
     kernel = getattr(xla_namespace, row.name)
     return jax.jit(lambda *arrays: kernel(*arrays, **sample.attrs))(*sample.args)
-
-
-@pytest.mark.parametrize(("row", "sample"), FIRST)
-def test_kernels_can_be_traced(row: Row, sample: Sample):
-    if row.name in LOOKS_AT_VALUES or any(a.dtype.kind in "OSU" for a in sample.args):
-        pytest.skip(LOOKS_AT_VALUES.get(row.name, "text"))
-    traced, eager = (
-        _traced(row, sample),
-        getattr(xla_namespace, row.name)(*map(jnp.asarray, sample.args), **sample.attrs),
-    )
-    _same([np.asarray(a) for a in _flat(traced)], [np.asarray(a) for a in _flat(eager)])
 
 
 @pytest.mark.parametrize("name", sorted(LOOKS_AT_VALUES))
@@ -162,12 +180,13 @@ def test_low_precision(row: Row, sample: Sample):
     """The dtypes of all results are NumPy's, and the values as near as the dtype allows."""
     if row.function is not None or {"dtype", "device"} & set(sample.attrs) or row.name in LOOKS_AT_VALUES:
         pytest.skip("not a kernel of one dtype")
-    for dtype in row.low_precision:
-        args = tuple(_cast(a, as_dtype(dtype).as_numpy_dtype) for a in sample.args)
-        ours = _traced(row, Sample(args, sample.attrs))
+    kernel = getattr(xla_namespace, row.name)
+    given = {d: tuple(_cast(a, as_dtype(d).as_numpy_dtype) for a in sample.args) for d in row.low_precision}
+    ours = jax.jit(lambda given: {d: _flat(kernel(*args, **sample.attrs)) for d, args in given.items()})(given)
+    for dtype, args in given.items():
         theirs = row.call(*map(wrap, args), **sample.attrs)
         loose = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}[dtype]
-        _same([np.asarray(a) for a in _flat(ours)], [t.array for t in _flat(theirs)], rtol=loose, atol=loose)
+        _same([np.asarray(a) for a in ours[dtype]], [t.array for t in _flat(theirs)], rtol=loose, atol=loose)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A training step of GPT-2 small on one accelerator, with gradtape and with JAX: python -m benchmarks.gpu.gpt
 
-12 layers, 768 wide, 12 heads, 1024 tokens, batch 16, a vocabulary of 50304: float32 weights, bfloat16 activations, AdamW.
+12 layers, 768 wide, 12 heads, 1024 tokens, batch 16, vocabulary 50304: float32 weights, bfloat16 activations, AdamW.
 Both libraries start from the same weights and see the same tokens. There are two forms: `plain` writes attention out as
 products and a softmax, `fused` calls the library's own attention. Each of the four programs runs in a process of its
 own, so that the peak of the memory is its own. Nothing is asserted; `--small` is for a machine without an accelerator.
@@ -232,7 +232,8 @@ def _show(name: str, found: dict[str, Any], size: Size) -> None:
     speed = size.batch * size.tokens / found["ms"] * 1e3
     print(
         f"{name:<15} {found['ms']:7.2f} ms/step (best {found['best_ms']:.2f})  {speed:9,.0f} tokens/s  "
-        f"loss after {1 + WARM_UP} {found['loss']:.4f}  peak {found['peak'] / 2**30:.2f} GB  first step {found['first_s']:.0f} s",
+        f"loss after {1 + WARM_UP} {found['loss']:.4f}  peak {found['peak'] / 2**30:.2f} GB  "
+        f"first step {found['first_s']:.0f} s",
         flush=True,
     )
 

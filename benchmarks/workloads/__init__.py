@@ -20,6 +20,7 @@ WORKS = {
 FAMILIES = {
     "gradtape": "tape",
     "gradtape.function": "tape",
+    "gradtape.bare": "bare",
     "numpy": "hand",
     "tensorflow": "tape",
     "tensorflow.function": "tape",

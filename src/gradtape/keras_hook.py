@@ -42,9 +42,12 @@ CHOICES = {  # what the new branch does in each module that chooses by the backe
         "from gradtape.keras.exporting import ExportArchive as BackendSavedModelExportArchive"
     ),
 }
-_AFTERWARDS = {  # what is said at the end of modules that ask for names, or for TensorFlow's types, when they are used
+_AFTERWARDS = {  # what is said at the end of modules that ask for names, or for a part of TensorFlow, when they are used
     "keras.src.legacy.backend": "import gradtape as tf",
     "keras.src.saving.serialization_lib": "from gradtape.keras.interface import tensorflow_types as tf",
+    "keras.src.utils.rng_utils": (
+        "import types\nimport gradtape.api.random as drawn\ntf = types.SimpleNamespace(available=True, random=drawn)"
+    ),
     "keras.src.utils.backend_utils": (
         "from gradtape.keras.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)"
     ),

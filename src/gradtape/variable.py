@@ -211,10 +211,6 @@ class Variable:
             return buffer.copy()
         return buffer
 
-    def _take_back(self, buffer: Any) -> None:
-        """Hold what a compiled program computed."""
-        self._held, self._buffer, self._lent = None, buffer, False
-
     # -- reading -----------------------------------------------------------------------------------------------------
     def read(self) -> Tensor:
         """The current reading, for ops: tapes that watch what is accessed notice it."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.arrays.dimensions import is_dimension
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import converter_of
 from gradtape.dtypes import DType, as_dtype
 from gradtape.shape import TensorShape
@@ -20,11 +21,20 @@ def static(value: Any) -> Any:
     """A tensor, variable or shape given where a plain value is wanted, as NumPy or Python has it."""
     if isinstance(value, Tensor):
         extents = getattr(value.array, "extents", None)  # integers that were computed from unknown dimensions
-        return np.asarray(value.array) if extents is None else extents
+        return _numbers(value) if extents is None else extents
     if isinstance(value, TensorShape):
         return value.as_list()
     converter = converter_of(value)
-    return value if converter is None else np.asarray(converter(value).array)
+    return value if converter is None else _numbers(converter(value))
+
+
+def _numbers(tensor: Tensor) -> Any:
+    if not is_known(tensor):
+        raise errors.OperatorNotAllowedInGraphError(
+            f"An argument that decides about shapes must be known while a tf.function is traced, but {tensor!r} is "
+            "computed by the function. Pass Python numbers (each of them is traced anew), or what tf.shape gives."
+        )
+    return np.asarray(tensor.array)
 
 
 def shape_of(shape: Any) -> Axes:

@@ -13,7 +13,7 @@ from gradtape import conversion, errors
 from gradtape.api.arguments import Axes, dtype_or, integer, numpy_dtype, shape_of, static
 from gradtape.arrays import common_namespace
 from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
-from gradtape.arrays.symbolic import filled, is_known, number, sizes_of
+from gradtape.arrays.symbolic import arange, filled, is_known, number, sizes_of
 from gradtape.compile import devices
 from gradtape.conversion import array_from, convert, operand, operands, wrap
 from gradtape.dtypes import as_dtype, float32
@@ -176,10 +176,19 @@ def eye(
 ) -> Tensor:
     """The identity matrix, or a batch of them."""
     rows = integer(num_rows)
-    matrix = np.eye(rows, rows if num_columns is None else integer(num_columns), dtype=numpy_dtype(dtype))
+    columns = rows if num_columns is None else integer(num_columns)
+    if is_dimension(rows) or is_dimension(columns):
+        unit = cast(math.equal(expand_dims(positions(rows), 1), positions(columns)), dtype)
+        return unit if batch_shape is None else broadcast_to(unit, (*shape_of(batch_shape), rows, columns))
+    matrix = np.eye(rows, columns, dtype=numpy_dtype(dtype))
     if batch_shape is None:
         return wrap(matrix)
     return wrap(np.array(np.broadcast_to(matrix, (*shape_of(batch_shape), *matrix.shape))))
+
+
+def positions(count: Any, dtype: Any = np.int32) -> Tensor:
+    """The numbers from 0 up to a count, which may be an unknown dimension."""
+    return wrap(arange(0, count, 1, dtype) if is_dimension(count) else np.arange(count, dtype=dtype))
 
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:

@@ -17,6 +17,7 @@ from gradtape.api.arguments import static
 from gradtape.api.array import concat, stack, zeros
 from gradtape.api.tensor_array import TensorArray, wrong_dtype
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
@@ -277,7 +278,8 @@ def _rows(elems: Any) -> tuple[list[Tensor], list[list[Tensor]], int]:
     for t in tensors[1:]:
         if t.array.shape[0] != count:
             raise ValueError(f"Dimensions {count} and {t.array.shape[0]} are not compatible")
-    return tensors, [list(array.unstack(t, axis=0)) if count else [] for t in tensors], count
+    apart = count and not is_dimension(count)
+    return tensors, [list(array.unstack(t, axis=0)) if apart else [] for t in tensors], count
 
 
 def map_fn(

@@ -9,6 +9,8 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import integer, static
+from gradtape.api.array import positions
+from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, operand, operands
 from gradtape.dtypes import as_dtype
@@ -851,6 +853,12 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
         raise errors.invalid_argument(
             f"num_upper must be negative or less or equal to number of columns ({columns}) got: {above}",
             "MatrixBandPart",
+        )
+    if is_dimension(rows) or is_dimension(columns):
+        distance = positions(columns) - array.reshape(positions(rows), shape=(rows, 1))
+        reaches = math.logical_or(below < 0, math.greater_equal(distance, -below))
+        return math.where(
+            math.logical_and(reaches, math.logical_or(above < 0, math.less_equal(distance, above))), x, _plain(x, 0)
         )
     offset = np.arange(columns) - np.arange(rows)[:, None]
     inside = ((below < 0) | (offset >= -below)) & ((above < 0) | (offset <= above))

@@ -84,6 +84,7 @@ from gradtape.api.special import (
     silu as silu,
     softsign as softsign,
 )
+from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.conversion import operand, operands
 from gradtape.ops import array, math, nn
 from gradtape.ops.attention import attention
@@ -199,7 +200,7 @@ def _attention_shape(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
     if shapes[1][-2] != shapes[2][-2]:
         raise errors.incompatible_shapes(_ATTENTION, shapes[1], shapes[2])
     try:
-        lead = np.broadcast_shapes(*(shape[:-2] for shape in shapes))
+        lead = broadcast_shapes(*(shape[:-2] for shape in shapes))
     except ValueError:
         raise errors.invalid_argument(
             f"The axes in front of the last two do not broadcast: query {errors.brackets(shapes[0])}, key "
@@ -231,7 +232,7 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, 
     last = axis_of(axis, rank, "SoftmaxCrossEntropyWithLogits")
     x, y = moveaxis_last(x, last), moveaxis_last(y, last)
     try:
-        shape = np.broadcast_shapes(x.array.shape, y.array.shape)
+        shape = broadcast_shapes(x.array.shape, y.array.shape)
     except ValueError:
         raise errors.invalid_argument(
             f"logits and labels must be broadcastable: logits_size={errors.brackets(x.array.shape)} "

@@ -11,6 +11,8 @@ from gradtape import errors
 from gradtape.api import math as tfmath, random
 from gradtape.api.arguments import axes_of, shape_of, static
 from gradtape.api.array import cast
+from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
+from gradtape.arrays.symbolic import number
 from gradtape.conversion import operand, operands, wrap
 from gradtape.dtypes import DType
 from gradtape.ops import array, math, normalization as ops
@@ -165,7 +167,7 @@ def fused_batch_norm(
     if is_training:
         used_mean, used_variance = moments(y, axes)
         count = y.array.size // max(y.array.shape[at], 1)
-        new_mean, new_variance = used_mean, used_variance * (count / max(count - 1, 1))
+        new_mean, new_variance = used_mean, used_variance * _unbiased(count, y.array.dtype)
         if exponential_avg_factor != 1.0 and mean is not None and variance is not None:
             keep = 1.0 - exponential_avg_factor
             new_mean = operand(mean, y.dtype) * keep + new_mean * exponential_avg_factor
@@ -229,6 +231,12 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
         )
     result: Tensor = math.where(keep, x * (1 / (1 - chance)), 0)
     return result
+
+
+def _unbiased(count: Any, dtype: Any) -> Any:
+    """What makes a mean of squares an unbiased estimate."""
+    less = max(count - 1, 1)
+    return number(count, dtype) / number(less, dtype) if is_dimension(count) else count / less
 
 
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:

@@ -9,7 +9,8 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of, static
-from gradtape.api.array import stack
+from gradtape.api.array import cast, positions, stack
+from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, wrap
 from gradtape.dtypes import as_dtype, bool as bool_
@@ -33,7 +34,7 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """
     x, plain = operand(input), static(multiples)
     have = tuple(x.array.shape)
-    if np.ndim(plain) != 1:
+    if not isinstance(plain, (list, tuple)) and np.ndim(plain) != 1:
         raise errors.invalid_argument(
             f"Expected multiples to be 1-D, but got shape {errors.brackets(np.shape(plain))}", "Tile"
         )
@@ -391,6 +392,9 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: st
         longest: Any = max(counts.max(initial=0), 0) if counts.size else 0
     else:
         longest = np.asarray(static(maxlen))
+        if longest.dtype == object and is_dimension(longest.item()):
+            mask = math.less(positions(longest.item(), given.array.dtype), given[..., None])
+            return mask if as_dtype(dtype).is_bool else cast(mask, dtype)
         if longest.ndim:
             raise ValueError(
                 f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {longest} with shape "

@@ -20,6 +20,11 @@ from gradtape.shape import unknown_kinds
 Sizes = tuple[tuple[str, Any], ...]
 """The size of each variable, by its name: an int or, where a program is a part of another one, a dimension of that."""
 
+
+class UnknownDimensionError(Exception):
+    """Something cannot be traced while dimensions are unknown: for known ones it has to be traced anew."""
+
+
 _kind: type | None = None  # the class of JAX's dimensions, once there is one
 
 
@@ -95,7 +100,7 @@ def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: C
         known = getattr(a, "extents", a)
         if known is None:
             return None
-        values.append(known if isinstance(known, np.ndarray) and known.dtype == object else np.array(known, object))
+        values.append(known)
     if name in ("astype", "discrete_cast"):
         return values[0] if attrs["dtype"].kind in "iu" else None
     try:

@@ -428,6 +428,8 @@ def arange(first: Any, last: Any, step: int, dtype: Any) -> Any:
 
 
 def _arange(xp: Any, *, first: int, count: int, step: int, dtype: Any) -> Any:
+    if not is_known_shape((first, count)):
+        return xp.zeros((count,), dtype)
     return (first + step * np.arange(count)).astype(dtype)
 
 
@@ -448,6 +450,8 @@ def _computed(extents: Any, dtype: Any) -> Symbolic:
 
 
 def _extents(xp: Any, *, values: tuple[int, ...], shape: Shape, dtype: Any) -> Any:
+    if not is_known_shape(values):  # a program within one that is being traced: nothing but the shape matters
+        return np.zeros(shape, dtype)
     return np.array(values, dtype).reshape(shape)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.conversion import convert, wrap
 from gradtape.engine.sparse import Rows
 from gradtape.indexed_slices import IndexedSlices

@@ -137,7 +137,7 @@ def _converted_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return staging.BUILTINS.get(function, function)(*args, **kwargs)
     if isinstance(function, FunctionType):
         if function.__module__ == "gradtape.api.array" and function.__name__ == "range":
-            if any(map(staging.is_symbolic, (*args, *kwargs.values()))):
+            if not all(map(staging.is_length, (*args, *kwargs.values()))):
                 return staging.Range(*args, **kwargs)
         elif function.__module__ == "gradtape.api.control_flow":
             args, kwargs = _with_converted_functions((args, kwargs))

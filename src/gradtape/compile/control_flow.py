@@ -15,7 +15,8 @@ import numpy as np
 from gradtape import nest
 from gradtape.arrays import numpy_namespace
 from gradtape.arrays.batched import Batched
-from gradtape.arrays.symbolic import Graph, Node, Symbolic, call, current_graph, tracing
+from gradtape.arrays.dimensions import is_dimension, is_known_shape
+from gradtape.arrays.symbolic import Graph, Node, Symbolic, call, current_graph, tracing, zeros
 from gradtape.compile.program import Program
 from gradtape.compile.traced import Derivative, Trace, Traced, record, shape_followed, unbatched
 from gradtape.conversion import convert, wrap
@@ -33,6 +34,10 @@ _SCANNED_BYTES = 2**28
 
 _KEPT_BYTES = 2**26
 """How much memory a loop of unknown length may use to remember what it carried."""
+
+
+_GUESSED_BYTES = 2**20
+"""What is taken for the size of tensors with unknown dimensions."""
 
 
 class _Block:
@@ -54,6 +59,8 @@ class _Block:
                 self.inputs.append(inside)
             self.result = function(*self.inputs[int(turn) :])
         self.assigned = [s.variable for s in self.graph.variables.values() if s.assigned]
+        for state in self.graph.variables.values():  # tapes outside watch what is read here
+            state.variable.notice_reading()
 
     def outputs(self) -> list[Any]:
         """The leaves of the result as tensors; None stays."""
@@ -155,8 +162,9 @@ def _switched(chosen: Tensor, traced: Sequence[Traced]) -> list[Tensor]:
     programs = []
     for number, t in enumerate(traced):
         results = [out.array for out in t.outputs]
-        for other, residuals in enumerate(shares):  # of the branches that did not run there are zeros
-            results += [r.symbol if other == number else _nothing(r.symbol) for r in residuals]
+        with tracing(t.graph):
+            for other, residuals in enumerate(shares):  # of the branches that did not run there are zeros
+                results += [r.symbol if other == number else _nothing(r.symbol) for r in residuals]
         programs.append(Program(t.graph, t.symbols, results))
     outputs = [wrap(value) for value in _branch_node(chosen.array, programs)]
     count = len(traced[0].outputs)
@@ -202,6 +210,8 @@ def _without(program: Program, used: Sequence[bool]) -> tuple[Program, list[int]
 
 
 def _nothing(symbol: Symbolic) -> Any:
+    if not is_known_shape(symbol.shape):
+        return zeros(symbol.shape, symbol.dtype)
     return np.broadcast_to(np.zeros((), symbol.dtype), symbol.shape)
 
 
@@ -277,14 +287,14 @@ def _pull_of(
             if value is None:
                 lead = () if rows is None else (rows,)
                 dtype = dtypes[i] or next((x.array.dtype for x in d if x is not None), np.float32)
-                value = wrap(np.zeros((*lead, *needs[i]), dtype))
+                value = wrap(zeros((*lead, *needs[i]), dtype))
             results.append(_dense(value))
         return results
 
     return gradients
 
 
-SWITCH = Op("switch", (), (), tf_name="Case", joint=_pull_switch, joint_zeros=False, outputs=1, as_given=True)
+SWITCH = Op("switch", (), (), tf_name="Case", joint=_pull_switch, joint_zeros=False, outputs=1, as_given=True, listed=False)
 
 
 # -- loops of known length -------------------------------------------------------------------------------------------
@@ -413,7 +423,7 @@ def _pull_scan(
     captured = [i for i in range(explicit, len(needs)) if needs[i] is not None and i + 1 in derivative.wanted]
     per_row = [i for i in range(carried, explicit) if i + 1 in derivative.wanted and needs[i] is not None]
     start = [_or_zeros(d[i], lead, symbols[i]) for i in floats]
-    sums = [wrap(np.zeros((*lead, *needs[i]), traced.dtype_of(traced.inner_uids()[i + 1]))) for i in captured]
+    sums = [wrap(zeros((*lead, *needs[i]), traced.dtype_of(traced.inner_uids()[i + 1]))) for i in captured]
     saved = [_known_tensor(r) for r in residuals]
     pulls = [d[i] if rows is None else _rows_inside(d[i]) for i in stacked]
 
@@ -443,7 +453,7 @@ def _pull_scan(
 
 
 def _or_zeros(d: Any, lead: tuple[int, ...], like: Tensor) -> Tensor:
-    return wrap(np.zeros((*lead, *like.array.shape), like.array.dtype)) if d is None else d
+    return wrap(zeros((*lead, *like.array.shape), like.array.dtype)) if d is None else d
 
 
 def _rows_inside(d: Tensor) -> Tensor:
@@ -455,7 +465,7 @@ def _rows_inside(d: Tensor) -> Tensor:
 _rows_outside = _rows_inside
 
 
-SCAN = Op("scan", (), (), tf_name="Scan", joint=_pull_scan, joint_zeros=False, outputs=1, as_given=True)
+SCAN = Op("scan", (), (), tf_name="Scan", joint=_pull_scan, joint_zeros=False, outputs=1, as_given=True, listed=False)
 
 
 # -- loops of unknown length -----------------------------------------------------------------------------------------
@@ -536,7 +546,7 @@ def _turns(test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | Non
         others[i] = program.others()
         waiting |= {number - 1 for number in program.explicit() if number} - looked_at
     known = [x for share in others.values() for x in share] + [carry[i].array for i in looked_at]
-    size = sum(t.array.size * t.array.dtype.itemsize for t in carry)
+    size = _bytes(carry)
     most = min(_SIMULATED, _SCANNED_BYTES // max(size, 1))
     if any(type(x) is not np.ndarray or x.size > 64 for x in known):
         return None
@@ -556,6 +566,11 @@ def _turns(test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | Non
     return None
 
 
+def _bytes(carry: Sequence[Tensor]) -> int:
+    size = sum(t.array.size * t.array.dtype.itemsize for t in carry)
+    return _GUESSED_BYTES if is_dimension(size) else size
+
+
 def _limit(maximum: Any) -> int | None:
     return None if maximum is None else int(convert(maximum))
 
@@ -564,7 +579,7 @@ def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | 
     """One node and one record for a loop that ends when a test says so."""
     program = Program(traced.graph, traced.symbols, [t.array for t in traced.outputs])
     question = Program(test.graph, test.symbols, [t.array for t in test.outputs])
-    size = sum(t.array.size * t.array.dtype.itemsize for t in carry)
+    size = _bytes(carry)
     slots = max(16, min(4096, _KEPT_BYTES // max(size, 1)))
     if limit is not None:
         slots = max(1, min(slots, limit))
@@ -614,7 +629,7 @@ def _pull_loop(
     floats = [i for i in range(carried) if is_followable(traced.outputs[i].array)]
     captured = [i for i in range(carried, len(needs)) if needs[i] is not None and i + 1 in wanted]
     start = [_or_zeros(d[i], lead, traced.outputs[i]) for i in floats]
-    sums = [wrap(np.zeros((*lead, *needs[i]), traced.dtype_of(traced.inner_uids()[i + 1]))) for i in captured]
+    sums = [wrap(zeros((*lead, *needs[i]), traced.dtype_of(traced.inner_uids()[i + 1]))) for i in captured]
     slots = [(i, d[carried + 2 + i]) for i in floats if d[carried + 2 + i] is not None]
 
     def forward(turn: Tensor, *values: Tensor) -> list[Tensor]:
@@ -649,4 +664,4 @@ def _pull_loop(
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-LOOP = Op("while_loop", (), (), tf_name="While", joint=_pull_loop, joint_zeros=False, outputs=1, as_given=True)
+LOOP = Op("while_loop", (), (), tf_name="While", joint=_pull_loop, joint_zeros=False, outputs=1, as_given=True, listed=False)

@@ -219,6 +219,16 @@ class Function:
         leaves, key = signature_of(given)
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
+        concrete = self._found(given, leaves, key)
+        return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor])
+
+    def prepared(self, *args: Any) -> tuple[ConcreteFunction, list[Tensor]]:
+        """What a call with these arguments would run, and on which tensors: where tracing may fail, apart from it."""
+        leaves, key = signature_of(args)
+        return self._found(args, leaves, key), [leaf for leaf in leaves if type(leaf) is Tensor]
+
+    def _found(self, given: tuple[Any, ...], leaves: list[Any], key: Any) -> ConcreteFunction:
+        """What was traced for arguments like these or, when there is nothing yet, will be now."""
         concrete = self._concrete.get(key)
         if concrete is not None and concrete.graph.blind and _sees_more(concrete.graph.blind):
             del self._concrete[key]
@@ -229,7 +239,7 @@ class Function:
             self._watch_for_storms(self._traces > traces)
         elif len(self._storm) > 1:
             self._watch_for_storms(False)
-        return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor])
+        return concrete
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The compiled function for arguments like these; a `TensorSpec` stands for a tensor.
@@ -577,9 +587,13 @@ class ConcreteFunction:
 # -- arguments -------------------------------------------------------------------------------------------------------
 def signature_of(given: tuple[Any, ...]) -> tuple[list[Any], Any]:
     """The leaves, arrays made tensors, and what tells calls apart that need programs of their own."""
-    leaves = nest.flatten(given, expand_composites=True)
-    flat = len(leaves) == len(given) and all(map(_is_same, leaves, given))
-    key: list[Any] = [] if flat else [_structure_key(given)]
+    key: list[Any] = []
+    if all([type(value) is Tensor for value in given]):  # noqa: C419 - faster, and what most calls are like
+        leaves = list(given)
+    else:
+        leaves = nest.flatten(given, expand_composites=True)
+        if len(leaves) != len(given) or not all(map(_is_same, leaves, given)):
+            key.append(_structure_key(given))
     for i, leaf in enumerate(leaves):
         if type(leaf) is not Tensor:
             if isinstance(leaf, (ndarray, np.generic)):

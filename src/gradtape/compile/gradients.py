@@ -9,7 +9,7 @@ import numpy as np
 from gradtape import nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.symbolic import current_graph
-from gradtape.autodiff.arguments import as_policy, finished, seed_cotangents, seeds_of
+from gradtape.autodiff.arguments import array_of, as_policy, finished, seed_cotangents, seeds_of
 from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
 from gradtape.engine.backward import traced_sweep
@@ -106,7 +106,7 @@ def _swept(
     stopped: frozenset[int],
 ) -> dict[int, Any]:
     uids = frozenset(source.uid for source in sources)
-    shapes = {source.uid: tuple(source.shape.as_list()) for source in sources}
+    shapes = {source.uid: tuple(array_of(source).shape) for source in sources}
     for record in records:
         if any(uid in shapes and (uid not in stopped or uid in uids) for uid in record[1]):
             for uid in record[2] if type(record[2]) is tuple else (record[2],):

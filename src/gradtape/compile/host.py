@@ -85,6 +85,9 @@ def function_on_host(
     while tracing, with the values of this first call, to see what it returns.
     """
     specs = [_spec(w) for w in wanted]
+    graph = current_graph()
+    if graph is not None and graph.open and not all(shape is not None and is_known_shape(shape) for shape, _ in specs):
+        raise UnknownDimensionError(f"The shape of what {function} returns may depend on dimensions that are unknown.")
     if any(shape is None for shape, _ in specs):
         example = _computed(function, [_example(t) for t in tensors])
         if len(example) != len(specs):
@@ -165,5 +168,5 @@ def _pull_nothing(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, functio
     return [None] * len(needs)
 
 
-_SEEN = Op("py_function", (), (), joint=_pull_function, joint_zeros=False, outputs=1, as_given=True)
-_UNSEEN = Op("numpy_call", (), (), tf_name="PyFunc", joint=_pull_nothing, joint_zeros=False, outputs=1, as_given=True)
+_SEEN = Op("py_function", (), (), joint=_pull_function, joint_zeros=False, outputs=1, as_given=True, listed=False)
+_UNSEEN = Op("numpy_call", (), (), tf_name="PyFunc", joint=_pull_nothing, joint_zeros=False, outputs=1, as_given=True, listed=False)

@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradtape import nest
-from gradtape.arrays.dimensions import is_dimension, variable
+from gradtape.arrays.dimensions import UnknownDimensionError, is_dimension, variable
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.function import ConcreteFunction, signature_of
-from gradtape.compile.traced import UnknownDimensionError
 from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
 

@@ -32,12 +32,12 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
     traced = function._traced
     found = []
     if traced._plain is not None:
-        found.append(("values", traced._plain))
+        found += [("values", program) for program in traced._plain.versions()]
     for derivative in traced._derivatives.values():
-        found.append(("values for a tape", derivative.program))
+        found += [("values for a tape", program) for program in derivative.program.versions()]
         for pull in derivative._pulls.values():
             if pull.traced._plain is not None:
-                found.append(("gradient", pull.traced._plain))
+                found += [("gradient", program) for program in pull.traced._plain.versions()]
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
-from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing
+from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing, zeros
 from gradtape.compile import control_flow, host
 from gradtape.compile.traced import Trace
 from gradtape.conversion import convert, operands, wrap
@@ -42,6 +42,11 @@ _NO_RETURN = (
 def is_symbolic(value: Any) -> bool:
     """Whether this is a tensor without a value yet."""
     return isinstance(value, Tensor) and type(value.array) is Symbolic
+
+
+def is_length(value: Any) -> bool:
+    """Whether this is a number that is known in terms of unknown dimensions, if not otherwise."""
+    return not is_symbolic(value) or value.array.extents is not None
 
 
 def _is_staged(value: Any) -> bool:
@@ -151,7 +156,7 @@ def _zeros_like(value: Any) -> Any:
         if not _is_numeric(leaf):
             return leaf
         like = convert(leaf).array
-        return wrap(np.zeros(like.shape, like.dtype))
+        return wrap(zeros(like.shape, like.dtype))
 
     return nest.map_structure(zeros, value, expand_composites=True)
 
@@ -459,7 +464,7 @@ class _Loop:
 
     def over(self, rows: Tensor) -> None:
         """Go through the body once for each row."""
-        length = int(rows.array.shape[0])
+        length = rows.array.shape[0]
         if self._test is not None:  # it may end early
             self.run(length, lambda k: _row(rows, k), length)
             return

@@ -19,7 +19,7 @@ import numpy as np
 
 from gradtape.arrays import common_namespace, generic_kernels
 from gradtape.arrays.batched import Batched, batch_rules
-from gradtape.arrays.dimensions import Sizes, evaluated, is_dimension
+from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, is_dimension
 from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
 from gradtape.compile.host import raise_failures
@@ -113,10 +113,6 @@ class _Slot(NamedTuple):
     rows: Shape | None
 
 
-class UnknownDimensionError(Exception):
-    """Something cannot be traced while dimensions are unknown: for known ones it has to be traced anew."""
-
-
 class Traced:
     """A function that has been traced: call it with tensors, get tensors.
 
@@ -130,6 +126,7 @@ class Traced:
         self.symbols = [t.array for t in inputs]
         self.state = [s for s in graph.variables.values() if s.assigned]
         self.variables = [s.variable for s in graph.variables.values()]
+        self._changing: list[Any] = [s.variable for s in self.state]
         before: Any = trace.tracked
         own = {t.uid for t in inputs}
         captured = {uid for record in trace.records for uid in record[1] if 0 < uid < before.before}
@@ -214,22 +211,24 @@ class Traced:
             program = program.with_sizes(sizes)
         if current_graph() is not None:
             return list(call("inline", tuple(program.operands(arrays)), {"program": program}))
-        if not self.state:
+        changing = self._changing
+        if not changing:
             with on_processor() if host else nullcontext():
-                results = list(program(*program.arrays(arrays)))
+                results = program(*program.arrays(arrays))
         else:
             # Nobody may read a variable between the moment its memory is given away and the one it comes back.
             with updating, on_processor() if host else nullcontext():
-                results = list(program(*program.arrays(arrays)))
-                first = len(results) - len(self.state)
-                for state, value in zip(self.state, results[first:], strict=True):
-                    state.variable._take_back(value)
-                del results[first:]
+                results = program(*program.arrays(arrays))
+                first = len(results) - len(changing)
+                for variable, value in zip(changing, results[first:], strict=True):
+                    # No method for this: a step may have hundreds of variables.
+                    variable._held, variable._buffer, variable._lent = None, value, False
+            results = results[:first]
         if program.acts:
             raise_failures()
         if host:
-            results[:count] = [to_numpy(value) for value in results[:count]]
-        return results
+            return [*map(to_numpy, results[:count]), *results[count:]]
+        return list(results)
 
     # -- derivatives -------------------------------------------------------------------------------------------------
     def derivative(self, wanted: tuple[int, ...], needs: Sequence[Shape | None] = ()) -> Derivative:
@@ -522,7 +521,7 @@ def _pull_part(
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-PART = Op("part", (), (), tf_name="PartitionedCall", joint=_pull_part, joint_zeros=False, outputs=1, as_given=True)
+PART = Op("part", (), (), tf_name="PartitionedCall", joint=_pull_part, joint_zeros=False, outputs=1, as_given=True, listed=False)
 
 
 def unbatched(d: list[Any]) -> tuple[int, int | None, list[Any]]:
@@ -544,7 +543,7 @@ def _spread(x: Any, level: int, rows: int) -> Any:
     return tensor_namespace.broadcast_to(_as_tensor(x), shape=(rows, *x.shape))
 
 
-CALL = Op("function", (), (), tf_name="PartitionedCall", joint=_pull_call, joint_zeros=False, outputs=1, as_given=True)
+CALL = Op("function", (), (), tf_name="PartitionedCall", joint=_pull_call, joint_zeros=False, outputs=1, as_given=True, listed=False)
 
 
 # A call is a function of every namespace, so that a sweep may make it with raw arrays, batches and recorded tensors.

@@ -16,7 +16,8 @@ from numpy import ndarray
 from gradtape import errors
 from gradtape.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape.arrays.batched import Batched, batched_namespace
-from gradtape.conversion import constant_operand, converter_of, converters, operand, operands, wrap
+from gradtape.arrays.symbolic import Symbolic, zeros
+from gradtape.conversion import constant_operand, converter_of, converters, operand, operands, register_converter, wrap
 from gradtape.dtypes import dtype_of
 from gradtape.engine import tape as stack
 from gradtape.engine.op import Op, Rule, registry
@@ -42,11 +43,12 @@ class TensorNamespace:
         return bool(x.array.dtype.kind == "c")
 
     def zeros(self, shape: Any, dtype: Any) -> Tensor:
-        return constant_operand(np.zeros(shape, dtype))
+        return constant_operand(zeros(shape, dtype))
 
 
 tensor_namespace: Any = TensorNamespace()
 register_namespace(Tensor, tensor_namespace)
+register_converter(Symbolic, constant_operand)  # a count that only the program knows, as an operand in a rule
 
 
 def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:

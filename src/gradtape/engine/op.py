@@ -36,6 +36,7 @@ class Op:
     """A primitive: everything the engine knows about it.
 
     `outputs` is 0 for one output, else their number (-1: it varies); a rule's d is then a list.
+    `listed` is false for records of whole programs (a compiled call, a branch, a loop), which have no kernel.
     `unregistered` marks a primitive without a derivative whose gradient TensorFlow refuses instead of leaving it out.
     """
 
@@ -86,6 +87,7 @@ class Op:
         fallible: bool = False,
         unregistered: bool = False,
         explain: Callable[[Any, Any], Exception | None] | None = None,
+        listed: bool = True,
     ) -> None:
         self.name, self.args, self.rules = name, tuple(args), tuple(rules)
         self.tf_name = tf_name or name.title().replace("_", "")
@@ -110,7 +112,8 @@ class Op:
             batched.batch_rules[name] = batch
         if aligned is not None:
             batched.aligned_rules[name] = aligned
-        registry[name] = self
+        if listed:
+            registry[name] = self
 
     def slot(self, name: str) -> int | None:
         """Where a named value stands in a record's values: inputs first, then outputs."""

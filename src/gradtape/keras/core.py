@@ -7,6 +7,7 @@ asks for have its signatures to the letter, and so no annotations: Keras compare
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 from gradtape import variable as variables
 from gradtape.api import array as arrays, control_flow, indexing, scopes, segments
+from gradtape.arrays.symbolic import current_graph, is_known, tracing
 from gradtape.autodiff import custom_gradient as customs
 from gradtape.conversion import array_from, convert, register_converter, wrap
 from gradtape.dtypes import DType, as_dtype
@@ -239,7 +241,7 @@ def _run_symbolically(fn: Callable[..., Any], args: Any, kwargs: Any, first: int
         sizes = (n if n is not None else other if i else first for i, n in enumerate(x.shape))
         return _placeholder(tuple(sizes), x.dtype)
 
-    with StatelessScope(), SymbolicScope(), stack.only(()), np.errstate(all="ignore"):
+    with StatelessScope(), SymbolicScope(), tracing(None), stack.only(()), np.errstate(all="ignore"):
         args, kwargs = tree.map_structure(stand_in, (args, kwargs))
         return fn(*args, **kwargs)
 
@@ -256,17 +258,41 @@ def _merged_spec(x: Any, y: Any) -> Any:
 
 
 # -- control flow ----------------------------------------------------------------------------------------------------
+# Python decides and repeats; where a value that is not known yet decides, or goes round, it is left to the program.
+def is_traced(*structures: Any) -> bool:
+    """Whether a step is being compiled, and something here has no value yet."""
+    return current_graph() is not None and not all(is_known(leaf) for leaf in tree.flatten(structures))
+
+
 def cond(pred, true_fn, false_fn):
-    return true_fn() if convert_to_tensor(pred) else false_fn()
+    pred = convert_to_tensor(pred)
+    if is_traced(pred):
+        return _staged().cond(pred, true_fn, false_fn)
+    return true_fn() if pred else false_fn()
 
 
 def switch(index, branches, *operands):
-    return branches[min(max(int(convert_to_tensor(index, "int32")), 0), len(branches) - 1)](*operands)
+    index = convert_to_tensor(index, "int32")
+    if is_traced(index):
+        number = elementwise.maximum(index, convert_to_tensor(0, "int32"))
+        number = elementwise.minimum(number, convert_to_tensor(len(branches) - 1, "int32"))
+        functions = [functools.partial(branch, *operands) for branch in branches]
+        return _staged().switch(number, functions, [f"branch {i}" for i in range(len(branches))])
+    return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+
+
+def _staged() -> Any:
+    from gradtape.compile import control_flow as staged  # JAX comes with it
+
+    return staged
 
 
 def while_loop(cond, body, loop_vars, maximum_iterations=None):
     several = isinstance(loop_vars, (tuple, list))
     state = tree.map_structure(convert_to_tensor, tuple(loop_vars) if several else (loop_vars,))
+    if current_graph() is not None:
+        state = tuple(control_flow.while_loop(cond, body, list(state), maximum_iterations=maximum_iterations))
+        return state if several else state[0]
     turns = 0
     while (maximum_iterations is None or turns < maximum_iterations) and cond(*state):
         state = body(*state)
@@ -276,6 +302,9 @@ def while_loop(cond, body, loop_vars, maximum_iterations=None):
 
 
 def fori_loop(lower, upper, body_fun, init_val):
+    if is_traced(lower, upper):
+        start = (convert_to_tensor(lower, "int32"), init_val)
+        return while_loop(lambda i, _: i < upper, lambda i, value: (i + 1, body_fun(i, value)), start)[1]
     value = init_val
     for i in range(int(lower), int(upper)):
         value = body_fun(i, value)
@@ -297,9 +326,12 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
         raise ValueError(f"`unroll` must be an positive integer or boolean. Received: unroll={unroll}")
     if xs is None and length is None:
         raise ValueError("Got no `xs` to scan over and `length` not provided.")
-    columns = [unstack(x) for x in tree.flatten(xs)] if xs is not None else []
-    steps = range(int(length) if length is not None else len(columns[0]))
+    rows = [convert_to_tensor(x) for x in tree.flatten(xs)] if xs is not None else []
+    steps = range(int(length) if length is not None else rows[0].array.shape[0])
     carry = tree.map_structure(convert_to_tensor, init)
+    if is_traced(rows, carry) and len(steps):
+        return _looped(f, carry, xs, rows, len(steps), reverse)
+    columns = [unstack(x) for x in rows]
     results: list[Any] = [None] * len(steps)
     for i in reversed(steps) if reverse else steps:
         x = tree.pack_sequence_as(xs, [column[i] for column in columns]) if columns else None
@@ -307,6 +339,22 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     if results and results[0] is None:  # nothing is collected: zeros, as Keras' other eager backends have it
         results = [tree.map_structure(arrays.zeros_like, carry)] * len(results)
     return carry, tree.map_structure(lambda *rows: arrays.stack(rows), *results)
+
+
+def _looped(f: Any, init: Any, xs: Any, rows: list[Tensor], length: int, reverse: bool) -> tuple[Any, Any]:
+    """A scan as a loop of the program that is being traced."""
+    given: Any = None
+
+    def turn(carry: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        nonlocal given
+        x = tree.pack_sequence_as(xs, row) if row else None
+        after, given = f(tree.pack_sequence_as(init, carry), x)
+        if given is None:
+            given = tree.map_structure(arrays.zeros_like, after)
+        return [convert_to_tensor(leaf) for leaf in tree.flatten(after)], tree.flatten(given)
+
+    last, stacked = _staged().scan(turn, tree.flatten(init), rows, length, reverse)
+    return tree.pack_sequence_as(init, last), tree.pack_sequence_as(given, stacked)
 
 
 def associative_scan(f, elems, reverse=False, axis=0):

@@ -1,13 +1,15 @@
-"""Recurrent networks, step by step: tapes record every step as it runs."""
+"""Recurrent networks, step by step: tapes record every step as it runs. In a program they are loops."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import numpy as np
 from keras.src import tree
 
 from gradtape.api import array as arrays
-from gradtape.keras.core import convert_to_tensor, unstack
+from gradtape.conversion import wrap
+from gradtape.keras.core import convert_to_tensor, is_traced, scan, unstack
 from gradtape.ops import array, math as elementwise
 from gradtape.tensor import Tensor
 
@@ -30,28 +32,59 @@ def rnn(
     A masked step leaves the states as they were; its output is the one before it, or zeros.
     """
     axis = 0 if time_major else 1
-    columns = [unstack(leaf, axis=axis) for leaf in tree.flatten(inputs)]
-    steps = len(columns[0])
+    inputs = tree.map_structure(convert_to_tensor, inputs)
+    rows = (inputs,) if mask is None else (inputs, convert_to_tensor(mask, "bool"))
+    steps = tree.flatten(inputs)[0].array.shape[axis]
     if not steps:
         raise ValueError("Unrolling requires a fixed number of timesteps.")
-    masks = None if mask is None else unstack(convert_to_tensor(mask, "bool"), axis=axis)
     constants = tuple(constants or ())
-    states, output, outputs = tuple(initial_states), None, []
-    for t in reversed(range(steps)) if go_backwards else range(steps):
-        given = tree.pack_sequence_as(inputs, [column[t] for column in columns])
-        new_output, new_states = step_function(given, states + constants)
+
+    def step(output: Any, states: Any, given: Any, valid: Any = None) -> tuple[Any, Any]:
+        new_output, new_states = step_function(given, tuple(states) + constants)
         new_states = tuple(new_states)
-        if masks is None:
-            output, states = new_output, new_states
-        else:
-            valid = masks[t]
-            before = arrays.zeros_like(new_output) if output is None or zero_output_for_mask else output
-            output = _chosen(valid, new_output, before)
-            states = tree.map_structure(lambda new, old, valid=valid: _chosen(valid, new, old), new_states, states)
+        if valid is None:
+            return new_output, new_states
+        before = arrays.zeros_like(new_output) if output is None or zero_output_for_mask else output
+        chosen = tree.map_structure(lambda new, old: _chosen(valid, new, old), new_states, tuple(states))
+        return _chosen(valid, new_output, before), chosen
+
+    output, states = None, tuple(initial_states)
+    if not unroll and is_traced(rows, states):
+        rows = tree.map_structure(lambda row: _swapped(row, axis), rows)
+        output, outputs, states = _looped(step, states, rows, go_backwards)
+        return output, _swapped(outputs, axis) if return_all_outputs else arrays.stack([output], axis), states
+    columns = [unstack(row, axis=axis) for row in tree.flatten(rows)]
+    collected = []
+    for t in reversed(range(steps)) if go_backwards else range(steps):
+        output, states = step(output, states, *tree.pack_sequence_as(rows, [column[t] for column in columns]))
         if return_all_outputs:
-            outputs.append(output)
-    all_outputs = arrays.stack(outputs if return_all_outputs else [output], axis)
-    return output, all_outputs, states
+            collected.append(output)
+    return output, arrays.stack(collected if return_all_outputs else [output], axis), states
+
+
+def _looped(step: Any, states: Any, rows: Any, go_backwards: bool) -> tuple[Any, Any, Any]:
+    """The same as one loop of the program that is being traced, over rows with time first."""
+    carried: tuple[Any, ...] = ()
+    if len(rows) > 1:  # masked steps look back at the output before: at first there are zeros
+        from gradtape.compile.control_flow import rehearsed  # JAX comes with it
+
+        like = rehearsed(lambda *row: step(None, states, *row)[0], tree.map_structure(lambda row: row[0], rows))
+        carried = (wrap(np.zeros(like.array.shape, like.array.dtype)),)
+
+    def turn(carry: Any, row: Any) -> tuple[Any, Any]:
+        before, now = carry
+        output, after = step(before[0] if before else None, now, *row)
+        return ((output,) if before else (), after), output
+
+    (_, states), outputs = scan(turn, (carried, states), rows, reverse=go_backwards)
+    if go_backwards:  # in the order in which they came to be
+        outputs = arrays.reverse(outputs, [0])
+    return outputs[-1], outputs, states
+
+
+def _swapped(x: Tensor, axis: int) -> Tensor:
+    """Time from this axis to the first one, or back."""
+    return array.transpose(x, perm=(1, 0, *range(2, x.ndim))) if axis else x
 
 
 def _chosen(valid: Tensor, new: Any, old: Any) -> Tensor:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from keras.src import callbacks as callbacks_module, optimizers as optimizers_module, tree
 from keras.src.backend import config
 from keras.src.losses import loss as loss_module
@@ -17,10 +16,9 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from gradtape.autodiff.gradient_tape import GradientTape
-from gradtape.keras.core import convert_to_numpy, convert_to_tensor
-from gradtape.tensor import Tensor
-
-Step = Callable[[Any], Any]
+from gradtape.compile.function import can_compile
+from gradtape.keras.core import convert_to_numpy
+from gradtape.keras.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
 
 
 class Trainer(base_trainer.Trainer):
@@ -58,34 +56,39 @@ class Trainer(base_trainer.Trainer):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self(x, training=False) if self._call_has_training_arg else self(x)
 
+    # -- before the first batch --------------------------------------------------------------------------------------
+    def _build_on(self, batches: EpochIterator | None = None, data_batch: Any = None) -> None:
+        """Create the variables of layers, metrics and optimizer."""
+        from keras.src.models.model import Model
+
+        try:
+            self._symbolic_build(iterator=batches, data_batch=data_batch)
+        except RuntimeError:
+            # A model without `call` has a `train_step` of its own, which creates what it needs: as with TensorFlow.
+            if type(self).call is not Model.call:  # type: ignore[attr-defined]
+                raise
+        if batches is not None:
+            batches.reset()
+
     # -- functions of batches ----------------------------------------------------------------------------------------
-    def _compiled(self, step: Step) -> Step:
-        """The one place where a step may become a compiled function. Steps run eagerly."""
-        return step
-
-    def _in_turn(self, step: Step, joined: Callable[[list[Any]], Any]) -> Step:
-        """A function of as many batches as one execution takes."""
-        compiled = self._compiled(step)
-
-        def execute(batches: Any) -> Any:
-            results = [compiled(tree.map_structure(_as_input, batch)) for batch in batches]
-            return results[0] if len(results) == 1 else joined(results)
-
-        return execute
+    def _executed(self, step: Step, all_results: bool = False) -> Step:
+        """A function of as many batches as one execution takes: programs, where there is a compiler."""
+        compiled = can_compile() and not self.run_eagerly
+        return CompiledSteps(step, all_results) if compiled else EagerSteps(step, all_results)
 
     def make_train_function(self, force: bool = False) -> Any:
         if self.train_function is None or force:
-            self.train_function = self._in_turn(self.train_step, _last)
+            self.train_function = self._executed(self.train_step)
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Any:
         if self.test_function is None or force:
-            self.test_function = self._in_turn(self.test_step, _last)
+            self.test_function = self._executed(self.test_step)
         return self.test_function
 
     def make_predict_function(self, force: bool = False) -> Any:
         if self.predict_function is None or force:
-            self.predict_function = self._in_turn(self.predict_step, _concatenated)
+            self.predict_function = self._executed(self.predict_step, all_results=True)
         return self.predict_function
 
     # -- epochs ------------------------------------------------------------------------------------------------------
@@ -128,8 +131,7 @@ class Trainer(base_trainer.Trainer):
             class_weight=class_weight,
             steps_per_execution=self.steps_per_execution,
         )
-        self._symbolic_build(iterator=batches)
-        batches.reset()
+        self._build_on(batches)
         callbacks = self._callback_list(callbacks, batches, verbose, epochs, add_history=True)
         validate = None
         if validation_data is not None:
@@ -222,8 +224,7 @@ class Trainer(base_trainer.Trainer):
                 shuffle=False,
                 steps_per_execution=self.steps_per_execution,
             )
-        self._symbolic_build(iterator=batches)
-        batches.reset()
+        self._build_on(batches)
         callbacks = self._callback_list(callbacks, batches, verbose, 1)
         self.make_test_function()
         self.stop_evaluating = False
@@ -269,7 +270,7 @@ class Trainer(base_trainer.Trainer):
             if self.stop_predicting:
                 break
         callbacks.on_predict_end()
-        return _concatenated(parts)
+        return concatenated(parts)
 
     # -- single batches ----------------------------------------------------------------------------------------------
     def train_on_batch(
@@ -284,13 +285,13 @@ class Trainer(base_trainer.Trainer):
                 )
             sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
         data = (x, y, sample_weight)
-        self._symbolic_build(data_batch=tree.map_structure(_as_input, data))
+        self._build_on(data_batch=tree.map_structure(as_tensor, data))
         return self._on_batch(self.make_train_function(), data, return_dict)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
         self._assert_compile_called("test_on_batch")
         data = (x, y, sample_weight)
-        self._symbolic_build(data_batch=tree.map_structure(_as_input, data))
+        self._build_on(data_batch=tree.map_structure(as_tensor, data))
         return self._on_batch(self.make_test_function(), data, return_dict)
 
     def _on_batch(self, function: Step, data: Any, return_dict: bool) -> Any:
@@ -318,16 +319,3 @@ class Trainer(base_trainer.Trainer):
 def _batch_size(x: Any) -> int:
     first = next(leaf for leaf in tree.flatten(x) if leaf is not None)
     return int(first.shape[0])
-
-
-def _as_input(leaf: Any) -> Any:
-    return leaf if leaf is None or isinstance(leaf, Tensor) else convert_to_tensor(leaf)
-
-
-def _last(results: list[Any]) -> Any:
-    return results[-1]
-
-
-def _concatenated(parts: list[Any]) -> Any:
-    """The batches' outputs one after the other, in the structure of one of them."""
-    return tree.map_structure(lambda *leaves: np.concatenate([convert_to_numpy(leaf) for leaf in leaves]), *parts)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from gradtape import conversion
 from gradtape.arrays.batched import Batched, batch_rules
-from gradtape.conversion import operand
+from gradtape.arrays.dimensions import is_known_shape
+from gradtape.arrays.symbolic import as_value
+from gradtape.conversion import constant_operand, operand
 from gradtape.engine.dispatch import declare, linear, primitive, run
-from gradtape.engine.op import Op, numpy_dtype
+from gradtape.engine.op import Op, numpy_dtype, registry
 from gradtape.ops.batching import shift_axis
 
 Axes = tuple[int, ...]
@@ -106,9 +110,9 @@ def _broadcast_call(x: Any, *, shape: Axes) -> Any:
         return _broadcast_to(x, shape=shape)
     x = operand(x)
     if type(x.array) is np.ndarray:  # an unknown number of copies: the program makes them
-        value, x = as_value(x.array), constant_operand(None)
-        x.array = value
-    return run(registry["broadcast_to"], [x], {"shape": shape})
+        uid, x = x.uid, constant_operand(as_value(x.array))
+        x.uid = uid
+    return _broadcast_to(x, shape=shape)
 
 
 broadcast_to = declare(registry["broadcast_to"], _broadcast_call)

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand, register_converter
 from gradtape.engine.dispatch import primitive
@@ -183,7 +184,7 @@ def checked_indices(indices: Any, size: int, op: str = "GatherV2") -> Any:
     """Indices that all lie in [0, size), or TensorFlow's error naming the first that does not."""
     if indices.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got {indices.dtype}")
-    if not is_known(indices):
+    if not is_known(indices) or is_dimension(size):
         return indices
     indices = np.asarray(indices)
     bad = (indices < 0) | (indices >= size)
@@ -204,7 +205,7 @@ def checked_coordinates(indices: Any, shape: Axes, op: str = "ScatterNd") -> Non
         return
     parts = tuple(np.moveaxis(np.asarray(indices), -1, 0))
     for part, size in zip(parts, shape, strict=False):
-        bad = (part < 0) | (part >= size)
+        bad = (part < 0) | (False if is_dimension(size) else part >= size)
         if np.any(bad):
             at = tuple(int(i) for i in np.argwhere(bad)[0]) if part.ndim else ()
             spot = ",".join(map(str, at))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import is_known, number
 from gradtape.conversion import operand
 from gradtape.ops import array, index, math
 from gradtape.tensor import Tensor
@@ -36,7 +36,7 @@ def get_item(x: Any, key: Any) -> Tensor:
 
 def _picked(x: Tensor, position: Tensor, axis: int) -> Tensor:
     """One position of an axis, which disappears; nobody knows yet which, and so nobody can say if there is one."""
-    size = x.array.shape[axis]
+    size = number(x.array.shape[axis], position.array.dtype)
     position = math.where(math.less(position, 0), position + size, position)
     # The identity makes the gradient dense: a lookup along the first axis alone would have a sparse one.
     result: Tensor = index.take(array.identity(x), position, axis=axis, batch_dims=0)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 from gradtape.arrays import namespace_of
+from gradtape.arrays.dimensions import is_dimension
+from gradtape.arrays.symbolic import number
 from gradtape.engine.dispatch import primitive
+from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import shift_axis
 
 
@@ -16,7 +19,9 @@ def _variance(xp, x, *, axis, keepdims=False):
 def _variance_dx(d, x, xp, axis):
     """2 (x - mean) / n: the variance is least at the mean, so the mean's own derivative does not show."""
     shape = tuple(x.shape)
-    each = d * (2 / max(math.prod(shape[i] for i in axis), 1))  # d is the smaller one
+    count = max(math.prod(shape[i] for i in axis), 1)
+    # d is the smaller one
+    each = 2 * d / number(count, numpy_dtype(d)) if is_dimension(count) else d * (2 / count)
     spread = xp.reshape(each, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
     return spread * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
 

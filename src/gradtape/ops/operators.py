@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
+from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand, operands, wrap
 from gradtape.engine.dispatch import as_operator, gives_way

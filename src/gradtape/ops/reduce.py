@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.symbolic import number
 from gradtape.engine.dispatch import linear, primitive
 from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import shift_axis

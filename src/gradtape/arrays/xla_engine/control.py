@@ -32,16 +32,18 @@ def switch(index: Array, *operands: Array, branches: Sequence[Any], splits: Sequ
     return tuple(lax.switch(jnp.asarray(index, jnp.int32), [branch(i) for i in range(len(branches))]))
 
 
-def scan(*operands: Array, body: Any, carried: int, scanned: int, length: int, reverse: bool, **_: Any) -> Any:
+def scan(*operands: Array, body: Any, carried: int, scanned: int, length: Any, reverse: bool, **_: Any) -> Any:
     """A program over the rows of some operands, handing `carried` values from one to the next; other results stack."""
     start, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
 
     def step(state: Any, row: Any) -> Any:
         turn, carry = state
-        results = body.invoke((turn, *carry, *row), others)
+        results = body.invoke((turn, *carry, *row[:scanned]), others)
         return (turn + 1, tuple(results[:carried])), tuple(results[carried:])
 
     state = (jnp.int32(0), tuple(map(jnp.asarray, start)))
+    if not isinstance(length, int):  # not known yet: then a row says it
+        rows, length = (*rows, jnp.zeros((length,))), None
     (_, carry), stacked = lax.scan(step, state, tuple(map(jnp.asarray, rows)), length=length, reverse=reverse)
     return (*carry, *stacked)
 

@@ -75,6 +75,8 @@ from jax.numpy import (  # noqa: F401 - these are the kernels
     zeros_like,
 )
 
+from gradtape.arrays.dimensions import is_known_shape
+
 Array = Any
 Axes = tuple[int, ...]
 

@@ -171,7 +171,9 @@ def lu(x: Array) -> tuple[Array, Array]:
     if x.dtype.kind == "c":
         packed, order = _lu_by_size(x)
     else:
-        packed, _, order = lax.linalg.lu(x)
+        wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)  # what LAPACK has
+        packed, _, order = lax.linalg.lu(wide)
+        packed = packed.astype(x.dtype)
     _refuse(_zero_pivot(packed), "Input is not invertible.", "Lu")
     return packed, order.astype(np.int32)
 

@@ -1,0 +1,117 @@
+"""What `fit`, `evaluate` and `predict` run on batches: a step as it is written, or a program compiled from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from keras.src import tree
+from numpy import ndarray
+
+from gradtape.api import array as arrays
+from gradtape.autodiff.gradient_tape import logger
+from gradtape.compile.function import Function, functions_run_eagerly
+from gradtape.conversion import wrap
+from gradtape.keras.core import convert_to_numpy, convert_to_tensor
+from gradtape.tensor import Tensor
+
+Step = Callable[[Any], Any]
+
+
+class EagerSteps:
+    """A function of the batches that one execution takes, which runs the step for one after the other.
+
+    The result is that of the last step or, with `all_results`, of all of them along their first axis.
+    """
+
+    def __init__(self, step: Step, all_results: bool = False) -> None:
+        self._step, self._all_results = step, all_results
+
+    def __call__(self, batches: Sequence[Any]) -> Any:
+        return self._joined([self._step(tree.map_structure(as_tensor, batch)) for batch in batches])
+
+    def _joined(self, results: list[Any]) -> Any:
+        return concatenated(results) if self._all_results and len(results) > 1 else results[-1]
+
+
+class CompiledSteps(EagerSteps):
+    """The same with programs: one for each kind of batch, and one for several that are alike, with a loop inside.
+
+    A step that asks for values while it is traced runs eagerly from then on, and the reason is said once.
+    """
+
+    def __init__(self, step: Step, all_results: bool = False) -> None:
+        super().__init__(step, all_results)
+        self._one = Function(step, autograph=False)
+        self._several = Function(self._loop, autograph=False)
+        self._cannot = False
+
+    def __call__(self, batches: Sequence[Any]) -> Any:
+        if len(batches) > 1 and _are_alike(batches):
+            return self._run(self._several, batches)
+        return self._joined([self._run(self._one, [batch]) for batch in batches])
+
+    def _run(self, function: Function, batches: Sequence[Any]) -> Any:
+        if self._cannot or functions_run_eagerly():
+            return super().__call__(batches)
+        given = tree.map_structure(_as_argument, tuple(batches))
+        try:
+            program, tensors = function.prepared(*given)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+        else:
+            return program.run(tensors)
+        results = super().__call__(batches)  # raises what is wrong with the step in any case
+        self._cannot = True
+        logger().warning(
+            "%s runs eagerly, because it could not be compiled: %s (`run_eagerly=True` in `compile` asks for it.)",
+            getattr(self._step, "__qualname__", self._step),
+            reason,
+        )
+        return results
+
+    def _loop(self, *batches: Any) -> Any:
+        """A step for each batch, as a loop of the program."""
+        from gradtape.compile.control_flow import scan
+
+        structure = None
+        columns = [column for column in zip(*map(tree.flatten, batches), strict=True) if column[0] is not None]
+        places = [leaf is not None for leaf in tree.flatten(batches[0])]
+
+        def turn(_: Any, row: list[Tensor]) -> tuple[list[Any], list[Any]]:
+            nonlocal structure
+            tensors = iter(row)
+            flat = [next(tensors) if there else None for there in places]
+            structure = self._step(tree.pack_sequence_as(batches[0], flat))
+            return [], [convert_to_tensor(leaf) for leaf in tree.flatten(structure) if leaf is not None]
+
+        _, stacked = scan(turn, [], [arrays.stack(column) for column in columns], len(batches))
+        results = iter(stacked)
+        return tree.map_structure(lambda leaf: None if leaf is None else self._of_all(next(results)), structure)
+
+    def _of_all(self, stacked: Tensor) -> Tensor:
+        if not self._all_results:
+            return stacked[-1]
+        return arrays.reshape(stacked, (-1, *stacked.array.shape[2:]))
+
+
+def as_tensor(leaf: Any) -> Any:
+    """A part of a batch as a tensor."""
+    return leaf if leaf is None or isinstance(leaf, Tensor) else convert_to_tensor(leaf)
+
+
+def _as_argument(leaf: Any) -> Any:
+    """The same for a program, which has used it before the next batch is made: nothing is copied."""
+    plain = type(leaf) is ndarray and leaf.dtype.kind in "fiub" and leaf.flags.c_contiguous
+    return wrap(leaf) if plain else as_tensor(leaf)
+
+
+def _are_alike(batches: Sequence[Any]) -> bool:
+    first, *rest = [[(np.shape(x), getattr(x, "dtype", None)) for x in tree.flatten(b)] for b in batches]
+    return all(kinds == first for kinds in rest)
+
+
+def concatenated(parts: Sequence[Any]) -> Any:
+    """The results for batches one after the other, in the structure of one of them."""
+    return tree.map_structure(lambda *leaves: np.concatenate([convert_to_numpy(leaf) for leaf in leaves]), *parts)
