@@ -4,7 +4,7 @@ The generator and the discriminator are Keras models, each with an optimizer of 
 two tapes, and `tf.function` compiles the whole step where JAX is installed (it runs as it stands where it is not).
 `dcgan.py` does the same without Keras.
 
-    python examples/keras_dcgan.py          half a minute, on NumPy alone two minutes; writes keras_dcgan.png
+    python examples/keras_dcgan.py          under a minute, on NumPy alone under two; writes keras_dcgan.png
     python examples/keras_dcgan.py --quick  only a taste
 """
 

@@ -1,9 +1,9 @@
 """Neural style transfer with Keras: TensorFlow's tutorial, with a VGG network whose weights are random.
 
-The style of a picture is which features of VGG16 appear together (Gram matrices of the first convolutions of its
-blocks), its content is where the deepest of them appear. Trained weights know what things are; for strokes and colours
-random ones do, so nothing is downloaded. The picture is a `tf.Variable`, and Keras' Adam changes its pixels, first at
-half the size. `style_transfer.py` has a network of its own, without Keras.
+The style of a picture is its colours, and which features of VGG16 appear together (Gram matrices of the first
+convolutions of its blocks); its content is where the deepest of them appear. Trained weights know what things are; for
+the touch of a brush random ones do, so nothing is downloaded. The picture is a `tf.Variable`, and Keras' Adam changes
+its pixels, first at half the size. `style_transfer.py` has a network of its own, without Keras.
 
     python examples/keras_style_transfer.py          under a minute; writes keras_style_transfer.png
     python examples/keras_style_transfer.py --quick  only a taste
@@ -19,9 +19,9 @@ from common import DATA, Progress, arguments, get_pyplot, save_picture
 
 import gradtape as tf
 
-STYLE_LAYERS = ("block1_conv1", "block1_conv2", "block2_conv1", "block3_conv1")
+STYLE_LAYERS = ("block1_conv1", "block2_conv1", "block3_conv1")
 CONTENT_LAYER = "block3_conv1"
-STYLE_WEIGHT, CONTENT_WEIGHT, SMOOTH_WEIGHT = 1.0, 0.5, 0.05
+CONTENT_WEIGHT, SMOOTH_WEIGHT = 0.02, 0.02
 
 
 def load(name: str) -> tf.Tensor:
@@ -33,10 +33,28 @@ def half(picture: tf.Tensor) -> tf.Tensor:
     return tf.nn.avg_pool2d(picture, 2, 2, "VALID")
 
 
+def power_of_spread(pixels: tf.Tensor, power: float) -> tf.Tensor:
+    """A power of the covariance matrix of colours."""
+    centred = pixels - tf.reduce_mean(pixels, axis=0)
+    variances, axes = tf.linalg.eigh(tf.matmul(centred, centred, transpose_a=True) / len(pixels))
+    return tf.matmul(axes * (variances + 1e-4) ** power, axes, transpose_b=True)
+
+
+def recolour(picture: tf.Tensor, style: tf.Tensor) -> tf.Tensor:
+    """The picture with the mean and the covariance of the style's colours."""
+    own, wanted = tf.reshape(picture, [-1, 3]), tf.reshape(style, [-1, 3])
+    plain = tf.matmul(own - tf.reduce_mean(own, axis=0), power_of_spread(own, -0.5))
+    pixels = tf.matmul(plain, power_of_spread(wanted, 0.5)) + tf.reduce_mean(wanted, axis=0)
+    return tf.clip_by_value(tf.reshape(pixels, picture.shape), 0.0, 1.0)
+
+
 def make_network() -> tf.keras.Model:
     """VGG16 with random weights, as far as it is needed: a picture to the features of some of its layers."""
     vgg = tf.keras.applications.VGG16(include_top=False, weights=None, input_shape=(None, None, 3))
     vgg.trainable = False
+    for layer in vgg.layers:
+        if isinstance(layer, tf.keras.layers.Conv2D):  # without its mean a kernel sees edges, and no even surface
+            layer.kernel.assign(layer.kernel - tf.reduce_mean(layer.kernel, axis=[0, 1], keepdims=True))
     return tf.keras.Model(vgg.input, {name: vgg.get_layer(name).output for name in {*STYLE_LAYERS, CONTENT_LAYER}})
 
 
@@ -90,8 +108,10 @@ def main() -> None:
     chosen = arguments(__doc__, steps=120, quick=10)
     tf.keras.utils.set_random_seed(chosen.seed)
     content, style = load("lighthouse.jpg"), load("swirls.jpg")
+    recoloured = recolour(content, style)
     network = make_network()
-    full, small = StyleContentModel(network, style, content), StyleContentModel(network, half(style), half(content))
+    full = StyleContentModel(network, style, recoloured)
+    small = StyleContentModel(network, half(style), half(recoloured))
     before, _ = full.distances(content)
 
     def make_train_step(model: StyleContentModel, image: tf.Variable, optimizer: tf.keras.optimizers.Optimizer) -> Any:
@@ -100,7 +120,7 @@ def main() -> None:
             with tf.GradientTape() as tape:
                 style_loss, content_loss = model.distances(image)
                 roughness = tf.reduce_sum(tf.image.total_variation(image)) / tf.size(image, tf.float32)
-                loss = STYLE_WEIGHT * style_loss + CONTENT_WEIGHT * content_loss + SMOOTH_WEIGHT * roughness
+                loss = style_loss + CONTENT_WEIGHT * content_loss + SMOOTH_WEIGHT * roughness
             gradient = tape.gradient(loss, image)
             optimizer.apply_gradients([(gradient, image)])
             image.assign(tf.clip_by_value(image, 0.0, 1.0))
@@ -109,18 +129,19 @@ def main() -> None:
         return train_step
 
     losses = []
-    image = tf.Variable(half(content))
+    # The noise gives strokes something to grow from, also where the picture is even.
+    image = tf.Variable(half(recoloured) + tf.random.normal(half(content).shape[:-1] + [1], stddev=0.1))
     train_step = make_train_step(small, image, tf.keras.optimizers.Adam(0.03))
     for step in (bar := Progress(chosen.steps)):
         if step == 3 * chosen.steps // 4 + 1:  # go on at full size
             image = tf.Variable(tf.clip_by_value(tf.image.resize(image, content.shape[1:3], "bicubic"), 0.0, 1.0))
-            train_step = make_train_step(full, image, tf.keras.optimizers.Adam(0.02))
+            train_step = make_train_step(full, image, tf.keras.optimizers.Adam(0.01))
         losses.append([float(distance) for distance in train_step()])
-        bar.note = "distance from the style {:.3f}, from the content {:.3f}".format(*losses[-1])
+        bar.note = "distance from the style {:.4f}, from the content {:.3f}".format(*losses[-1])
 
     after, _ = full.distances(image)
     print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s.")
-    print(f"Distance from the style: {float(before):.2f} before, {float(after):.2f} after.")
+    print(f"Distance from the style: {float(before):.4f} before, {float(after):.4f} after.")
     draw(content, style, image, losses, chosen.out)
 
 

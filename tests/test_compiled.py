@@ -10,6 +10,7 @@ import inspect
 import re
 import traceback
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,8 @@ from conformance import runner
 from op_table import ROWS, Row, Sample
 
 import gradtape as tf
+from gradtape.arrays import numpy_namespace
+from gradtape.compile.program import Program
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -56,6 +59,28 @@ NOT_COMPILED: dict[str, str] = {
     "unique_with_counts": "the number of distinct values is the shape of the result",
 }
 """Primitive -> why it cannot be part of a compiled function."""
+
+
+LONG_TO_COMPILE = {
+    *("betainc", "ctc", "digamma", "eig", "expm", "gamma_sample", "igamma", "igamma_a", "igammac", "lgamma", "logm"),
+    *("polygamma", "sqrtm", "tridiagonal_solve", "zeta"),
+    *(("math_grads", name) for name in ("bessel", "igamma", "lbeta_betainc", "lgamma_digamma")),
+    *(("linalg_grads", name) for name in ("expm", "pinv_and_sqrtm")),
+    *("math.betainc", "math.igamma", "math.igammac", "math.polygamma", "math.zeta", "matrix_square_root"),
+}
+"""Primitives, programs and functions for which XLA takes many seconds: what is traced is right if NumPy's kernels give the same.
+
+That XLA's kernels do is the business of test_engines_compiled.
+"""
+
+
+def run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let programs run without being compiled, node by node."""
+
+    def run(self: Program, *arrays: Any) -> tuple[Any, ...]:
+        return self.replay(*map(np.asarray, arrays), xp=numpy_namespace)
+
+    monkeypatch.setattr(Program, "__call__", run)
 
 
 def weighted(tensors: list[Any]) -> Any:
@@ -114,8 +139,10 @@ def floating(row: Row, operands: list[list[Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", sorted(set(ROWS) - set(NOT_COMPILED)))
-def test_primitive(name: str):
+def test_primitive(name: str, monkeypatch):
     row = ROWS[name]
+    if name in LONG_TO_COMPILE:
+        run_by_numpy(monkeypatch)
     samples = one_sample(row)
     assert_same(derivatives(row, samples, tf.function(autograph=False)), derivatives(row, samples, lambda f: f))
 
@@ -123,7 +150,7 @@ def test_primitive(name: str):
 @pytest.mark.parametrize("name", sorted(NOT_COMPILED))
 def test_what_is_not_compiled_says_so(name: str):
     row = ROWS[name]
-    with pytest.raises(ValueError, match="depends on the values.*compiled program has fixed shapes"):
+    with pytest.raises(ValueError, match=r"depends on the values.*compiled program has fixed shapes"):
         tf.function(lambda *xs: row.call(*xs, **row.samples[0].attrs))(*map(tf.constant, row.samples[0].args))
 
 
@@ -153,6 +180,8 @@ Zeros for none: to a tape outside a call is one op, so that what a result does n
 @pytest.mark.parametrize(("area", "name"), [(area, name) for area in HELPERS for name in runner.load_cases(area)])
 def test_program(area: str, name: str, monkeypatch):
     """The programs of the conformance suite, with every function that they differentiate compiled."""
+    if (area, name) in LONG_TO_COMPILE:
+        run_by_numpy(monkeypatch)
     module = importlib.import_module(f"conformance.cases.{area}")
     for helper in HELPERS[area]:
         original = getattr(module, helper)
@@ -185,6 +214,7 @@ REFUSED: dict[str, str] = {
     "nn.collapse_repeated": DEPENDS_ON_VALUES,
     "nn.compute_accidental_hits": DEPENDS_ON_VALUES,
     "image.non_max_suppression": DEPENDS_ON_VALUES,
+    "range": DEPENDS_ON_VALUES,
     "fill": NOT_KNOWN,
     "signal.linear_to_mel_weight_matrix": NOT_KNOWN,
 }
@@ -195,7 +225,9 @@ OTHERWISE: dict[str, str] = {
     "init_scope": "is about the function around it",
     "gradients": "is about the function around it",
     "hessians": "is about the function around it",
-    "random_index_shuffle": "see test_random",
+    "is_symbolic_tensor": "asks just that",
+    "image.random_crop": "draws numbers: see test_random",
+    "install_as_tensorflow": "has nothing to trace",
     "case": "its example gives words, which are not compiled",
     "switch_case": "its example gives words, which are not compiled",
     "get_static_value": "gives no tensor",
@@ -210,9 +242,9 @@ def _public() -> dict[str, Any]:
         module = getattr(tf, space) if space else tf
         for name in dir(module):
             value = getattr(module, name)
-            if not name.startswith("_") and callable(value) and not inspect.isclass(value):
-                if not any(value is other for other in found.values()):
-                    found[f"{space}.{name}".lstrip(".")] = value
+            is_function = not name.startswith("_") and callable(value) and not inspect.isclass(value)
+            if is_function and not any(value is other for other in found.values()):
+                found[f"{space}.{name}".lstrip(".")] = value
     return {name: value for name, value in found.items() if doctest.DocTestParser().get_examples(value.__doc__ or "")}
 
 
@@ -265,7 +297,6 @@ def _as_tensors(value: Any) -> list[Any]:
 def _run_examples(function: Any) -> int:
     """Run the examples of a docstring with the function exchanged; how often it was called with tensors."""
     recording = _Recording(function)
-    proxies: dict[int, Any] = {}
 
     class Space:
         """A namespace of the library in which one function is exchanged."""
@@ -288,7 +319,9 @@ def _run_examples(function: Any) -> int:
 
 
 @pytest.mark.parametrize("name", sorted(set(PUBLIC) - set(OTHERWISE)))
-def test_public_function(name: str):
+def test_public_function(name: str, monkeypatch):
+    if name in LONG_TO_COMPILE:
+        run_by_numpy(monkeypatch)
     if name in REFUSED:
         with pytest.raises((ValueError, TypeError), match=REFUSED[name]):
             _run_examples(PUBLIC[name])
@@ -299,6 +332,248 @@ def test_public_function(name: str):
 def test_most_examples_have_tensors():
     """The examples above must not all be without anything to trace."""
     assert len(PUBLIC) > 200
+
+
+# -- functions without an example ------------------------------------------------------------------------------------
+SQUARE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -0.2], [0.5, -0.2, 2.0]])
+WAVE = np.sin(np.arange(64.0))
+PICTURE = np.random.default_rng(0).uniform(0.1, 0.9, (1, 12, 12, 3)).astype(np.float32)
+FILTER = np.random.default_rng(1).normal(size=(2, 2, 3, 3)).astype(np.float32)
+VOLUME = np.random.default_rng(2).normal(size=(1, 3, 3, 3, 2)).astype(np.float32)
+TOGETHER: dict[str, tuple[Any, dict[str, Callable[[Any], Any]]]] = {
+    "arrays": (
+        SQUARE,
+        {
+            "argmin": lambda x: tf.argmin(x, 1),
+            "argsort": lambda x: tf.argsort(x, direction="DESCENDING"),
+            "broadcast_to": lambda x: tf.broadcast_to(x, [2, 3, 3]),
+            "expand_dims": lambda x: tf.expand_dims(x, 1),
+            "ensure_shape": lambda x: tf.ensure_shape(x, [3, None]),
+            "divide": lambda x: tf.divide(x, 3.0),
+            "identity_n": lambda x: tf.identity_n([x, x]),
+            "linspace": lambda x: tf.linspace(x[0], x[1], 4),
+            "ones_like": tf.ones_like,
+            "zeros_like": tf.zeros_like,
+            "parallel_stack": lambda x: tf.parallel_stack([x, x]),
+            "rank": tf.rank,
+            "size": tf.size,
+            "shape": tf.shape,
+            "shape_n": lambda x: tf.shape_n([x, x[0]]),
+            "reverse": lambda x: tf.reverse(x, [0, 1]),
+            "saturate_cast": lambda x: tf.saturate_cast(x * 100, tf.int8),
+            "scalar_mul": lambda x: tf.scalar_mul(x[0, 0], x),
+            "split": lambda x: tf.split(x, [1, 2], 1),
+            "squeeze": lambda x: tf.squeeze(x[None]),
+            "stack": lambda x: tf.stack([x, x], 1),
+            "unstack": tf.unstack,
+            "transpose": tf.transpose,
+            "tuple": lambda x: tf.tuple([x, x]),
+            "truncatemod": lambda x: tf.truncatemod(x, 0.7),
+            "meshgrid": lambda x: tf.meshgrid(x[0], x[1]),
+            "pad": lambda x: tf.pad(x, [[1, 0], [2, 1]], constant_values=x[0, 0]),
+            "mirror": lambda x: tf.pad(x, [[1, 0], [2, 1]], "REFLECT"),
+            "tile": lambda x: tf.tile(x, [1, 2]),
+            "where": lambda x: tf.where(x > 0, x, -x),
+            "repeat": lambda x: tf.repeat(x, [1, 0, 2], axis=0),
+            "unravel": lambda x: tf.unravel_index(tf.cast(x, tf.int32), [5, 2]),
+            "reshape": lambda x: tf.reshape(x, tf.shape(x)[::-1]),
+            "searchsorted": lambda x: tf.searchsorted(tf.sort(x), x, side="right"),
+            "cast": lambda x: tf.cast(x, tf.int32),
+            "histogram": lambda x: tf.histogram_fixed_width(x, [x[0, 2], x[0, 0]], 3),
+            "range": lambda x: tf.range(3, dtype=tf.float64) * x[0],
+            "counts": lambda x: tf.math.bincount(tf.cast(x[0], tf.int32), minlength=6, maxlength=6),
+            "weighted_counts": lambda x: tf.math.bincount(tf.cast(x[0], tf.int32), x[1], minlength=6, maxlength=6),
+            "confusion": lambda x: tf.math.confusion_matrix(tf.cast(x[0], tf.int32), tf.cast(x[2], tf.int32) + 1, 6),
+            "floordiv": lambda x: tf.cast(x * 7, tf.int32) // (tf.cast(x, tf.int32) * 2 + 1),
+            "power": lambda x: tf.cast(x, tf.int32) ** 2,
+        },
+    ),
+    "math": (
+        SQUARE,
+        {
+            "reduce_all": lambda x: tf.reduce_all(x > 0, 0),
+            "reduce_any": lambda x: tf.reduce_any(x > 3, 0),
+            "logsumexp": tf.reduce_logsumexp,
+            "max": tf.reduce_max,
+            "mean": lambda x: tf.reduce_mean(x, 1, keepdims=True),
+            "min": tf.reduce_min,
+            "prod": tf.reduce_prod,
+            "angle": tf.math.angle,
+            "imag": tf.math.imag,
+            "real": tf.math.real,
+            "approx_max_k": lambda x: tf.math.approx_max_k(x, 2),
+            "count_nonzero": lambda x: tf.math.count_nonzero(tf.floor(x), 0),
+            "cumprod": tf.math.cumprod,
+            "non_decreasing": tf.math.is_non_decreasing,
+            "increasing": tf.math.is_strictly_increasing,
+            "l2_normalize": tf.math.l2_normalize,
+            "log_sigmoid": tf.math.log_sigmoid,
+            "log_softmax": tf.math.log_softmax,
+            "multiply_no_nan": lambda x: tf.math.multiply_no_nan(x, tf.zeros_like(x)),
+            "softmax": tf.math.softmax,
+            "polyval": lambda x: tf.math.polyval([x, x, x], x[0]),
+            "norm": lambda x: tf.math.reduce_euclidean_norm(x, 1),
+            "whole_norm": lambda x: tf.math.reduce_euclidean_norm(tf.cast(x, tf.int32)),
+            "std": tf.math.reduce_std,
+            "variance": tf.math.reduce_variance,
+            "zero_fraction": lambda x: tf.math.zero_fraction(tf.floor(x)),
+            "inverse": lambda x: tf.math.invert_permutation(tf.argsort(x[0])),
+            "top_k": lambda x: tf.math.top_k(x, 2),
+            "in_top_k": lambda x: tf.math.in_top_k(tf.cast(x[0], tf.int32), tf.cast(x, tf.float32), 2),
+            "leaky_relu": lambda x: tf.nn.leaky_relu(-x, x[0, 0]),
+            "moments": lambda x: tf.nn.moments(x, [0]),
+            "clip": lambda x: tf.clip_by_value(x, x[0, 1], 3.0),
+            "global": lambda x: tf.clip_by_global_norm([x, x], x[0, 0]),
+        },
+    ),
+    "linalg": (
+        SQUARE,
+        {
+            "adjoint": tf.linalg.adjoint,
+            "cholesky_solve": lambda x: tf.linalg.cholesky_solve(tf.linalg.cholesky(x), x),
+            "tridiagonal": lambda x: tf.linalg.eigh_tridiagonal(x[0], x[1, 1:]),
+            "eigvalsh": tf.linalg.eigvalsh,
+            "logdet": tf.linalg.logdet,
+            "lstsq": lambda x: tf.linalg.lstsq(x, x, l2_regularizer=x[0, 1]),
+            "pinv": tf.linalg.pinv,
+            "lu_solve": lambda x: tf.linalg.lu_solve(*tf.linalg.lu(x), x),
+            "lu_inverse": lambda x: tf.linalg.lu_matrix_inverse(*tf.linalg.lu(x)),
+            "rebuilt": lambda x: tf.linalg.lu_reconstruct(*tf.linalg.lu(x)),
+            "matrix_transpose": tf.linalg.matrix_transpose,
+            "matvec": lambda x: tf.linalg.matvec(x, x[0]),
+            "slogdet": tf.linalg.slogdet,
+            "rank": tf.linalg.matrix_rank,
+            "tensor_diag": lambda x: tf.linalg.tensor_diag(x[0]),
+            "tensor_diag_part": tf.linalg.tensor_diag_part,
+            "norm": lambda x: tf.norm(x, axis=1),
+            "band": lambda x: tf.linalg.band_part(x, 0, 1),
+            "trace": tf.linalg.trace,
+            "set_diag": lambda x: tf.linalg.set_diag(x, x[0]),
+            "cross": lambda x: tf.linalg.cross(x, x[::-1]),
+        },
+    ),
+    "pictures": (
+        PICTURE,
+        {
+            "brightness": lambda x: tf.image.adjust_brightness(x, x[0, 0, 0, 0]),
+            "contrast": lambda x: tf.image.adjust_contrast(x, 2.0),
+            "gamma": lambda x: tf.image.adjust_gamma(x, x[0, 0, 0, 0]),
+            "hue": lambda x: tf.image.adjust_hue(x, 0.1),
+            "saturation": lambda x: tf.image.adjust_saturation(x, 0.5),
+            "central_crop": lambda x: tf.image.central_crop(x, 0.5),
+            "crop": lambda x: tf.image.crop_to_bounding_box(x, 1, 2, 4, 5),
+            "flip": tf.image.flip_up_down,
+            "grey": tf.image.rgb_to_grayscale,
+            "rgb": lambda x: tf.image.grayscale_to_rgb(x[..., :1]),
+            "hsv": tf.image.rgb_to_hsv,
+            "from_hsv": tf.image.hsv_to_rgb,
+            "gradients": tf.image.image_gradients,
+            "sobel": tf.image.sobel_edges,
+            "pad": lambda x: tf.image.pad_to_bounding_box(x, 1, 1, 14, 14),
+            "standard": tf.image.per_image_standardization,
+            "psnr": lambda x: tf.image.psnr(x, x * 0.9, x[0, 0, 0, 0]),
+            "ssim": lambda x: tf.image.ssim(x, x * 0.9, x[0, 0, 0, 0]),
+            "resize": lambda x: tf.image.resize(x, [5, 7]),
+            "with_pad": lambda x: tf.image.resize_with_pad(x, 5, 9),
+            "yiq": tf.image.rgb_to_yiq,
+            "yuv": tf.image.rgb_to_yuv,
+            "rot90": tf.image.rot90,
+            "turned": tf.image.transpose,
+            "variation": tf.image.total_variation,
+            "boxes": lambda x: tf.image.draw_bounding_boxes(
+                x, x[:, 0, :2, 0:1] * [[0.1, 0.2, 0.8, 0.9]], [[1.0, 0.0, 0.0]]
+            ),
+            "suppressed": lambda x: tf.image.non_max_suppression_padded(
+                tf.reshape(x, [-1, 4]),
+                tf.reshape(x, [-1, 4])[:, 0],
+                5,
+                pad_to_max_output_size=True,
+            ),
+            "cropped": lambda x: tf.image.crop_and_resize(x, x[0, 0, :1, :1] * [[0.1, 0.2, 0.8, 0.9]], [0], [3, 3]),
+        },
+    ),
+    "layers": (
+        PICTURE,
+        {
+            "conv": lambda x: tf.nn.conv2d(x, FILTER, 1, "SAME"),
+            "atrous": lambda x: tf.nn.atrous_conv2d(x, FILTER, 2, "SAME"),
+            "avg_pool": lambda x: tf.nn.avg_pool(x, 2, 2, "VALID"),
+            "max_pool": lambda x: tf.nn.max_pool(x, 2, 2, "SAME"),
+            "avg_pool1d": lambda x: tf.nn.avg_pool1d(x[0], 2, 2, "VALID"),
+            "bias": lambda x: tf.nn.bias_add(x, x[0, 0, 0]),
+            "turned": lambda x: tf.nn.conv_transpose(x, FILTER, [1, 24, 24, 3], 2),
+            "lrn": lambda x: tf.nn.lrn(x, bias=x[0, 0, 0, 0]),
+            "depth": lambda x: tf.nn.depth_to_space(tf.concat([x, x[..., :1]], 3), 2),
+            "l2": tf.nn.l2_loss,
+            "dilation": lambda x: tf.nn.dilation2d(x, FILTER[..., 0], [1] * 4, "SAME", "NHWC", [1] * 4),
+            "erosion": lambda x: tf.nn.erosion2d(x, FILTER[..., 0], [1] * 4, "SAME", "NHWC", [1] * 4),
+            "argmax": lambda x: tf.nn.max_pool_with_argmax(x, 2, 2, "VALID"),
+            "pool": lambda x: tf.nn.pool(x, [2, 2], "AVG"),
+            "lookup": lambda x: tf.nn.embedding_lookup(x[0, :, :, 0], [1, 3]),
+            "statistics": lambda x: tf.nn.sufficient_statistics(x, [0])[:3],
+            "separable": lambda x: tf.nn.separable_conv2d(x, FILTER[..., :1], FILTER[:1, :1], [1] * 4, "SAME"),
+            "sigmoid": lambda x: tf.nn.sigmoid_cross_entropy_with_logits(x, x),
+            "volume": lambda x: tf.nn.conv3d(VOLUME * x[0, 0, 0, 0], VOLUME[0, ..., None], [1] * 5, "VALID"),
+            "nce": lambda x: tf.nn.nce_loss(
+                x[0, :, :, 0],
+                x[0, :, 0, 0],
+                tf.constant([[1], [2]]),
+                x[0, :2, :, 1],
+                2,
+                12,
+                sampled_values=(tf.constant([3, 4]), x[0, :2, :1, 0], x[0, 0, :2, 0]),
+            ),
+            "sampled": lambda x: tf.nn.sampled_softmax_loss(
+                x[0, :, :, 0],
+                x[0, :, 0, 0],
+                tf.constant([[1], [2]]),
+                x[0, :2, :, 1],
+                2,
+                12,
+                sampled_values=(tf.cast(x[0, 0, :2, 0] + 1.0, tf.int64), x[0, :2, :1, 0], x[0, 0, :2, 0]),
+            ),
+            "quantized": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, -x[0, 0, 0, 0], x[0, 0, 0, 1]),
+        },
+    ),
+    "signals": (
+        WAVE,
+        {
+            "fft": lambda x: tf.signal.fft(tf.cast(x, tf.complex128)),
+            "rfft": tf.signal.rfft,
+            "irfft": lambda x: tf.signal.irfft(tf.signal.rfft(x)),
+            "fft2d": lambda x: tf.signal.fft2d(tf.cast(tf.reshape(x, [8, 8]), tf.complex128)),
+            "dct": tf.signal.dct,
+            "idct": tf.signal.idct,
+            "shifted": tf.signal.ifftshift,
+            "stft": lambda x: tf.signal.stft(x, 8, 4),
+            "mdct": lambda x: tf.signal.mdct(x, 8),
+            "back": lambda x: tf.signal.inverse_stft(tf.signal.stft(x, 8, 4), 8, 4),
+            "unmdct": lambda x: tf.signal.inverse_mdct(tf.signal.mdct(x, 8)),
+            "frame": lambda x: tf.signal.frame(x, 7, 5, pad_end=True, pad_value=x[0]),
+            "overlap": lambda x: tf.signal.overlap_and_add(tf.reshape(x, [8, 8]), 2),
+            "mfccs": lambda x: tf.signal.mfccs_from_log_mel_spectrograms(tf.reshape(x, [8, 8])),
+            "window": lambda x: x * tf.signal.hamming_window(64, dtype=x.dtype),
+            "nd": lambda x: tf.signal.fftnd(tf.cast(tf.reshape(x, [8, 8]), tf.complex128)),
+        },
+    ),
+}
+"""Name -> what to call the functions with, and calls: all of them in one program."""
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_functions_without_an_example(name: str):
+    x, calls = TOGETHER[name]
+
+    def all_of_them(x: Any) -> Any:
+        return {
+            key: tf.nest.map_structure(tf.convert_to_tensor, tf.nest.flatten(call(x))) for key, call in calls.items()
+        }
+
+    tolerance = 1e-9 if x.dtype == np.float64 else 2e-4
+    compiled = tf.function(all_of_them, autograph=False)(tf.constant(x))
+    eager = all_of_them(tf.constant(x))
+    for key in calls:
+        assert_same(compiled[key], eager[key], rtol=tolerance, atol=tolerance / 10)
 
 
 # -- what depends on values says what to do --------------------------------------------------------------------------
@@ -409,7 +684,7 @@ def test_it_is_traced_once_for_each_kind_of_arguments():
 def test_structures_are_kinds_of_their_own():
     f = tf.function(lambda s: tf.add_n(tf.nest.flatten(s)))
     x = tf.constant(1.0)
-    Pair = collections.namedtuple("Pair", "a b")  # noqa: PYI024
+    Pair = collections.namedtuple("Pair", "a b")
     for count, structure in enumerate(([x, x], (x, x), {"a": x, "b": x}, Pair(x, x), [x, [x]], [x, x, x]), start=1):
         expected = float(len(tf.nest.flatten(structure)))
         assert float(f(structure)) == expected
@@ -662,7 +937,7 @@ def test_mistakes_point_to_the_line_that_made_them():
         y = x * 2.0
         return y @ y
 
-    with pytest.raises(ValueError, match="(?i)rank|dim|shape") as caught:
+    with pytest.raises(ValueError, match=r"(?i)rank|dim|shape") as caught:
         tf.function(mistaken)(tf.constant([1.0, 2.0]))
     lines = [entry.lineno for entry in traceback.extract_tb(caught.tb) if entry.name == "mistaken"]
     assert lines == [mistaken.__code__.co_firstlineno + 2]
@@ -702,14 +977,14 @@ def third(f):
     return c.gradient(second, X)
 
 
-def jacobian(f, **options):
-    with tf.GradientTape() as outer:
+def jacobian(f, loop=False):
+    with tf.GradientTape(persistent=loop) as outer:
         outer.watch(X)
         with tf.GradientTape() as inner:
             inner.watch(X)
             y = f(X)
         g = inner.gradient(y, X)
-    return outer.jacobian(g, X, **options)
+    return outer.jacobian(g, X, experimental_use_pfor=not loop)
 
 
 def accumulated(f):
@@ -742,7 +1017,7 @@ def of_tape(method, *args):
     [
         third,
         jacobian,
-        lambda f: jacobian(f, experimental_use_pfor=False),
+        lambda f: jacobian(f, loop=True),
         accumulated,
         forward_over_reverse,
         of_tape("jvp", DIRECTION),
@@ -753,7 +1028,6 @@ def of_tape(method, *args):
         lambda f: tf.function(lambda: accumulated(f))(),
         lambda f: tf.function(lambda: forward_over_reverse(f))(),
     ],
-    ids=str,
 )
 def test_every_kind_of_derivative(ask):
     assert_same(ask(COMPILED_CUBIC), ask(cubic))
@@ -799,6 +1073,7 @@ def test_what_a_result_does_not_depend_on_has_a_gradient_of_zeros():
         tape.watch([x, y])
         a, b = f(x, y)
     assert [float(g) for g in tape.gradient(a, [x, y])] == [2.0, 0.0]
+    assert [float(g) for g in tape.gradient(b, [x, y])] == [0.0, 3.0]
 
 
 def test_options_of_a_tape_around_a_function():
@@ -808,10 +1083,11 @@ def test_options_of_a_tape_around_a_function():
         tape.watch(x)
         y = f(x)
     assert tape.gradient(y, x).numpy()[1] == 0.25
-    with pytest.raises((ArithmeticError, tf.errors.OpError), match="(?i)nan|inf"):
-        with tf.GradientTape(check_numerics=True) as tape:
-            tape.watch(x)
-            y = tf.function(lambda x: tf.math.log(x))(x)
+    logarithm = tf.function(lambda x: tf.math.log(x))
+    with tf.GradientTape(check_numerics=True) as tape:
+        tape.watch(x)
+        with pytest.raises((ArithmeticError, tf.errors.OpError), match=r"(?i)nan|inf"):
+            logarithm(x)
 
 
 def test_check_numerics_and_assertions_when_the_program_comes_there():
@@ -827,19 +1103,13 @@ def test_check_numerics_and_assertions_when_the_program_comes_there():
         with pytest.raises(tf.errors.InvalidArgumentError, match=says):
             f(tf.constant(bad))
     assert f.experimental_get_tracing_count() == 1
-    g = tf.function(lambda x: tf.debugging.check_numerics(tf.sqrt(x), "in g"))
+    g = tf.function(lambda x: tf.sqrt(tf.debugging.check_numerics(x, "in g")))
     x = tf.constant([0.0])
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = tf.debugging.check_numerics(x, "here") * 1.0
-        z = g(y)
-    assert np.isinf(tape.gradient(z, x).numpy()[0]) or True
-    h = tf.function(lambda x: tf.sqrt(tf.debugging.check_numerics(x, "in h")))
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        z = h(x)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="in gradient. in h"):
-        tape.gradient(z, x)
+        y = g(x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"in gradient\. in g"):
+        tape.gradient(y, x)
 
 
 # -- gradients of one's own ------------------------------------------------------------------------------------------
@@ -967,17 +1237,19 @@ def test_calls_leave_nothing_behind():
             y = f(x)
         v.assign_sub(0.1 * tape.gradient(y, v))
 
-    step()
+    for _ in range(50):  # whatever is kept once, for the next call
+        step()
     gc.collect()
     gc.disable()
     try:
-        before = len(gc.get_objects())
-        for _ in range(50):
-            step()
-        after = len(gc.get_objects())
+        counts = []
+        for _ in range(3):
+            for _ in range(100):
+                step()
+            counts.append(len(gc.get_objects()))
     finally:
         gc.enable()
-    assert after - before < 50
+    assert counts[2] - counts[1] < 20
 
 
 # -- the views of a tape ---------------------------------------------------------------------------------------------
@@ -987,6 +1259,6 @@ def test_views_of_a_tape_with_a_call():
     with tf.GradientTape(persistent=True) as tape:
         y = tf.reduce_sum(f(x))
     tape.gradient(y, x)
-    assert "PartitionedCall" in str(tape.summary()) or "function" in str(tape.summary())
-    assert str(tape.explain(y, x))
-    assert "function" in str(tape.show()) or "PartitionedCall" in str(tape.show())
+    assert "function" in str(tape.summary())
+    assert "2 ops" in str(tape.show())
+    assert "sum" in str(tape.explain(y, x)).lower()

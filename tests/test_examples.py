@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import runpy
@@ -23,6 +24,9 @@ RESULTS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "deepdream.py": (r"holds a digit: \S+ before, ([\d.]+) after", lambda belief: belief > 0.08),  # before: 0.04
     "explain_none.py": (r"(\d+) of 8 gradients were None, all explained", lambda count: count == 8),
     "gradient_penalty.py": (r"Mean slope of the critic in the last step: ([\d.]+)", lambda slope: 0.6 < slope < 1.5),
+    "keras_dcgan.py": (r"drawn by the generator +([\d.]+)", lambda distance: distance < 5.5),  # untrained: 6.2
+    "keras_style_transfer.py": (r"before, ([\d.]+) after", lambda distance: distance < 0.02),  # before: 0.1
+    "keras_text.py": (r"LSTM +([\d.]+) %", lambda percent: percent > 90),
     "linear_regression.py": (r"Largest difference from the closed form: (\S+)", lambda distance: distance < 0.01),
     "newton_cg.py": (r"digits +Newton-CG .* (\S+)\n", lambda gradient: gradient < 1e-6),
     "physics_informed.py": (r"Relative error of the solution: ([\d.]+) %", lambda percent: percent < 8),
@@ -105,6 +109,8 @@ def test_digits_without_matplotlib_says_so_and_draws_svg(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("example", QUICK)
 def test_example_shows_what_it_promises(example: str, tmp_path: Path) -> None:
+    if example.startswith("keras_") and importlib.util.find_spec("keras") is None:
+        pytest.skip("Keras is not installed")
     output = run(tmp_path, [], str(EXAMPLES / example), "--quick", "--out", "pictures")
 
     made = list(tmp_path.rglob("*"))

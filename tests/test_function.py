@@ -1,4 +1,4 @@
-"""tf.function without a compiler: the contract with callers, run eagerly."""
+"""tf.function: the contract with callers, the same with a compiler and without one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ import pytest
 
 import gradtape as tf
 from gradtape.compile import function as module
+
+
+@pytest.fixture(autouse=True, params=["compiled", "eager"])
+def compiler(request, monkeypatch):
+    """Both ways; without a compiler code runs as written, and malt is not asked for."""
+    if request.param == "compiled":
+        pytest.importorskip("jax")
+    else:
+        monkeypatch.setattr(module, "can_compile", lambda: False)
+        monkeypatch.setattr(module, "_said", set())
+    return request.param
 
 
 def test_decorated_with_and_without_arguments_and_called():
@@ -86,13 +97,13 @@ def test_state_and_control_flow_run_as_written():
     assert (float(y), float(v), float(tape.gradient(y, v))) == (8.0, 2.0, 4.0)
 
 
-def test_it_says_once_that_nothing_is_compiled(monkeypatch, caplog):
-    monkeypatch.setattr(module, "_said", [])
+def test_it_says_once_that_nothing_is_compiled(compiler, caplog):
     f = tf.function(lambda x: x)
     with caplog.at_level(logging.WARNING, logger="tensorflow"):
         f(tf.constant(1.0))
         f(tf.constant(1.0))
-    assert [record.message for record in caplog.records if "eagerly" in record.message] == [caplog.records[0].message]
+    said = [record.message for record in caplog.records if "eagerly" in record.message]
+    assert len(said) == (compiler == "eager")
 
 
 def test_switches_are_accepted():

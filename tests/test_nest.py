@@ -350,7 +350,7 @@ def test_map_structure_errors():
         (None, 5),
         ([], []),
         ({"a": 1, "b": 2}, {"b": 1, "a": 2}),
-        ({"a": 1}, Frozen({"a": 1})),
+        pytest.param({"a": 1}, Frozen({"a": 1}), id="mapping"),
         ([1], MyList([1])),
         (Point(1, 2), AgainPoint(1, 2)),
     ],

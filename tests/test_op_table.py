@@ -254,7 +254,9 @@ def test_single_precision_of_complex_numbers(row: Row, sample: Sample):
         np.testing.assert_allclose(g / scale, e / scale, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("row", "dtype"), [(r, d) for r in ROWS.values() for d in r.integers], ids=str)
+@pytest.mark.parametrize(
+    ("row", "dtype"), [pytest.param(r, d, id=f"{r.name}-{d}") for r in ROWS.values() for d in r.integers]
+)
 def test_integers_stay_integers(row: Row, dtype: str):
     for sample in row.samples:
         args = [np.abs(np.rint(a) + 1).astype(dtype) if is_floating(a) else a for a in sample.args]

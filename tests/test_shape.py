@@ -30,7 +30,7 @@ DIMS = st.none() | st.lists(st.none() | st.integers(0, 4), max_size=4).map(tuple
         (np.array([2, 3]), [2, 3]),
         ([np.int32(2), True], [2, 1]),
         (range(3), [0, 1, 2]),
-        ((n for n in (1, 2)), [1, 2]),
+        pytest.param((n for n in (1, 2)), [1, 2], id="generator"),
         (TensorShape([1, None]), [1, None]),
     ],
     ids=repr,

@@ -284,7 +284,7 @@ def _dimension(value: Any) -> int | None:
         length = int(operator.index(value))
     except TypeError:
         if type(value) in unknown_kinds:
-            return value  # type: ignore[no-any-return]
+            return value
         raise TypeError(
             "Dimension value must be integer or None or have an __index__ method, "
             f"got value '{value!r}' with type '{type(value)!r}'"

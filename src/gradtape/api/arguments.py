@@ -59,7 +59,7 @@ def integer(value: Any) -> int:
     if isinstance(plain, np.ndarray) and plain.dtype == object and not plain.ndim:
         plain = plain.item()
     if is_dimension(plain):
-        return plain  # type: ignore[no-any-return]
+        return plain
     try:
         return int(plain.__index__()) if not isinstance(plain, np.ndarray) else int(plain.item().__index__())
     except (AttributeError, TypeError, ValueError):

@@ -213,7 +213,12 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         dtype = builtins.max((p.dtype.name for p in parts), key=lambda n: order.index(n) if n in order else -1)
     kind = as_dtype(dtype)
     if kind.is_integer and any(getattr(p.array, "extents", None) is not None for p in parts):
-        return wrap(arange(*[integer(p) for p in parts], kind.numpy_dtype))
+        first, last, step = (integer(p) for p in parts)
+        return wrap(arange(first, last, step, kind.numpy_dtype))
+    if not all(map(is_known, parts)):
+        raise errors.unknown_shape(
+            "tf.range", "Pass Python numbers, or what tf.shape gives. In a `for` over tf.range tensors will do.", "Range"
+        )
     first, last, step = (np.asarray(p.array).astype(kind.numpy_dtype).item() for p in parts)
     if step == 0:
         raise errors.invalid_argument("Requires delta != 0: 0", "Range")

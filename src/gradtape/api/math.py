@@ -67,6 +67,7 @@ from gradtape.api.special import (
     xlogy as xlogy,
     zeta as zeta,
 )
+from gradtape.arrays import namespace_of
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, convert, operand, operands, wrap
 from gradtape.indexed_slices import IndexedSlices, map_values
@@ -126,7 +127,7 @@ def real(input: Any, name: str | None = None) -> Tensor:
 def imag(input: Any, name: str | None = None) -> Tensor:
     """The imaginary part; of real numbers zeros."""
     x = operand(input)
-    result: Tensor = math.imag(x) if x.dtype.is_complex else wrap(np.zeros_like(x.array))
+    result: Tensor = math.imag(x) if x.dtype.is_complex else wrap(namespace_of(x.array).zeros_like(x.array))
     return result
 
 

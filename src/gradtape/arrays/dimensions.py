@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -35,7 +35,7 @@ def is_dimension(value: Any) -> bool:
 
 def is_known_shape(shape: Sequence[Any]) -> bool:
     """Whether every dimension is a number."""
-    return _kind is None or not any([type(n) is _kind for n in shape])
+    return _kind is None or not any(type(n) is _kind for n in shape)
 
 
 @functools.cache
@@ -65,7 +65,7 @@ def evaluated(value: Any, sizes: Mapping[str, Any]) -> Any:
     """A static argument with numbers for its dimensions; programs in it with numbers for theirs."""
     kind = type(value)
     if kind is _kind:
-        return eval(_code(str(value)), {"__builtins__": {}, **_FUNCTIONS}, dict(sizes))  # noqa: S307 - JAX's own text
+        return eval(_code(str(value)), {"__builtins__": {}, **_FUNCTIONS}, dict(sizes))
     if kind is tuple or kind is list:
         return kind([evaluated(v, sizes) for v in value])
     if kind is slice:
@@ -82,13 +82,14 @@ def _code(text: str) -> CodeType:
 
 
 # -- values of which the dimensions are known ------------------------------------------------------------------------
-_FOLLOWED = frozenset(
-    "add subtract multiply floor_divide mod negative identity stop_gradient reshape transpose getitem concatenate stack "
-    "unstack split take gather_nd broadcast_to sum prod cumsum flip pad astype discrete_cast maximum minimum".split()
-)
+_ARITHMETIC = {"add", "subtract", "multiply", "floor_divide", "mod", "negative", "sum", "prod", "cumsum"}
+_SHAPING = {"identity", "stop_gradient", "reshape", "transpose", "broadcast_to", "concatenate", "stack", "unstack"}
+_LOOKUPS = {"getitem", "split", "take", "gather_nd", "flip", "pad", "maximum", "minimum"}
+_CASTS = {"astype", "discrete_cast"}
+_FOLLOWED = frozenset(_ARITHMETIC | _SHAPING | _LOOKUPS | _CASTS)
 
 
-def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: Callable[..., Any]) -> Any:
+def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: Any) -> Any:
     """What a function does to integers that are dimensions: `tf.shape(x)[0] * 2` can be a part of a shape again.
 
     None where they are no integers any more, or where only the running program can tell.
@@ -101,7 +102,7 @@ def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: C
         if known is None:
             return None
         values.append(known)
-    if name in ("astype", "discrete_cast"):
+    if name in _CASTS:
         return values[0] if attrs["dtype"].kind in "iu" else None
     try:
         return kernel(*values, **attrs)

@@ -348,9 +348,7 @@ class Function:
             self._general = General(None if self._signature is None else self._declared)
         return self._general
 
-    def _traced_at_last(
-        self, given: tuple[Any, ...], leaves: list[Any], shapes: Any = None, kind: Any = None
-    ) -> Any:
+    def _traced_at_last(self, given: tuple[Any, ...], leaves: list[Any], shapes: Any = None, kind: Any = None) -> Any:
         """Traced once or, where variables come into being, twice.
 
         `shapes` take the place of those that the tensors have; `kind` is the class of the result.
@@ -400,7 +398,7 @@ class Function:
         graph.watched = ()
         traced = Traced(graph, trace, inputs, outputs)
         result_kind = ConcreteFunction if kind is None else kind
-        return result_kind(self, given, leaves if shapes is None else filled, traced, result)  # type: ignore[no-any-return]
+        return result_kind(self, given, leaves if shapes is None else filled, traced, result)
 
     def _watch_for_storms(self, traced: bool) -> None:
         """Five traces in the last five calls: say so once, and which argument changes."""
@@ -478,8 +476,9 @@ def _evaluator(graph: Graph, inputs: list[Tensor], tensors: list[Tensor]) -> Cal
 
         program = Program(graph, [t.array for t in inputs], [symbol])
         if graph.open:
-            known = [(n, size) for t, like in zip(inputs, tensors, strict=True) for n, size in zip(t.array.shape, like.array.shape, strict=True)]
-            program = program.with_sizes(tuple([(str(n), size) for n, size in known if is_dimension(n)]))
+            pairs = [zip(t.array.shape, like.array.shape, strict=True) for t, like in zip(inputs, tensors, strict=True)]
+            sizes = {str(n): size for pair in pairs for n, size in pair if is_dimension(n)}
+            program = program.with_sizes(tuple(sizes.items()))
         with tracing(None), on_processor():
             return np.array(program.replay(*program.arrays([t.array for t in tensors]))[0])
 

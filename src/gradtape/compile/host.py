@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from gradtape import errors, nest
+from gradtape.arrays.dimensions import UnknownDimensionError, is_known_shape
 from gradtape.arrays.symbolic import SymbolicNamespace, call, current_graph, tracing
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype

@@ -18,7 +18,7 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
-from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, tracing, zeros
+from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, filled, tracing
 from gradtape.compile import control_flow, host
 from gradtape.compile.traced import Trace
 from gradtape.conversion import convert, operands, wrap
@@ -156,7 +156,7 @@ def _zeros_like(value: Any) -> Any:
         if not _is_numeric(leaf):
             return leaf
         like = convert(leaf).array
-        return wrap(zeros(like.shape, like.dtype))
+        return wrap(filled(like.shape, like.dtype, 0))
 
     return nest.map_structure(zeros, value, expand_composites=True)
 

@@ -509,9 +509,7 @@ def _pull_call(
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-def _pull_part(
-    xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Traced, sizes: Sizes | None
-) -> list[Any]:
+def _pull_part(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Traced, sizes: Sizes | None) -> list[Any]:
     """The rule of a part of a trace: run it again with residuals, then the second program."""
     level, rows, d = unbatched(d)
     d = [None if x is None else _as_tensor(x) for x in d]
