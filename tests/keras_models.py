@@ -33,7 +33,7 @@ def cnn(keras):
         layers.MaxPooling2D(),
         layers.Dropout(0.0),
         layers.Conv2D(3, 3, activation="relu"),
-        layers.AveragePooling2D(),
+        layers.AveragePooling2D(2),
         layers.Flatten(),
         layers.Dense(3),
     )

@@ -217,7 +217,9 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         return wrap(arange(first, last, step, kind.numpy_dtype))
     if not all(map(is_known, parts)):
         raise errors.unknown_shape(
-            "tf.range", "Pass Python numbers, or what tf.shape gives. In a `for` over tf.range tensors will do.", "Range"
+            "tf.range",
+            "Pass Python numbers, or what tf.shape gives. In a `for` over tf.range tensors will do.",
+            "Range",
         )
     first, last, step = (np.asarray(p.array).astype(kind.numpy_dtype).item() for p in parts)
     if step == 0:
@@ -621,7 +623,9 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if x is None and y is None:
         if not is_known(truth):
             raise errors.unknown_shape(
-                "tf.where(condition)", "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.", "Where"
+                "tf.where(condition)",
+                "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.",
+                "Where",
             )
         return wrap(np.argwhere(np.asarray(truth.array)).astype(np.int64))
     if x is None or y is None:

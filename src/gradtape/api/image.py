@@ -530,7 +530,7 @@ def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", nam
     spec = TensorSpec(x.shape, x.dtype)
     pressed = _by_host(lambda i, q: [adjust_jpeg_quality(i, q, dct_method)], [x, jpeg_quality], [spec])
     if pressed is not None:
-        return pressed[0]  # type: ignore[no-any-return]
+        return pressed[0]
     channels = x.array.shape[-1]
     encoded = _io.encode_jpeg(convert_image_dtype(x, "uint8", saturate=True), quality=integer(jpeg_quality))
     return convert_image_dtype(_io.decode_jpeg(encoded, channels=channels), x.dtype, saturate=True)
@@ -1080,7 +1080,9 @@ def non_max_suppression_overlaps(
 ) -> Tensor:
     """`non_max_suppression` with overlaps of any kind, given as a matrix."""
     if not (is_known(operand(overlaps)) and is_known(operand(scores))):
-        raise errors.unknown_shape("tf.image.non_max_suppression_overlaps", "Call it in tf.numpy_function, with a shape.")
+        raise errors.unknown_shape(
+            "tf.image.non_max_suppression_overlaps", "Call it in tf.numpy_function, with a shape."
+        )
     shared, values = np.asarray(operand(overlaps).array), np.asarray(operand(scores).array)
     chosen, _ = _suppress(
         values,
@@ -1108,9 +1110,7 @@ def non_max_suppression_padded(
     wanted, of_boxes = integer(max_output_size), operand(boxes).array.shape
 
     def suppressed(b: Any, s: Any) -> list[Tensor]:
-        return list(
-            non_max_suppression_padded(b, s, wanted, iou_threshold, score_threshold, pad_to_max_output_size)
-        )
+        return list(non_max_suppression_padded(b, s, wanted, iou_threshold, score_threshold, pad_to_max_output_size))
 
     if pad_to_max_output_size:
         specs = [TensorSpec([*of_boxes[:-2], wanted], "int32"), TensorSpec(of_boxes[:-2], "int32")]

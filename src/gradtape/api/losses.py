@@ -177,7 +177,9 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     """
     given, steps = operand(labels), operand(seq_length)
     if not (is_known(given) and is_known(steps)):
-        raise errors.unknown_shape("tf.nn.collapse_repeated", "Call it outside of the function, or in tf.numpy_function.")
+        raise errors.unknown_shape(
+            "tf.nn.collapse_repeated", "Call it outside of the function, or in tf.numpy_function."
+        )
     rows, lengths = np.asarray(given.array), np.asarray(steps.array)
     fresh = np.ones(rows.shape, bool)
     fresh[:, 1:] = rows[:, 1:] != rows[:, :-1]

@@ -224,7 +224,7 @@ def _product(x: Tensor, ids: Any, count: int) -> Tensor:
     if isinstance(ids, Tensor):  # which rows make a block is not known: every segment has all of them, most as ones
         mine = math.equal(np.arange(count, dtype=ids.array.dtype)[:, None], ids)
         mine = array.reshape(mine, shape=(count, x.array.shape[0], *[1] * len(rest)))
-        return _prod(math.where(mine, x, ones))  # type: ignore[no-any-return]
+        return _prod(math.where(mine, x, ones))
     if not ids.size:
         return wrap(np.ones((count, *rest), x.array.dtype))
     order = np.argsort(ids, kind="stable")

@@ -70,7 +70,9 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         at += rank if at < 0 else 0
     given = operand(repeats)
     if not is_known(given):
-        raise errors.unknown_shape("tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat")
+        raise errors.unknown_shape(
+            "tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat"
+        )
     have, counts = tuple(x.array.shape), np.asarray(given.array)
     if counts.dtype.kind not in "iu":
         raise TypeError(

@@ -709,7 +709,9 @@ def function(
     """Compile a function with XLA; with and without arguments, on functions, methods and lambdas.
 
     The Python code runs once for each kind of arguments (shapes, dtypes, Python values); from then on the compiled
-    program runs. Tapes may be inside, outside, or both.
+    program runs. Tapes may be inside, outside, or both. Where `input_signature` says None, or with `reduce_retracing`
+    from the second shape on, the code runs once for all sizes and XLA compiles for each; code that needs the number
+    itself, such as `range(len(x))`, is traced for each size.
 
     >>> import gradtape as tf
     >>> @tf.function(jit_compile=True)

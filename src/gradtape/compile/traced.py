@@ -451,9 +451,7 @@ def _as_tensor(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else wrap(value)
 
 
-def _reachable(
-    traced: Traced, sources: frozenset[int], shapes: dict[int, Shape]
-) -> tuple[list[Any], dict[int, Shape]]:
+def _reachable(traced: Traced, sources: frozenset[int], shapes: dict[int, Shape]) -> tuple[list[Any], dict[int, Shape]]:
     """The records of what depends on a source, and the shapes there: a sweep has no business elsewhere.
 
     Of integers only the places that an op gives beside its values have a shape here: a joint rule gets zeros for them.

@@ -79,7 +79,9 @@ def _whole(part: Any) -> int:
     value = part
     if isinstance(part, Tensor) and not is_known(part):
         raise errors.unknown_shape(
-            "x[start:stop]", "Use tf.slice(x, begin, size), which takes a tensor as begin, or tf.gather.", "StridedSlice"
+            "x[start:stop]",
+            "Use tf.slice(x, begin, size), which takes a tensor as begin, or tf.gather.",
+            "StridedSlice",
         )
     if isinstance(part, np.ndarray) or hasattr(part, "numpy"):
         value = np.asarray(part)
@@ -110,7 +112,9 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     """The rows of x (along `axis`) where the mask is true."""
     truth = operand(mask)
     if not is_known(truth):
-        raise errors.unknown_shape("tf.boolean_mask", "Use tf.where(mask, x, 0), or give the mask as a constant.", "Where")
+        raise errors.unknown_shape(
+            "tf.boolean_mask", "Use tf.where(mask, x, 0), or give the mask as a constant.", "Where"
+        )
     x, mask = operand(x), np.asarray(truth.array)
     shape, start = x.array.shape, axis or 0
     start += len(shape) if start < 0 else 0
