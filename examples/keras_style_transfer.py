@@ -130,7 +130,7 @@ def main() -> None:
 
     losses = []
     # The noise gives strokes something to grow from, also where the picture is even.
-    image = tf.Variable(half(recoloured) + tf.random.normal(half(content).shape[:-1] + [1], stddev=0.1))
+    image = tf.Variable(half(recoloured) + tf.random.normal([*half(content).shape[:-1], 1], stddev=0.1))
     train_step = make_train_step(small, image, tf.keras.optimizers.Adam(0.03))
     for step in (bar := Progress(chosen.steps)):
         if step == 3 * chosen.steps // 4 + 1:  # go on at full size

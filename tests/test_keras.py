@@ -582,6 +582,13 @@ def test_a_sample_of_keras_own_tests():
     assert "layers/merging" in done.stdout
 
 
+def test_one_seed_for_keras_and_for_tensors():
+    keras.utils.set_random_seed(3)
+    first = tf.random.normal([3])
+    keras.utils.set_random_seed(3)
+    np.testing.assert_array_equal(tf.random.normal([3]), first)
+
+
 def test_random_functions_follow_their_seeds():
     first = keras.random.normal((3,), seed=keras.random.SeedGenerator(5))
     again = keras.random.normal((3,), seed=keras.random.SeedGenerator(5))

@@ -42,7 +42,7 @@ CHOICES = {  # what the new branch does in each module that chooses by the backe
         "from gradtape.keras.exporting import ExportArchive as BackendSavedModelExportArchive"
     ),
 }
-_AFTERWARDS = {  # what is said at the end of modules that ask for names, or for a part of TensorFlow, when they are used
+_AFTERWARDS = {  # said at the end of modules that ask for names, or for a part of TensorFlow, when they are used
     "keras.src.legacy.backend": "import gradtape as tf",
     "keras.src.saving.serialization_lib": "from gradtape.keras.interface import tensorflow_types as tf",
     "keras.src.utils.rng_utils": (

@@ -160,7 +160,7 @@ class Tensor:
         if recorders():
             _leaves(self, ".numpy()")
         value = self.array
-        if hasattr(value, "graph"):
+        if type(value) is not ndarray and hasattr(value, "graph"):
             raise AttributeError(
                 f"'SymbolicTensor' object has no attribute 'numpy': it has no value while the function "
                 f"'{value.graph.name}' is being traced. Keep to tf operations, or use tf.numpy_function."
@@ -200,7 +200,7 @@ class Tensor:
     def __bool__(self) -> bool:
         if recorders():
             _leaves(self, "bool()")
-        if hasattr(self.array, "graph"):
+        if type(self.array) is not ndarray and hasattr(self.array, "graph"):
             raise errors.OperatorNotAllowedInGraphError(
                 "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed: it has no value while the function "
                 f"'{self.array.graph.name}' is being traced. Use tf.cond, tf.where or tf.while_loop, or let AutoGraph "
