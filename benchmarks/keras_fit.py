@@ -101,7 +101,7 @@ class _Runner:
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if way == "gradtape" else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         self.loss = self._answer().get("loss")
 

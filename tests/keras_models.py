@@ -1,6 +1,6 @@
 """Models that Keras trains on different backends, from the same weights and data: what they compute must be the same.
 
-    KERAS_BACKEND=jax python tests/keras_models.py      record what Keras computes on JAX, in tests/data/keras_on_jax.npz
+KERAS_BACKEND=jax python tests/keras_models.py      record what Keras computes on JAX, in tests/data/keras_on_jax.npz
 """
 
 from __future__ import annotations

@@ -428,22 +428,35 @@ def _positions(indices: Any) -> Tensor:
 
 def slice(inputs, start_indices, shape):
     x = convert_to_tensor(inputs)
-    starts = _integers(start_indices)
-    if len(starts) != len(shape):
+    if len(start_indices) != len(shape):
         raise ValueError(
             "Length of `start_indices` must match length of `shape`. "
             f"Received: start_indices={start_indices}, shape={shape}"
         )
-    return x[_region(starts, _integers(shape), x.array.shape)]
+    if is_traced(start_indices):
+        return indexing.gather_nd(x, _coordinates(start_indices, _integers(shape), x.array.shape))
+    return x[_region(_integers(start_indices), _integers(shape), x.array.shape)]
 
 
 def slice_update(inputs, start_indices, updates):
     x = convert_to_tensor(inputs)
     new = convert_to_tensor(updates, x.dtype)
+    if is_traced(start_indices):
+        where = _coordinates(start_indices, new.array.shape, x.array.shape)
+        return indexing.tensor_scatter_nd_update(x, where, new)
     region = _region(_integers(start_indices), new.array.shape, x.array.shape)
     mask = np.zeros(x.array.shape, bool)
     mask[region] = True
     return elementwise.where(mask, array.setitem(new, index=region, shape=tuple(x.array.shape)), x)
+
+
+def _coordinates(starts: Any, sizes: Any, shape: Any) -> Tensor:
+    """Where the elements of a part are whose beginning only the program knows, moved so that it lies within."""
+    sizes = [whole if size < 0 else size for size, whole in zip(sizes, shape, strict=True)]
+    most = np.subtract(shape, sizes).astype("int32")
+    starts = arrays.stack([convert_to_tensor(start, "int32") for start in starts])
+    within = elementwise.minimum(elementwise.maximum(starts, wrap(np.zeros_like(most))), wrap(most))
+    return within + wrap(np.moveaxis(np.indices(sizes, "int32"), 0, -1).copy())
 
 
 def _integers(values: Any) -> list[int]:

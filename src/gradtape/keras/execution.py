@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,13 +60,13 @@ class CompiledSteps(EagerSteps):
         try:
             program, tensors = function.prepared(*given)
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = _plain_text(error)
         else:
             return program.run(tensors)
         results = super().__call__(batches)  # raises what is wrong with the step in any case
         self._cannot = True
         logger().warning(
-            "%s runs eagerly, because it could not be compiled: %s (`run_eagerly=True` in `compile` asks for it.)",
+            "%s runs eagerly, because it could not be compiled (`run_eagerly=True` in `compile` asks for that): %s",
             getattr(self._step, "__qualname__", self._step),
             reason,
         )
@@ -105,6 +106,11 @@ def _as_argument(leaf: Any) -> Any:
     """The same for a program, which has used it before the next batch is made: nothing is copied."""
     plain = type(leaf) is ndarray and leaf.dtype.kind in "fiub" and leaf.flags.c_contiguous
     return wrap(leaf) if plain else as_tensor(leaf)
+
+
+def _plain_text(error: Exception) -> str:
+    """What an error says in one line, without the bold letters that Keras puts in."""
+    return " ".join(re.sub("\x1b\\[[0-9]*m", "", str(error) or type(error).__name__).split())
 
 
 def _are_alike(batches: Sequence[Any]) -> bool:

@@ -65,7 +65,7 @@ class Trainer(base_trainer.Trainer):
             self._symbolic_build(iterator=batches, data_batch=data_batch)
         except RuntimeError:
             # A model without `call` has a `train_step` of its own, which creates what it needs: as with TensorFlow.
-            if type(self).call is not Model.call:  # type: ignore[attr-defined]
+            if type(self).call is not Model.call:
                 raise
         if batches is not None:
             batches.reset()
