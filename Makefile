@@ -22,7 +22,7 @@ demo: $(VENV)/viz.stamp
 	$(VENV)/bin/gradtape run examples/digits.py
 
 test: $(VENV)/dev.stamp
-	$(RUN) -m pytest
+	$(RUN) -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/dev.stamp
 	$(RUN) -m ruff check .

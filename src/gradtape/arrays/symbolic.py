@@ -265,8 +265,8 @@ def _no_value(value: Symbolic) -> Any:
 
 def _out_of_scope(value: Symbolic) -> OutOfScopeError:
     return OutOfScopeError(
-        f"{value!r} is out of scope and cannot be used here: it was computed while tracing '{value.graph.name}', and has "
-        "no value outside of it. Return it from the function, or keep it in a tf.Variable."
+        f"{value!r} is out of scope and cannot be used here: it was computed while tracing '{value.graph.name}', and "
+        "has no value outside of it. Return it from the function, or keep it in a tf.Variable."
     )
 
 

@@ -294,7 +294,9 @@ def _pull_of(
     return gradients
 
 
-SWITCH = Op("switch", (), (), tf_name="Case", joint=_pull_switch, joint_zeros=False, outputs=1, as_given=True, listed=False)
+SWITCH = Op(
+    "switch", (), (), tf_name="Case", joint=_pull_switch, joint_zeros=False, outputs=1, as_given=True, listed=False
+)
 
 
 # -- loops of known length -------------------------------------------------------------------------------------------
@@ -664,4 +666,6 @@ def _pull_loop(
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-LOOP = Op("while_loop", (), (), tf_name="While", joint=_pull_loop, joint_zeros=False, outputs=1, as_given=True, listed=False)
+LOOP = Op(
+    "while_loop", (), (), tf_name="While", joint=_pull_loop, joint_zeros=False, outputs=1, as_given=True, listed=False
+)

@@ -170,4 +170,14 @@ def _pull_nothing(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, functio
 
 
 _SEEN = Op("py_function", (), (), joint=_pull_function, joint_zeros=False, outputs=1, as_given=True, listed=False)
-_UNSEEN = Op("numpy_call", (), (), tf_name="PyFunc", joint=_pull_nothing, joint_zeros=False, outputs=1, as_given=True, listed=False)
+_UNSEEN = Op(
+    "numpy_call",
+    (),
+    (),
+    tf_name="PyFunc",
+    joint=_pull_nothing,
+    joint_zeros=False,
+    outputs=1,
+    as_given=True,
+    listed=False,
+)

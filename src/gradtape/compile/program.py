@@ -159,7 +159,7 @@ class Program:
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run it, compiled; within a trace of JAX's, as a part of that."""
         if self.first_seconds is not None:
-            return self.jitted(*arrays)  # type: ignore[no-any-return]
+            return self.jitted(*arrays)
         with self._lock:
             specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are given away
             began = time.perf_counter()

@@ -90,7 +90,7 @@ def shape_followed(uid: int, recorders: Sequence[Recorder]) -> Shape | None:
             found = None if graph is None else graph.behind(uid)
             if found is not None:
                 return tuple(found.shape) if is_followable(found) else None
-            shape = recorder.tracked[uid]
+            shape: Shape | None = recorder.tracked[uid]  # None: see _Followed
             return shape if shape is not None or graph is None else graph.shape_outside(uid)
     return None
 
@@ -517,7 +517,17 @@ def _pull_part(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Tr
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-PART = Op("part", (), (), tf_name="PartitionedCall", joint=_pull_part, joint_zeros=False, outputs=1, as_given=True, listed=False)
+PART = Op(
+    "part",
+    (),
+    (),
+    tf_name="PartitionedCall",
+    joint=_pull_part,
+    joint_zeros=False,
+    outputs=1,
+    as_given=True,
+    listed=False,
+)
 
 
 def unbatched(d: list[Any]) -> tuple[int, int | None, list[Any]]:
@@ -539,7 +549,17 @@ def _spread(x: Any, level: int, rows: int) -> Any:
     return tensor_namespace.broadcast_to(_as_tensor(x), shape=(rows, *x.shape))
 
 
-CALL = Op("function", (), (), tf_name="PartitionedCall", joint=_pull_call, joint_zeros=False, outputs=1, as_given=True, listed=False)
+CALL = Op(
+    "function",
+    (),
+    (),
+    tf_name="PartitionedCall",
+    joint=_pull_call,
+    joint_zeros=False,
+    outputs=1,
+    as_given=True,
+    listed=False,
+)
 
 
 # A call is a function of every namespace, so that a sweep may make it with raw arrays, batches and recorded tensors.
