@@ -205,7 +205,7 @@ def test_supported(name: str) -> None:
         ("tf.python.ops.math_ops", "private"),
         ("tf.reduce_maen", "did you mean tf.reduce_mean?"),
         ("tf.log", "here as tf.math.log"),
-        ("tf.compat.v1.log", "here as tf.math.log"),
+        ("tf.compat.v1.erfinv", "here as tf.math.erfinv"),
         ("tf.random_normal", "TensorFlow 1; since then tf.random.normal"),
         ("tf.get_variable", "here as tf.compat.v1.get_variable"),
         ("tf.placeholder", "TensorFlow 1"),
@@ -235,7 +235,7 @@ def test_missing(name: str, piece: str) -> None:
         ("tf.GradientTape", Call(0, ("persistant",)), "no argument 'persistant' here"),
         ("tf.print", Call(5, ("sep",)), ""),
         ("tf.float32", Call(1, ()), ""),
-        ("tf.device", None, "runs on the CPU; a GPU or TPU is refused"),
+        ("tf.device", None, "a GPU needs the extra gradtape[xla]"),
     ],
 )
 def test_notes(name: str, call: Call | None, note: str) -> None:

@@ -260,6 +260,28 @@ def test_predicting_with_a_model_that_was_not_built():
     np.testing.assert_allclose(found, model(X), rtol=1e-4, atol=1e-5)
 
 
+def test_control_flow_of_keras_is_a_part_of_the_program():
+    ops, x = keras.ops, tf.reshape(tf.range(20.0), (4, 5))
+
+    def everything(i):
+        return (
+            ops.cond(i > 0, lambda: x, lambda: -x),
+            ops.switch(i, [lambda a: a + 1, lambda a: a * 2], x),
+            ops.while_loop(lambda k, v: k < i, lambda k, v: (k + 1, v * 2), (0, x))[1],
+            ops.fori_loop(0, i, lambda k, v: v + 1, x),
+            ops.scan(lambda carry, row: (carry + row, carry), x[0], x)[1],
+            ops.map(lambda row: row * 2, x),
+            ops.slice(x, [i, 1], [2, 3]),
+            ops.slice_update(x, [i, i], ops.ones((2, 2))),
+        )
+
+    compiled = tf.function(everything, autograph=False)
+    for i in (0, 1, 9):
+        for found, expected in zip(compiled(tf.constant(i)), everything(tf.constant(i)), strict=True):
+            np.testing.assert_allclose(found, expected)
+    assert compiled.experimental_get_tracing_count() == 1
+
+
 # -- what is compiled, and what is not -------------------------------------------------------------------------------
 @pytest.mark.parametrize("jit_compile", [True, False])
 def test_both_values_of_jit_compile_mean_xla(jit_compile):

@@ -24,12 +24,10 @@ ROOMS = frozenset({
 """Folders of gradtape that are attributes of the package, as Python has it, and no names of TensorFlow's."""
 
 _PRIVATE = frozenset(("compiler", "core", "python"))
-_HINTS = {
-    "tf.function": "code under it runs without the decorator",
-    "tf.autograph": "Python's own control flow works on tapes",
-}
 _NOTES = {
-    "tf.device": "runs on the CPU; a GPU or TPU is refused",
+    "tf.device": "a GPU needs the extra gradtape[xla]",
+    "tf.function": "compiled with the extra gradtape[xla], run eagerly without it",
+    "tf.keras": "Keras 3, with the extra gradtape[keras]",
 }
 _ABSENT = object()
 
@@ -131,8 +129,7 @@ def _why_missing(name: str, absent: str) -> str:
         return "TensorFlow 1: sessions and graphs are not in gradtape"
     why = reason_within(name, absent)
     if why is not None:
-        hint = _HINTS.get(absent)
-        return f"{why}; {hint}" if hint else why
+        return why
     other = _elsewhere(leaf) if absent.replace("tf.compat.v1.", "tf.") == f"tf.{leaf}" else None
     if other is not None:
         return f"here as {other}"

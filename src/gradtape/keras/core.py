@@ -434,7 +434,7 @@ def slice(inputs, start_indices, shape):
             f"Received: start_indices={start_indices}, shape={shape}"
         )
     if is_traced(start_indices):
-        return indexing.gather_nd(x, _coordinates(start_indices, _integers(shape), x.array.shape))
+        return arrays.gather_nd(x, _coordinates(start_indices, _integers(shape), x.array.shape))
     return x[_region(_integers(start_indices), _integers(shape), x.array.shape)]
 
 
@@ -454,8 +454,8 @@ def _coordinates(starts: Any, sizes: Any, shape: Any) -> Tensor:
     """Where the elements of a part are whose beginning only the program knows, moved so that it lies within."""
     sizes = [whole if size < 0 else size for size, whole in zip(sizes, shape, strict=True)]
     most = np.subtract(shape, sizes).astype("int32")
-    starts = arrays.stack([convert_to_tensor(start, "int32") for start in starts])
-    within = elementwise.minimum(elementwise.maximum(starts, wrap(np.zeros_like(most))), wrap(most))
+    within = elementwise.maximum(convert_to_tensor(starts, "int32"), wrap(np.zeros_like(most)))
+    within = elementwise.minimum(within, wrap(most))
     return within + wrap(np.moveaxis(np.indices(sizes, "int32"), 0, -1).copy())
 
 
