@@ -112,7 +112,7 @@ def main() -> None:
     network = make_network()
     full = StyleContentModel(network, style, recoloured)
     small = StyleContentModel(network, half(style), half(recoloured))
-    before, _ = full.distances(content)
+    before, _ = full.distances(recoloured)
 
     def make_train_step(model: StyleContentModel, image: tf.Variable, optimizer: tf.keras.optimizers.Optimizer) -> Any:
         @tf.function
@@ -141,7 +141,7 @@ def main() -> None:
 
     after, _ = full.distances(image)
     print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s.")
-    print(f"Distance from the style: {float(before):.4f} before, {float(after):.4f} after.")
+    print(f"Distance from the style, once the colours are right: {float(before):.4f} before, {float(after):.4f} after.")
     draw(content, style, image, losses, chosen.out)
 
 

@@ -350,6 +350,14 @@ def test_functions_may_be_told_to_run_eagerly():
     assert seen == [True, True]
 
 
+def test_without_jax_steps_run_eagerly(monkeypatch):
+    monkeypatch.setattr("gradtape.keras.trainer.can_compile", lambda: False)
+    model = small()()
+    model.compile("sgd", "mse")
+    model.fit(X, Y, batch_size=20, verbose=0)
+    assert not hasattr(model.train_function, "_one")
+
+
 def test_memory_of_variables_is_reused():
     """A compiled step writes new values of variables where the old ones were."""
     model = small()()
