@@ -105,7 +105,7 @@ def draw(content: Any, style: Any, result: Any, losses: Any, out: Path) -> None:
 
 
 def main() -> None:
-    chosen = arguments(__doc__, steps=120, quick=10)
+    chosen = arguments(__doc__, steps=120, quick=32)
     tf.keras.utils.set_random_seed(chosen.seed)
     content, style = load("lighthouse.jpg"), load("swirls.jpg")
     recoloured = recolour(content, style)
@@ -135,7 +135,7 @@ def main() -> None:
     for step in (bar := Progress(chosen.steps)):
         if step == 3 * chosen.steps // 4 + 1:  # go on at full size
             image = tf.Variable(tf.clip_by_value(tf.image.resize(image, content.shape[1:3], "bicubic"), 0.0, 1.0))
-            train_step = make_train_step(full, image, tf.keras.optimizers.Adam(0.01))
+            train_step = make_train_step(full, image, tf.keras.optimizers.Adam(0.02))
         losses.append([float(distance) for distance in train_step()])
         bar.note = "distance from the style {:.4f}, from the content {:.3f}".format(*losses[-1])
 
