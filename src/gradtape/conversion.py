@@ -274,7 +274,21 @@ def _from_numpy(value: Any, dtype: DType | None) -> ndarray:
         raise _cannot(value, dtype)
     if value.dtype.kind == "c" and not dtype.is_complex:
         raise _cannot(value, dtype)
-    return np.array(value, dtype.numpy_dtype, order="C")
+    return _copy(value, dtype.numpy_dtype)
+
+
+_ALIGNED = 2**15
+"""Bytes from which on a copy begins where a compiled program can use it as it is: at a multiple of 64."""
+
+
+def _copy(value: Any, dtype: np.dtype[Any]) -> ndarray:
+    if value.nbytes < _ALIGNED or dtype.kind == "O":
+        return np.array(value, dtype, order="C")
+    room = np.empty(value.size * dtype.itemsize + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    result = room[start : start + value.size * dtype.itemsize].view(dtype).reshape(value.shape)
+    np.copyto(result, value, casting="unsafe")
+    return result
 
 
 def _to_bytes(value: Any) -> bytes:
