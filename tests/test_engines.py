@@ -47,9 +47,6 @@ LOOKS_AT_VALUES: dict[str, str] = {
 }
 """Primitive -> why it cannot be traced: its shape, or whether it fails, depends on values."""
 
-SERIES = {"igamma", "igammac", "igamma_a", "betainc", "polygamma", "zeta", "ctc", "gamma_tail"}
-"""Primitives that take seconds to compile: the other tests have them."""
-
 LEAVES = {"transfer"}
 """Primitives whose purpose it is to take an array to another engine."""
 
@@ -59,7 +56,7 @@ CASES = [
     for kind, samples in (("real", row.samples), ("complex", row.complex_samples))
     if samples and row.name not in NO_KERNEL
 ]
-"""One sample of each kind: test_compiled.py has all of them, in programs."""
+"""One sample of each kind: the values of all of them are in test_engines_compiled.py."""
 
 FIRST = [pytest.param(row, row.samples[0], id=row.name) for row in ROWS.values() if row.name not in NO_KERNEL]
 
@@ -131,8 +128,6 @@ def test_arrays_of_both_engines_mix(row: Row, sample: Sample):
     """In every position a NumPy array goes with JAX's, as the constants of a program do."""
     if row.function is not None or len(sample.args) < 2:
         pytest.skip("one operand")
-    if row.name in SERIES:
-        pytest.skip("a long series of the same arithmetic for any mixture")
     expected = [np.asarray(part.array) for part in _flat(row.call(*map(wrap, sample.args), **sample.attrs))]
     for here in range(len(sample.args)):
         xs = [wrap(_on_xla(a) if i == here else a) for i, a in enumerate(sample.args)]
