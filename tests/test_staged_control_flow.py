@@ -106,6 +106,8 @@ def test_branches_must_agree():
         tf.function(lambda x: tf.cond(x > 0.0, lambda: x, lambda: tf.cast(x, tf.int32)))(x)
     with pytest.raises(ValueError, match="same shape"):
         tf.function(lambda x: tf.cond(x > 0.0, lambda: tf.stack([x, x]), lambda: x))(x)
+    with pytest.raises(TypeError, match="returns a string"):
+        tf.function(lambda x: tf.cond(x > 0.0, lambda: "up", lambda: "down"))(x)
     with pytest.raises(TypeError, match="structure"):
         tf.function(lambda x: tf.cond(x > 0.0, lambda: (x, x), lambda: [x]))(x)
 

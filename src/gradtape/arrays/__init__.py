@@ -74,3 +74,38 @@ def common_namespace(arrays: Any) -> Any:
         if found is not best and found.rank > best.rank:
             best = found
     return best
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "mod",
+    "pow": "power",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+}
+_COMPARISONS = {
+    "gt": "greater",
+    "lt": "less",
+    "ge": "greater_equal",
+    "le": "less_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+_OF_ONE = {"neg": "negative", "invert": "invert", "abs": "absolute"}
+
+
+def attach_operators(kind: type, binary: Callable[[str, bool], Any], unary: Callable[[str], Any]) -> None:
+    """Give a class of arrays Python's operators: `binary(name, swapped)` and `unary(name)` make the methods."""
+    for symbol, name in {**_OPERATORS, **_COMPARISONS}.items():
+        setattr(kind, f"__{symbol}__", binary(name, False))
+        if symbol in _OPERATORS:
+            setattr(kind, f"__r{symbol}__", binary(name, True))
+    for symbol, name in _OF_ONE.items():
+        setattr(kind, f"__{symbol}__", unary(name))
+    setattr(kind, "__hash__", None)  # noqa: B010 - == is elementwise

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.arrays import common_namespace, namespace_of, register_namespace
+from gradtape.arrays import attach_operators, common_namespace, namespace_of, register_namespace
 
 Shape = tuple[int, ...]
 
@@ -223,22 +223,4 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     return method
 
 
-for _symbol, _name in {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "pow": "power",
-    "matmul": "matmul",
-    "gt": "greater",
-    "lt": "less",
-    "ge": "greater_equal",
-    "le": "less_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}.items():
-    setattr(Batched, f"__{_symbol}__", _operator(_name))
-    if _symbol in ("add", "sub", "mul", "truediv", "pow", "matmul"):
-        setattr(Batched, f"__r{_symbol}__", _operator(_name, swapped=True))
-setattr(Batched, "__neg__", lambda self: apply("negative", (self,), {}))  # noqa: B010 - like the ones above
-setattr(Batched, "__hash__", None)  # noqa: B010 - == is elementwise
+attach_operators(Batched, _operator, lambda name: lambda self: apply(name, (self,), {}))

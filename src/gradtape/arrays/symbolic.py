@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape.arrays import generic_kernels, numpy_namespace, register_namespace
+from gradtape.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
 from gradtape.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape.errors import OperatorNotAllowedInGraphError
 
@@ -475,29 +475,4 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     return method
 
 
-for _symbol, _name in {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "mod",
-    "pow": "power",
-    "matmul": "matmul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "gt": "greater",
-    "lt": "less",
-    "ge": "greater_equal",
-    "le": "less_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}.items():
-    setattr(Symbolic, f"__{_symbol}__", _operator(_name))
-    if _symbol not in ("gt", "lt", "ge", "le", "eq", "ne"):
-        setattr(Symbolic, f"__r{_symbol}__", _operator(_name, swapped=True))
-setattr(Symbolic, "__neg__", lambda self: call("negative", (self,), {}))  # noqa: B010 - like the ones above
-setattr(Symbolic, "__invert__", lambda self: call("invert", (self,), {}))  # noqa: B010
-setattr(Symbolic, "__abs__", lambda self: call("absolute", (self,), {}))  # noqa: B010
-setattr(Symbolic, "__hash__", None)  # noqa: B010 - == is elementwise
+attach_operators(Symbolic, _operator, lambda name: lambda self: call(name, (self,), {}))

@@ -129,6 +129,12 @@ def switch(chosen: Tensor, functions: Sequence[Callable[[], Any]], names: Sequen
 def _check_alike(blocks: Sequence[_Block], outputs: Sequence[list[Any]], names: Sequence[str]) -> None:
     """All branches give the same structure, dtypes and shapes, or nobody could go on without knowing which ran."""
     first = outputs[0]
+    for name, found in zip(names, outputs, strict=True):
+        if any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
+            raise TypeError(
+                f"{name} returns a string, which a compiled program cannot choose: XLA has numbers only. Return a "
+                "number, and look the words up outside of the function."
+            )
     for block, found, name in zip(blocks[1:], outputs[1:], names[1:], strict=True):
         try:
             nest.assert_same_structure(blocks[0].result, block.result, expand_composites=True)

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.arrays import common_namespace, namespace_of, register_namespace
+from gradtape.arrays import attach_operators, common_namespace, namespace_of, register_namespace
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand
@@ -268,23 +268,4 @@ def _beside_batch(name: str, strong: Strong, batch: Batched, swapped: bool) -> A
     return getattr(namespace_of(batch), name)(*((batch, strong) if swapped else (strong, batch)))
 
 
-for _symbol, _name in {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "matmul": "matmul",
-}.items():
-    setattr(Strong, f"__{_symbol}__", _operator(_name))
-    setattr(Strong, f"__r{_symbol}__", _operator(_name, swapped=True))
-for _symbol, _name in {
-    "gt": "greater",
-    "lt": "less",
-    "ge": "greater_equal",
-    "le": "less_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}.items():
-    setattr(Strong, f"__{_symbol}__", _operator(_name))
-setattr(Strong, "__neg__", lambda self: apply("negative", (self,), {}))  # noqa: B010 - like the ones above
-setattr(Strong, "__hash__", None)  # noqa: B010 - == is elementwise
+attach_operators(Strong, _operator, lambda name: lambda self: apply(name, (self,), {}))

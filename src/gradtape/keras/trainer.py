@@ -121,15 +121,8 @@ class Trainer(base_trainer.Trainer):
             (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
                 (x, y, sample_weight), validation_split=validation_split
             )
-        batches = EpochIterator(
-            x=x,
-            y=y,
-            sample_weight=sample_weight,
-            batch_size=batch_size,
-            steps_per_epoch=steps_per_epoch,
-            shuffle=shuffle,
-            class_weight=class_weight,
-            steps_per_execution=self.steps_per_execution,
+        batches = self._batches(
+            x, y, sample_weight, batch_size, steps_per_epoch, shuffle=shuffle, class_weight=class_weight
         )
         self._build_on(batches)
         callbacks = self._callback_list(callbacks, batches, verbose, epochs, add_history=True)
@@ -157,6 +150,20 @@ class Trainer(base_trainer.Trainer):
         callbacks.on_train_end(logs=logs)
         return self.history
 
+    def _batches(
+        self, x: Any, y: Any, sample_weight: Any, batch_size: int | None, steps: int | None, **options: Any
+    ) -> EpochIterator:
+        """The data in batches, as many at a time as one execution takes; in order unless `shuffle` says otherwise."""
+        return EpochIterator(
+            x=x,
+            y=y,
+            sample_weight=sample_weight,
+            batch_size=batch_size,
+            steps_per_epoch=steps,
+            steps_per_execution=self.steps_per_execution,
+            **{"shuffle": False, **options},
+        )
+
     def _train_epoch(self, batches: EpochIterator, callbacks: Any) -> dict[str, Any]:
         logs: Any = {}
         for first, last, data in batches:
@@ -174,15 +181,7 @@ class Trainer(base_trainer.Trainer):
 
         def validate() -> Any:
             if self._eval_epoch_iterator is None:
-                self._eval_epoch_iterator = EpochIterator(
-                    x=x,
-                    y=y,
-                    sample_weight=sample_weight,
-                    batch_size=batch_size,
-                    steps_per_epoch=steps,
-                    shuffle=False,
-                    steps_per_execution=self.steps_per_execution,
-                )
+                self._eval_epoch_iterator = self._batches(x, y, sample_weight, batch_size, steps)
             return self.evaluate(
                 x=x,
                 y=y,
@@ -215,15 +214,7 @@ class Trainer(base_trainer.Trainer):
             raise ValueError(f"Arguments not recognized: {kwargs}")
         batches = self._eval_epoch_iterator if cached else None
         if batches is None:
-            batches = EpochIterator(
-                x=x,
-                y=y,
-                sample_weight=sample_weight,
-                batch_size=batch_size,
-                steps_per_epoch=steps,
-                shuffle=False,
-                steps_per_execution=self.steps_per_execution,
-            )
+            batches = self._batches(x, y, sample_weight, batch_size, steps)
         self._build_on(batches)
         callbacks = self._callback_list(callbacks, batches, verbose, 1)
         self.make_test_function()
@@ -250,13 +241,7 @@ class Trainer(base_trainer.Trainer):
         steps: int | None = None,
         callbacks: Any = None,
     ) -> Any:
-        batches = EpochIterator(
-            x=x,
-            batch_size=batch_size,
-            steps_per_epoch=steps,
-            shuffle=False,
-            steps_per_execution=self.steps_per_execution,
-        )
+        batches = self._batches(x, None, None, batch_size, steps)
         callbacks = self._callback_list(callbacks, batches, verbose, 1)
         self.make_predict_function()
         self.stop_predicting = False
