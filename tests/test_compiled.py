@@ -8,10 +8,14 @@ import gc
 import importlib
 import inspect
 import re
+import sys
+import threading
+import time
 import traceback
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -1200,6 +1204,17 @@ def test_threads_that_call_one_function():
     assert f.experimental_get_tracing_count() == 1
 
 
+@contextmanager
+def switching_threads_often():
+    """Let threads take turns a thousand times as often, to meet in places where they seldom do."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(interval / 1000)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_threads_that_update_one_variable():
     v = tf.Variable(tf.zeros([100]))
     step = tf.function(lambda: v.assign_add(tf.ones([100])))
@@ -1209,9 +1224,82 @@ def test_threads_that_update_one_variable():
             step()
             assert np.isfinite(v.numpy()).all()
 
-    with ThreadPoolExecutor(6) as pool:
+    with switching_threads_often(), ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
     assert v.numpy().tolist() == [60.0] * 100
+
+
+def test_threads_that_read_what_another_updates():
+    v = tf.Variable(tf.zeros([100]))
+    step = tf.function(lambda: v.assign_add(tf.ones([100])))
+    total = tf.function(lambda: tf.reduce_sum(v))
+    step(), total()
+    seen: list[list[float]] = [[], [], [], []]
+
+    def read(numbers):
+        for _ in range(50):
+            numbers.append(float(total()) / 100)
+            values = v.numpy()
+            assert (values == values[0]).all()
+            numbers.append(float(values[0]))
+
+    with switching_threads_often(), ThreadPoolExecutor(5) as pool:
+        reading = [pool.submit(read, numbers) for numbers in seen]
+        for _ in range(200):
+            step()
+        for future in reading:
+            future.result()
+    assert float(v[0]) == 201.0
+    for numbers in seen:  # nobody sees an older value after a newer one
+        assert numbers == sorted(numbers)
+
+
+def test_a_thread_that_reads_waits_for_the_program_that_writes():
+    v = tf.Variable([1.0, 2.0])
+    running = threading.Event()
+
+    def python(x):
+        running.set()
+        time.sleep(0.2)
+        return x
+
+    step = tf.function(lambda: v.assign_add(tf.py_function(python, [v], tf.TensorSpec([2], tf.float32))))
+    step()
+    running.clear()
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(lambda: running.wait() and v.numpy().tolist())
+        step()
+        assert reading.result() == [4.0, 8.0]
+
+
+def test_python_called_back_may_use_variables():
+    v, other = tf.Variable([1.0, 2.0]), tf.Variable(5.0)
+    double = tf.function(lambda: 2.0 * other)
+
+    def python(x):
+        other.assign_add(1.0)
+        return x + double()
+
+    @tf.function
+    def step():
+        v.assign_add(tf.py_function(python, [v], tf.TensorSpec([2], tf.float32)))
+
+    for _ in range(3):
+        step()
+    assert other.numpy() == 8.0
+    np.testing.assert_array_equal(v.numpy(), [8 * 1.0 + 4 * 12 + 2 * 14 + 16, 8 * 2.0 + 4 * 12 + 2 * 14 + 16])
+
+
+def test_python_called_back_cannot_read_what_the_program_writes():
+    v = tf.Variable([1.0, 2.0], name="weights")
+
+    @tf.function
+    def step():
+        v.assign_add(tf.py_function(lambda x: x + v.numpy(), [v], tf.TensorSpec([2], tf.float32)))
+
+    step()
+    with pytest.raises(tf.errors.FailedPreconditionError, match="Variable 'weights:0' cannot be read here"):
+        step()
 
 
 def test_dead_functions_are_forgotten():

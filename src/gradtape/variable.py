@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -167,7 +168,8 @@ class Variable:
             state = self._within(graph)
             state.reading, state.assigned = tensor, True
         else:
-            self._held, self._buffer = tensor, None
+            with updating:
+                self._held, self._buffer = tensor, None
 
     def _within(self, graph: Graph) -> VariableState:
         """The state of this variable in a graph, to which it is an input from now on."""
@@ -191,13 +193,23 @@ class Variable:
 
     def _fetch(self) -> Tensor:
         """What a compiled program left behind, for eager code: a copy, because the next program writes there."""
-        value = self._buffer
-        if on_host(value):
-            value = np.array(value)
-        else:
-            self._lent = True  # the reading and the buffer are one: the next program has to copy
-        self._held = tensor = self._reading(value)
-        return tensor
+        with updating:
+            if self._held is not None:  # another thread was faster
+                return self._held
+            value = self._buffer
+            if value.is_deleted():
+                raise errors.FailedPreconditionError(
+                    None,
+                    None,
+                    f"Variable '{self.name}' cannot be read here: Python that a compiled function calls back reads it "
+                    "while the function writes to it. Pass its value to that Python as an argument.",
+                )
+            if on_host(value):
+                value = np.array(value)
+            else:
+                self._lent = True  # the reading and the buffer are one: the next program has to copy
+            self._held = tensor = self._reading(value)
+            return tensor
 
     def _lend(self, keep: bool) -> Any:
         """The value for a compiled program; unless it is to be kept, the program may write into it."""
@@ -625,8 +637,37 @@ def _is_ours(value: ndarray, tensor: Tensor) -> bool:
     return alone and value.base is None and value.flags.writeable and threading.active_count() == 1
 
 
-updating = threading.RLock()
-"""Two threads that add to a variable at the same time must not lose one of the sums."""
+class Exclusion:
+    """A lock for one thread at a time, and for Python that a program calls back while that thread waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._guest = threading.local()
+
+    def __enter__(self) -> None:
+        if not hasattr(self._guest, "admitted"):
+            self._lock.acquire()
+
+    def __exit__(self, *exception: object) -> None:
+        if not hasattr(self._guest, "admitted"):
+            self._lock.release()
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Let this thread pass: the thread that holds the lock waits for it."""
+        if hasattr(self._guest, "admitted"):
+            yield
+            return
+        self._guest.admitted = True
+        try:
+            yield
+        finally:
+            del self._guest.admitted
+
+
+updating = Exclusion()
+"""Held while variables change: two threads that add to one must not lose a sum, and none may read one whose memory a
+program has been given."""
 
 
 def _calibrate() -> tuple[int, int]:

@@ -23,6 +23,7 @@ from gradtape.engine.tape import active_recorders
 from gradtape.ops import scatter
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor, is_followable
+from gradtape.variable import updating
 
 failures: list[BaseException] = []
 """What callbacks raised while a program ran."""
@@ -42,7 +43,7 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
 
     def host(*arrays: Any) -> Any:
         try:
-            with tracing(None), stack.only(()):
+            with updating.admitted(), tracing(None), stack.only(()):
                 function(*[wrap(np.array(a)) for a in arrays])
         except BaseException as error:
             failures.append(error)
@@ -97,7 +98,8 @@ def function_on_host(
 
     def host(*arrays: Any) -> Any:
         try:
-            results = _computed(function, arrays)
+            with updating.admitted():
+                results = _computed(function, arrays)
             return tuple(
                 np.broadcast_to(np.asarray(r, dtype), shape or ())
                 for r, (shape, dtype) in zip(results, specs, strict=True)

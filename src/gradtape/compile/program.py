@@ -15,6 +15,7 @@ import numpy as np
 from gradtape.arrays.dimensions import Sizes, evaluated
 from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape.arrays.xla_engine import xla_namespace
+from gradtape.variable import updating
 
 
 class Program:
@@ -117,9 +118,11 @@ class Program:
         arguments, variables, supplies = self.plan
         for slot, number in arguments:
             arrays[slot] = given[number]
-        for slot, variable, keep in variables:
-            buffer = variable._buffer  # spelled out: a step may have hundreds of variables
-            arrays[slot] = variable._lend(keep) if buffer is None or keep or variable._lent else buffer
+        if variables:
+            with updating:  # or another thread's program gets the memory in between
+                for slot, variable, keep in variables:
+                    buffer = variable._buffer  # spelled out: a step may have hundreds of variables
+                    arrays[slot] = variable._lend(keep) if buffer is None or keep or variable._lent else buffer
         for slot, supply in supplies:
             arrays[slot] = supply()
         return arrays
