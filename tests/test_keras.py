@@ -217,6 +217,26 @@ def test_custom_gradients_know_keras_variables():
     assert float(tape.gradient(y, v)) == 100.0
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("axis", "low", "high"), [(None, 3.0, 1.0), (1, [1.0, 2.0], [1.0, 0.0])])
+def test_fake_quantization_has_gradients_for_its_range(axis, low, high, compiled):
+    x = tf.constant([[-1.0, 5.1], [0.3, -2.0], [70.0, -3.0], [10.2, 63.0]])
+    least, most = tf.constant(-0.1, shape=np.shape(low)), tf.constant(63.4, shape=np.shape(high))
+
+    def quantized():
+        with tf.GradientTape() as tape:
+            tape.watch([x, least, most])
+            y = keras.quantizers.fake_quant_with_min_max_vars(x, least, most, num_bits=7, axis=axis)
+        return y, *tape.gradient(y, [x, least, most])
+
+    y, *gradients = tf.function(quantized)() if compiled else quantized()
+    # 7 bits from -0.1 to 63.4 are steps of 0.5 from 0 to 63.5
+    np.testing.assert_allclose(y, [[0.0, 5.0], [0.5, 0.0], [63.5, 0.0], [10.0, 63.0]])
+    np.testing.assert_array_equal(gradients[0], [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
+    np.testing.assert_array_equal(gradients[1], low)
+    np.testing.assert_array_equal(gradients[2], high)
+
+
 def test_two_models_under_one_tape():
     encoder, decoder = layers.Dense(2, use_bias=False), layers.Dense(3, use_bias=False)
     x = tf.constant(data(4)[0])

@@ -14,7 +14,7 @@ import pytest
 
 import gradtape as tf
 from gradtape.autodiff import gradient_tape
-from gradtape.engine.op import registry, write_pulls
+from gradtape.engine.op import registry
 
 X = 3.0
 
@@ -384,9 +384,8 @@ def test_an_exception_in_a_users_rule_does_not_use_the_tape_up():
 def test_an_interrupt_in_the_middle_of_a_walk(persistent, monkeypatch):
     """A walk that frees the record as it goes cannot be repeated; the tape says so instead of giving half an answer."""
     exp = registry["exp"]
-    write_pulls(exp)
 
-    def interrupted(d, values, attrs, shape):
+    def interrupted(d):
         raise KeyboardInterrupt
 
     x = c([1.0, 2.0])
@@ -394,7 +393,7 @@ def test_an_interrupt_in_the_middle_of_a_walk(persistent, monkeypatch):
         tape.watch(x)
         y = tf.tanh(tf.exp(x))
     with monkeypatch.context() as patch:
-        patch.setattr(exp, "pulls", (interrupted,))
+        patch.setattr(exp, "short", (interrupted, None, None))
         with pytest.raises(KeyboardInterrupt):
             tape.gradient(y, x)
     if persistent:

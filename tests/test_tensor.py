@@ -712,3 +712,16 @@ def test_first_argument_decides():
     with pytest.raises(TypeError):
         tf.where(True, 1, 2.0)
     assert tf.divide(3, 2).numpy() == 1.5
+
+
+def test_numbers_beside_tensors_keep_their_sign_and_kind():
+    """The last numbers are kept, and 0.0 == -0.0 == 0 == False."""
+    x = tf.constant([1.0])
+    for zero in (0.0, -0.0, 0, 0.0):
+        assert str((x / (x * zero)).numpy()[0]) == ("-inf" if str(zero) == "-0.0" else "inf")
+    i = tf.constant([3])
+    assert (i + 1).dtype == tf.int32
+    with pytest.raises(TypeError):
+        i + 1.0
+    assert (tf.constant([3.0], tf.float64) + 1).dtype == tf.float64
+    assert (x + 1).dtype == tf.float32

@@ -132,19 +132,34 @@ def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
         if converter is not None:
             return x, converter(y)
         if type(y) is float or type(y) is int:
-            return x, constant_operand(array_from(y, dtype_of(x.array)))
+            return x, _number_beside(y, x.array)
     elif type(y) is Tensor:
         converter = converters.get(type(x))
         if converter is not None:
             return converter(x), y
         if type(x) is float or type(x) is int:
-            return constant_operand(array_from(x, dtype_of(y.array))), y
+            return _number_beside(x, y.array), y
     x_known, y_known = _is_library(x), _is_library(y)
     if x_known or not y_known:
         first = operand(x)
         return first, operand(y, None if y_known else first.dtype)
     second = operand(y)
     return operand(x, second.dtype), second
+
+
+_numbers: dict[tuple[type, float, Any], Tensor] = {}
+
+
+def _number_beside(number: float, array: Array) -> Tensor:
+    """A Python number in the dtype of the array beside it. Programs repeat their numbers, so the last ones are kept."""
+    key = (type(number), number, array.dtype)
+    found = _numbers.get(key)
+    if found is None or not number:  # 0.0 and -0.0 are the same key
+        found = constant_operand(array_from(number, dtype_of(array)))
+        if len(_numbers) >= 1000:
+            _numbers.clear()
+        _numbers[key] = found
+    return found
 
 
 def _is_library(value: Any) -> bool:

@@ -168,7 +168,7 @@ class Variable:
             state = self._within(graph)
             state.reading, state.assigned = tensor, True
         else:
-            with updating:
+            with updating():
                 self._held, self._buffer = tensor, None
 
     def _within(self, graph: Graph) -> VariableState:
@@ -193,7 +193,7 @@ class Variable:
 
     def _fetch(self) -> Tensor:
         """What a compiled program left behind, for eager code: a copy, because the next program writes there."""
-        with updating:
+        with updating():
             if self._held is not None:  # another thread was faster
                 return self._held
             value = self._buffer
@@ -233,7 +233,8 @@ class Variable:
                     recorder.access(self)
         elif expecting:
             miss(self)
-        return self._tensor
+        tensor = self._held
+        return tensor if tensor is not None and current_graph() is None else self._tensor
 
     def notice_reading(self) -> None:
         """Let tapes that watch what is accessed know that a compiled program reads it."""
@@ -400,7 +401,7 @@ class Variable:
 
     def _update(self, how: str, delta: Any, op: str, read_value: bool) -> Any:
         change = self._incoming(delta)
-        with updating:
+        with updating():
             tensor = self._tensor
             value = tensor.array
             if change.shape != value.shape:
@@ -409,9 +410,8 @@ class Variable:
                     f"{errors.brackets(change.shape)}, shapes must be equal.",
                     op,
                 )
-            ours = type(value) is ndarray and value.ndim and _is_ours(value, tensor)
-            if ours and not np.may_share_memory(value, change):
-                getattr(np, how)(value, change, out=value)  # no reading of the old value is left: reuse its memory
+            if type(value) is ndarray and _is_ours(value, tensor):
+                getattr(np, how)(value, change, value)  # no reading of the old value is left: reuse its memory
                 self._notice(delta)
             else:
                 self._put(solid(getattr(common_namespace((value, change)), how)(value, change)), False, delta)
@@ -633,41 +633,31 @@ def _is_ours(value: ndarray, tensor: Tensor) -> bool:
 
     Another thread could begin to read between this question and the update: where there is one, nothing is ours.
     """
-    alone = _holders(value, tensor) == _ALONE
-    return alone and value.base is None and value.flags.writeable and threading.active_count() == 1
+    return (
+        _holders(value, tensor) == _ALONE
+        and value.base is None
+        and value.ndim != 0
+        and value.flags.writeable
+        and threading.active_count() == 1
+    )
 
 
-class Exclusion:
-    """A lock for one thread at a time, and for Python that a program calls back while that thread waits for it."""
+_guard: ContextVar[Any] = ContextVar("gradtape_guard", default=threading.RLock())  # noqa: B039 - one for all threads
+_guests = threading.RLock()
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._guest = threading.local()
-
-    def __enter__(self) -> None:
-        if not hasattr(self._guest, "admitted"):
-            self._lock.acquire()
-
-    def __exit__(self, *exception: object) -> None:
-        if not hasattr(self._guest, "admitted"):
-            self._lock.release()
-
-    @contextmanager
-    def admitted(self) -> Iterator[None]:
-        """Let this thread pass: the thread that holds the lock waits for it."""
-        if hasattr(self._guest, "admitted"):
-            yield
-            return
-        self._guest.admitted = True
-        try:
-            yield
-        finally:
-            del self._guest.admitted
+updating: Callable[[], Any] = _guard.get
+"""The lock to hold while variables change: two threads that add to one must not lose a sum, and none may read one whose
+memory a program has been given."""
 
 
-updating = Exclusion()
-"""Held while variables change: two threads that add to one must not lose a sum, and none may read one whose memory a
-program has been given."""
+@contextmanager
+def called_back() -> Iterator[None]:
+    """Python that a program calls passes the lock: the thread that holds it waits for the program."""
+    token = _guard.set(_guests)
+    try:
+        yield
+    finally:
+        _guard.reset(token)
 
 
 def _calibrate() -> tuple[int, int]:

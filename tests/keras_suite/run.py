@@ -3,10 +3,11 @@
     python tests/keras_suite/run.py                         all areas on gradtape, against the recorded baseline
     python tests/keras_suite/run.py layers/core losses      some of them
     python tests/keras_suite/run.py --backend numpy --record numpy.json
-    python tests/keras_suite/run.py --make-baseline numpy.json jax.json
+    python tests/keras_suite/run.py --add-to-baseline numpy.json jax.json
 
-The baseline, `baseline.json.gz`, lists the tests that pass on Keras' own numpy or jax backend. What passes there and
-fails here must be listed in `exceptions.json` with its reason; the exit status says whether something is not.
+The baseline, `baseline.json.gz`, lists the tests that pass on Keras' own numpy or jax backend; for another version of
+Keras, delete it and record both anew. What passes there and fails here must be listed in `exceptions.json` with its
+reason; the exit status says whether something is not.
 """
 
 from __future__ import annotations
@@ -251,11 +252,17 @@ def exceptions() -> dict[str, str]:
     return json.loads(EXCEPTIONS.read_text("utf-8")) if EXCEPTIONS.exists() else {}
 
 
+def known_baseline() -> dict[str, list[str]]:
+    """The tests that pass on Keras' own backends, as far as they are recorded."""
+    if not BASELINE.exists():
+        return {"numpy": [], "jax": []}
+    with gzip.open(BASELINE, "rt") as file:
+        return json.load(file)
+
+
 def compare(found: dict[str, str], messages: dict[str, str], asked: list[str]) -> int:
     """Count against the baseline, name what is neither passing nor excused: also what was asked for and never ran."""
-    with gzip.open(BASELINE, "rt") as file:
-        baseline = json.load(file)
-    excused = exceptions()
+    baseline, excused = known_baseline(), exceptions()
     beginnings = tuple(area + end for area in asked for end in ("/", "::"))
     wanted = {name for name in (*baseline["numpy"], *baseline["jax"]) if name in found or name.startswith(beginnings)}
     areas = {name: name.partition("::")[0].rpartition("/")[0] for name in wanted}
@@ -276,14 +283,15 @@ def compare(found: dict[str, str], messages: dict[str, str], asked: list[str]) -
     return len(missing)
 
 
-def make_baseline(results: list[Path]) -> None:
-    """Keep the names of what passed, for each backend: the file's name says which."""
-    passed = {}
+def add_to_baseline(results: list[Path]) -> None:
+    """Add the names of what passed to the baseline, for each backend: the file's name says which."""
+    passed = known_baseline()
     for path in results:
         found = json.loads(path.read_text())["found"]
-        passed[path.stem] = sorted(name for name, outcome in found.items() if outcome == "passed")
+        new = {name for name, outcome in found.items() if outcome == "passed"}
+        passed[path.stem] = sorted(new.union(passed[path.stem]))
     with gzip.GzipFile(BASELINE, "wb", mtime=0) as file:  # the same content gives the same bytes
-        file.write(json.dumps({"numpy": [], "jax": []} | passed, indent=0).encode())
+        file.write(json.dumps(passed, indent=0).encode())
 
 
 def main() -> int:
@@ -291,14 +299,14 @@ def main() -> int:
     parser.add_argument("areas", nargs="*", help="folders or files below keras/src; all areas if none is named")
     parser.add_argument("--backend", default="gradtape")
     parser.add_argument("--record", type=Path, help="add every outcome to this file, and compare nothing")
-    parser.add_argument("--make-baseline", type=Path, nargs="+", help="recorded outcomes, numpy.json and jax.json")
+    parser.add_argument("--add-to-baseline", type=Path, nargs="+", help="recorded outcomes, numpy.json and jax.json")
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     given, options = sys.argv[1:], []
     if "--" in given:
         given, options = given[: given.index("--")], given[given.index("--") + 1 :]
     arguments = parser.parse_args(given)
-    if arguments.make_baseline:
-        make_baseline(arguments.make_baseline)
+    if arguments.add_to_baseline:
+        add_to_baseline(arguments.add_to_baseline)
         return 0
     areas = arguments.areas or list(AREAS)
     if arguments.inside:

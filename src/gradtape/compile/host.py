@@ -23,7 +23,7 @@ from gradtape.engine.tape import active_recorders
 from gradtape.ops import scatter
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor, is_followable
-from gradtape.variable import updating
+from gradtape.variable import called_back
 
 failures: list[BaseException] = []
 """What callbacks raised while a program ran."""
@@ -43,7 +43,7 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
 
     def host(*arrays: Any) -> Any:
         try:
-            with updating.admitted(), tracing(None), stack.only(()):
+            with called_back(), tracing(None), stack.only(()):
                 function(*[wrap(np.array(a)) for a in arrays])
         except BaseException as error:
             failures.append(error)
@@ -98,7 +98,7 @@ def function_on_host(
 
     def host(*arrays: Any) -> Any:
         try:
-            with updating.admitted():
+            with called_back():
                 results = _computed(function, arrays)
             return tuple(
                 np.broadcast_to(np.asarray(r, dtype), shape or ())

@@ -119,7 +119,7 @@ class Program:
         for slot, number in arguments:
             arrays[slot] = given[number]
         if variables:
-            with updating:  # or another thread's program gets the memory in between
+            with updating():  # or another thread's program gets the memory in between
                 for slot, variable, keep in variables:
                     buffer = variable._buffer  # spelled out: a step may have hundreds of variables
                     arrays[slot] = variable._lend(keep) if buffer is None or keep or variable._lent else buffer

@@ -217,7 +217,7 @@ class Traced:
                 results = program(*program.arrays(arrays))
         else:
             # Nobody may read a variable between the moment its memory is given away and the one it comes back.
-            with updating, on_processor() if host else nullcontext():
+            with updating(), on_processor() if host else nullcontext():
                 results = program(*program.arrays(arrays))
                 first = len(results) - len(changing)
                 for variable, value in zip(changing, results[first:], strict=True):

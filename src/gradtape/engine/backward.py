@@ -64,6 +64,29 @@ def sweep(
                 continue
         elif kept and output in kept:
             found[output] = d
+        short = op.short
+        if short is not None and dtype is hurried and type(d) is not Rows:
+            # One or two operands of an elementwise op, without loop and pulls (benchmark: chain).
+            rule, slot, second = short
+            uid = inputs[0]
+            if (shape := shape_of(uid)) is not None:
+                c = rule(d) if slot is None else rule(d, values[slot].array)
+                if second is not None and c.shape != shape:
+                    c = unbroadcast(c, shape)
+                if uid in cotangents:
+                    _accumulate(cotangents, uid, c, owned)
+                else:
+                    cotangents[uid] = c
+            if second is not None and (shape := shape_of(uid := inputs[1])) is not None:
+                rule, slot = second
+                c = rule(d) if slot is None else rule(d, values[slot].array)
+                if c.shape != shape:
+                    c = unbroadcast(c, shape)
+                if uid in cotangents:
+                    _accumulate(cotangents, uid, c, owned)
+                else:
+                    cotangents[uid] = c
+            continue
         pulls = op.pulls
         if dtype is not hurried or pulls is None or type(d) is Rows:
             d, pulls = _unhurried(op, d, inputs, values, attrs, dtype, shapes, traced)

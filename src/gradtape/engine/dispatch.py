@@ -93,11 +93,10 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
     """What to save: the needs of every input's rule, except of inputs that nobody can ever watch."""
     if op.joint is not None:
         return tuple([t if i in op.joint_saves else None for i, t in enumerate(slots)]) if op.joint_saves else ()
-    if len(uids) == 1:
-        keep = op.keep[0]
-    else:
+    keep = op.saves
+    if CONSTANT in uids:
         keep = frozenset().union(*[needs for uid, needs in zip(uids, op.keep, strict=True) if uid != CONSTANT])
-    return tuple([t if i in keep else None for i, t in enumerate(slots)])
+    return tuple([t if i in keep else None for i, t in enumerate(slots)]) if keep else ()
 
 
 # -- the general call ------------------------------------------------------------------------------------------------
@@ -106,10 +105,19 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     if meet is not None:
         inputs = meet(op, inputs)
     arrays = [t.array for t in inputs]
-    if _recorded_inside(arrays):
-        return _run_inside(op, inputs, attrs)
-    value = _lookup(common_namespace(arrays), op.name)(*arrays, **attrs)
-    outputs = tuple([wrap(_as_array(v)) for v in value]) if type(value) is tuple else wrap(_as_array(value))
+    xp = numpy_namespace
+    for array in arrays:
+        if type(array) is not ndarray:
+            if _recorded_inside(arrays):
+                return _run_inside(op, inputs, attrs)
+            xp = common_namespace(arrays)
+            break
+    value = _lookup(xp, op.name)(*arrays, **attrs)
+    outputs: Any
+    if type(value) is tuple:
+        outputs = tuple([wrap(v if type(v) is ndarray else _as_array(v)) for v in value])
+    else:
+        outputs = wrap(value if type(value) is ndarray else _as_array(value))
     record(op, inputs, outputs, attrs)
     return outputs
 
@@ -173,7 +181,7 @@ def unary(
 
 def _following_unary(op: Op) -> Callable[..., Any]:
     kernel = _numpy_kernel(op)
-    keep_x, keep_out = 0 in op.keep[0], 1 in op.keep[0]
+    keep_x, keep_out = [slot in op.saves for slot in range(2)]
 
     def call(x: Any, name: str | None = None) -> Tensor:
         if type(x) is not Tensor:
@@ -268,14 +276,16 @@ def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
 
 def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
     kernel = partial(_numpy_kernel(op), **attrs) if any(attrs.values()) else _numpy_kernel(op)
-    both = op.keep[0] | op.keep[1]
-    keep_x, keep_y, keep_out = 0 in both, 1 in both, 2 in both
+    keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
 
     def call(x: Any, y: Any, name: str | None = None) -> Any:
         if type(x) is not Tensor or type(y) is not Tensor:
-            if operator and gives_way(y):
+            if type(x) is Tensor and (reading := converters.get(type(y))) is not None:
+                y = reading(y)  # a variable: `operands` does the same with two more calls (benchmark: rnn)
+            elif operator and gives_way(y):
                 return NotImplemented
-            x, y = operands(x, y)
+            else:
+                x, y = operands(x, y)
         a, b = x.array, y.array
         dtype = a.dtype
         if dtype is b.dtype and type(a) is ndarray and type(b) is ndarray:

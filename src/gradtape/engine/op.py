@@ -60,6 +60,8 @@ class Op:
         "outputs",
         "pulls",
         "rules",
+        "saves",
+        "short",
         "tf_name",
         "traced_pulls",
         "unregistered",
@@ -102,6 +104,8 @@ class Op:
         self.checked_pulls: tuple[Pull | None, ...] | None = None
         self.traced_pulls: tuple[Pull | None, ...] | None = None
         self.keep = tuple(self._keep(rule) for rule in self.rules)
+        self.saves = frozenset().union(*self.keep)
+        self.short = self._short() if elementwise else None
         self.differentiable = joint is not None or any(rule is not None for rule in self.rules)
         self.call: Callable[..., Any] = _undeclared
         if kernel is not None:
@@ -130,6 +134,21 @@ class Op:
         if rule is None:
             return frozenset()
         return frozenset(s for s in map(self.slot, parameters(rule)) if s is not None)
+
+    def _short(self) -> tuple[Rule, int | None, tuple[Rule, int | None] | None] | None:
+        """The rule of the first operand, the slot of the one value it needs or None, and both for the second operand.
+
+        Of an op with one or two operands whose rules need no more than that: most of the elementwise ones.
+        """
+        pairs = []
+        for rule in self.rules:
+            names = () if rule is None else parameters(rule)[1:]
+            if rule is None or len(names) > 1 or None in map(self.slot, names):
+                return None
+            pairs.append((rule, self.slot(names[0]) if names else None))
+        if len(pairs) > 2:
+            return None
+        return (*pairs[0], pairs[1] if len(pairs) == 2 else None)
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
