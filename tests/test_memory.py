@@ -8,11 +8,13 @@ import gc
 import sys
 import tracemalloc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape import memory
 from gradtape.autodiff.gradient_tape import GradientTape
 from gradtape.engine import op as ops
 from gradtape.engine.op import registry
@@ -529,3 +531,97 @@ def test_a_wide_sum_of_many_readings():
     with tf.GradientTape() as tape:
         total = tf.add_n([v * float(i) for i in range(3000)])
     assert tape.gradient(total, v).numpy().tolist() == [3000 * 2999 / 2] * 2
+
+
+# -- memory that is used again ---------------------------------------------------------------------------------------
+@pytest.fixture
+def small_is_large(monkeypatch):
+    """Blocks are kept from 1 kB on, and not more than 10 kB of them."""
+    monkeypatch.setattr(memory, "LARGE", 1000)
+    monkeypatch.setattr(memory, "KEPT", 10_000)
+    monkeypatch.setattr(memory, "_blocks", [])
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def test_memory_of_large_arrays_is_used_again(small_is_large):
+    first = memory.empty((1000,), np.dtype(np.float32))
+    was = address(first)
+    assert was % 64 == 0
+    second = memory.empty((1000,), np.dtype(np.float32))
+    assert address(second) != was  # somebody holds it
+    del first
+    assert address(memory.empty((25, 40), np.dtype(np.float32))) == was
+    assert address(memory.empty((700,), np.dtype(np.int32))) == was  # a smaller one fits
+    assert address(memory.empty((200,), np.dtype(np.float64))) != was  # in one that is not much too large
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a[3:4],
+        lambda a: a.T,
+        lambda a: a.reshape(-1)[::2].view(np.int32)[1:],
+        memoryview,
+        lambda a: np.broadcast_to(a[0], (3, *a.shape[1:])),
+        np.from_dlpack,
+        lambda a: holding(a[1:]).numpy(),
+    ],
+)
+def test_memory_is_not_used_again_while_a_view_of_it_lives(view, small_is_large):
+    whole = memory.empty((20, 20), np.dtype(np.float32))
+    whole[...] = 7.0
+    part = view(whole)
+    del whole
+    memory.empty((20, 20), np.dtype(np.float32))[...] = 0.0
+    assert (np.asarray(part).view(np.float32) == 7.0).all()
+
+
+def holding(array):
+    tensor = tf.constant(0.0)
+    tensor.array = array
+    return tensor
+
+
+def test_memory_that_is_kept_has_a_limit(small_is_large):
+    arrays = [memory.empty((500 + 100 * i,), np.dtype(np.float32)) for i in range(10)]
+    assert sum(block.nbytes for block in memory._blocks) <= 10_000
+    for i, array in enumerate(arrays):
+        array[...] = i
+    assert all((array == i).all() for i, array in enumerate(arrays))
+    memory.empty((10_000,), np.dtype(np.float32))
+    assert not memory._blocks  # more than is kept: nobody else's memory stays for it either
+
+
+def test_large_results_are_copied_as_small_ones_are(small_is_large):
+    x = tf.Variable(np.ones((30, 40), np.float32))
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.matmul(tf.ones([5, 30]), x), 1)
+        rows = tape.jacobian(y, x)
+        seen = rows.numpy()
+        seen[...] = 5.0
+        assert (rows.numpy() == 1.0).all()
+
+
+def test_a_large_result_that_nobody_else_holds_is_handed_over(small_is_large, monkeypatch):
+    monkeypatch.setattr(memory, "KEPT", 10**6)
+    array = memory.empty((20_000,), np.dtype(np.float32))
+    array[...] = 1.0
+    was, held = address(array), holding(array)
+    assert address(held.numpy()) != was
+    del array, held
+    assert address(holding(memory.empty((20_000,), np.dtype(np.float32))).numpy()) == was
+
+
+def test_threads_do_not_get_the_same_memory(small_is_large):
+    def work(k):
+        for _ in range(200):
+            mine = memory.empty((400,), np.dtype(np.int32))
+            mine[...] = k
+            assert (mine == k).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))

@@ -38,7 +38,7 @@ ROOMS = (  # from the top to the ground; a room may import what stands below it,
     ("tensor",),
     ("shape",),
     ("nest", "dtypes"),
-    ("errors", "version"),
+    ("errors", "memory", "version"),
 )
 FLOOR = {room: len(ROOMS) - i for i, floor in enumerate(ROOMS) for room in floor}
 LIBRARIES = {"numpy", "ml_dtypes"}

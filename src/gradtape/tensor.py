@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy import ndarray
 
-from gradtape import errors
+from gradtape import errors, memory
 from gradtape.dtypes import DType, dtype_of
 from gradtape.shape import TensorShape, known_shape
 
@@ -169,7 +169,7 @@ class Tensor:
             value = np.asarray(value)
         if value.nbytes > _HAND_OVER and value.flags.writeable and _references(self, value) in _LAST:
             return value  # `f(x).numpy()`: the tensor ends here, and nobody is left to notice a change (benchmark: jac)
-        return value.copy() if value.ndim else value[()]
+        return memory.copy(value) if value.ndim else value[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
         if recorders():
@@ -361,7 +361,7 @@ _HAND_OVER = 2**16
 def _references(tensor: Any, value: ndarray) -> tuple[int, int, int]:
     """How often a tensor, its array, and the array that owns the memory are referred to, as seen from a method."""
     base = value.base
-    owner = 0 if base is None else sys.getrefcount(base) if type(base) is ndarray and base.base is None else -1
+    owner = 0 if base is None else memory.references(base) if type(base) is ndarray and base.base is None else -1
     return sys.getrefcount(tensor), sys.getrefcount(value), owner
 
 
