@@ -1351,3 +1351,26 @@ def test_views_of_a_tape_with_a_call():
     assert "function" in str(tape.summary())
     assert "2 ops" in str(tape.show())
     assert "sum" in str(tape.explain(y, x)).lower()
+
+
+def test_small_constants_are_part_of_the_program_and_large_ones_arguments():
+    small, large = tf.constant(np.arange(4.0, dtype=np.float32)), tf.constant(np.ones((4, 4000), np.float32))
+    v = tf.Variable([1.0, 2.0, 3.0, 4.0])
+
+    @tf.function
+    def f(x):
+        v.assign_add(small)
+        return tf.reduce_sum(tf.linalg.matvec(tf.transpose(large), x * small + v))
+
+    x = tf.constant([1.0, 1.0, 1.0, 1.0])
+    for times in (1, 2):
+        with tf.GradientTape() as tape:
+            tape.watch([x, small, large])
+            y = f(x)
+        gradients = tape.gradient(y, [x, small, v])
+        assert float(y) == 4000 * (6 + 10 + 6 * times)
+        np.testing.assert_allclose(gradients[0], 4000 * small.numpy())
+    program = f.get_concrete_function(x)._traced.plain
+    assert [
+        np.size(feed.value) for feed in program.feeds if feed.kind == "array" and not program.is_explicit(feed)
+    ] == [16000]

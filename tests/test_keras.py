@@ -217,6 +217,15 @@ def test_custom_gradients_know_keras_variables():
     assert float(tape.gradient(y, v)) == 100.0
 
 
+def test_a_division_by_zero_that_gives_zero_has_no_gradient():
+    x, y = tf.Variable([1.0, 2.0]), tf.Variable([0.0, 2.0])
+    with tf.GradientTape() as tape:
+        quotient = keras.ops.divide_no_nan(x, y)
+    by_x, by_y = tape.gradient(quotient, [x, y])
+    np.testing.assert_array_equal(by_x, [0.0, 0.5])
+    np.testing.assert_array_equal(by_y, [0.0, -0.5])
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(("axis", "low", "high"), [(None, 3.0, 1.0), (1, [1.0, 2.0], [1.0, 0.0])])
 def test_fake_quantization_has_gradients_for_its_range(axis, low, high, compiled):

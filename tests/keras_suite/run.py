@@ -267,17 +267,23 @@ def compare(found: dict[str, str], messages: dict[str, str], asked: list[str]) -
     wanted = {name for name in (*baseline["numpy"], *baseline["jax"]) if name in found or name.startswith(beginnings)}
     areas = {name: name.partition("::")[0].rpartition("/")[0] for name in wanted}
     missing: list[str] = []
+    total, reasons = Counter(), Counter()
     print(f"\n{'area':32} {'there':>6} {'here':>6} {'share':>7}")
-    total = Counter()
     for area in sorted(set(areas.values())):
         there = sorted(name for name in wanted if areas[name] == area)
         here = [name for name in there if found.get(name) == "passed"]
         total.update(there=len(there), here=len(here))
         print(f"{area:32} {len(there):6} {len(here):6} {len(here) / len(there):7.1%}")
-        passed = set(here)
-        missing += [n for n in there if n not in passed and not any(fnmatch.fnmatch(n, p) for p in excused)]
+        for name in sorted(set(there).difference(here)):
+            reason = next((why for pattern, why in excused.items() if fnmatch.fnmatch(name, pattern)), None)
+            if reason is None:
+                missing.append(name)
+            else:
+                reasons[reason] += 1
     if total["there"]:
         print(f"{'all':32} {total['there']:6} {total['here']:6} {total['here'] / total['there']:7.1%}")
+    for reason, times in reasons.most_common():
+        print(f"{times:6} not here: {reason}")
     for name in missing:
         print(f"{found.get(name, 'not run')}: {name}\n    {messages.get(name, '')[:300]}")
     return len(missing)

@@ -23,8 +23,12 @@ from gradtape.errors import OperatorNotAllowedInGraphError
 
 Shape = tuple[int, ...]
 
-_LITERAL_BYTES = 1024
-"""Arrays up to this size are written into the program; larger ones are handed to it."""
+_LITERAL_BYTES = 2**13
+"""Arrays up to this size are written into the program; larger ones are handed to it in every call.
+
+An argument costs as much as an op (benchmark: rnn). But XLA computes with large constants while it compiles, and keeps
+results that take longer to read than to make (benchmark: hess).
+"""
 
 
 class Node(NamedTuple):

@@ -397,7 +397,7 @@ class GradientTape:
         check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
         companions: frozenset[int] = frozenset()
-        if not all([is_followable(array_of(t)) for t in targets]):
+        if any(not is_followable(array_of(t)) for t in targets):
             _refuse_unregistered(recording, targets)
             companions = _companions(recording)
         with self._asking("gradient") as traced:
