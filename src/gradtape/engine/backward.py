@@ -68,17 +68,17 @@ def sweep(
         if short is not None and dtype is hurried and type(d) is not Rows:
             # One or two operands of an elementwise op, without loop and pulls (benchmark: chain).
             rule, slot, second = short
-            uid = inputs[0]
+            if second is None:
+                (uid,) = inputs
+                if uid in shapes:
+                    c = rule(d) if slot is None else rule(d, values[slot].array)
+                    if uid in cotangents:
+                        _accumulate(cotangents, uid, c, owned)
+                    else:
+                        cotangents[uid] = c
+                continue
+            uid, other = inputs
             if (shape := shape_of(uid)) is not None:
-                c = rule(d) if slot is None else rule(d, values[slot].array)
-                if second is not None and c.shape != shape:
-                    c = unbroadcast(c, shape)
-                if uid in cotangents:
-                    _accumulate(cotangents, uid, c, owned)
-                else:
-                    cotangents[uid] = c
-            if second is not None and (shape := shape_of(uid := inputs[1])) is not None:
-                rule, slot = second
                 c = rule(d) if slot is None else rule(d, values[slot].array)
                 if c.shape != shape:
                     c = unbroadcast(c, shape)
@@ -86,6 +86,15 @@ def sweep(
                     _accumulate(cotangents, uid, c, owned)
                 else:
                     cotangents[uid] = c
+            if (shape := shape_of(other)) is not None:
+                rule, slot = second
+                c = rule(d) if slot is None else rule(d, values[slot].array)
+                if c.shape != shape:
+                    c = unbroadcast(c, shape)
+                if other in cotangents:
+                    _accumulate(cotangents, other, c, owned)
+                else:
+                    cotangents[other] = c
             continue
         pulls = op.pulls
         if dtype is not hurried or pulls is None or type(d) is Rows:
