@@ -355,6 +355,7 @@ _LAZY = {
     "config": "gradtape.api.config",
     "keras": "gradtape.keras",
     "mixed_precision": "gradtape.api.mixed_precision",
+    "train": "gradtape.train",
 }
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
 
@@ -369,7 +370,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def _of_v1(name: str) -> _Any:
-    if name in ("config", "keras"):  # the others are other things there
+    if name in ("config", "keras", "train"):  # the others are other things there
         return __getattr__(name)
     raise AttributeError(f"module 'gradtape.compat.v1' has no attribute {name!r}")
 

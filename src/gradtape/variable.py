@@ -41,6 +41,10 @@ def held(value: Any) -> Any:
     return value if find is None else find(value)
 
 
+waiting: list[Callable[[], None]] = []
+"""Restored checkpoints that have values for variables which do not exist yet: they look again when called."""
+
+
 class VariableSynchronization(Enum):
     """When replicas of a variable are brought together."""
 
@@ -136,6 +140,8 @@ class Variable:
         self._declared_shape = declared
         self._held = self._reading(value)
         self._buffer, self._lent = None, False
+        if waiting and type(value) is ndarray:  # when it is first read it has found its place: see `_fetch`
+            self._held, self._buffer, self._lent = None, value, True
         if graph is not None:
             graph.created.append(weakref.ref(self))
         if isinstance(initial_value, (Tensor, Variable)):
@@ -197,6 +203,11 @@ class Variable:
             if self._held is not None:  # another thread was faster
                 return self._held
             value = self._buffer
+            if type(value) is ndarray:  # made while a checkpoint waits for variables, perhaps for this one
+                self._tensor = self._reading(value)
+                for look in tuple(waiting):
+                    look()
+                return self._tensor
             if value.is_deleted():
                 raise errors.FailedPreconditionError(
                     None,
@@ -214,7 +225,7 @@ class Variable:
     def _lend(self, keep: bool) -> Any:
         """The value for a compiled program; unless it is to be kept, the program may write into it."""
         buffer = self._buffer
-        if buffer is None:
+        if buffer is None or type(buffer) is ndarray:
             value = self._tensor.array
             return value if keep or type(value) is ndarray else value.copy()
         if keep:

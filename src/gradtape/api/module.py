@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from gradtape.api.scopes import name_scope
-from gradtape.variable import Variable
+from gradtape.variable import Variable, waiting
 
 
 class Module:
@@ -93,6 +93,19 @@ class Module:
                 if recursive and isinstance(leaf, Module):
                     deeper.append((where, leaf))
             queue = deeper + queue
+
+    def _trackable_children(self) -> dict[str, Any]:
+        """What checkpoints save of it."""
+        from gradtape.train.tracking import attributes_of
+
+        return attributes_of(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if waiting:  # a restored checkpoint may have values for what is attached here
+            from gradtape.train.tracking import resume_at
+
+            resume_at(self, name)
 
     @classmethod
     def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,456 @@
+"""Tensors by name in files, in the format of TensorFlow's checkpoints.
+
+`{prefix}.data-00000-of-00001` has the values, one after the other. `{prefix}.index` says for every name where its value
+stands: a sorted table as LevelDB has it, of blocks that can be checked on their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import itertools
+import math
+import os
+import secrets
+import struct
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape import errors
+from gradtape.dtypes import DType, as_dtype, dtype_of, string
+from gradtape.train import table
+from gradtape.train.checksum import crc32c, masked, unmasked
+from gradtape.train.wire import Fixed32, Message, decode, encode, read_varint, varint
+
+_HEADER_KEY = b""
+_VERSION = 1  # of the format
+
+
+def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
+    """Write arrays by name, so that TensorFlow reads them; strings are arrays of bytes objects.
+
+    The files appear whole or not at all: if anything fails, older files of the same prefix are as they were.
+
+    >>> import tempfile
+    >>> prefix = os.path.join(tempfile.mkdtemp(), "values")
+    >>> write(prefix, {"w": np.eye(2, dtype=np.float32), "name": np.array(b"digits", object)})
+    >>> Reader(prefix).get("w")
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    prefix = os.fspath(prefix)
+    if "" in tensors:
+        raise ValueError("A tensor needs a name to be saved under: '' is taken by the header of the file.")
+    rows = [(_HEADER_KEY, encode([(1, 1), (3, [(1, _VERSION)])]))]
+
+    def write_values(file: Any) -> None:
+        offset = 0
+        for name, array in sorted(tensors.items()):
+            dtype, shape, pieces, checksum = _stored(name, array)
+            file.writelines(pieces)
+            size = sum(map(len, pieces))
+            entry: Message = [(1, dtype.as_datatype_enum), (2, [(2, [(1, n or None)]) for n in shape])]
+            entry += [(4, offset or None), (5, size or None), (6, Fixed32(masked(checksum)))]
+            rows.append((name.encode(), encode(entry)))
+            offset += size
+
+    os.makedirs(os.path.dirname(prefix) or ".", exist_ok=True)
+    _replace(
+        (_shard(prefix, 0, 1), write_values),
+        (f"{prefix}.index", lambda file: file.writelines(table.written(rows))),  # last: readers begin with it
+    )
+
+
+class Reader:
+    """The tensors of a checkpoint. Only the index is read at once, and a value when it is asked for.
+
+    >>> import tempfile
+    >>> prefix = os.path.join(tempfile.mkdtemp(), "values")
+    >>> write(prefix, {"b": np.zeros(3, np.int8), "a": np.ones((2, 4))})
+    >>> reader = Reader(prefix)
+    >>> reader.keys(), reader.shape("a"), reader.dtype("b"), "c" in reader
+    (['a', 'b'], (2, 4), dtype('int8'), False)
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = os.fspath(prefix)
+        path = f"{self._prefix}.index"
+        try:
+            with open(path, "rb") as file:
+                index = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            raise _no_checkpoint(self._prefix) from None
+        try:
+            rows = dict(_rows(index, path))
+            header = _Header.read(rows.pop(_HEADER_KEY, None), path)
+            self._entries = {key: _Entry.read(key, row) for key, row in rows.items()}
+        except ValueError as error:
+            raise _damaged(str(error), path) from None
+        if header.needed > _VERSION:
+            raise errors.invalid_argument(
+                f"Checkpoint min consumer version {header.needed} above current version {_VERSION}. {path} was written "
+                "by a newer TensorFlow: write it again with an older one."
+            )
+        self._shards = header.shards
+        self._swapped = header.big != (sys.byteorder == "big")
+        pieces = {_slice_key(key, extents) for key, entry in self._entries.items() for extents in entry.slices}
+        self._names = {_name(key): key for key in self._entries if key not in pieces}
+
+    def keys(self) -> list[str]:
+        """The names of the tensors, sorted."""
+        return list(self._names)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+        return self._entry(key)[1].shape
+
+    def dtype(self, key: str) -> np.dtype[Any]:
+        """The NumPy dtype of a tensor; `object` for strings, and plain integers for quantized values."""
+        key_, entry = self._entry(key)
+        return _numpy_dtype(key_, entry)
+
+    def get(self, key: str) -> ndarray:
+        """The value of a tensor, in an array of its own."""
+        key_, entry = self._entry(key)
+        if not entry.slices:
+            return self._value(key_, entry)
+        whole = np.empty(entry.shape, _numpy_dtype(key_, entry))
+        missing = np.ones(entry.shape, bool)
+        for extents in entry.slices:
+            piece_key = _slice_key(key_, extents)
+            piece = self._entries.get(piece_key)
+            if piece is None or piece.dtype != entry.dtype or len(extents) != len(entry.shape):
+                raise _damaged(f"A slice of the tensor {key} is missing or of another kind", f"{self._prefix}.index")
+            # A length of -1 means all there is.
+            place = tuple(slice(start, None if n < 0 else start + n) for start, n in extents)
+            if whole[place].shape != piece.shape:
+                raise _damaged(f"A slice of the tensor {key} does not have its shape", f"{self._prefix}.index")
+            whole[place] = self._value(piece_key, piece)
+            missing[place] = False
+        if missing.any():
+            spec = ":".join("-" for _ in entry.shape)
+            raise errors.invalid_argument(
+                f"Does not have sufficient slices for partitioned tensor {key} to restore in slice_spec: {spec}. "
+                f"{int(missing.sum())} of its {missing.size} values are in none of the slices of {self._prefix}: save "
+                "the variable again, with all its parts."
+            )
+        return whole
+
+    def _entry(self, key: str) -> tuple[bytes, _Entry]:
+        try:
+            found = self._names[key]
+        except KeyError:
+            close = difflib.get_close_matches(str(key), self._names, 3)
+            like = f"Did you mean {' or '.join(repr(name) for name in close)}? " if close else ""
+            message = (
+                f"Key {key} not found in checkpoint. {like}tf.train.list_variables({self._prefix!r}) has all keys."
+            )
+            raise errors.NotFoundError(None, None, message) from None
+        return found, self._entries[found]
+
+    def _value(self, key: bytes, entry: _Entry) -> ndarray:
+        dtype = _numpy_dtype(key, entry)
+        if dtype.hasobject:
+            return self._strings(key, entry)
+        expected = math.prod(entry.shape) * dtype.itemsize
+        if entry.size != expected:
+            raise _damaged(
+                f"Invalid size in bundle entry: key {_name(key)}; stored size {entry.size}; expected size {expected}",
+                f"{self._prefix}.index",
+            )
+        data = self._bytes(entry)
+        self._check(entry, crc32c(data))
+        array = data.view(dtype).reshape(entry.shape)
+        return array.byteswap(inplace=True) if self._swapped else array
+
+    def _strings(self, key: bytes, entry: _Entry) -> ndarray:
+        """Lengths, a checksum of them, and the strings one after the other."""
+        data = self._bytes(entry).tobytes()
+        path = _shard(self._prefix, entry.shard, self._shards)
+        wrong_size = f"Invalid size in bundle entry: key {_name(key)}; stored size {entry.size}; expected size"
+        at, lengths, count = 0, [], math.prod(entry.shape)
+        if count + 4 > len(data):
+            raise _damaged(f"{wrong_size} is at least {count + 4}", f"{self._prefix}.index")
+        try:
+            for _ in range(count):
+                length, at = read_varint(data, at)
+                lengths.append(length)
+            (stored,) = struct.unpack_from("<I", data, at)
+        except (ValueError, struct.error) as error:
+            raise _damaged(f"The lengths of the strings of {_name(key)} cannot be read: {error}", path) from None
+        checksum = crc32c(_lengths(lengths))
+        if unmasked(stored) != checksum:
+            sentence = f"The length checksum does not match: expected {unmasked(stored)} but actual is {checksum}"
+            raise _damaged(sentence, path)
+        ends = list(itertools.accumulate(lengths, initial=at + 4))
+        if ends[-1] != len(data):
+            raise _damaged(f"{wrong_size} {ends[-1]}", f"{self._prefix}.index")
+        self._check(entry, crc32c(data[at:], checksum))
+        array = np.empty(entry.shape, object)
+        array.reshape(-1)[:] = [data[start:end] for start, end in itertools.pairwise(ends)]
+        return array
+
+    def _bytes(self, entry: _Entry) -> ndarray:
+        path = _shard(self._prefix, entry.shard, self._shards)
+        try:
+            with open(path, "rb") as file:
+                held = os.fstat(file.fileno()).st_size
+                if held >= entry.offset + entry.size:  # else a damaged entry could ask for any amount of memory
+                    data = np.empty(entry.size, np.uint8)
+                    file.seek(entry.offset)
+                    if file.readinto(data.data) == entry.size:
+                        return data
+        except FileNotFoundError:
+            message = f"{path}; No such file or directory. It belongs to the index beside it: copy both together."
+            raise errors.NotFoundError(None, None, message) from None
+        raise errors.OutOfRangeError(
+            None,
+            None,
+            f"Read less bytes than requested. {path} has {held} bytes, and the index asks for bytes {entry.offset} "
+            f"to {entry.offset + entry.size}: the file was cut short. Copy it again, or use an earlier checkpoint.",
+        )
+
+    def _check(self, entry: _Entry, checksum: int) -> None:
+        if checksum != unmasked(entry.checksum):
+            raise _damaged(
+                f"TensorBundle at {self._prefix} shard {entry.shard} ({entry.size} bytes): Checksum does not match: "
+                f"stored {unmasked(entry.checksum)} vs. calculated on the restored bytes {checksum}",
+                _shard(self._prefix, entry.shard, self._shards),
+            )
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+class _Header(NamedTuple):
+    """What the index says of the whole."""
+
+    shards: int
+    big: bool  # whether the first byte of a number is its highest
+    needed: int  # the version that a reader must know
+
+    @classmethod
+    def read(cls, row: bytes | None, path: str) -> _Header:
+        if row is None:
+            raise ValueError(_newer(path, "there is no header entry"))
+        try:
+            fields = dict(decode(row))
+            return cls(_number(fields, 1), bool(_number(fields, 2)), _number(dict(decode(_message(fields, 3))), 2))
+        except ValueError as error:
+            raise ValueError(_newer(path, "unable to parse header", str(error))) from None
+
+
+class _Entry(NamedTuple):
+    """What the index says of a tensor."""
+
+    dtype: int
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+    checksum: int
+    slices: list[tuple[tuple[int, int], ...]]  # (start, length) in each dimension
+
+    @classmethod
+    def read(cls, key: bytes, row: bytes) -> _Entry:
+        try:
+            fields = decode(row)
+            last = dict(fields)
+            shape = tuple(_number(dict(dim), 1) for dim in _messages(decode(_message(last, 2)), 2))
+            slices = [tuple(map(_extent, _messages(part, 1))) for part in _messages(fields, 7)]
+            shard, offset, size, checksum = (_number(last, field) for field in (3, 4, 5, 6))
+            return cls(_number(last, 1), shape, shard, offset, size, checksum, slices)
+        except ValueError as error:
+            raise ValueError(f"Entry for key {_name(key)} not parseable. {error}") from None
+
+
+def _extent(message: Message) -> tuple[int, int]:
+    fields = dict(message)
+    return _number(fields, 1), _number(fields, 2) if 2 in fields else -1
+
+
+def _number(fields: Mapping[int, Any], field: int) -> int:
+    value = fields.get(field, 0)
+    if not isinstance(value, int) or value >= 2**63:
+        raise ValueError(f"Field {field} should be a number that is not negative.")
+    return value
+
+
+def _message(fields: Mapping[int, Any], field: int) -> bytes:
+    value = fields.get(field, b"")
+    if not isinstance(value, bytes):
+        raise ValueError(f"Field {field} should be a message.")
+    return value
+
+
+def _messages(message: Message, field: int) -> list[Message]:
+    return [decode(_message({field: value}, field)) for number, value in message if number == field]
+
+
+def _stored(name: str, array: Any) -> tuple[DType, tuple[int, ...], list[Any], int]:
+    """The dtype and the shape of an array, and the bytes that are written for it with their checksum."""
+    array = np.asarray(array)
+    try:
+        dtype = dtype_of(array)
+    except TypeError as error:
+        raise TypeError(f"The tensor {name} cannot be saved: {error}") from None
+    if dtype is string:
+        strings = [_string(name, value) for value in array.reshape(-1).tolist()]
+        lengths = [len(value) for value in strings]
+        checksum = crc32c(_lengths(lengths))
+        body = b"".join([struct.pack("<I", masked(checksum)), *strings])
+        return dtype, array.shape, [b"".join(map(varint, lengths)), body], crc32c(body, checksum)
+    flat = np.ascontiguousarray(array, dtype.numpy_dtype).reshape(-1)
+    data = (flat.byteswap() if sys.byteorder == "big" else flat).view(np.uint8)
+    return dtype, array.shape, [data], crc32c(data)
+
+
+def _string(name: str, value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    raise TypeError(f"The tensor {name} cannot be saved: strings are bytes, and it holds {value!r}.")
+
+
+def _lengths(lengths: list[int]) -> bytes:
+    """What the checksum of strings' lengths is taken of."""
+    return b"".join(n.to_bytes(4 if n < 2**32 else 8, "little") for n in lengths)
+
+
+def _numpy_dtype(key: bytes, entry: _Entry) -> np.dtype[Any]:
+    try:
+        dtype = as_dtype(entry.dtype)
+        numpy_dtype = dtype.numpy_dtype
+    except (TypeError, AttributeError):
+        raise errors.UnimplementedError(
+            None,
+            None,
+            f"The tensor {_name(key)} has TensorFlow's dtype number {entry.dtype}, which gradtape does not have: leave "
+            "this key out.",
+        ) from None
+    return numpy_dtype[0] if dtype.is_quantized else numpy_dtype  # stored as the integers that they are
+
+
+def _shard(prefix: str, number: int, count: int) -> str:
+    return f"{prefix}.data-{number:05d}-of-{count:05d}"
+
+
+def _name(key: bytes) -> str:
+    return key.decode(errors="surrogateescape")
+
+
+def _slice_key(key: bytes, extents: tuple[tuple[int, int], ...]) -> bytes:
+    """The key of a part of a tensor: it sorts as (0, its key, number of dimensions, starts and lengths)."""
+    escaped = b"".join({0: b"\0\xff", 255: b"\xff\0"}.get(byte, bytes([byte])) for byte in key)
+    numbers = b"".join(_ordered(start) + _ordered(length) for start, length in extents)
+    rank = len(extents)
+    return b"".join([b"\0", escaped, b"\0\1", bytes([1, rank]) if rank else b"\0", numbers])
+
+
+def _ordered(number: int) -> bytes:
+    """A number as bytes that sort as it does: as many ones as there are bytes, a zero, and the number.
+
+    For negative numbers all bits are the other way round, and so is the first bit, the sign.
+    """
+    size = (number if number >= 0 else ~number).bit_length() // 7 + 1
+    ones = (1 << 7 * size) * ((1 << size) - 1)  # in the first `size` bits
+    return ((number ^ ones) & ((1 << 8 * size) - 1)).to_bytes(size, "big")
+
+
+# -- the index -------------------------------------------------------------------------------------------------------
+def _rows(index: bytes, path: str) -> Iterator[tuple[bytes, bytes]]:
+    for number, handle in enumerate(table.blocks(index)):
+        try:
+            rows = table.rows(index, handle)
+        except ValueError as error:
+            if number == 0:
+                raise ValueError(_newer(path, "failed to seek to header entry", str(error))) from None
+            raise
+        yield from rows
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+def _replace(*files: tuple[str, Callable[[Any], None]]) -> None:
+    """Write files, given as (path, function that writes), and put them in their places, in order: all or none."""
+    mark = f".part-{secrets.token_hex(4)}"
+    paths = [path for path, _ in files]
+    try:
+        for path, write_to in files:
+            with open(path + mark, "xb") as file:
+                write_to(file)
+                file.flush()
+                os.fsync(file.fileno())
+        try:
+            for path in reversed(paths):  # nobody shall find an old index beside new values
+                if os.path.isfile(path):
+                    os.replace(path, f"{path}{mark}-old")
+            for path in paths:
+                os.replace(path + mark, path)
+        except BaseException:
+            for path in paths:
+                if not os.path.exists(path + mark):  # it has been moved
+                    os.remove(path)
+                if os.path.exists(f"{path}{mark}-old"):
+                    os.replace(f"{path}{mark}-old", path)
+            raise
+        _flush_folder(os.path.dirname(paths[0]) or ".")
+    finally:
+        for path in paths:
+            for name in (path + mark, f"{path}{mark}-old"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(name)
+
+
+def _flush_folder(folder: str) -> None:
+    """Let new names last, too; where folders cannot be opened (Windows), the system sees to it."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+# -- messages: TensorFlow's sentence first, then what helps ----------------------------------------------------------
+def _newer(path: str, what: str, why: str = "") -> str:
+    return (
+        f"Unable to read file ({path}). Perhaps the file is corrupt or was produced by a newer version of TensorFlow "
+        f"with format changes ({what}){why and f': {why}'}"
+    )
+
+
+def _damaged(sentence: str, path: str) -> errors.DataLossError:
+    message = f"{sentence.removesuffix('.')}. {path} is damaged: copy it again, or use an earlier checkpoint."
+    return errors.DataLossError(None, None, message)
+
+
+def _no_checkpoint(prefix: str) -> errors.NotFoundError:
+    folder, name = os.path.split(prefix)
+    ending = ".index"
+    try:
+        there = sorted(file.removesuffix(ending) for file in os.listdir(folder or ".") if file.endswith(ending))
+    except OSError:
+        there = []
+    if name.endswith(ending) and name.removesuffix(ending) in there:
+        help_ = f"Give the path without {ending!r}."
+    elif os.path.isdir(prefix):
+        help_ = "This is a folder: tf.train.latest_checkpoint has the path of the last checkpoint in it."
+    elif there:
+        shown = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
+        help_ = f"The checkpoints in that folder are {shown}."
+    else:
+        help_ = f"There is no checkpoint in the folder {folder or '.'!r}."
+    message = f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}. {help_}"
+    return errors.NotFoundError(None, None, message)
