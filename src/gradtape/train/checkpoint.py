@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy import ndarray
@@ -35,7 +35,7 @@ from gradtape.train.tracking import (
     resume,
     resume_at,
 )
-from gradtape.variable import Variable, held, waiting
+from gradtape.variable import Variable, held, updating, waiting
 
 _saving = threading.RLock()
 
@@ -274,8 +274,23 @@ class Restoration:
         self._served: set[int] = set()  # uids of the variables that have got one
         self._starts: dict[int, Callable[[], Any]] = {0: weakref.ref(root, _forget_the_dead)}
 
+    _busy: ClassVar[bool] = False
+
     def look(self) -> None:
-        """Hand over the values of all objects that can be reached by now: of all or, on an error, of none."""
+        """Hand over the values of all objects that can be reached by now: of all or, on an error, of none.
+
+        A variable that is made while checkpoints wait lets them look when it is first read. That may be right here:
+        the one that is looking goes on alone.
+        """
+        with updating():
+            if not Restoration._busy:
+                Restoration._busy = True
+                try:
+                    self._look()
+                finally:
+                    Restoration._busy = False
+
+    def _look(self) -> None:
         pairs = list(self._reachable())
         self.objects.update((number, id(value)) for number, value in pairs)
         actions: list[Callable[[], Any]] = []
