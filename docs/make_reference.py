@@ -23,6 +23,7 @@ import gradtape
 import gradtape.testing
 from gradtape import lens
 from gradtape.lens import explain
+from gradtape.train import checkpoint, reading, state
 
 HERE = Path(__file__).parent
 
@@ -101,6 +102,16 @@ def pages() -> list[Page]:
         Page("debugging.md", "tf.debugging", "Assertions and checks.", _members(gradtape.debugging, "tf.debugging")),
         Page("config.md", "tf.config", "Settings and devices.", _own(gradtape.config, "tf.config")),
         Page("io.md", "tf.io", "Bytes, files and strings.", _own(gradtape.io, "tf.io")),
+        Page(
+            "train.md", "tf.train", "Checkpoints: values of variables in files.",
+            [
+                *_members(gradtape.train, "tf.train"),
+                *_members(gradtape.train.experimental, "tf.train.experimental"),
+                ("gradtape.train.checkpoint.LoadStatus", checkpoint.LoadStatus),
+                ("gradtape.train.reading.CheckpointReader", reading.CheckpointReader),
+                ("gradtape.train.state.CheckpointState", state.CheckpointState),
+            ],
+        ),
         Page("errors.md", "tf.errors", "TensorFlow's kinds of error.",
              [(name, value) for name, value in _own(gradtape.errors, "tf.errors") if isinstance(value, type)]),
         Page("testing.md", "Tests of your own", "Checks for functions that you write.",

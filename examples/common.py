@@ -17,8 +17,11 @@ import gradtape as tf
 DATA = Path(__file__).parent / "data"
 
 
-def arguments(description: str | None, steps: int = 1, quick: int = 1) -> argparse.Namespace:
-    """The arguments of every example: `--steps N`, `--quick` (only `quick` steps), `--out DIR`, `--seed N`."""
+def arguments(description: str | None, steps: int = 1, quick: int = 1, saves: bool = False) -> argparse.Namespace:
+    """The arguments of every example: `--steps N`, `--quick` (only `quick` steps), `--out DIR`, `--seed N`.
+
+    One that `saves` its training has `--checkpoints DIR` too.
+    """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -26,6 +29,10 @@ def arguments(description: str | None, steps: int = 1, quick: int = 1) -> argpar
     parser.add_argument("--quick", action="store_true", help=f"only a taste: {quick} steps")
     parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="folder of the picture (default: here)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)")
+    if saves:
+        parser.add_argument(
+            "--checkpoints", type=Path, metavar="DIR", help="save the training there, and go on with what is there"
+        )
     chosen = parser.parse_args()
     if chosen.steps is None:
         chosen.steps = quick if chosen.quick else steps

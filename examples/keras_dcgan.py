@@ -6,6 +6,9 @@ two tapes, and `tf.function` compiles the whole step where JAX is installed (it 
 
     python examples/keras_dcgan.py          under a minute, on NumPy alone under two; writes keras_dcgan.png
     python examples/keras_dcgan.py --quick  only a taste
+
+With `--checkpoints DIR` the training is saved there now and then. Stop it, start it again with the same words, and it
+goes on.
 """
 
 from __future__ import annotations
@@ -109,7 +112,7 @@ def draw(drawn: Any, real: Any, losses: Any, out: Path) -> None:
 
 
 def main() -> None:
-    chosen = arguments(__doc__, steps=1500, quick=60)
+    chosen = arguments(__doc__, steps=1500, quick=60, saves=True)
     tf.keras.utils.set_random_seed(chosen.seed)
     rng = np.random.default_rng(chosen.seed)
     (images, labels), (unseen, _) = load_digits(rng)
@@ -120,6 +123,21 @@ def main() -> None:
     discriminator_optimizer = make_adam(0.002, chosen.steps)
     generator_optimizer.build(generator.trainable_variables)
     discriminator_optimizer.build(discriminator.trainable_variables)
+
+    history = tf.Variable(np.zeros((0, 2), np.float32), shape=(None, 2), trainable=False)  # the losses of every step
+    manager = None
+    if chosen.checkpoints:
+        checkpoint = tf.train.Checkpoint(
+            generator_optimizer=generator_optimizer,
+            discriminator_optimizer=discriminator_optimizer,
+            generator=generator,
+            discriminator=discriminator,
+            history=history,
+        )
+        manager = tf.train.CheckpointManager(checkpoint, chosen.checkpoints, max_to_keep=2)
+        if manager.restore_or_initialize():
+            print(f"{manager.latest_checkpoint} has {len(history.numpy())} steps.")
+            tf.keras.utils.set_random_seed(chosen.seed + len(history.numpy()))  # not the noise of the first steps again
 
     @tf.function
     def train_step(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -136,12 +154,15 @@ def main() -> None:
         discriminator_optimizer.apply_gradients(zip(disc_gradients, discriminator.trainable_variables, strict=True))
         return gen_loss, disc_loss
 
-    losses = []
-    for _ in (bar := Progress(chosen.steps)):
+    losses = history.numpy().tolist()
+    for _ in (bar := Progress(chosen.steps - len(losses))):
         batch = tf.constant(images[rng.integers(0, len(images), BATCH), :, :, None])
         gen_loss, disc_loss = train_step(batch)
-        losses.append((float(gen_loss), float(disc_loss)))
+        losses.append([float(gen_loss), float(disc_loss)])
         bar.note = "loss of the generator {:.3f}, of the discriminator {:.3f}".format(*losses[-1])
+        if manager and (len(losses) % 100 == 0 or len(losses) == chosen.steps):
+            history.assign(losses)
+            manager.save()
 
     # Are they digits? See how far each is from the nearest digit of the training set, next to real ones and to noise.
     drawn = generator(tf.random.normal([500, NOISE]), training=False).numpy()[..., 0]
@@ -149,7 +170,7 @@ def main() -> None:
     real_far, _ = nearest(unseen, images)
     noise_far, _ = nearest(rng.permuted(unseen.reshape(len(unseen), -1), axis=1), images)
     kinds = np.bincount(labels[which], minlength=10)
-    print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s. Mean distance to the nearest training digit:")
+    print(f"\n{bar.total} steps in {bar.seconds:.1f} s. Mean distance to the nearest training digit:")
     print(f"  drawn by the generator  {far.mean():.2f}")
     print(f"  real ones it never saw  {real_far.mean():.2f}")
     print(f"  the same, pixels mixed  {noise_far.mean():.2f}")

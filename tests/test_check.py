@@ -193,6 +193,9 @@ def test_what_is_no_notebook_is_said(text: str | bytes) -> None:
         "tf.compat.v1.get_variable",
         "tf.UnconnectedGradients.ZERO",
         "tf.errors.InvalidArgumentError",
+        "tf.train.Checkpoint.restore",
+        "tf.train.experimental.PythonState",
+        "tf.compat.v1.train.latest_checkpoint",
     ],
 )
 def test_supported(name: str) -> None:
@@ -211,6 +214,13 @@ def test_supported(name: str) -> None:
         ("tf.placeholder", "TensorFlow 1"),
         ("tf.contrib.layers.dense", "TensorFlow 1"),
         ("tf.strings.join", "strings"),
+        ("tf.train.Saver", "TensorFlow 1; since then tf.train.Checkpoint"),
+        ("tf.compat.v1.train.AdamOptimizer", "since then tf.keras.optimizers"),
+        ("tf.compat.v1.train.exponential_decay", "since then tf.keras.optimizers.schedules"),
+        ("tf.train.get_or_create_global_step", "TensorFlow 1: sessions and graphs"),
+        ("tf.train.Example", "planned"),
+        ("tf.train.Checkpiont", "did you mean tf.train.Checkpoint?"),
+        ("tf.train.manager", "not in gradtape"),
         ("tf.engine", "not in gradtape"),
         ("tf.math.np", "not in gradtape"),
         ("tf.nothing_like_this", "not in gradtape"),
@@ -235,6 +245,8 @@ def test_missing(name: str, piece: str) -> None:
         ("tf.GradientTape", Call(0, ("persistant",)), "no argument 'persistant' here"),
         ("tf.print", Call(5, ("sep",)), ""),
         ("tf.float32", Call(1, ()), ""),
+        ("tf.train.CheckpointManager", Call(2, ("max_to_keep",)), ""),
+        ("tf.train.CheckpointManager", Call(2, ("keep",)), "no argument 'keep' here"),
         ("tf.device", None, "a GPU needs the extra gradtape[xla]"),
     ],
 )

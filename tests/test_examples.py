@@ -140,6 +140,18 @@ def test_newton_without_scipy_uses_its_own(tmp_path: Path) -> None:
     assert is_right(number_in(output, pattern)), output
 
 
+def test_a_saved_training_goes_on(tmp_path: Path) -> None:
+    if importlib.util.find_spec("keras") is None:
+        pytest.skip("Keras is not installed")
+    command = [str(EXAMPLES / "keras_dcgan.py"), "--checkpoints", "saved", "--steps"]
+    run(tmp_path, run_without("jax"), *command, "2")
+    output = run(tmp_path, run_without("jax"), *command, "3")
+
+    assert "ckpt-1 has 2 steps." in output
+    assert "\n1 steps in" in output
+    assert {path.suffix for path in (tmp_path / "saved").iterdir()} == {"", ".index", ".data-00000-of-00001"}
+
+
 def test_the_bar_grows_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     progress = runpy.run_path(str(EXAMPLES / "common.py"))["Progress"]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)

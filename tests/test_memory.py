@@ -25,10 +25,11 @@ from gradtape.tensor import Tensor
 @pytest.fixture(autouse=True)
 def no_collector():
     """Reference counts alone must do: a cycle would stay, and be found."""
-    gc.collect()
+    gc.freeze()  # what other tests left is none of ours, and in the way of every look at what is there
     gc.disable()
     yield
     gc.enable()
+    gc.unfreeze()
     assert active_recorders() == ()
 
 

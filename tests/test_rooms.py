@@ -141,6 +141,7 @@ def test_every_module_can_be_imported_first():
 TENSORFLOW = json.loads((Path(__file__).parent / "data" / "tensorflow_names.json").read_text("utf-8"))
 EXTRAS = {
     "install_as_tensorflow",  # lets `import tensorflow` find gradtape
+    "mixed_precision",  # loss scaling for tape loops
 }
 PYTHONS = {"annotations"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import inspect
 import operator
 import pickle
@@ -239,7 +238,6 @@ def address(v):
 
 @pytest.fixture
 def big(monkeypatch):
-    gc.collect()
     monkeypatch.setattr(threading, "active_count", lambda: 1)  # whatever runs the tests may have threads of its own
     return tf.Variable(np.zeros(1000, np.float32))
 

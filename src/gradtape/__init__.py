@@ -369,6 +369,10 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
 def _of_v1(name: str) -> _Any:
     if name in ("config", "keras", "train"):  # the others are other things there
         return __getattr__(name)

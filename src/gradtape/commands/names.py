@@ -19,7 +19,7 @@ SUPPORTED, NOTE, MISSING = "supported", "note", "missing"
 
 ROOMS = frozenset({
     "api", "arrays", "cli", "commands", "compile", "conversion", "engine", "indexed_slices", "keras_hook", "lens",
-    "ops", "tensor", "tensorflow_alias", "testing", "variable",
+    "memory", "ops", "tensor", "tensorflow_alias", "testing", "variable",
 })  # fmt: skip
 """Folders of gradtape that are attributes of the package, as Python has it, and no names of TensorFlow's."""
 
@@ -102,6 +102,8 @@ def _child(parent: Any, name: str) -> Any:
             found = importlib.import_module(module)
     if isinstance(found, ModuleType) and not f"{found.__name__}.".startswith(("gradtape.", "keras.")):
         return _ABSENT  # a module that a file of gradtape imports for its own use
+    if isinstance(found, ModuleType) and found.__name__.startswith("gradtape.train.") and name != "experimental":
+        return _ABSENT  # a file of the room, and no name of TensorFlow's
     return found
 
 
@@ -145,8 +147,7 @@ def _elsewhere(leaf: str) -> str | None:
 
 
 def _public(space: Any) -> list[str]:
-    hidden = ROOMS if space is gradtape else ()
-    return [name for name in dir(space) if not name.startswith("_") and name not in hidden]
+    return [name for name in dir(space) if not name.startswith("_") and _child(space, name) is not _ABSENT]
 
 
 def _wrong_arguments(function: Any, call: Call) -> list[str]:

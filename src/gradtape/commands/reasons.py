@@ -11,8 +11,15 @@ REASONS = [
     (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "graphs of TensorFlow's own"),
     (r"tf\.xla$", "use tf.function, which compiles with XLA"),
     (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "many devices: planned"),
-    (r"tf\.(data|io|train|summary|saved_model|TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
-     "data, checkpoints and summaries: planned"),
+    (r"tf\.(data|io|summary|saved_model|TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
+     "data, saved models and summaries: planned"),
+    (r"train\.(BytesList|Example|Feature\w*|FloatList|Int64List|SequenceExample)$", "records of tf.data: planned"),
+    (r"train\.(ClusterDef|ClusterSpec|Coordinator|JobDef|Server|ServerDef)$", "many processes are outside gradtape"),
+    (r"train\.(CheckpointView|TrackableView)$", "use tf.train.list_variables and tf.train.load_variable"),
+    (r"train\.ExponentialMovingAverage$", "Keras' optimizers keep averages: Adam(use_ema=True)"),
+    (r"train\.experimental\.(\w*Shard\w*)$", "checkpoints are written into one file"),
+    (r"train\.\w*Optimizer$", "TensorFlow 1; since then tf.keras.optimizers"),
+    (r"train\.\w+_decay(_restarts)?$", "TensorFlow 1; since then tf.keras.optimizers.schedules"),
     (r"tf\.debugging\.(en|dis)able_check_numerics|tf\.debugging\.experimental$", "numerics views of the tape: planned"),
     (r"RNNCell", "Keras layers wrap cells there: planned with Keras"),
     (r"LinearOperator", "structured operators: use the matrices themselves"),
@@ -36,7 +43,8 @@ _FIRST = (
     r"app|ConfigProto|contrib|disable_eager_execution|disable_v2_behavior|enable_resource_variables|flags|get_collection|get_default_graph|"
     r"get_default_session|get_local_variable|get_variable|gfile|global_variables|global_variables_initializer|GPUOptions|"
     r"InteractiveSession|layers|local_variables_initializer|logging|placeholder|placeholder_with_default|"
-    r"reset_default_graph|Session|trainable_variables|variable_scope"
+    r"reset_default_graph|Session|trainable_variables|variable_scope|"
+    r"train\.(\w*global_step|\w+Hook|\w+Session|(im|ex)port_meta_graph|start_queue_runners|Supervisor)"
 )
 FIRST_VERSION = re.compile(rf"tf\.(compat\.v1\.)?({_FIRST})$")
 """Names of TensorFlow 1 that mean sessions and graphs, and are gone from TensorFlow 2."""
@@ -65,6 +73,8 @@ RENAMED = {
     "tf.to_float": "tf.cast",
     "tf.to_int32": "tf.cast",
     "tf.to_int64": "tf.cast",
+    "tf.train.NewCheckpointReader": "tf.train.load_checkpoint",
+    "tf.train.Saver": "tf.train.Checkpoint",
     "tf.truncated_normal": "tf.random.truncated_normal",
 }
 """What names of TensorFlow 1 are called since TensorFlow 2."""
