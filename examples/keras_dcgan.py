@@ -155,7 +155,7 @@ def main() -> None:
         return gen_loss, disc_loss
 
     losses = history.numpy().tolist()
-    for _ in (bar := Progress(chosen.steps - len(losses))):
+    for _ in (bar := Progress(max(chosen.steps - len(losses), 0))):
         batch = tf.constant(images[rng.integers(0, len(images), BATCH), :, :, None])
         gen_loss, disc_loss = train_step(batch)
         losses.append([float(gen_loss), float(disc_loss)])

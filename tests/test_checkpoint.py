@@ -204,10 +204,41 @@ def test_python_state(tmp_path):
         def deserialize(self, string_value):
             self.words = json.loads(string_value)
 
-    path = tf.train.Checkpoint(words=Words("a", "ü")).write(tmp_path / "ck")
-    other = tf.train.Checkpoint(words=Words())
+    path = tf.train.Checkpoint(words=Words("a", "ü"), v=tf.Variable(1.0)).write(tmp_path / "ck")
+    assert tf.train.load_variable(path, "words/.ATTRIBUTES/py_state") == json.dumps(["a", "ü"]).encode()
+    other = tf.train.Checkpoint(words=Words(), v=tf.Variable(0.0))
     other.read(path).assert_consumed()
     assert other.words.words == ["a", "ü"]
+
+    class Broken(Words):
+        def deserialize(self, string_value):
+            raise RuntimeError("not mine")
+
+    other = tf.train.Checkpoint(v=tf.Variable(0.0), words=Broken())
+    with pytest.raises(RuntimeError, match="not mine"):
+        other.read(path)
+    assert other.v.numpy() == 0.0
+
+
+def test_generators_and_loss_scales(tmp_path):
+    source = tf.random.Generator.from_seed(1)
+    scale = tf.mixed_precision.LossScale(8.0)
+    path = tf.train.Checkpoint(g=source, scale=scale).write(tmp_path / "ck")
+    wanted = source.normal([3]).numpy()
+    other, small = tf.random.Generator.from_seed(2), tf.mixed_precision.LossScale(1.0)
+    tf.train.Checkpoint(g=other, scale=small).read(path).assert_consumed()
+    np.testing.assert_array_equal(other.normal([3]), wanted)
+    assert small.loss_scale.numpy() == 8.0
+
+
+def test_folders_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    with pytest.raises((tf.errors.OpError, OSError)):
+        checkpoint.save(tmp_path / "file" / "ck")
+    with pytest.raises((tf.errors.NotFoundError, tf.errors.PermissionDeniedError)):
+        checkpoint.save("/proc/nope/ck")
+    assert checkpoint.save_counter.numpy() == 0
 
 
 # -- restoring -------------------------------------------------------------------------------------------------------

@@ -417,7 +417,8 @@ def test_compiled_as_keras_on_jax(name):
 @pytest.mark.slow
 def test_the_record_is_what_keras_computes_on_jax(tmp_path):
     path = tmp_path / "now.npz"
-    environment = {**os.environ, "KERAS_BACKEND": "jax"}
+    quick = "--xla_backend_optimization_level=0"  # compiling takes most of the time
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "XLA_FLAGS": quick}
     subprocess.run([sys.executable, keras_models.__file__, str(path)], env=environment, check=True, timeout=600)
     now, before = dict(np.load(path)), dict(np.load(keras_models.RECORD))
     for name in keras_models.MODELS:

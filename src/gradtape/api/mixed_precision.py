@@ -52,6 +52,10 @@ class LossScale:
         self._good = Variable(np.int64(0), trainable=False, name=name + "good_steps")
         self._skipped = Variable(np.int64(0), trainable=False, name=name + "skipped_steps")
 
+    def _trackable_children(self) -> dict[str, Any]:
+        """What checkpoints save of it."""
+        return {"_scale": self._scale, "_good": self._good, "_skipped": self._skipped}
+
     @property
     def loss_scale(self) -> Tensor:
         """What the loss is multiplied with now."""

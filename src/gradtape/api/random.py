@@ -617,6 +617,10 @@ class Generator:
         self._lock = threading.Lock()
         self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")
 
+    def _trackable_children(self) -> dict[str, Any]:
+        """What checkpoints save of it."""
+        return {"_state_var": self._state_var}
+
     def _checked(self, state: Any) -> Tensor:
         words = operand(state).array
         size = 3 if self._alg is Algorithm.PHILOX else 2

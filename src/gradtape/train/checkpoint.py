@@ -131,13 +131,13 @@ class Checkpoint:
                 "metadata in ways not supported by TensorFlow Operations. Call it after the function."
             )
         prefix = os.fsdecode(file_prefix)
-        with self.numbered() as number:
+        with self._numbered() as number:
             path = self.write(f"{prefix}-{number}", options)
             update_checkpoint_state(os.path.dirname(prefix) or ".", path, [path])
         return path
 
     @contextmanager
-    def numbered(self) -> Iterator[int]:
+    def _numbered(self) -> Iterator[int]:
         """The number of a save, for one thread at a time; if the save fails it is given back."""
         with _saving:
             counter = self.save_counter
@@ -161,10 +161,18 @@ class Checkpoint:
             keys.append({name: (full, f"{thing.key}/.ATTRIBUTES/{name}") for name, (full, _) in values.items()})
             tensors.update({f"{thing.key}/.ATTRIBUTES/{name}": value for name, (_, value) in values.items()})
         tensors[GRAPH] = np.array(described(found, keys), object)
-        bundle.write(prefix, tensors)
+        try:
+            bundle.write(prefix, tensors)
+        except FileNotFoundError as error:
+            raise errors.NotFoundError(None, None, f"{os.path.dirname(prefix)}; {error.strerror}") from error
+        except PermissionError as error:
+            raise errors.PermissionDeniedError(None, None, f"{os.path.dirname(prefix)}; {error.strerror}") from error
         return prefix
 
     # -- restoring ---------------------------------------------------------------------------------------------------
+    def sync(self) -> None:
+        """Wait until everything is written: it is."""
+
     def restore(self, save_path: Any, options: Any = None) -> LoadStatus:
         """Give variables the values of a checkpoint that `save` has written; None restores nothing.
 
@@ -187,13 +195,12 @@ class Checkpoint:
             reader = bundle.Reader(path)
             description = reader.get(GRAPH) if GRAPH in reader else None
         except errors.NotFoundError as error:
-            hint = f" This is a folder: use tf.train.latest_checkpoint({path!r})." if os.path.isdir(path) else ""
             raise errors.NotFoundError(
                 None,
                 None,
                 f"Error when restoring from checkpoint or SavedModel at {path}: {error.message}\nPlease double-check "
                 "that the path is correct. You may be missing the checkpoint suffix (e.g. the '-1' in "
-                f"'path/to/ckpt-1').{hint}",
+                "'path/to/ckpt-1').",
             ) from None
         if description is None:
             raise ValueError(
@@ -233,8 +240,8 @@ class PythonState:
         """The state as a string."""
         raise NotImplementedError(f"{type(self).__name__} has to say what to save: define serialize().")
 
-    def deserialize(self, string_value: str) -> None:
-        """Take back what `serialize` gave."""
+    def deserialize(self, string_value: bytes) -> None:
+        """Take back what `serialize` gave, as bytes."""
         raise NotImplementedError(f"{type(self).__name__} has to take back what was saved: define deserialize().")
 
 
@@ -295,7 +302,8 @@ class Restoration:
         self.objects.update((number, id(value)) for number, value in pairs)
         actions: list[Callable[[], Any]] = []
         done: set[int] = set()
-        for number, value in pairs:
+        # States come first: what they make of theirs may fail, and then no variable has changed.
+        for number, value in sorted(pairs, key=lambda pair: isinstance(_stateful(pair[1]), Variable)):
             if self.nodes[number].values and number not in self._done:
                 try:
                     actions += self._actions(number, _stateful(value), done)
@@ -303,9 +311,9 @@ class Restoration:
                     self.partial = True  # there is an error to look at, and nothing to add
                     self.forget()
                     raise
-        self._done |= done
         for act in actions:
             act()
+        self._done |= done
         if not self.left_over():
             self.forget()
         elif self.look not in waiting and self.is_reachable():
@@ -350,7 +358,7 @@ class Restoration:
         elif isinstance(value, PythonState) and STATE in values:
             done.add(number)
             text = self.reader.get(values[STATE][1]).item()
-            yield lambda: value.deserialize(text.decode())
+            yield lambda: value.deserialize(text)
 
     def left_over(self) -> list[int]:
         """The nodes whose values nobody has got."""

@@ -85,18 +85,24 @@ class CheckpointManager:
         """Write a checkpoint and remove what is too old. Returns its path, or None if it is not yet time for one."""
         if self._interval is not None and not self._is_time(check_interval):
             return None
-        with self._checkpoint.numbered() as number:
+        with self._checkpoint._numbered() as number:
             if checkpoint_number is not None:
                 given = isinstance(checkpoint_number, int)
                 number = checkpoint_number if given else int(checkpoint_number.numpy())
             path = self._checkpoint.write(os.path.join(self._directory, f"{self._name}-{number}"), options)
+            kept = {old: moment for old, moment in self._kept.items() if old != path} | {path: time.time()}
+            preserved_at, gone = self._choose_old(kept)
+            # Before anything is removed: the file must not name what is not there.
+            update_checkpoint_state(
+                self._directory,
+                path,
+                list(kept),
+                all_model_checkpoint_timestamps=list(kept.values()),
+                last_preserved_timestamp=preserved_at,
+            )
+            self._latest, self._kept, self._preserved_at = path, kept, preserved_at
             if self._step_counter is not None:
                 self._last_step = int(self._step_counter.numpy())
-            self._latest = path
-            self._kept.pop(path, None)
-            self._kept[path] = time.time()
-            gone = self._choose_old()
-            self._note()  # before anything is removed: the file must not name what is not there
             for old in gone:
                 _remove(old)
         return path
@@ -108,26 +114,17 @@ class CheckpointManager:
         passed = int(self._step_counter.numpy()) - self._last_step
         return passed >= (self._interval or 0) if check_interval else passed != 0
 
-    def _choose_old(self) -> list[str]:
-        gone = []
-        while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:
-            path, moment = next(iter(self._kept.items()))
-            del self._kept[path]
-            if self._hours is not None and moment - 3600 * self._hours >= self._preserved_at:
-                self._preserved_at = moment
+    def _choose_old(self, kept: dict[str, float]) -> tuple[float, list[str]]:
+        """Take out what is too many: the time of the last one that stays for good, and the ones to remove."""
+        preserved_at, gone = self._preserved_at, []
+        while self._max_to_keep is not None and len(kept) > self._max_to_keep:
+            path, moment = next(iter(kept.items()))
+            del kept[path]
+            if self._hours is not None and moment - 3600 * self._hours >= preserved_at:
+                preserved_at = moment
             else:
                 gone.append(path)
-        return gone
-
-    def _note(self) -> None:
-        assert self._latest is not None
-        update_checkpoint_state(
-            self._directory,
-            self._latest,
-            list(self._kept),
-            all_model_checkpoint_timestamps=list(self._kept.values()),
-            last_preserved_timestamp=self._preserved_at,
-        )
+        return preserved_at, gone
 
     def restore_or_initialize(self) -> str | None:
         """Restore the latest checkpoint and return its path; if there is none call `init_fn`, and return None."""

@@ -17,7 +17,7 @@ GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 """The key under which a checkpoint describes the objects that its values belong to."""
 
 VALUE = "VARIABLE_VALUE"
-STATE = "PYTHON_STATE"
+STATE = "py_state"
 
 
 def parts_of(value: Any) -> dict[str, Any] | None:
