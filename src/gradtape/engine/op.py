@@ -17,6 +17,7 @@ asked for.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
@@ -145,13 +146,18 @@ class Op:
             names = () if rule is None else parameters(rule)[1:]
             if rule is None or len(names) > 1 or None in map(self.slot, names):
                 return None
-            pairs.append((rule, self.slot(names[0]) if names else None))
+            # A rule that is one product is called as what it is, without a frame of Python.
+            bare = operator.mul if rule.__code__.co_code == _PRODUCT else rule
+            pairs.append((bare, self.slot(names[0]) if names else None))
         if len(pairs) > 2:
             return None
         return (*pairs[0], pairs[1] if len(pairs) == 2 else None)
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
+
+
+_PRODUCT = (lambda d, y: d * y).__code__.co_code
 
 
 def _undeclared(*args: Any, **attrs: Any) -> Any:
