@@ -584,7 +584,7 @@ def test_managers_refuse():
 
 def test_state_files(tmp_path, caplog):
     assert tf.train.get_checkpoint_state(tmp_path) is None
-    odd = f'{tmp_path}/we"ird\\one-1'
+    odd = f'{tmp_path}/we"ird\\o\nne-1'
     state.update_checkpoint_state(tmp_path, odd, [odd, "/elsewhere/two"], all_model_checkpoint_timestamps=[1.5, 2.0])
     found = tf.train.get_checkpoint_state(tmp_path)
     assert found.model_checkpoint_path == odd
@@ -592,6 +592,9 @@ def test_state_files(tmp_path, caplog):
     assert found.all_model_checkpoint_timestamps == [1.5, 2.0]
     assert tf.train.latest_checkpoint(tmp_path) is None  # it is noted, and not there
     assert "Couldn't match files" in caplog.text
+    (tmp_path / "checkpoint").write_text("# mine\nmodel_checkpoint_path: 'a-1' last_preserved_timestamp: 2  # later\n")
+    assert tf.train.get_checkpoint_state(tmp_path).model_checkpoint_path == f"{tmp_path}/a-1"
+    assert tf.train.get_checkpoint_state(tmp_path).last_preserved_timestamp == 2.0
     (tmp_path / "checkpoint").write_text("hello world")
     assert tf.train.latest_checkpoint(tmp_path) is None
     assert "Checkpoint ignored" in caplog.text

@@ -12,7 +12,8 @@ from typing import Any
 
 from gradtape.autodiff.gradient_tape import logger
 
-_LINE = re.compile(r'^\s*(\w+)\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(\S+))\s*$')
+_SPACE = re.compile(r"(?:\s|#[^\n]*)*")
+_FIELD = re.compile(r"""(\w+)\s*:\s*(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|([^\s#"']+))""")
 
 
 @dataclass
@@ -34,24 +35,36 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
     except OSError:
         return None
     state = CheckpointState()
-    for line in filter(str.strip, text.splitlines()):
-        found = _LINE.match(line)
-        if found is None or found.group(1) not in CheckpointState.__dataclass_fields__:
-            path = os.path.join(folder, latest_filename or "checkpoint")
-            logger().warning("%s: Checkpoint ignored, because this line is none of such a file: %s", path, line[:80])
-            return None
-        name, quoted, plain = found.groups()
-        if name == "model_checkpoint_path":
-            state.model_checkpoint_path = _absolute(folder, _unquoted(quoted or ""))
-        elif name == "all_model_checkpoint_paths":
-            state.all_model_checkpoint_paths.append(_absolute(folder, _unquoted(quoted or "")))
-        elif name == "all_model_checkpoint_timestamps":
-            state.all_model_checkpoint_timestamps.append(float(plain))
-        elif name == "last_preserved_timestamp":
-            state.last_preserved_timestamp = float(plain)
+    try:
+        for name, value in _fields(text):
+            if name == "model_checkpoint_path":
+                state.model_checkpoint_path = _absolute(folder, value)
+            elif name == "all_model_checkpoint_paths":
+                state.all_model_checkpoint_paths.append(_absolute(folder, value))
+            elif name == "all_model_checkpoint_timestamps":
+                state.all_model_checkpoint_timestamps.append(float(value))
+            elif name == "last_preserved_timestamp":
+                state.last_preserved_timestamp = float(value)
+            else:
+                raise ValueError(f"it has no field called {name!r}")
+    except ValueError as error:
+        logger().warning("%s: Checkpoint ignored: %s", os.path.join(folder, latest_filename or "checkpoint"), error)
+        return None
     if not state.model_checkpoint_path:
         raise ValueError(f"Invalid checkpoint state loaded from {folder}: it names no checkpoint.")
     return state
+
+
+def _fields(text: str) -> Iterator[tuple[str, str]]:
+    """Names and values in the text format of protocol buffers, as far as such a file uses it."""
+    at = 0
+    while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+        found = _FIELD.match(text, at)
+        if found is None:
+            raise ValueError(f"there is no field in {text[at:].splitlines()[0][:80]!r}")
+        at = found.end()
+        name, double, single, plain = found.groups()
+        yield name, plain if plain is not None else _unquoted(single if double is None else double)
 
 
 def update_checkpoint_state(
@@ -145,11 +158,11 @@ def _relative(folder: str, path: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
 
 
 def _umask() -> int:
