@@ -418,3 +418,24 @@ def test_gradients_and_hessians_inside_of_a_function():
     np.testing.assert_allclose(hessian, [[6.0, 0.0], [0.0, 8.0]])
     with pytest.raises(RuntimeError, match="eager"):
         tf.gradients(tf.constant(1.0), tf.constant(1.0))
+
+
+def test_conjugate_gradients_in_a_function():
+    rng = np.random.default_rng(0)
+    q = rng.normal(size=(6, 6)).astype(np.float32)
+    a = tf.Variable(q @ q.T + 6 * np.eye(6, dtype=np.float32))
+    b = tf.constant(rng.normal(size=(2, 6)).astype(np.float32))
+
+    def solved(b):
+        return tf.linalg.experimental.conjugate_gradient(a, b, tol=1e-6, max_iter=20)
+
+    found = []
+    for solve in (solved, tf.function(solved)):
+        with tf.GradientTape() as tape:
+            tape.watch(b)
+            state = solve(b)
+            y = tf.reduce_sum(state.x**2)
+        found.append([state.i, state.x, *tape.gradient(y, [a, b])])
+    for eager, compiled in zip(*found, strict=True):
+        np.testing.assert_allclose(compiled, eager, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found[1][1], np.linalg.solve(a.numpy(), b.numpy().T).T, rtol=1e-4, atol=1e-5)

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import integer, static
 from gradtape.api.array import positions
+from gradtape.api.control_flow import while_loop
 from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, operand, operands
@@ -955,21 +956,34 @@ def conjugate_gradient(
     start = apply(right) if x is None else apply(operand(x, right.dtype))  # for its shape, which may be broadcast
     shape = np.broadcast_shapes(start.array.shape, right.array.shape)
     residual = array.broadcast_to(right, shape=shape) if right.array.shape != shape else right
-    limit = tol * np.linalg.norm(np.asarray(residual.array), axis=-1)
+    limit = _length(residual) * tol
     guess = residual * 0 if x is None else operand(x, right.dtype)
     residual = residual if x is None else residual - start
     direction = precondition(residual)
-    gamma = _dot(residual, direction)
-    count = 0
-    while count < max_iter and np.any(np.linalg.norm(np.asarray(residual.array), axis=-1) > limit):
-        image = apply(direction)
-        step = _as_column(gamma / _dot(direction, image))
-        guess, residual = guess + step * direction, residual - step * image
-        towards = precondition(residual)
-        before, gamma = gamma, _dot(residual, towards)
-        direction = towards + _as_column(gamma / before) * direction
-        count += 1
-    return CGState(operand(np.int32(count)), guess, residual, direction, gamma)
+
+    def goes_on(state: CGState) -> Tensor:
+        far: Tensor = math.greater(_length(state.r), limit)
+        axes = tuple(range(len(far.array.shape)))
+        result: Tensor = reduce.any_(far, axis=axes, keepdims=False)
+        return result
+
+    def improved(state: CGState) -> tuple[CGState]:
+        image = apply(state.p)
+        step = _as_column(state.gamma / _dot(state.p, image))
+        rest = state.r - step * image
+        towards = precondition(rest)
+        gamma = _dot(rest, towards)
+        onwards = towards + _as_column(gamma / state.gamma) * state.p
+        return (CGState(state.i + 1, state.x + step * state.p, rest, onwards, gamma),)
+
+    first = CGState(operand(np.int32(0)), guess, residual, direction, _dot(residual, direction))
+    (last,) = while_loop(goes_on, improved, (first,), maximum_iterations=max_iter)
+    return CGState(*last)
+
+
+def _length(x: Tensor) -> Tensor:
+    result: Tensor = math.sqrt(math.real(_dot(x, x)) if x.dtype.is_complex else _dot(x, x))
+    return result
 
 
 def _action(operator: Any) -> Callable[[Tensor], Tensor]:
