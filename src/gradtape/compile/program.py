@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import jax
@@ -227,9 +227,17 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Any], silent: bool) -> tupl
     return kept, used
 
 
+ANYWHERE: Any = nullcontext()  # made once: every call of a function asks for it
+
+
 def on_processor() -> Any:
     """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
-    return nullcontext() if jax.default_backend() == "cpu" else jax.default_device(jax.devices("cpu")[0])
+    return ANYWHERE if _default_is_processor() else jax.default_device(jax.devices("cpu")[0])
+
+
+@cache
+def _default_is_processor() -> bool:
+    return bool(jax.default_backend() == "cpu")
 
 
 def to_numpy(value: Any) -> Any:

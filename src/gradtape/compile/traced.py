@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, 
 from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
 from gradtape.compile.host import raise_failures
-from gradtape.compile.program import Program, on_processor, to_numpy
+from gradtape.compile.program import ANYWHERE, Program, on_processor, to_numpy
 from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import traced_sweep
@@ -213,11 +212,11 @@ class Traced:
             return list(call("inline", tuple(program.operands(arrays)), {"program": program}))
         changing = self._changing
         if not changing:
-            with on_processor() if host else nullcontext():
+            with on_processor() if host else ANYWHERE:
                 results = program(*program.arrays(arrays))
         else:
             # Nobody may read a variable between the moment its memory is given away and the one it comes back.
-            with updating(), on_processor() if host else nullcontext():
+            with updating(), on_processor() if host else ANYWHERE:
                 results = program(*program.arrays(arrays))
                 first = len(results) - len(changing)
                 for variable, value in zip(changing, results[first:], strict=True):
