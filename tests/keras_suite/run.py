@@ -13,6 +13,7 @@ reason; the exit status says whether something is not.
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import fnmatch
 import gzip
@@ -26,13 +27,16 @@ import tempfile
 import time
 from collections import Counter
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 HERE = Path(__file__).parent
 BASELINE = HERE / "baseline.json.gz"
 EXCEPTIONS = HERE / "exceptions.json"
+AS_TENSORFLOW = HERE / "as_tensorflow.json"
+"""Functions of Keras' tests that know Keras' own names only, with the reason: see `NamesLoader`."""
 AREAS = (
     "activations",
     "backend/common",
@@ -187,6 +191,58 @@ class AbsentFinder(MetaPathFinder, Loader):
             del sys.modules[name]
 
 
+class NamesLoader(SourceFileLoader):
+    """Loads a test file in which some functions say "gradtape" where they said "tensorflow".
+
+    Such tests make their tensors, or take gradients, by an if for each of Keras' own names. What they do then, and what
+    they expect, stays as it is written.
+    """
+
+    PATTERNS: ClassVar[dict[str, list[str]]] = {}
+    """Names of functions, for each module; those of a class as `Class::function`."""
+
+    @classmethod
+    def read(cls):
+        for pattern in json.loads(AS_TENSORFLOW.read_text("utf-8")):
+            path, _, name = pattern.partition("::")
+            module = "keras.src." + path.removesuffix(".py").replace("/", ".")
+            cls.PATTERNS.setdefault(module, []).append(name)
+
+    @classmethod
+    def find_spec(cls, fullname, path=None, target=None):
+        if fullname not in cls.PATTERNS:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        spec.loader = cls(fullname, spec.origin)
+        return spec
+
+    def get_code(self, fullname):
+        from gradtape import keras_hook
+
+        tree = ast.parse(self.get_data(self.path), self.path)
+        if fullname in keras_hook.CHOICES:
+            keras_hook._add_branch(tree, keras_hook.CHOICES[fullname], self.path)
+        for name, node in self._named(tree):
+            if any(fnmatch.fnmatch(name, pattern) for pattern in self.PATTERNS[fullname]):
+                self._rename(node)
+        return compile(tree, self.path, "exec", dont_inherit=True)
+
+    def _named(self, tree):
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                yield node.name, node
+            elif isinstance(node, ast.ClassDef):
+                yield from ((f"{node.name}::{name}", member) for name, member in self._named(node))
+
+    def _rename(self, tree):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and node.value == "tensorflow":
+                node.value = "gradtape"
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    alias.name = "gradtape" if alias.name == "tensorflow" else alias.name
+
+
 def _stop(number, frame):
     raise TooSlow(f"more than {SECONDS} s")
 
@@ -199,6 +255,8 @@ def run_here(backend: str, areas: list[str], options: list[str]) -> Outcomes:
 
         # A test that chooses by the backend's name, as five modules of Keras do.
         keras_hook.CHOICES["keras.src.trainers.trainer_test"] = "from gradtape.keras.trainer import Trainer"
+        NamesLoader.read()
+        sys.meta_path.insert(0, NamesLoader)
     import keras  # noqa: F401 - before anything stands in for what it looks for
     import pytest
 

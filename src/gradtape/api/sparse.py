@@ -11,7 +11,7 @@ from gradtape.api.arguments import shape_of
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, register_converter, wrap
 from gradtape.dtypes import DType
-from gradtape.ops import index, math
+from gradtape.ops import array, index, math
 from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
 
@@ -44,13 +44,46 @@ class SparseTensor:
     def dtype(self) -> DType:
         return self.values.dtype
 
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def with_values(self, new_values: Any) -> SparseTensor:
+        """Other values at the same coordinates.
+
+        >>> SparseTensor([[1]], [2.0], [3]).with_values([5.0]).values.numpy().tolist()
+        [5.0]
+        """
+        return SparseTensor(self.indices, new_values, self.dense_shape)
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        """The product with a number, or with a dense tensor that broadcasts to this shape."""
+        return self.with_values(self.values * self._picked(other))
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        """The quotient, as far as there are values: zeros divided by zero are left out, as they are in TensorFlow."""
+        return self.with_values(self.values / self._picked(other))
+
+    def _picked(self, dense: Any) -> Tensor:
+        """The elements of a dense tensor, broadcast to this shape, at the coordinates."""
+        other = operand(dense, self.dtype)
+        if not other.array.shape:
+            return other
+        whole = array.broadcast_to(other, shape=shape_of(self.dense_shape))
+        picked: Tensor = index.gather_nd(whole, self.indices, batch_dims=0)
+        return picked
+
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
 
 
-nest.register_composite(
-    SparseTensor, lambda s: (s.indices, s.values, s.dense_shape), lambda s, parts: SparseTensor(*parts)
-)
+def _of_parts(like: SparseTensor, parts: list[Any]) -> SparseTensor:
+    """Put together again as it was taken apart: also of what stands for tensors, such as their specs."""
+    new = SparseTensor.__new__(SparseTensor)
+    new.indices, new.values, new.dense_shape = parts
+    return new
+
+
+nest.register_composite(SparseTensor, lambda s: (s.indices, s.values, s.dense_shape), _of_parts)
 register_converter(SparseTensor, lambda s: to_dense(s))
 
 
@@ -74,7 +107,10 @@ def to_dense(
     index.checked_coordinates(where.array, shape, "SparseToDense")
     if validate_indices and is_known(where) and len(np.unique(np.asarray(where.array), axis=0)) < len(where):
         raise errors.invalid_argument("indices are repeated", "SparseToDense")
-    dense: Tensor = index.scatter_nd(sp_input.values, sp_input.indices, shape=shape, batch_dims=0)
+    truths = sp_input.dtype.is_bool  # numbers can be added up at a place
+    values = math.where(sp_input.values, np.int32(1), np.int32(0)) if truths else sp_input.values
+    dense: Tensor = index.scatter_nd(values, where, shape=shape, batch_dims=0)
+    dense = math.greater(dense, 0) if truths else dense
     if default_value is None:
         return dense
     ones = np.ones(where.array.shape[:1], np.int32)

@@ -18,11 +18,12 @@ from keras.src.backend.common.backend_utils import canonicalize_axis
 from gradtape.api.arguments import shape_of as shape_of
 from gradtape.api.array import cast as cast
 from gradtape.conversion import wrap
-from gradtape.keras.core import convert_to_tensor as convert_to_tensor
+from gradtape.keras.core import dense, shape as shape
 from gradtape.ops import array, index, math as elementwise
 from gradtape.tensor import Tensor
 
 Axes = tuple[int, ...]
+convert_to_tensor = dense  # an op that does not say otherwise computes with all elements
 
 
 # -- operands --------------------------------------------------------------------------------------------------------
@@ -87,10 +88,6 @@ def truth(x: Any) -> Tensor:
 
 
 # -- axes and shapes -------------------------------------------------------------------------------------------------
-def shape(x: Any) -> Axes:
-    return tuple(x.array.shape)
-
-
 def axes_of(axis: Any, rank: int) -> Axes:
     """An axis argument as non-negative ints; None means all of them."""
     if axis is None:

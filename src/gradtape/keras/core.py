@@ -22,6 +22,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 from gradtape import variable as variables
 from gradtape.api import array as arrays, control_flow, indexing, scopes, segments
+from gradtape.api.sparse import SparseTensor
 from gradtape.arrays.symbolic import current_graph, is_known, tracing
 from gradtape.autodiff import custom_gradient as customs
 from gradtape.conversion import array_from, convert, register_converter, wrap
@@ -31,7 +32,7 @@ from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.ops import array, math as elementwise
 from gradtape.tensor import Tensor
 
-SUPPORTS_SPARSE_TENSORS = False
+SUPPORTS_SPARSE_TENSORS = True
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = True
@@ -54,7 +55,7 @@ class Variable(KerasVariable):
         self._value = variables.Variable(value, trainable=self.trainable, name=self.path)
 
     def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Tensor:
-        return convert_to_tensor(value, dtype)
+        return dense(value, dtype)
 
     @property
     def value(self) -> Tensor:
@@ -70,7 +71,7 @@ class Variable(KerasVariable):
 
     def _direct_assign(self, value: Tensor) -> None:
         assert self._value is not None
-        self._value.assign(value, read_value=False)
+        self._value.assign(value)
 
     def assign_add(self, value: Any) -> Tensor:
         return self._updated("assign_add", value)
@@ -88,7 +89,7 @@ class Variable(KerasVariable):
             and change.array.shape == held._tensor.array.shape
             and get_stateless_scope() is None
         ):
-            getattr(held, method)(change, read_value=False)
+            getattr(held, method)(change)
             return held.read()
         return getattr(super(), method)(change)
 
@@ -133,13 +134,23 @@ def dtype_of(dtype: Any) -> DType:
     return found
 
 
+SPARSE = (SparseTensor, IndexedSlices)
+"""What takes no memory for its zeros."""
+_HOLDERS = (KerasVariable, variables.Variable, *SPARSE)
+
+
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
-    if sparse:
-        raise ValueError("`sparse=True` is not supported with gradtape backend")
     if ragged:
         raise ValueError("`ragged=True` is not supported with gradtape backend")
+    if type(x) in SPARSE and sparse is not False:
+        return x if dtype is None else cast(x, dtype)
+    return dense(x, dtype)
+
+
+def dense(x: Any, dtype: Any = None) -> Tensor:
+    """A tensor with all its elements: what ops compute with that do not look at coordinates."""
     if type(x) is not Tensor:
-        if isinstance(x, (KerasVariable, variables.Variable, IndexedSlices)):
+        if isinstance(x, _HOLDERS):
             x = x.value if isinstance(x, KerasVariable) else convert(x)
         else:
             return _from_plain(x, dtype)
@@ -154,9 +165,9 @@ def _from_plain(x: Any, dtype: Any) -> Tensor:
     """A tensor of Python's and NumPy's values, in the dtype that Keras infers for them."""
     if isinstance(x, (list, tuple)):
         leaves = tree.flatten(x)
-        if any(isinstance(leaf, (Tensor, KerasVariable, variables.Variable)) for leaf in leaves):
+        if any(isinstance(leaf, (Tensor, *_HOLDERS)) for leaf in leaves):
             kind = dtype or result_type(*[getattr(leaf, "dtype", type(leaf)) for leaf in leaves])
-            parts = [convert_to_tensor(part, kind) for part in x]
+            parts = [dense(part, kind) for part in x]
             return arrays.stack(parts)
         if dtype is None and leaves and not any(isinstance(leaf, (str, bytes)) for leaf in leaves):
             dtype = result_type(*[getattr(leaf, "dtype", type(leaf)) for leaf in leaves])
@@ -184,7 +195,7 @@ def _fits_32_bits(x: Any) -> bool:
 
 
 def convert_to_numpy(x):
-    if isinstance(x, IndexedSlices):
+    if isinstance(x, SPARSE):
         x = convert(x)
     if isinstance(x, (list, tuple)):
         return np.array([convert_to_numpy(part) for part in x])
@@ -192,7 +203,7 @@ def convert_to_numpy(x):
 
 
 def is_tensor(x):
-    return isinstance(x, Tensor)
+    return isinstance(x, (Tensor, *SPARSE))
 
 
 def shape(x):
@@ -202,9 +213,14 @@ def shape(x):
 
 
 def cast(x, dtype):
-    if isinstance(x, IndexedSlices):
-        return map_values(lambda values: _as_dtype(values, dtype_of(dtype)), x)
-    return convert_to_tensor(x, dtype_of(dtype))
+    return of_values(lambda values: dense(values, dtype), x) if type(x) in SPARSE else dense(x, dtype)
+
+
+def of_values(function: Callable[[Any], Any], x: Any) -> Any:
+    """A function of a tensor, or of the values alone if it is sparse."""
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, function(x.values), x.dense_shape)
+    return map_values(lambda rows: function(dense(rows)), x) if isinstance(x, IndexedSlices) else function(x)
 
 
 def random_seed_dtype():
@@ -238,23 +254,28 @@ def _run_symbolically(fn: Callable[..., Any], args: Any, kwargs: Any, first: int
     def stand_in(x: Any) -> Any:
         if not isinstance(x, KerasTensor):
             return x
-        sizes = (n if n is not None else other if i else first for i, n in enumerate(x.shape))
-        return _placeholder(tuple(sizes), x.dtype)
+        sizes = tuple(n if n is not None else other if i else first for i, n in enumerate(x.shape))
+        return _nothing(sizes, x.dtype) if x.sparse else _placeholder(sizes, x.dtype)
 
     with StatelessScope(), SymbolicScope(), tracing(None), stack.only(()), np.errstate(all="ignore"):
         args, kwargs = tree.map_structure(stand_in, (args, kwargs))
         return fn(*args, **kwargs)
 
 
+def _nothing(sizes: tuple[int, ...], dtype: Any) -> SparseTensor:
+    """A sparse tensor of zeros."""
+    return SparseTensor(np.zeros((0, len(sizes)), np.int64), _placeholder((0,), dtype), np.array(sizes, np.int64))
+
+
 def _spec(x: Any) -> Any:
-    return KerasTensor(tuple(x.array.shape), x.dtype.name) if isinstance(x, Tensor) else x
+    return _merged_spec(x, x)
 
 
 def _merged_spec(x: Any, y: Any) -> Any:
-    if not isinstance(x, Tensor):
+    if not is_tensor(x):
         return x
-    sizes = (n if n == m else None for n, m in zip(x.array.shape, y.array.shape, strict=True))
-    return KerasTensor(tuple(sizes), x.dtype.name)
+    sizes = (n if n == m else None for n, m in zip(shape(x), shape(y), strict=True))
+    return KerasTensor(tuple(sizes), x.dtype.name, sparse=isinstance(x, SparseTensor))
 
 
 # -- control flow ----------------------------------------------------------------------------------------------------
@@ -265,17 +286,17 @@ def is_traced(*structures: Any) -> bool:
 
 
 def cond(pred, true_fn, false_fn):
-    pred = convert_to_tensor(pred)
+    pred = dense(pred)
     if is_traced(pred):
         return _staged().cond(pred, true_fn, false_fn)
     return true_fn() if pred else false_fn()
 
 
 def switch(index, branches, *operands):
-    index = convert_to_tensor(index, "int32")
+    index = dense(index, "int32")
     if is_traced(index):
-        number = elementwise.maximum(index, convert_to_tensor(0, "int32"))
-        number = elementwise.minimum(number, convert_to_tensor(len(branches) - 1, "int32"))
+        number = elementwise.maximum(index, dense(0, "int32"))
+        number = elementwise.minimum(number, dense(len(branches) - 1, "int32"))
         functions = [functools.partial(branch, *operands) for branch in branches]
         return _staged().switch(number, functions, [f"branch {i}" for i in range(len(branches))])
     return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
@@ -289,7 +310,7 @@ def _staged() -> Any:
 
 def while_loop(cond, body, loop_vars, maximum_iterations=None):
     several = isinstance(loop_vars, (tuple, list))
-    state = tree.map_structure(convert_to_tensor, tuple(loop_vars) if several else (loop_vars,))
+    state = tree.map_structure(dense, tuple(loop_vars) if several else (loop_vars,))
     if current_graph() is not None:
         state = tuple(control_flow.while_loop(cond, body, list(state), maximum_iterations=maximum_iterations))
         return state if several else state[0]
@@ -303,7 +324,7 @@ def while_loop(cond, body, loop_vars, maximum_iterations=None):
 
 def fori_loop(lower, upper, body_fun, init_val):
     if is_traced(lower, upper):
-        start = (convert_to_tensor(lower, "int32"), init_val)
+        start = (dense(lower, "int32"), init_val)
         return while_loop(lambda i, _: i < upper, lambda i, value: (i + 1, body_fun(i, value)), start)[1]
     value = init_val
     for i in range(int(lower), int(upper)):
@@ -312,7 +333,7 @@ def fori_loop(lower, upper, body_fun, init_val):
 
 
 def vectorized_map(function, elements):
-    return control_flow.vectorized_map(function, tree.map_structure(convert_to_tensor, elements), warn=False)
+    return control_flow.vectorized_map(function, tree.map_structure(dense, elements), warn=False)
 
 
 def map(f, xs):
@@ -326,9 +347,9 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
         raise ValueError(f"`unroll` must be an positive integer or boolean. Received: unroll={unroll}")
     if xs is None and length is None:
         raise ValueError("Got no `xs` to scan over and `length` not provided.")
-    rows = [convert_to_tensor(x) for x in tree.flatten(xs)] if xs is not None else []
+    rows = [dense(x) for x in tree.flatten(xs)] if xs is not None else []
     steps = range(int(length) if length is not None else rows[0].array.shape[0])
-    carry = tree.map_structure(convert_to_tensor, init)
+    carry = tree.map_structure(dense, init)
     if is_traced(rows, carry) and len(steps):
         return _looped(f, carry, xs, rows, len(steps), reverse)
     columns = [unstack(x) for x in rows]
@@ -351,7 +372,7 @@ def _looped(f: Any, init: Any, xs: Any, rows: list[Tensor], length: int, reverse
         after, given = f(tree.pack_sequence_as(init, carry), x)
         if given is None:
             given = tree.map_structure(arrays.zeros_like, after)
-        return [convert_to_tensor(leaf) for leaf in tree.flatten(after)], tree.flatten(given)
+        return [dense(leaf) for leaf in tree.flatten(after)], tree.flatten(given)
 
     last, stacked = _staged().scan(turn, tree.flatten(init), rows, length, reverse)
     return tree.pack_sequence_as(init, last), tree.pack_sequence_as(given, stacked)
@@ -361,7 +382,7 @@ def associative_scan(f, elems, reverse=False, axis=0):
     """All partial combinations, in as many calls of `f` as the length has binary digits."""
     if not callable(f):
         raise TypeError(f"`f` should be a callable. Received: f={f}")
-    leaves = [convert_to_tensor(leaf) for leaf in tree.flatten(elems)]
+    leaves = [dense(leaf) for leaf in tree.flatten(elems)]
     if len({leaf.array.shape[axis] for leaf in leaves}) != 1:
         raise ValueError(
             "Array inputs to associative_scan must have the same first dimension. "
@@ -399,12 +420,12 @@ def associative_scan(f, elems, reverse=False, axis=0):
 
 # -- scattering, slices ----------------------------------------------------------------------------------------------
 def scatter(indices, values, shape):
-    return indexing.scatter_nd(_positions(indices), convert_to_tensor(values), shape)
+    return indexing.scatter_nd(_positions(indices), dense(values), shape)
 
 
 def scatter_update(inputs, indices, updates, reduction=None):
-    x, where = convert_to_tensor(inputs), _positions(indices)
-    new = convert_to_tensor(updates, x.dtype)
+    x, where = dense(inputs), _positions(indices)
+    new = dense(updates, x.dtype)
     if reduction is None:
         return indexing.tensor_scatter_nd_update(x, where, new)
     if reduction == "add":
@@ -422,12 +443,12 @@ def scatter_update(inputs, indices, updates, reduction=None):
 
 
 def _positions(indices: Any) -> Tensor:
-    found = convert_to_tensor(indices)
+    found = dense(indices)
     return found if found.dtype.name in ("int32", "int64") else arrays.cast(found, "int64")
 
 
 def slice(inputs, start_indices, shape):
-    x = convert_to_tensor(inputs)
+    x = dense(inputs)
     if len(start_indices) != len(shape):
         raise ValueError(
             "Length of `start_indices` must match length of `shape`. "
@@ -439,8 +460,8 @@ def slice(inputs, start_indices, shape):
 
 
 def slice_update(inputs, start_indices, updates):
-    x = convert_to_tensor(inputs)
-    new = convert_to_tensor(updates, x.dtype)
+    x = dense(inputs)
+    new = dense(updates, x.dtype)
     if is_traced(start_indices):
         where = _coordinates(start_indices, new.array.shape, x.array.shape)
         return indexing.tensor_scatter_nd_update(x, where, new)
@@ -454,7 +475,7 @@ def _coordinates(starts: Any, sizes: Any, shape: Any) -> Tensor:
     """Where the elements of a part are whose beginning only the program knows, moved so that it lies within."""
     sizes = [whole if size < 0 else size for size, whole in zip(sizes, shape, strict=True)]
     most = np.subtract(shape, sizes).astype("int32")
-    within = elementwise.maximum(convert_to_tensor(starts, "int32"), wrap(np.zeros_like(most)))
+    within = elementwise.maximum(dense(starts, "int32"), wrap(np.zeros_like(most)))
     within = elementwise.minimum(within, wrap(most))
     return within + wrap(np.moveaxis(np.indices(sizes, "int32"), 0, -1).copy())
 
@@ -471,11 +492,11 @@ def _region(starts: Any, sizes: Any, shape: Any) -> tuple[builtins.slice, ...]:
 
 
 def unstack(x, num=None, axis=0):
-    return list(arrays.unstack(convert_to_tensor(x), num, axis))
+    return list(arrays.unstack(dense(x), num, axis))
 
 
 def stop_gradient(variable):
-    return arrays.stop_gradient(convert_to_tensor(variable))
+    return of_values(lambda values: arrays.stop_gradient(dense(values)), variable)
 
 
 def device_scope(device_name):

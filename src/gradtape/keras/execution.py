@@ -14,7 +14,8 @@ from gradtape.api import array as arrays
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.compile.function import Function, functions_run_eagerly
 from gradtape.conversion import wrap
-from gradtape.keras.core import convert_to_numpy, convert_to_tensor
+from gradtape.keras.core import convert_to_numpy, convert_to_tensor, dense
+from gradtape.keras.sparse_data import as_sparse_tensor, has_sparse_data, is_sparse_data
 from gradtape.tensor import Tensor
 
 Step = Callable[[Any], Any]
@@ -39,7 +40,8 @@ class EagerSteps:
 class CompiledSteps(EagerSteps):
     """The same with programs: one for each kind of batch, and one for several that are alike, with a loop inside.
 
-    A step that asks for values while it is traced runs eagerly from then on, and the reason is said once.
+    A step that asks for values while it is traced runs eagerly from then on, and the reason is said once. Sparse
+    batches, of which each has another number of values and would need a program of its own, run eagerly too.
     """
 
     def __init__(self, step: Step, all_results: bool = False) -> None:
@@ -49,12 +51,12 @@ class CompiledSteps(EagerSteps):
         self._cannot = False
 
     def __call__(self, batches: Sequence[Any]) -> Any:
-        if len(batches) > 1 and _are_alike(batches):
+        if len(batches) > 1 and not has_sparse_data(batches) and _are_alike(batches):
             return self._run(self._several, batches)
         return self._joined([self._run(self._one, [batch]) for batch in batches])
 
     def _run(self, function: Function, batches: Sequence[Any]) -> Any:
-        if self._cannot or functions_run_eagerly():
+        if self._cannot or functions_run_eagerly() or has_sparse_data(batches):
             return super().__call__(batches)
         given = tree.map_structure(_as_argument, tuple(batches))
         try:
@@ -85,7 +87,7 @@ class CompiledSteps(EagerSteps):
             tensors = iter(row)
             flat = [next(tensors) if there else None for there in places]
             structure = self._step(tree.pack_sequence_as(batches[0], flat))
-            return [], [convert_to_tensor(leaf) for leaf in tree.flatten(structure) if leaf is not None]
+            return [], [dense(leaf) for leaf in tree.flatten(structure) if leaf is not None]
 
         _, stacked = scan(turn, [], [arrays.stack(column) for column in columns], len(batches))
         results = iter(stacked)
@@ -99,7 +101,9 @@ class CompiledSteps(EagerSteps):
 
 def as_tensor(leaf: Any) -> Any:
     """A part of a batch as a tensor."""
-    return leaf if leaf is None or isinstance(leaf, Tensor) else convert_to_tensor(leaf)
+    if leaf is None or isinstance(leaf, Tensor):
+        return leaf
+    return as_sparse_tensor(leaf) if is_sparse_data(leaf) else convert_to_tensor(leaf)
 
 
 def _as_argument(leaf: Any) -> Any:

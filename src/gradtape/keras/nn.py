@@ -17,7 +17,7 @@ from keras.src.backend.common.backend_utils import (
 from gradtape.api import convolution as tfconv, losses
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
-from gradtape.keras import numpy as knp
+from gradtape.keras import numpy as knp, sparse as sparsely
 from gradtape.keras._common import (
     along,
     axes_of,
@@ -411,21 +411,20 @@ def space_to_depth(x, block_size, data_format="channels_last"):
 
 # -- labels and losses -----------------------------------------------------------------------------------------------
 def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
-    if sparse:
-        raise ValueError("Unsupported value `sparse=True` with gradtape backend")
     x = convert_to_tensor(x)
     if not x.dtype.is_integer:
         x = cast(x, "int32")
     kind = as_dtype(backend.standardize_dtype(dtype or "float32"))
+    if sparse:
+        return sparsely.one_hot(x, int(num_classes), axis, kind.numpy_dtype)
     return move(fused.one_hot(x, depth=int(num_classes), dtype=kind.numpy_dtype), (-1,), (axis,))
 
 
 def multi_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
-    if sparse:
-        raise ValueError("Unsupported value `sparse=True` with gradtape backend")
     x = convert_to_tensor(x)
-    hot = one_hot(cast(x, "int32"), num_classes, axis=axis, dtype=dtype)
-    return knp.max(hot, 1 if len(sizes_of(x)) > 1 else 0)
+    hot = one_hot(cast(x, "int32"), num_classes, axis=axis, dtype=dtype, sparse=sparse)
+    over = 1 if len(sizes_of(x)) > 1 else 0
+    return sparsely.any_along(hot, over) if sparse else knp.max(hot, over)
 
 
 def _of_one_shape(target, output):

@@ -13,9 +13,11 @@ from keras.src.backend.common.backend_utils import vectorize_impl
 
 from gradtape.api import linalg as tflinalg, math as tfmath, shaping, special
 from gradtape.api.control_flow import while_loop
+from gradtape.api.sparse import SparseTensor
+from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
-from gradtape.indexed_slices import IndexedSlices, map_values
+from gradtape.keras import sparse
 from gradtape.keras._common import (
     along,
     axes_of,
@@ -42,13 +44,15 @@ from gradtape.keras._common import (
     truth,
     wide,
 )
+from gradtape.keras.core import cast as cast_either, convert_to_tensor as convert_either, of_values
+from gradtape.keras.sparse import bincount as sparse_bincount
 from gradtape.ops import array as ops, index, linalg, math, reduce, segment, signal, special as bits
 from gradtape.tensor import Tensor
 
 
 # -- making tensors --------------------------------------------------------------------------------------------------
 def array(x, dtype=None):
-    return convert_to_tensor(x, dtype=dtype)
+    return convert_either(x, dtype=dtype)
 
 
 def full(shape, fill_value, dtype=None):
@@ -74,6 +78,8 @@ def full_like(x, fill_value, dtype=None):
 
 
 def zeros_like(x, dtype=None):
+    if isinstance(x, SparseTensor):
+        return of_values(lambda values: zeros_like(values, dtype), x)
     x = convert_to_tensor(x)
     return zeros(sizes_of(x), dtype or x.dtype)
 
@@ -200,22 +206,24 @@ def kaiser(x, beta):
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
+@sparse.unites
 def add(x1, x2):
     x1, x2 = promoted(x1, x2)
     return math.logical_or(x1, x2) if x1.dtype.is_bool else math.add(x1, x2)
 
 
+@sparse.unites
 def subtract(x1, x2):
     return math.subtract(*promoted(x1, x2))
 
 
+@sparse.intersects
 def multiply(x1, x2):
-    if isinstance(x1, IndexedSlices) and not len(getattr(x2, "shape", ())):
-        return map_values(lambda rows: multiply(rows, x2), x1)  # a step along a sparse gradient stays sparse
     x1, x2 = promoted(x1, x2)
     return math.logical_and(x1, x2) if x1.dtype.is_bool else math.multiply(x1, x2)
 
 
+@sparse.divides
 def divide(x1, x2):
     return math.divide(*promoted(x1, x2, also=(float,)))
 
@@ -224,6 +232,7 @@ def true_divide(x1, x2):
     return divide(x1, x2)
 
 
+@sparse.divides
 def divide_no_nan(x1, x2):
     x1, x2 = promoted(x1, x2, also=(float,))
     return special.divide_no_nan(x1, x2)
@@ -254,10 +263,12 @@ def power(x1, x2):
     return math.power(*_of_integers(x1, x2))
 
 
+@sparse.keeps_zeros
 def negative(x):
     return math.negative(convert_to_tensor(x))
 
 
+@sparse.keeps_zeros
 def absolute(x):
     x = convert_to_tensor(x)
     return x if x.dtype.is_bool or x.dtype.is_unsigned else math.absolute(x)
@@ -267,11 +278,13 @@ def abs(x):
     return absolute(x)
 
 
+@sparse.keeps_zeros
 def fabs(x):
     x = convert_to_tensor(x)
     return math.absolute(x if x.dtype.is_floating else cast(x, config.floatx()))
 
 
+@sparse.keeps_zeros
 def square(x):
     x = convert_to_tensor(x)
     return math.square(cast(x, "int32") if x.dtype.is_bool else x)
@@ -290,18 +303,22 @@ def _smaller(x1, x2):
     return math.logical_and(x1, x2) if x1.dtype.is_bool else math.minimum(x1, x2)
 
 
+@sparse.unites
 def maximum(x1, x2):
     return _larger(*promoted(x1, x2))
 
 
+@sparse.unites
 def minimum(x1, x2):
     return _smaller(*promoted(x1, x2))
 
 
+@sparse.unites
 def fmax(x1, x2):
     return _but_no_nan(_larger, *promoted(x1, x2))
 
 
+@sparse.unites
 def fmin(x1, x2):
     return _but_no_nan(_smaller, *promoted(x1, x2))
 
@@ -330,6 +347,7 @@ def _integral(x):
     return isinstance(x, int) or not (x.dtype.is_floating or x.dtype.is_complex)
 
 
+@sparse.keeps_zeros
 def sign(x):
     x = convert_to_tensor(x)
     if x.dtype.is_bool:
@@ -337,6 +355,7 @@ def sign(x):
     return cast(math.greater(x, 0), x.dtype) if x.dtype.is_unsigned else math.sign(x)
 
 
+@sparse.keeps_zeros
 def signbit(x):
     """Whether the sign is negative, of zeros too: 1/x tells them apart."""
     x = convert_to_tensor(x)
@@ -423,23 +442,23 @@ def _of_floats(name, function):
 
 arccos = _of_floats("arccos", math.arccos)
 arccosh = _of_floats("arccosh", math.arccosh)
-arcsin = _of_floats("arcsin", math.arcsin)
-arcsinh = _of_floats("arcsinh", math.arcsinh)
-arctan = _of_floats("arctan", math.arctan)
-arctanh = _of_floats("arctanh", math.arctanh)
-ceil = _of_floats("ceil", math.ceil)
+arcsin = sparse.keeps_zeros(_of_floats("arcsin", math.arcsin))
+arcsinh = sparse.keeps_zeros(_of_floats("arcsinh", math.arcsinh))
+arctan = sparse.keeps_zeros(_of_floats("arctan", math.arctan))
+arctanh = sparse.keeps_zeros(_of_floats("arctanh", math.arctanh))
+ceil = sparse.keeps_zeros(_of_floats("ceil", math.ceil))
 cos = _of_floats("cos", math.cos)
 cosh = _of_floats("cosh", math.cosh)
-floor = _of_floats("floor", math.floor)
+floor = sparse.keeps_zeros(_of_floats("floor", math.floor))
 log = _of_floats("log", math.log)
-log1p = _of_floats("log1p", math.log1p)
+log1p = sparse.keeps_zeros(_of_floats("log1p", math.log1p))
 log2 = _of_floats("log2", lambda x: math.log(x) / pymath.log(2))
 log10 = _of_floats("log10", lambda x: math.log(x) / pymath.log(10))
-sin = _of_floats("sin", math.sin)
-sinh = _of_floats("sinh", math.sinh)
-sqrt = _of_floats("sqrt", math.sqrt)
-tan = _of_floats("tan", math.tan)
-tanh = _of_floats("tanh", math.tanh)
+sin = sparse.keeps_zeros(_of_floats("sin", math.sin))
+sinh = sparse.keeps_zeros(_of_floats("sinh", math.sinh))
+sqrt = sparse.keeps_zeros(_of_floats("sqrt", math.sqrt))
+tan = sparse.keeps_zeros(_of_floats("tan", math.tan))
+tanh = sparse.keeps_zeros(_of_floats("tanh", math.tanh))
 
 
 def _exponent(x):
@@ -456,6 +475,7 @@ def exp2(x):
     return math.power(constant(2, x), x)
 
 
+@sparse.keeps_zeros
 def expm1(x):
     return math.expm1(_exponent(x))
 
@@ -515,6 +535,7 @@ def trunc(x):
     return math.where(math.less(x, 0), math.ceil(x), math.floor(x))
 
 
+@sparse.keeps_zeros
 def round(x, decimals=0):
     x = convert_to_tensor(x)
     if x.dtype.is_floating or x.dtype.is_complex:
@@ -534,16 +555,19 @@ def _rounded(x, decimals):
 
 
 # -- complex numbers -------------------------------------------------------------------------------------------------
+@sparse.keeps_zeros
 def real(x):
     x = convert_to_tensor(x)
     return math.real(x) if x.dtype.is_complex else x
 
 
+@sparse.keeps_zeros
 def imag(x):
     x = convert_to_tensor(x)
     return math.imag(x) if x.dtype.is_complex else zeros_like(x)
 
 
+@sparse.keeps_zeros
 def conjugate(x):
     x = convert_to_tensor(x)
     return math.conj(x) if x.dtype.is_complex else x
@@ -751,6 +775,8 @@ def _added_up(x):
 
 
 def sum(x, axis=None, keepdims=False):
+    if sparse.is_placed(x):
+        return sparse.sum_(of_values(_added_up, x), axis, keepdims)
     x = _added_up(convert_to_tensor(x))
     return reduce.sum_(x, axis=axes_of(axis, len(sizes_of(x))), keepdims=keepdims)
 
@@ -761,10 +787,17 @@ def prod(x, axis=None, keepdims=False, dtype=None):
     return reduce.prod(x, axis=axes_of(axis, len(sizes_of(x))), keepdims=keepdims)
 
 
+def _averaged(x):
+    """x in the dtype in which Keras computes means."""
+    return x if x.dtype.is_floating or x.dtype.is_complex else cast(x, result_type(x, "float32"))
+
+
 def mean(x, axis=None, keepdims=False):
-    x = convert_to_tensor(x)
-    if not (x.dtype.is_floating or x.dtype.is_complex):
-        x = cast(x, result_type(x, "float32"))
+    if sparse.is_placed(x):
+        sizes = sizes_of(x)
+        count = pymath.prod(sizes[a] for a in axes_of(axis, len(sizes)))
+        return true_divide(sum(of_values(_averaged, x), axis, keepdims), count)
+    x = _averaged(convert_to_tensor(x))
     return reduce.mean(x, axis=axes_of(axis, len(sizes_of(x))), keepdims=keepdims)
 
 
@@ -921,6 +954,8 @@ def _without_nan(x, instead):
 
 
 def nansum(x, axis=None, keepdims=False):
+    if sparse.is_placed(x):
+        return sum(of_values(lambda values: _without_nan(values, 0)[0], sparse.distinct(x)), axis, keepdims)
     return sum(_without_nan(x, 0)[0], axis, keepdims)
 
 
@@ -1107,6 +1142,8 @@ def _bisect(sequence, values, side):
 
 
 def digitize(x, bins):
+    if sparse.is_sparse(x) and is_known(first := digitize(0.0, bins)) and not np.asarray(first.array):
+        return sparse.keeps_zeros(digitize)(x, bins)
     x, bins = promoted(x, bins)
     size = sizes_of(bins)[0]
     if not size:
@@ -1117,8 +1154,11 @@ def digitize(x, bins):
 
 
 def bincount(x, weights=None, minlength=0, sparse=False):
-    if sparse:
-        raise ValueError("Unsupported value `sparse=True` with gradtape backend")
+    if sparse or isinstance(x, SparseTensor):
+        x, weights = convert_either(x), None if weights is None else convert_either(weights)
+        if weights is not None:
+            weights = cast_either(weights, result_type(x.dtype, weights.dtype))
+        return sparse_bincount(x, weights, minlength)
     x = convert_to_tensor(x)
     if weights is None:
         weights = ones_like(x, "int32")
@@ -1204,6 +1244,8 @@ def _multiplied(function, x1, x2):
 
 
 def matmul(x1, x2):
+    if sparse.is_elements(x1) or sparse.is_elements(x2):
+        return sparse.matmul(x1, x2)
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     if x1.dtype.name == x2.dtype.name == "int8":
         x1, x2 = cast(x1, "int32"), cast(x2, "int32")
@@ -1352,27 +1394,28 @@ def vander(x, N=None, increasing=False):
 
 
 # -- shaping ---------------------------------------------------------------------------------------------------------
+@sparse.keeps_zeros
 def copy(x):
     return ops.identity(convert_to_tensor(x))
 
 
 def ndim(x):
-    return len(sizes_of(convert_to_tensor(x)))
+    return len(sizes_of(convert_either(x)))
 
 
 def size(x):
-    return pymath.prod(sizes_of(convert_to_tensor(x)))
+    return pymath.prod(sizes_of(convert_either(x)))
 
 
 def reshape(x, newshape):
-    x = convert_to_tensor(x)
-    wanted = shape_of(newshape)
-    have, known = pymath.prod(sizes_of(x)), pymath.prod(n for n in wanted if n != -1)
+    x = sparse.kept(x)
+    wanted, sizes = shape_of(newshape), sizes_of(x)
+    have, known = pymath.prod(sizes), pymath.prod(n for n in wanted if n != -1)
     if wanted.count(-1) == 1 and known and not have % known:
         wanted = tuple(have // known if n == -1 else n for n in wanted)
     if -1 in wanted or pymath.prod(wanted) != have:
-        raise ValueError(f"cannot reshape a tensor of shape {sizes_of(x)} into shape {shape_of(newshape)}")
-    return ops.reshape(x, shape=wanted)
+        raise ValueError(f"cannot reshape a tensor of shape {sizes} into shape {shape_of(newshape)}")
+    return sparse.reshape(x, wanted)
 
 
 def ravel(x):
@@ -1384,28 +1427,28 @@ def broadcast_to(x, shape):
 
 
 def expand_dims(x, axis):
-    x = convert_to_tensor(x)
+    x = sparse.kept(x)
     given = axis if isinstance(axis, (list, tuple)) else (axis,)
-    places = axes_of(given, len(sizes_of(x)) + len(given))
-    rest = iter(sizes_of(x))
-    total = len(sizes_of(x)) + len(given)
-    return ops.reshape(x, shape=tuple(1 if i in places else next(rest) for i in builtins.range(total)))
+    sizes = sizes_of(x)
+    total = len(sizes) + len(given)
+    places, rest = axes_of(given, total), iter(sizes)
+    return sparse.reshape(x, tuple(1 if i in places else next(rest) for i in builtins.range(total)))
 
 
 def squeeze(x, axis=None):
-    x = convert_to_tensor(x)
+    x = sparse.kept(x)
     sizes = sizes_of(x)
     gone = tuple(i for i, n in enumerate(sizes) if n == 1) if axis is None else axes_of(axis, len(sizes))
     if builtins.any(sizes[i] != 1 for i in gone):
         raise ValueError(f"Cannot squeeze axis={axis}, because the dimension is not 1. Received: x.shape={sizes}")
-    return ops.reshape(x, shape=tuple(n for i, n in enumerate(sizes) if i not in gone))
+    return sparse.reshape(x, tuple(n for i, n in enumerate(sizes) if i not in gone))
 
 
 def transpose(x, axes=None):
-    x = convert_to_tensor(x)
+    x = sparse.kept(x)
     rank = len(sizes_of(x))
     order = tuple(reversed(builtins.range(rank))) if axes is None else axes_of(tuple(axes), rank)
-    return ops.transpose(x, perm=order)
+    return sparse.transpose(x, order)
 
 
 def moveaxis(x, source, destination):
@@ -1540,6 +1583,8 @@ def _extended(x, axis, pair, mode):
 
 # -- joining and splitting -------------------------------------------------------------------------------------------
 def concatenate(xs, axis=0):
+    if axis is not None and builtins.all(sparse.is_elements(x) for x in xs):
+        return sparse.concatenate(xs, axis)
     xs = promoted(*[convert_to_tensor(x) for x in xs])
     if axis is None:
         xs, axis = [flat(x) for x in xs], 0

@@ -10,7 +10,7 @@ from gradtape.api import clip
 from gradtape.conversion import convert
 from gradtape.dtypes import int64
 from gradtape.indexed_slices import IndexedSlices
-from gradtape.keras.core import cast, convert_to_tensor
+from gradtape.keras.core import cast, dense
 from gradtape.train.tracking import attributes_of
 from gradtape.variable import Variable, held
 
@@ -28,10 +28,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
         return found.uid if isinstance(found, Variable) else id(variable)
 
     def assign(self, variable: Any, value: Any) -> None:
-        if isinstance(value, IndexedSlices):
-            held(variable).scatter_update(_like(variable, value))
-        else:
-            variable.assign(_like(variable, value))
+        variable.assign(dense(_like(variable, value)))  # the rows that slices leave out are zero
 
     def assign_add(self, variable: Any, value: Any) -> None:
         if isinstance(value, IndexedSlices):
@@ -46,7 +43,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
             variable.assign_sub(_like(variable, value))
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        if self.loss_scale_factor is not None:  # rows cannot be divided, tensors can
+        if self.loss_scale_factor is not None:  # Keras divides by an operator, which slices have not
             grads = [convert(g) if isinstance(g, IndexedSlices) else g for g in grads]
         super().apply(grads, trainable_variables)
 
@@ -62,4 +59,4 @@ def _like(variable: Any, value: Any) -> Any:
     """A new value, or rows of it, in the variable's dtype and, for a number, shape."""
     found = held(variable)
     dtype = found.dtype if isinstance(found, Variable) else variable.dtype
-    return cast(value, dtype) if isinstance(value, IndexedSlices) else convert_to_tensor(value, dtype)
+    return cast(value, dtype)

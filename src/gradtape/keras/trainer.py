@@ -19,6 +19,7 @@ from gradtape.autodiff.gradient_tape import GradientTape
 from gradtape.compile.function import can_compile
 from gradtape.keras.core import convert_to_numpy
 from gradtape.keras.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
+from gradtape.keras.sparse_data import Rows, has_sparse_data
 
 
 class Trainer(base_trainer.Trainer):
@@ -154,6 +155,11 @@ class Trainer(base_trainer.Trainer):
         self, x: Any, y: Any, sample_weight: Any, batch_size: int | None, steps: int | None, **options: Any
     ) -> EpochIterator:
         """The data in batches, as many at a time as one execution takes; in order unless `shuffle` says otherwise."""
+        options = {"shuffle": False, **options}
+        if has_sparse_data((x, y, sample_weight)):  # Keras' own slices of them would not be sparse, or not be at all
+            data = data_adapter_utils.pack_x_y_sample_weight(x, y, sample_weight)
+            x = Rows(data if isinstance(data, tuple) else (data,), batch_size or 32, options.pop("shuffle"))
+            y = sample_weight = batch_size = None
         return EpochIterator(
             x=x,
             y=y,
@@ -161,7 +167,7 @@ class Trainer(base_trainer.Trainer):
             batch_size=batch_size,
             steps_per_epoch=steps,
             steps_per_execution=self.steps_per_execution,
-            **{"shuffle": False, **options},
+            **options,
         )
 
     def _train_epoch(self, batches: EpochIterator, callbacks: Any) -> dict[str, Any]:
