@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import gradtape
 import gradtape.testing
 from gradtape import lens
+from gradtape.api import parsing
 from gradtape.lens import explain
 from gradtape.train import checkpoint, reading, state
 
@@ -101,9 +102,12 @@ def pages() -> list[Page]:
         Page("nest.md", "tf.nest", "Structures of tensors.", _own(gradtape.nest, "tf.nest")),
         Page("debugging.md", "tf.debugging", "Assertions and checks.", _members(gradtape.debugging, "tf.debugging")),
         Page("config.md", "tf.config", "Settings and devices.", _own(gradtape.config, "tf.config")),
-        Page("io.md", "tf.io", "Bytes, files and strings.", _own(gradtape.io, "tf.io")),
+        Page("io.md", "tf.io", "Bytes, files, strings and records.",
+             [*_own(gradtape.io, "tf.io"), *((f"tf.io.{name}", getattr(parsing, name)) for name in parsing.__all__)]),
+        Page("data.md", "tf.data", "Input pipelines.",
+             [*_members(gradtape.data, "tf.data"), *_members(gradtape.data.experimental, "tf.data.experimental")]),
         Page(
-            "train.md", "tf.train", "Checkpoints: values of variables in files.",
+            "train.md", "tf.train", "Checkpoints: values of variables in files; and records.",
             [
                 *_members(gradtape.train, "tf.train"),
                 *_members(gradtape.train.experimental, "tf.train.experimental"),

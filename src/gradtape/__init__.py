@@ -353,6 +353,7 @@ compat = _compat.build(_sys.modules[__name__])
 # -- namespaces that are loaded when they are first used -------------------------------------------------------------
 _LAZY = {
     "config": "gradtape.api.config",
+    "data": "gradtape.train.data",
     "keras": "gradtape.keras",
     "mixed_precision": "gradtape.api.mixed_precision",
     "train": "gradtape.train",
@@ -374,7 +375,7 @@ def __dir__() -> list[str]:
 
 
 def _of_v1(name: str) -> _Any:
-    if name in ("config", "keras", "train"):  # the others are other things there
+    if name in ("config", "data", "keras", "train"):  # the others are other things there
         return __getattr__(name)
     raise AttributeError(f"module 'gradtape.compat.v1' has no attribute {name!r}")
 

@@ -51,6 +51,18 @@ _AFTERWARDS = {  # said at the end of modules that ask for names, or for a part 
     "keras.src.utils.backend_utils": (
         "from gradtape.keras.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)"
     ),
+    "keras.src.trainers.data_adapters": (
+        "from gradtape.keras.datasets import DatasetAdapter as TFDatasetAdapter\n"
+        "from gradtape.keras.labels import is_dataset as is_tf_dataset"
+    ),
+    "keras.src.utils.dataset_utils": (
+        "from gradtape.keras.labels import is_dataset as is_tf_dataset, labels_to_dataset as labels_to_dataset_tf"
+    ),
+    "keras.src.layers.preprocessing.discretization": "import gradtape as tf",
+    "keras.src.layers.preprocessing.normalization": "import gradtape as tf",
+    "keras.src.utils.image_dataset_utils": "import gradtape as tf",
+    "keras.src.utils.text_dataset_utils": "import gradtape as tf",
+    "keras.src.utils.timeseries_dataset_utils": "import gradtape as tf",
 }
 _SHARED = "gradtape.keras."
 _who_asked: set[str] = set()

@@ -1,4 +1,4 @@
-"""`tf.io`: image files (with Pillow, when they are used) and whole files."""
+"""`tf.io`: image files (with Pillow, when they are used), whole files, and records (loaded when they are used)."""
 
 from __future__ import annotations
 
@@ -374,3 +374,23 @@ def decode_raw(
     stored = dtype.newbyteorder("<" if little_endian else ">") if dtype.itemsize > 1 else dtype
     values = np.frombuffer(b"".join(rows), stored).astype(dtype)
     return wrap(values.reshape(*texts.shape, size // dtype.itemsize))
+
+
+# -- records: loaded when they are first used ------------------------------------------------------------------------
+_RECORDS = frozenset({
+    "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "parse_example",
+    "parse_single_example", "parse_tensor", "serialize_tensor",
+})  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _RECORDS:
+        from gradtape.api import parsing
+
+        found = globals()[name] = getattr(parsing, name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_RECORDS})

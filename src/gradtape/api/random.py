@@ -22,6 +22,7 @@ from gradtape.api.arguments import integer, shape_of, static
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
 from gradtape.arrays.numpy_engine.random import random_uniform, stream_of
+from gradtape.arrays.seeds import seeds as _seeds
 from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.conversion import constant_operand, convert, operand, wrap
 from gradtape.dtypes import DType, as_dtype
@@ -32,58 +33,11 @@ from gradtape.variable import Variable
 Array = Any
 Shape = tuple[int, ...]
 
-_DEFAULT_SEED = 87654321  # what stands for the global seed when only an op has one, as in TensorFlow
-_LARGEST = 2**31 - 1
-_RESERVED = 256  # how many blocks of a stream one number may use: the step by which counters move on
-
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 # -- seeds -----------------------------------------------------------------------------------------------------------
-class _Seeds:
-    """The global seed, and how far each op with a seed of its own has read its stream."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._seed: int | None = None
-        self._ops: Any = None  # TensorFlow's sequence of seeds for ops without one: that of Python's generator
-        self._positions: dict[tuple[Any, ...], int] = {}
-
-    def set(self, seed: int | None) -> None:
-        with self._lock:
-            from random import Random  # not at the top: most programs start without it (import time)
-
-            self._seed = seed
-            self._ops = Random(seed)
-            self._positions.clear()
-
-    def pair(self, op_seed: int | None) -> tuple[int, int] | None:
-        """The seeds of one op: the global one, and the op's own or the next of a sequence. None: no seed anywhere."""
-        with self._lock:
-            if self._seed is None and op_seed is None:
-                return None
-            first = _DEFAULT_SEED if self._seed is None else self._seed % _LARGEST
-            second = self._ops.randint(0, _LARGEST) if op_seed is None else op_seed
-            second %= _LARGEST
-            return (first, second) if (first, second) != (0, 0) else (0, _LARGEST)
-
-    def stream(self, op: str, op_seed: int | None, numbers: int) -> Array:
-        """The stream of `numbers` numbers. The same op with the same seed reads on where it stopped."""
-        pair = self.pair(op_seed)
-        if pair is None:
-            return stream_of(int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little") << 64)
-        if op_seed is None:  # a new seed for every call: nothing to read on from
-            return stream_of(pair[0], pair[1] << 64)
-        with self._lock:
-            position = self._positions.get((op, *pair), 0)
-            self._positions[(op, *pair)] = position + _RESERVED * numbers
-        return stream_of(pair[0], (pair[1] << 64) + position)
-
-
-_seeds = _Seeds()
-
-
 def set_seed(seed: Any) -> None:
     """Set the global seed: from here on the same calls give the same numbers.
 

@@ -102,7 +102,8 @@ def _child(parent: Any, name: str) -> Any:
             found = importlib.import_module(module)
     if isinstance(found, ModuleType) and not f"{found.__name__}.".startswith(("gradtape.", "keras.")):
         return _ABSENT  # a module that a file of gradtape imports for its own use
-    if isinstance(found, ModuleType) and found.__name__.startswith("gradtape.train.") and name != "experimental":
+    file = isinstance(found, ModuleType) and found.__name__.startswith("gradtape.train.")
+    if file and name != "experimental" and (name != "data" or parent is not gradtape):
         return _ABSENT  # a file of the room, and no name of TensorFlow's
     return found
 

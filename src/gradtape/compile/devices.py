@@ -11,6 +11,8 @@ import importlib.util
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -248,6 +250,16 @@ def chosen() -> Any:
     """Where new arrays go: a JAX device, or None for NumPy."""
     target = _target.get()
     return _default_target if target is _NOT_CHOSEN else target
+
+
+@contextmanager
+def on_host() -> Iterator[None]:
+    """Within the block new tensors are NumPy's, whatever was chosen."""
+    token = _target.set(None)
+    try:
+        yield
+    finally:
+        _target.reset(token)
 
 
 def _place(value: Any) -> Any:

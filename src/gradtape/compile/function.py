@@ -127,6 +127,7 @@ class Function:
         self._traces = 0
         self._created: list[Any] = []  # variables of the first call
         self._storm: list[bool] = []  # of the last calls, whether they had to be traced
+        self._reads_data = False  # whether it iterates over a dataset, which no program can
 
     # -- what it is --------------------------------------------------------------------------------------------------
     @property
@@ -208,8 +209,8 @@ class Function:
     # -- calling -----------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         graph = current_graph()
-        if graph is not None or _eagerly[0] or not can_compile():
-            if graph is None and not _eagerly[0]:
+        if graph is not None or _eagerly[0] or self._reads_data or not can_compile():
+            if graph is None and not _eagerly[0] and not self._reads_data:
                 _say_once(
                     "tf.function runs its code eagerly, because JAX is not installed: values and gradients are the "
                     "same, nothing is compiled. Install it with: pip install 'gradtape[xla]'"
@@ -219,7 +220,12 @@ class Function:
         leaves, key = signature_of(given)
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
-        concrete = self._found(given, leaves, key)
+        try:
+            concrete = self._found(given, leaves, key)
+        except ReadsDataError as error:
+            self._reads_data = True
+            _say_once(f"The function '{self._name}' runs eagerly. {error}", self)
+            return self._run_python(args, kwargs)
         return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor])
 
     def prepared(self, *args: Any) -> tuple[ConcreteFunction, list[Tensor]]:
@@ -412,6 +418,10 @@ class Function:
                 f"calls: {signatures[0]}, then {signatures[-1]}.",
                 self,
             )
+
+
+class ReadsDataError(RuntimeError):
+    """A function that is being traced asks for the elements of a dataset: it has to run eagerly."""
 
 
 @contextmanager

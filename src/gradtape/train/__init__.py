@@ -1,9 +1,20 @@
-"""`tf.train`: checkpoints, in TensorFlow's format."""
+"""`tf.train`: checkpoints and records, in TensorFlow's formats."""
 
 from __future__ import annotations
 
 from gradtape.train import experimental as experimental
 from gradtape.train.checkpoint import Checkpoint as Checkpoint, CheckpointOptions as CheckpointOptions
+from gradtape.train.examples import (
+    BytesList as BytesList,
+    Example as Example,
+    Feature as Feature,
+    FeatureList as FeatureList,
+    FeatureLists as FeatureLists,
+    Features as Features,
+    FloatList as FloatList,
+    Int64List as Int64List,
+    SequenceExample as SequenceExample,
+)
 from gradtape.train.manager import CheckpointManager as CheckpointManager
 from gradtape.train.reading import (
     list_variables as list_variables,
