@@ -31,10 +31,18 @@ def _storage(array: np.ndarray) -> np.ndarray:
 
 
 def _unique_bytes(arrays: Iterable[np.ndarray], besides: Iterable[np.ndarray]) -> int:
-    owners = {id(owner): owner for owner in map(_storage, arrays)}
+    owners = {id(_storage(array)): (_storage(array), array) for array in arrays}
     for array in besides:
         owners.pop(id(_storage(array)), None)
-    return sum(owner.nbytes for owner in owners.values())
+    return sum(owner.nbytes - _ALIGNMENT * _is_aligned_inside(owner, array) for owner, array in owners.values())
+
+
+_ALIGNMENT = 64
+
+
+def _is_aligned_inside(owner: np.ndarray, array: np.ndarray) -> bool:
+    """Whether the owner is raw memory with room to align an array in it. PyTorch's numbers leave such room out too."""
+    return owner.dtype == np.uint8 and owner.nbytes == array.nbytes + _ALIGNMENT
 
 
 def saved_by_gradtape(batch: int) -> int:

@@ -73,11 +73,10 @@ def _matmul_aligned(
 def _outer_products(xp: Any, x: Any, y: Any) -> Any:
     """x[b, r] y[b, k, c] as [b, k, r, c], in C order: it is large, and will be reshaped."""
     (size, rows), (_, count, columns) = x.shape, y.shape
-    if (
-        type(x) is type(y) is np.ndarray and x.dtype.char in "fd"
-    ):  # einsum multiplies a row by a number in one go (benchmark: perex)
-        out = memory.empty((size, count, rows, columns), x.dtype)
-        return np.einsum("br,bkc->bkrc", np.ascontiguousarray(x), np.ascontiguousarray(y), out=out)
+    if type(x) is type(y) is np.ndarray:
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        if count == 1 and x.dtype.char in "fd":  # of one row each, einsum is twice as fast (benchmark: perex)
+            return np.einsum("br,bkc->bkrc", x, y, out=memory.empty((size, count, rows, columns), x.dtype))
     return xp.multiply(xp.reshape(x, shape=(size, 1, rows, 1)), xp.reshape(y, shape=(size, count, 1, columns)))
 
 
