@@ -77,6 +77,7 @@ _product: Any = np.multiply.reduce
 _any: Any = np.logical_or.reduce
 _all: Any = np.logical_and.reduce
 
+_FLOAT32 = np.dtype(np.float32)
 _FEW_BITS = frozenset({"e", "E"})  # float16 and bfloat16: products are summed in float32, as TensorFlow does
 
 
@@ -433,7 +434,7 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
 # -- linear algebra --------------------------------------------------------------------------------------------------
 def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False) -> Array:
     """The matrix product over the last two axes; a stack times one matrix is a single BLAS call."""
-    if x.ndim == 2 == y.ndim and x.dtype.char in "fd":
+    if x.ndim == 2 == y.ndim and (x.dtype is _FLOAT32 or x.dtype.char in "fd"):
         if adjoint_x:
             return np.matmul(x.T, y.T if adjoint_y else y)
         return np.dot(x, y.T if adjoint_y else y)  # less overhead than matmul, except for a transposed first operand
