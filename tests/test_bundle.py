@@ -178,9 +178,9 @@ def test_what_cannot_be_saved_changes_nothing(tmp_path, saved, tensors, error, m
     assert files(tmp_path) == before
 
 
-@pytest.mark.parametrize("failing", range(4))
-def test_a_failure_between_the_files_changes_nothing(tmp_path, saved, monkeypatch, failing):
-    before = files(tmp_path)
+@pytest.fixture
+def disk_goes(monkeypatch, failing):
+    """The disk is gone when a file is renamed for the given time."""
     replace, calls = os.replace, []
 
     def fails_once(*paths):
@@ -190,22 +190,18 @@ def test_a_failure_between_the_files_changes_nothing(tmp_path, saved, monkeypatc
         replace(*paths)
 
     monkeypatch.setattr(os, "replace", fails_once)
+
+
+@pytest.mark.parametrize("failing", range(4))
+def test_a_failure_between_the_files_changes_nothing(tmp_path, saved, disk_goes):
+    before = files(tmp_path)
     with pytest.raises(OSError, match="the disk is gone"):
         bundle.write(saved, {"a": np.zeros(3)})
     assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize("failing", range(2))
-def test_a_first_checkpoint_appears_whole_or_not_at_all(tmp_path, monkeypatch, failing):
-    replace, calls = os.replace, []
-
-    def fails_once(*paths):
-        calls.append(paths)
-        if len(calls) == failing + 1:
-            raise OSError("the disk is gone")
-        replace(*paths)
-
-    monkeypatch.setattr(os, "replace", fails_once)
+def test_a_first_checkpoint_appears_whole_or_not_at_all(tmp_path, disk_goes):
     with pytest.raises(OSError, match="the disk is gone"):
         bundle.write(str(tmp_path / "x"), {"a": np.zeros(3)})
     assert not files(tmp_path)

@@ -38,6 +38,12 @@ from gradtape.train.tracking import (
 from gradtape.variable import Variable, held, updating, waiting
 
 _saving = threading.RLock()
+_FOLDER_ERRORS = {
+    FileNotFoundError: errors.NotFoundError,
+    FileExistsError: errors.FailedPreconditionError,  # a file in the place of a folder
+    NotADirectoryError: errors.FailedPreconditionError,
+    PermissionError: errors.PermissionDeniedError,
+}
 
 
 class CheckpointOptions:
@@ -163,10 +169,8 @@ class Checkpoint:
         tensors[GRAPH] = np.array(described(found, keys), object)
         try:
             bundle.write(prefix, tensors)
-        except FileNotFoundError as error:
-            raise errors.NotFoundError(None, None, f"{os.path.dirname(prefix)}; {error.strerror}") from error
-        except PermissionError as error:
-            raise errors.PermissionDeniedError(None, None, f"{os.path.dirname(prefix)}; {error.strerror}") from error
+        except (FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError) as error:
+            raise _FOLDER_ERRORS[type(error)](None, None, f"{os.path.dirname(prefix)}; {error.strerror}") from error
         return prefix
 
     # -- restoring ---------------------------------------------------------------------------------------------------
@@ -278,6 +282,7 @@ class Restoration:
         self.partial = False  # whether the user knows that not everything will be found
         self.objects: dict[int, int] = {}  # node -> id of the object that was found for it
         self._done: set[int] = set()  # nodes whose values have been handed over
+        self._refused: set[int] = set()  # nodes whose values did not fit what was found for them
         self._served: set[int] = set()  # uids of the variables that have got one
         self._starts: dict[int, Callable[[], Any]] = {0: weakref.ref(root, _forget_the_dead)}
 
@@ -300,20 +305,25 @@ class Restoration:
     def _look(self) -> None:
         pairs = list(self._reachable())
         self.objects.update((number, id(value)) for number, value in pairs)
-        actions: list[Callable[[], Any]] = []
-        done: set[int] = set()
         # States come first: what they make of theirs may fail, and then no variable has changed.
-        for number, value in sorted(pairs, key=lambda pair: isinstance(_stateful(pair[1]), Variable)):
-            if self.nodes[number].values and number not in self._done:
-                try:
-                    actions += self._actions(number, _stateful(value), done)
-                except BaseException:
-                    self.partial = True  # there is an error to look at, and nothing to add
-                    self.forget()
-                    raise
-        for act in actions:
-            act()
-        self._done |= done
+        pairs.sort(key=lambda pair: isinstance(_stateful(pair[1]), Variable))
+        served: set[int] = set()
+        actions: list[tuple[int, Callable[[], Any] | None]] = []
+        number = 0
+        try:
+            for number, value in pairs:
+                if number not in self._done and number not in self._refused:
+                    actions += [(number, act) for act in self._actions(number, _stateful(value), served)]
+            for number, act in actions:
+                if act is not None:
+                    act()
+        except BaseException:
+            # It is said once. A checkpoint that waits goes on with what else is attached; one that does not, ends here.
+            self._refused.add(number)
+            self.partial = self.partial or self.look not in waiting
+            raise
+        self._served |= served
+        self._done.update(number for number, _ in actions)
         if not self.left_over():
             self.forget()
         elif self.look not in waiting and self.is_reachable():
@@ -346,17 +356,19 @@ class Restoration:
                         with suppress(TypeError):  # lists and dicts have no weak references
                             self._starts[child] = weakref.ref(part, _forget_the_dead)
 
-    def _actions(self, number: int, value: Any, done: set[int]) -> Iterator[Callable[[], Any]]:
-        """What hands over the values of a node. Whatever can go wrong goes wrong here."""
+    def _actions(self, number: int, value: Any, served: set[int]) -> Iterator[Callable[[], Any] | None]:
+        """What hands over the values of a node, None where that is done. What does not fit is found out here."""
         values = self.nodes[number].values
         if isinstance(value, Variable) and VALUE in values:
-            done.add(number)
-            if value.uid not in self._served:  # two places of a checkpoint that are one variable now: the first counts
+            if (
+                value.uid in served or value.uid in self._served
+            ):  # two places that are one variable now: the first counts
+                yield None
+            else:
                 array = _fitting(value, self.reader.get(values[VALUE][1]), values[VALUE][1])
-                self._served.add(value.uid)
+                served.add(value.uid)
                 yield lambda: value.assign(array)
         elif isinstance(value, PythonState) and STATE in values:
-            done.add(number)
             text = self.reader.get(values[STATE][1]).item()
             yield lambda: value.deserialize(text)
 
