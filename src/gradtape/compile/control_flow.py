@@ -21,7 +21,7 @@ from gradtape.compile.program import Program
 from gradtape.compile.traced import Derivative, Trace, Traced, record, shape_followed, unbatched
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
-from gradtape.engine.op import Op
+from gradtape.engine.op import program_op
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import active_recorders
 from gradtape.ops import array, index, math
@@ -300,9 +300,7 @@ def _pull_of(
     return gradients
 
 
-SWITCH = Op(
-    "switch", (), (), tf_name="Case", joint=_pull_switch, joint_zeros=False, outputs=1, as_given=True, listed=False
-)
+SWITCH = program_op("switch", "Case", _pull_switch)
 
 
 # -- loops of known length -------------------------------------------------------------------------------------------
@@ -473,7 +471,7 @@ def _rows_inside(d: Tensor) -> Tensor:
 _rows_outside = _rows_inside
 
 
-SCAN = Op("scan", (), (), tf_name="Scan", joint=_pull_scan, joint_zeros=False, outputs=1, as_given=True, listed=False)
+SCAN = program_op("scan", "Scan", _pull_scan)
 
 
 # -- loops of unknown length -----------------------------------------------------------------------------------------
@@ -672,6 +670,4 @@ def _pull_loop(
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-LOOP = Op(
-    "while_loop", (), (), tf_name="While", joint=_pull_loop, joint_zeros=False, outputs=1, as_given=True, listed=False
-)
+LOOP = program_op("while_loop", "While", _pull_loop)

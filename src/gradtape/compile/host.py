@@ -18,7 +18,7 @@ from gradtape.arrays.symbolic import SymbolicNamespace, call, current_graph, tra
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.engine import tape as stack
-from gradtape.engine.op import Op
+from gradtape.engine.op import program_op
 from gradtape.engine.tape import active_recorders
 from gradtape.ops import scatter
 from gradtape.shape import TensorSpec
@@ -171,15 +171,5 @@ def _pull_nothing(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, functio
     return [None] * len(needs)
 
 
-_SEEN = Op("py_function", (), (), joint=_pull_function, joint_zeros=False, outputs=1, as_given=True, listed=False)
-_UNSEEN = Op(
-    "numpy_call",
-    (),
-    (),
-    tf_name="PyFunc",
-    joint=_pull_nothing,
-    joint_zeros=False,
-    outputs=1,
-    as_given=True,
-    listed=False,
-)
+_SEEN = program_op("py_function", "PyFunction", _pull_function)
+_UNSEEN = program_op("numpy_call", "PyFunc", _pull_nothing)

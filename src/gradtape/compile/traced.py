@@ -27,7 +27,7 @@ from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import traced_sweep
 from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
-from gradtape.engine.op import Op
+from gradtape.engine.op import Op, program_op
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import Recorder, active_recorders
 from gradtape.tensor import Tensor, is_followable, next_uid
@@ -516,17 +516,7 @@ def _pull_part(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Tr
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-PART = Op(
-    "part",
-    (),
-    (),
-    tf_name="PartitionedCall",
-    joint=_pull_part,
-    joint_zeros=False,
-    outputs=1,
-    as_given=True,
-    listed=False,
-)
+PART = program_op("part", "PartitionedCall", _pull_part)
 
 
 def unbatched(d: list[Any]) -> tuple[int, int | None, list[Any]]:
@@ -548,17 +538,7 @@ def _spread(x: Any, level: int, rows: int) -> Any:
     return tensor_namespace.broadcast_to(_as_tensor(x), shape=(rows, *x.shape))
 
 
-CALL = Op(
-    "function",
-    (),
-    (),
-    tf_name="PartitionedCall",
-    joint=_pull_call,
-    joint_zeros=False,
-    outputs=1,
-    as_given=True,
-    listed=False,
-)
+CALL = program_op("function", "PartitionedCall", _pull_call)
 
 
 # A call is a function of every namespace, so that a sweep may make it with raw arrays, batches and recorded tensors.

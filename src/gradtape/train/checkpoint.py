@@ -314,7 +314,7 @@ class Restoration:
             for number, value in pairs:
                 if number not in self._done and number not in self._refused:
                     actions += [(number, act) for act in self._actions(number, _stateful(value), served)]
-            for number, act in actions:
+            for number, act in actions:  # noqa: B007 - which one failed
                 if act is not None:
                     act()
         except BaseException:
