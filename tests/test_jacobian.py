@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from unittest import mock
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 import gradtape as tf
 from gradtape.arrays import batched
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.owners import Owners
 
 rng = np.random.default_rng(7)
 A = rng.normal(size=(3, 4))
@@ -277,6 +281,94 @@ def test_how_aligned_rows_look_written_out():
     assert "2 rows of shape (3, 2)" in repr(plain)
     with pytest.raises(TypeError, match="no single NumPy value"):
         np.asarray(plain)
+
+
+# -- slices of the first axis: bands of a matrix instead of the matrix ------------------------------
+def chained(x):
+    return tf.reduce_sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+MOVES = {
+    "neighbours": lambda x: (x[1:] - x[:-1]) ** 2,
+    "every second": lambda x: x[::2] * 3.0,
+    "backwards": lambda x: x[::-1] * x,
+    "padded": lambda x: tf.pad(x, [[2, 1], *[[0, 0]] * (x.shape.rank - 1)]) ** 2,
+    "second differences": lambda x: x[2:] - 2.0 * x[1:-1] ** 2 + x[:-2],
+    "turned": lambda x: tf.concat([x[1:], x[:1]], 0) * x,
+    "reversed": lambda x: tf.reverse(x, [0]) + x,
+    "rolled": lambda x: tf.roll(x, 2, 0) * x,
+    "one of them": lambda x: x * x[2:3],
+    "a number of it": lambda x: x * tf.reshape(x, [-1])[1],
+    "tanh": lambda x: tf.tanh(x),
+    "cut to nothing": lambda x: tf.concat([x, x[3:3]], 0),
+    "empty sum": lambda x: x + tf.reduce_sum(x[1:1] ** 2, 0),
+}
+
+
+@hypothesis.given(
+    names=st.lists(st.sampled_from(list(MOVES)), min_size=1, max_size=4),
+    shape=st.sampled_from([(9,), (9, 2), (8, 1)]),
+    limit=st.sampled_from([0, 1, 2, 8]),
+    worth=st.sampled_from([0, 2**16]),
+)
+@hypothesis.settings(max_examples=150, deadline=None)
+def test_positions_that_move(names, shape, limit, worth):
+    x = tf.constant(np.random.default_rng(len(names)).normal(size=shape))
+    with mock.patch.object(batched, "MOST_PARTS", limit), mock.patch.object(batched, "WORTH_A_RECIPE", worth):
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(x)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                y = x
+                for name in names:
+                    y = MOVES[name](y)
+                loss = tf.reduce_sum(tf.sin(y))
+            slope = tape.gradient(loss, x)
+        np.testing.assert_allclose(
+            tape.jacobian(y, x).numpy(), looped_jacobian(tape, y, x), rtol=1e-9, atol=1e-12, err_msg=str(names)
+        )
+        np.testing.assert_allclose(
+            outer.jacobian(slope, x).numpy(),
+            looped_jacobian(outer, slope, x),
+            rtol=1e-9,
+            atol=1e-12,
+            err_msg=str(names),
+        )
+
+
+def test_a_band_is_never_written_out_on_the_way(monkeypatch):
+    """The reason for owners: the Hessian of a chain costs as much as its band, not as the matrix."""
+    x, largest = tf.constant(np.linspace(-1.0, 1.0, 1000)), []
+    original = batched.apply
+
+    def apply(name, args, attrs):
+        result = original(name, args, attrs)
+        largest.append(getattr(result, "array", result).size)
+        return result
+
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = chained(x)
+        slope = inner.gradient(y, x)
+    monkeypatch.setattr(batched, "apply", apply)
+    hessian = outer.jacobian(slope, x).numpy()
+    assert max(largest) <= 1000
+    rows, columns = hessian.nonzero()
+    assert np.abs(rows - columns).max() == 1
+    np.testing.assert_allclose(np.diag(hessian)[1:-1], (1200 * x**2 + 202 - 400 * tf.roll(x, -1, 0)).numpy()[1:-1])
+    np.testing.assert_allclose(np.diag(hessian, 1), -400 * x.numpy()[:-1])
+
+
+def test_owners_join_where_they_do_not_disagree():
+    first, second = Owners(4, np.array([1, 2, 0])), Owners(4, np.array([0, 2, 3]))
+    joined = first.joined(second)
+    assert joined is not None
+    assert joined.of.tolist() == [1, 2, 3]
+    assert first.joined(Owners(4, np.array([0, 3, 0]))) is None  # one position, two rows
+    assert first.joined(Owners(4, np.array([0, 0, 1]))) is None  # one row, two positions
+    assert first.joined(Owners(4, np.array([1, 2, 0]))) is first
 
 
 # Square matrices: every axis has the same length, so that a wrong axis is not noticed by its length.

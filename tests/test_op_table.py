@@ -13,6 +13,7 @@ from op_table import ROWS, Kink, Row, Sample, complexes, numbers
 import gradtape as tf
 from gradtape.arrays import batched, generic_kernels, numpy_namespace
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.owners import Owners
 from gradtape.engine import dispatch, op
 from gradtape.testing import check_gradients
 
@@ -190,10 +191,21 @@ def test_aligned_rule(row: Row, sample: Sample):
             at_zero = np.asarray(outputs(apply(np.zeros_like(operand), kernel))[0])
         if at_zero.any():
             continue  # only linear functions keep the zeros, and rules use only these
-        short = Batched(np.stack([operand, operand * 1.1]), 1, aligned=True)
-        written_out = Batched(short.rows(), 1)
-        got, expected = outputs(apply(short))[0], outputs(apply(written_out))[0]
-        np.testing.assert_allclose(got.rows(), expected.rows(), rtol=1e-12, atol=1e-13)
+        for short in aligned_forms(operand):
+            written_out = Batched(short.rows(), 1)
+            got, expected = outputs(apply(short))[0], outputs(apply(written_out))[0]
+            np.testing.assert_allclose(got.rows(), expected.rows(), rtol=1e-12, atol=1e-13)
+
+
+def aligned_forms(operand: np.ndarray) -> list[Batched]:
+    """Aligned rows; such whose positions were moved, with a gap or out of order; and a sum of two of these."""
+    array, size = np.stack([operand, operand * 1.1]), len(operand)
+    later, mixed = np.arange(size), (np.arange(size) * 2 + 1) % (2 * size + 1)  # 0 belongs to nobody
+    gap = np.where(later > 0, 1.0, 0.0).reshape(1, size, *[1] * (operand.ndim - 1))
+    moved = Batched(array * gap, 1, True, Owners(2 * size, later))
+    other = Batched(array * 0.7, 1, True, Owners(2 * size, mixed))
+    both = Batched(moved.array, 1, True, moved.owners, (other,))
+    return [Batched(array, 1, aligned=True), moved, other, both]
 
 
 # -- dtypes --------------------------------------------------------------------------------------

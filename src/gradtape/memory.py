@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -51,6 +51,27 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
             del _blocks[0]
     start = -block.ctypes.data % 64  # where a compiled program can use it as it is
     return block[start : start + size].view(dtype).reshape(shape)
+
+
+class Recipe(NamedTuple):
+    """A large array that is made of small ones, before it is written: what it will be, of what, and how.
+
+    Writing it costs no more than copying it would. So a tensor that holds a recipe gives an array that was written for
+    the caller where others give a copy, and numbers that nobody asks for are never written (benchmarks: perex, hess).
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    arrays: tuple[Any, ...]
+    make: Callable[..., Any]  # of the shape and the small arrays
+
+    def write(self) -> Any:
+        """The array, a new one each time."""
+        return self.make(self.shape, *self.arrays)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Recipe:
+        """The same numbers in another shape."""
+        return self._replace(shape=shape)
 
 
 def copy(array: ndarray) -> ndarray:

@@ -341,6 +341,64 @@ def dimensions_shown() -> Iterator[None]:
         _shown.reset(token)
 
 
+class Unwritten(Tensor):
+    """A tensor whose numbers are not written yet: a large one that is made of small arrays, as Jacobians are.
+
+    The first op that needs the numbers has them written, and from then on it is a tensor like all others.
+    """
+
+    __slots__ = ()  # the recipe is where other tensors have their array
+
+    @staticmethod
+    def of(recipe: memory.Recipe) -> Tensor:
+        """A new tensor that has yet to be written."""
+        tensor = Unwritten()
+        _slot.__set__(tensor, recipe)
+        tensor.uid = next_uid()
+        return tensor
+
+    @property
+    def recipe(self) -> memory.Recipe | None:
+        """How the numbers are written; None once they are."""
+        held = _slot.__get__(self)
+        return held if type(held) is memory.Recipe else None
+
+    @property
+    def array(self) -> Array:
+        recipe = self.recipe
+        if recipe is not None:
+            _slot.__set__(self, recipe.write())
+            self.__class__ = Tensor  # type: ignore[assignment]
+        return _slot.__get__(self)
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.recipe or self.array)
+
+    @property
+    def shape(self) -> TensorShape:
+        return known_shape((self.recipe or self.array).shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def device(self) -> str:
+        return CPU
+
+    def numpy(self) -> Any:
+        recipe = self.recipe
+        if recipe is None:  # another thread has had it written: this is no `Unwritten` any more
+            return Tensor.numpy(self)
+        if recorders():
+            _leaves(self, ".numpy()")
+        return recipe.write()
+
+
+_slot: Any = Tensor.__dict__["array"]
+
+
 def _static_shape(shape: tuple[Any, ...]) -> TensorShape:
     """What is known of a shape while a function is traced: None for a dimension without a number."""
     if _shown.get():

@@ -20,6 +20,7 @@ import numpy as np
 from gradtape.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
 from gradtape.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape.errors import OperatorNotAllowedInGraphError
+from gradtape.memory import Recipe
 
 Shape = tuple[int, ...]
 
@@ -56,15 +57,16 @@ class Symbolic:
     """A value of a graph: shape and dtype now, numbers when the program runs.
 
     Where dimensions are unknown `shape` holds JAX's symbolic dimensions, and `extents` says of integers that were
-    computed from them what they are in terms of them.
+    computed from them what they are in terms of them. `recipe` says of a large one how it is made of small ones.
     """
 
-    __slots__ = ("dtype", "extents", "graph", "shape")
+    __slots__ = ("dtype", "extents", "graph", "recipe", "shape")
     __array_ufunc__ = None  # NumPy's operators give way to these
 
     def __init__(self, graph: Graph, shape: Shape, dtype: Any) -> None:
         self.graph, self.shape, self.dtype = graph, shape, dtype
         self.extents: Any = None
+        self.recipe: Recipe | None = None
 
     @property
     def ndim(self) -> int:

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import errors, nest
+from gradtape import conversion, errors, nest
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import broadcast_shapes
+from gradtape.arrays.symbolic import Symbolic
 from gradtape.conversion import convert, wrap
 from gradtape.engine.sparse import Rows
 from gradtape.indexed_slices import IndexedSlices
+from gradtape.memory import Recipe
 from gradtape.ops.array import broadcast_to
-from gradtape.tensor import CONSTANT, Array, Tensor, is_followable
+from gradtape.tensor import CONSTANT, Array, Tensor, Unwritten, is_followable
 from gradtape.variable import Variable, held, holders
 
 
@@ -171,7 +173,21 @@ def as_tensor(result: Any) -> Tensor:
     """A raw result as a tensor of its own; a recorded one as it is."""
     if isinstance(result, Tensor):
         return wrap(result.array) if result.uid == CONSTANT else result
+    if type(result) is Recipe:
+        return _unwritten(result)
     return wrap(result if type(result) is np.ndarray else _solid(result))
+
+
+def _unwritten(recipe: Recipe) -> Tensor:
+    """A result that is made of small arrays: to be written when somebody reads it."""
+    if conversion.place is None and all(type(a) is np.ndarray for a in recipe.arrays):
+        return Unwritten.of(recipe)
+    tensor = as_tensor(recipe.write())
+    if type(tensor.array) is Symbolic:  # by the caller of the function, if it reaches that
+        tensor.array.recipe = recipe._replace(
+            arrays=tuple([a.array if type(a) is Tensor else a for a in recipe.arrays])
+        )
+    return tensor
 
 
 def _solid(result: Any) -> Any:

@@ -12,9 +12,10 @@ from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
 from gradtape.autodiff import directional
 from gradtape.autodiff.arguments import UnconnectedGradients, array_of, as_tensor, seeds_of
-from gradtape.autodiff.rows import chunks, next_level, only_tensor, or_zeros, row_bytes, rows_of
+from gradtape.autodiff.rows import chunks, joined, next_level, only_tensor, or_zeros, reshaped, row_bytes, rows_of
 from gradtape.conversion import wrap
 from gradtape.engine.sparse import Rows
+from gradtape.memory import Recipe
 from gradtape.tensor import is_followable
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _vectorised(
         for block, source in zip(blocks, sources, strict=True):
             rows = rows_of(cotangents.get(source.uid), seed)
             if rows is not None and aligned:
-                rows = namespace_of(rows).reshape(rows, shape=(shape[0], stop - start, *array_of(source).shape))
+                rows = reshaped(rows, (shape[0], stop - start, *array_of(source).shape))
             block.append(rows)
     return blocks, 1 if aligned else 0
 
@@ -138,9 +139,7 @@ def _assembled(block: list[Any], shape: tuple[int, ...], source: Any, axis: int)
     found = [rows for rows in block if rows is not None]
     if not found:
         return None
-    xp = namespace_of(found[0])
-    rows = found[0] if len(found) == 1 else xp.concatenate(*found, axis=axis)
-    return xp.reshape(rows, shape=(*shape, *array_of(source).shape))
+    return reshaped(joined(found, axis), (*shape, *array_of(source).shape))
 
 
 def batch_jacobian(
@@ -180,8 +179,9 @@ def batch_jacobian(
         found = [rows for rows in blocks if rows is not None]
         if not found:  # TensorFlow gives zeros here whatever was asked for
             return wrap(namespace_of(value).zeros((*shape, *x_shape[1:]), value.dtype))
-        xp = namespace_of(found[0])
-        rows = found[0] if len(found) == 1 else xp.concatenate(*found, axis=0)
+        rows = joined(found, 0)
+        rows = rows.write() if type(rows) is Recipe else rows
+        xp = namespace_of(rows)
         per_row = xp.transpose(rows, perm=(1, 0, *range(2, len(x_shape) + 1)))
         result = xp.reshape(per_row, shape=(*shape, *x_shape[1:]))
     return as_tensor(result)

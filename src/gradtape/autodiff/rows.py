@@ -10,6 +10,7 @@ from gradtape.arrays.batched import Batched
 from gradtape.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
 from gradtape.conversion import wrap
 from gradtape.engine.tape import clock
+from gradtape.memory import Recipe
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable, held
 
@@ -39,12 +40,28 @@ def row_bytes(recording: Any, sources: list[Any], itemsize: int) -> int:
 
 
 def rows_of(cotangent: Any, seed: Batched) -> Any:
-    """What arrived at a source as [rows, ...]; a value that is the same in every row arrives unbatched."""
+    """What arrived at a source as [rows, ...], or a recipe for that.
+
+    A value that is the same in every row arrives unbatched.
+    """
     if cotangent is None:
         return None
     if type(cotangent) is Batched:
-        return cotangent.rows()
+        return cotangent.as_recipe() or cotangent.rows()
     return namespace_of(cotangent).broadcast_to(cotangent, shape=(seed.batch_size, *cotangent.shape))
+
+
+def reshaped(rows: Any, shape: tuple[int, ...]) -> Any:
+    """Rows, or a recipe for them, in another shape."""
+    return rows.reshaped(shape) if type(rows) is Recipe else namespace_of(rows).reshape(rows, shape=shape)
+
+
+def joined(blocks: list[Any], axis: int) -> Any:
+    """Blocks of rows as one array; a single one may stay a recipe."""
+    if len(blocks) == 1:
+        return blocks[0]
+    arrays = [block.write() if type(block) is Recipe else block for block in blocks]
+    return namespace_of(arrays[0]).concatenate(*arrays, axis=axis)
 
 
 def or_zeros(result: Any, shape: tuple[int, ...], source: Any, policy: UnconnectedGradients) -> Any:

@@ -30,7 +30,8 @@ from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
 from gradtape.engine.op import Op, program_op
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import Recorder, active_recorders
-from gradtape.tensor import Tensor, is_followable, next_uid
+from gradtape.memory import Recipe
+from gradtape.tensor import Tensor, Unwritten, is_followable, next_uid
 from gradtape.variable import updating
 
 Shape = tuple[int, ...]
@@ -159,6 +160,8 @@ class Traced:
             uids = (*[t.uid for t in tensors], *self.captured)
             wanted = tuple([i for i, uid in enumerate(uids) if shape_followed(uid, recorders) is not None])
         if not wanted:
+            if host and self.in_parts is not None:
+                return self.in_parts(self.run(self.in_parts.program, [t.array for t in tensors], host, sizes))
             results = self.run(self.plain, [t.array for t in tensors], host, sizes)
             return [wrap(value) for value in results[: len(self.outputs)]]
         derivative = self.derivative(wanted)
@@ -189,6 +192,13 @@ class Traced:
         record(active_recorders(), CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count]), list(outputs[count:])
 
+    @cached_property
+    def in_parts(self) -> InParts | None:
+        """The program for callers who can write large results themselves, if there are such results."""
+        if self.graph.open or all(type(t.array) is not Symbolic or t.array.recipe is None for t in self.outputs):
+            return None
+        return InParts(self)
+
     @property
     def plain(self) -> Program:
         """The program without anything for derivatives."""
@@ -196,9 +206,9 @@ class Traced:
             self._plain = self.program([])
         return self._plain
 
-    def program(self, residuals: Sequence[_Residual], silent: bool = False) -> Program:
-        """The program with the results, the residuals, and the new values of variables as outputs."""
-        outputs = [t.array for t in self.outputs]
+    def program(self, residuals: Sequence[_Residual], silent: bool = False, results: Any = None) -> Program:
+        """The program with the results (or others), the residuals, and the new values of variables as outputs."""
+        outputs = [t.array for t in self.outputs] if results is None else results
         kept = [r.symbol for r in residuals]
         state = [s.reading.array for s in self.state]
         return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, silent)
@@ -264,6 +274,44 @@ class Traced:
             if uid in record[1]:
                 return record[5][0] if type(record[5]) is tuple else record[5]
         return np.dtype(np.float32)
+
+
+class InParts:
+    """A program that gives the small arrays which large results are made of, one after the other in one array."""
+
+    def __init__(self, traced: Traced) -> None:
+        self._recipes: list[tuple[Recipe, list[Any]] | None] = []  # and what each array is, or where in the flat one
+        results: list[Any] = []
+        with tracing(traced.graph):
+            for tensor in traced.outputs:
+                recipe = tensor.array.recipe if type(tensor.array) is Symbolic else None
+                if recipe is None:
+                    self._recipes.append(None)
+                    results.append(tensor.array)
+                    continue
+                flat, places, start = [], [], 0
+                for array in recipe.arrays:
+                    if type(array) is Symbolic:
+                        flat.append(call("reshape", (array,), {"shape": (array.size,)}))
+                        places.append((slice(start, start + array.size), array.shape))
+                        start += array.size
+                    else:
+                        places.append(array)
+                self._recipes.append((recipe, places))
+                results.append(call("concatenate", tuple(flat), {"axis": 0}) if len(flat) > 1 else flat[0])
+        self.program = traced.program([], results=results)
+
+    def __call__(self, results: Sequence[Any]) -> list[Tensor]:
+        """The results as tensors; those with a recipe will be written by who reads them."""
+        tensors = []
+        for value, found in zip(results, self._recipes, strict=False):
+            if found is None:
+                tensors.append(wrap(value))
+            else:
+                recipe, places = found
+                arrays = tuple([value[p[0]].reshape(p[1]) if type(p) is tuple else p for p in places])
+                tensors.append(Unwritten.of(Recipe(recipe.shape, recipe.dtype, arrays, recipe.make)))
+        return tensors
 
 
 class Derivative:

@@ -66,7 +66,7 @@ def strengthen(value: Any) -> Any:
     if value is None or type(value) is Strong:
         return value
     if type(value) is Batched:
-        return Batched(strengthen(value.array), value.level, value.aligned)
+        return value.mapped(strengthen)
     if type(value) is Rows:
         return Rows(strengthen(value.values), value.indices, value.shape)
     return Strong(value)
@@ -77,7 +77,7 @@ def weaken(value: Any) -> Any:
     if type(value) is Strong:
         return value.array
     if type(value) is Batched:
-        return Batched(weaken(value.array), value.level, value.aligned)
+        return value.mapped(weaken)
     if type(value) is Rows:
         return Rows(weaken(value.values), value.indices, value.shape)
     return value

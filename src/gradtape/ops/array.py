@@ -10,6 +10,7 @@ import numpy as np
 from gradtape import conversion
 from gradtape.arrays.batched import Batched, batch_rules
 from gradtape.arrays.dimensions import is_known_shape
+from gradtape.arrays.owners import Owners
 from gradtape.arrays.symbolic import as_value
 from gradtape.conversion import constant_operand, operand
 from gradtape.engine.dispatch import declare, linear, primitive, run
@@ -28,6 +29,23 @@ def _keep_aligned(name: str, keeps: Any) -> Any:
             return None
         size = x.array.shape[0]
         return Batched(batch_rules[name](xp, size, [True], x.array, **attrs), level, aligned=True)
+
+    return rule
+
+
+def _move_aligned(name: str, along_first: Any) -> Any:
+    """The aligned rule of a one-tensor primitive that moves positions and puts in zeros.
+
+    `along_first(x, **attrs)` gives what it does along the first axis as a function of an array [positions], or None
+     if it does more there than to move.
+    """
+
+    def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
+        (x,) = operands
+        if not x.shape or type(x.shape[0]) is not int or (how := along_first(x, **attrs)) is None:
+            return None
+        owners = (x.owners or Owners.each(x.shape[0])).moved(how)
+        return Batched(batch_rules[name](xp, x.array.shape[0], [True], x.array, **attrs), level, True, owners)
 
     return rule
 
@@ -123,6 +141,7 @@ pad = linear(
         d, index=tuple(slice(b, b + n) for b, n in zip(before, x_shape, strict=True))
     ),
     batch=lambda xp, size, batched, x, before, after: xp.pad(x, before=(0, *before), after=(0, *after)),
+    aligned=_move_aligned("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
 )
 
 flip = linear("flip", lambda d, xp, axis: xp.flip(d, axis=axis), tf_name="ReverseV2", batch=shift_axis("flip"))
@@ -196,15 +215,33 @@ def _behind(index: Any) -> Any:
     return (slice(None), *index)
 
 
+def _slice_first(x: Any, index: Any) -> Any:
+    return (lambda of: of[index[0]]) if index and type(index[0]) is slice else None
+
+
+def _fill_first(x: Any, index: Any, shape: Axes) -> Any:
+    if not index or type(index[0]) is not slice:
+        return None
+
+    def how(of: np.ndarray) -> np.ndarray:
+        moved = np.zeros(shape[0], of.dtype)
+        moved[index[0]] = of
+        return moved
+
+    return how
+
+
 getitem = linear(
     "getitem",
     lambda d, x_shape, xp, index: xp.setitem(d, index=index, shape=x_shape),
     tf_name="StridedSlice",
     batch=lambda xp, size, batched, x, index: xp.getitem(x, index=_behind(index)),
+    aligned=_move_aligned("getitem", _slice_first),
 )
 setitem = linear(
     "setitem",
     lambda d, xp, index: xp.getitem(d, index=index),
     tf_name="StridedSliceGrad",
     batch=lambda xp, size, batched, x, index, shape: xp.setitem(x, index=_behind(index), shape=(size, *shape)),
+    aligned=_move_aligned("setitem", _fill_first),
 )

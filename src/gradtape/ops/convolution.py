@@ -147,7 +147,7 @@ def _keeps_images_apart(name: str) -> Any:
 def _filter_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, groups: int, **attrs: Any) -> Any:
     """One gradient of the filters for each image: the images become groups."""
     x, z = operands
-    if type(x) is Batched or not z.aligned:
+    if type(x) is Batched or not z.aligned or z.owners is not None:
         return None
     count, images, *out, channels = z.array.shape
     rank = len(out)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors, memory
-from gradtape.arrays import namespace_of
-from gradtape.arrays.batched import Batched
+from gradtape.arrays import common_namespace, namespace_of
+from gradtape.arrays.batched import Batched, is_worth_a_recipe
 from gradtape.engine.dispatch import primitive, product
+from gradtape.memory import Recipe
 
 
 def adjoint(x: Any, xp: Any) -> Any:
@@ -60,24 +61,31 @@ def _matmul_aligned(
     x, y = operands
     if type(y) is not Batched and len(y.shape) == 2 and len(x.shape) >= 2 and not adjoint_x:
         return Batched(xp.matmul(x.array, y, adjoint_x=False, adjoint_y=adjoint_y), level, aligned=True)
-    if type(x) is not Batched and len(x.shape) == 2 and len(y.shape) == 2 and not adjoint_y:
+    if type(x) is not Batched and len(x.shape) == 2 and len(y.shape) == 2 and not adjoint_y and y.owners is None:
         # Row (b, k) of the result is the outer product of x[:, b] and y[k, b, :].
         count, size, columns = y.array.shape
         positions = xp.conj(x) if adjoint_x else xp.transpose(x, perm=(1, 0))
-        rows = positions.shape[1]
-        outer = _outer_products(xp, positions, xp.transpose(y.array, perm=(1, 0, 2)))
-        return Batched(xp.reshape(outer, shape=(size * count, rows, columns)), level)
+        by_position = xp.transpose(y.array, perm=(1, 0, 2))
+        shape = (size * count, positions.shape[1], columns)
+        if is_worth_a_recipe(shape, y.dtype, (positions, by_position)):
+            return Batched(Recipe(shape, y.dtype, (positions, by_position), _outer_products), level)
+        return Batched(_outer_products(shape, positions, by_position), level)
     return None
 
 
-def _outer_products(xp: Any, x: Any, y: Any) -> Any:
-    """x[b, r] y[b, k, c] as [b, k, r, c], in C order: it is large, and will be reshaped."""
+def _outer_products(shape: tuple[int, ...], x: Any, y: Any) -> Any:
+    """x[b, r] y[b, k, c] as [b, k, r, c], in C order: it is large, and has another shape."""
     (size, rows), (_, count, columns) = x.shape, y.shape
-    if type(x) is type(y) is np.ndarray:
-        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
-        if count == 1 and x.dtype.char in "fd":  # of one row each, einsum is twice as fast (benchmark: perex)
-            return np.einsum("br,bkc->bkrc", x, y, out=memory.empty((size, count, rows, columns), x.dtype))
-    return xp.multiply(xp.reshape(x, shape=(size, 1, rows, 1)), xp.reshape(y, shape=(size, count, 1, columns)))
+    if type(x) is not np.ndarray or type(y) is not np.ndarray:
+        xp = common_namespace((x, y))
+        outer = xp.multiply(xp.reshape(x, shape=(size, 1, rows, 1)), xp.reshape(y, shape=(size, count, 1, columns)))
+        return xp.reshape(outer, shape=shape)
+    out = memory.empty((size, count, rows, columns), x.dtype)
+    if count == 1 and x.dtype.char in "fd":  # of one row each, einsum is twice as fast (benchmark: perex)
+        np.einsum("br,bkc->bkrc", np.ascontiguousarray(x), np.ascontiguousarray(y), out=out)
+    else:
+        np.multiply(x[:, None, :, None], y[:, :, None, :], out)
+    return out.reshape(shape)
 
 
 def _matmul_jvp(given: list[Any], values: list[Any], attrs: Any, tangents: Any) -> Any:

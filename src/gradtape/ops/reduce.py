@@ -30,6 +30,8 @@ def _spread(d: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
 def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, keepdims: bool = False) -> Any:
     """Summing the aligned axis away leaves the diagonal itself: the rows need not be written out."""
     (x,) = operands
+    if 0 in axis and x.owners is not None:
+        return None
     others = tuple(a + 1 for a in axis if a != 0)
     result = xp.sum(x.array, axis=others, keepdims=keepdims) if others else x.array
     if 0 not in axis:
