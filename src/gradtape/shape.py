@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, SupportsIndex, overload
 
 from gradtape import dtypes
@@ -419,6 +420,24 @@ class TensorSpec:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._shape, self._dtype, self._name)
+
+
+@dataclass(frozen=True)
+class VariableSpec:
+    """What a function was traced for in the place of a variable; arguments that are one variable share an `alias_id`.
+
+    >>> VariableSpec(TensorShape([2]), dtypes.float32, True, 0)
+    VariableSpec(shape=(2,), dtype=tf.float32, trainable=True, alias_id=0)
+    """
+
+    shape: TensorShape
+    dtype: dtypes.DType
+    trainable: bool
+    alias_id: int
+
+    def __repr__(self) -> str:
+        facts = f"shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, alias_id={self.alias_id}"
+        return f"VariableSpec({facts})"
 
 
 def _is_tensor(value: Any) -> bool:

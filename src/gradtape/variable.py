@@ -179,6 +179,8 @@ class Variable:
 
     def _within(self, graph: Graph) -> VariableState:
         """The state of this variable in a graph, to which it is an input from now on."""
+        if self.uid in graph.passed and type(self) is not Passed:
+            graph.shared.add(self.uid)  # an argument, which the code reaches in another way
         state = graph.variables.get(self.uid)
         if state is None:
             if graph.outer is not None:  # a branch or a loop: it begins with what the variable is outside
@@ -195,7 +197,12 @@ class Variable:
             if state is not None:
                 return state.reading.array
             graph = graph.outer or graph.first
-        return self._buffer if self._held is None else self._held.array
+        held = self._held
+        value = self._buffer if held is None else held.array
+        if value is None:  # another thread has taken one away and will put the other in place
+            with updating():
+                return self._buffer if self._held is None else self._held.array
+        return value
 
     def _fetch(self) -> Tensor:
         """What a compiled program left behind, for eager code: a copy, because the next program writes there."""
@@ -346,6 +353,8 @@ class Variable:
         return complex(self.read())
 
     def __repr__(self) -> str:
+        if current_graph() is not None:
+            return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
         value = np.asarray(self.read().array)
         text = array_text(value)
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
@@ -604,6 +613,77 @@ class _View(Variable):
         return self._of.read()
 
 
+class Passed(Variable):
+    """What stands for a variable among the arguments of a function that is being traced.
+
+    In the program it is whichever variable a call passes. The code sees the one that the function was traced with: its
+    name and flags, which the program then has for all. Code that asks for more (its reference, an attribute somebody
+    gave it, its value outside of the program) knows the variable by itself, and the graph notes that.
+    """
+
+    __slots__ = ("_itself", "_shared", "number")
+
+    def __init__(self, variable: Variable, number: int, graph: Graph) -> None:
+        self.number, self.uid = number, variable.uid
+        self._itself, self._shared = weakref.ref(variable), graph.shared  # what is compiled must not keep it alive
+        self._name, self._trainable, self._constraint = variable.name, variable.trainable, variable.constraint
+        self._synchronization, self._aggregation = variable.synchronization, variable.aggregation
+        self._declared_shape = variable.shape
+        like = variable._spec(None)
+        self._held, self._buffer, self._lent = None, Symbolic(graph, tuple(like.shape), np.dtype(like.dtype)), False
+
+    def itself(self) -> Variable:
+        """The variable that the function was traced with."""
+        found = self._itself()
+        if found is None:
+            raise errors.FailedPreconditionError(
+                None,
+                None,
+                f"Variable '{self.name}' does not exist any more. It was an argument of a tf.function, and is used "
+                "outside of the program that was made then: return its value from the function instead.",
+            )
+        self._shared.add(self.uid)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(self._itself(), name):
+            raise AttributeError(f"'Variable' object has no attribute '{name}'")
+        return getattr(self.itself(), name)
+
+    @property
+    def _tensor(self) -> Tensor:
+        graph = current_graph()
+        return self.itself()._tensor if graph is None else self._within(graph).reading
+
+    @_tensor.setter
+    def _tensor(self, tensor: Tensor) -> None:
+        graph = current_graph()
+        if graph is None:
+            self.itself()._tensor = tensor
+        else:
+            state = self._within(graph)
+            state.reading, state.assigned = tensor, True
+
+    @property
+    def handle(self) -> Reference:
+        return self.ref()
+
+    def ref(self) -> Reference:
+        return Reference(self.itself())
+
+
+def stored(variable: Variable) -> Variable:
+    """The variable that has the storage: the one behind what an assignment returned, or behind an argument."""
+    while type(variable) is not Variable:
+        if isinstance(variable, _View):
+            variable = variable._of
+        elif isinstance(variable, Passed):
+            variable = variable.itself()
+        else:
+            break
+    return variable
+
+
 class _VariableSlice(Tensor):
     """A slice of a variable: a tensor that can also be assigned to."""
 
@@ -698,6 +778,7 @@ operators.attach(Variable)
 setattr(Variable, "__getitem__", _slice_of)  # noqa: B010 - the operators above are attached the same way
 register_converter(Variable, Variable.read)
 register_converter(_View, _View.read)
+register_converter(Passed, Passed.read)
 
 
 def _refuse(symbol: str, method: str) -> Callable[[Any, Any], Any]:

@@ -158,19 +158,24 @@ class Graph:
     first   the graph whose derivative this one computes, and whose values are inputs of its own: the residuals
     turn    in the body of a loop, the number of the iteration
     open    whether there are dimensions without a number among the shapes
+    passed  by uid, what stands for the variables among the arguments; a call says which variables they are
+    shared  which of these the code knows by themselves, too: the program is for no other variables in their place
     """
 
     def __init__(self, name: str, outer: Graph | None = None, first: Graph | None = None) -> None:
         self.name, self.outer, self.first = name, outer, first
         self.turn: Symbolic | None = None
         self.open: bool = any(g is not None and g.open for g in (outer, first))
+        around = outer or first
+        self.passed: dict[int, Any] = {} if around is None else around.passed
+        self.shared: set[int] = set() if around is None else around.shared
         self.nodes: list[Node] = []
         self.feeds: list[Feed] = []
         self.variables: dict[int, VariableState] = {}
         self.arrays: dict[int, Any] = {}  # the array behind the uid of each tensor that its tape follows
         self.created: list[Any] = []  # references to variables that came into being while tracing
         self.allow_creation: Callable[[], None] = lambda: None  # raises where no variable may be created any more
-        self.concrete: Callable[[Symbolic], Any] = _no_value  # computes a value at once, for what outlives the trace
+        self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value at once, for what outlives the trace
         self._captured: dict[int, Symbolic] = {}
         # Of tensors from before the trace only tapes outside know the shape: what they follow, and the uids that a
         # branch or a loop met and nobody knew. A trace under another tape may know more.
@@ -265,7 +270,8 @@ def _is_residual(value: Any, graph: Graph) -> bool:
     return type(value) is Symbolic and graph.first is not None and value.graph is graph.first
 
 
-def _no_value(value: Symbolic) -> Any:
+def no_value(value: Symbolic) -> Any:
+    """What there is to compute when a function is not being traced: nothing."""
     return np.asarray(value)  # raises, and says why
 
 

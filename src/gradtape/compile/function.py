@@ -20,13 +20,13 @@ from numpy import ndarray
 from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, is_known, tracing
+from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, is_known, no_value, tracing
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
-from gradtape.shape import TensorSpec
+from gradtape.shape import TensorSpec, VariableSpec
 from gradtape.tensor import Tensor
-from gradtape.variable import Variable
+from gradtape.variable import Passed, Variable, on_host, stored, updating
 
 if TYPE_CHECKING:
     from gradtape.compile.polymorphic import General
@@ -217,35 +217,46 @@ class Function:
                 )
             return self._run_python(args, kwargs)
         given = self._canonical(args, kwargs)
-        leaves, key = signature_of(given)
+        leaves, key, passed = signature_of(given)
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
         try:
-            concrete = self._found(given, leaves, key)
+            concrete = self._found(given, leaves, key, passed)
         except ReadsDataError as error:
             self._reads_data = True
             _say_once(f"The function '{self._name}' runs eagerly. {error}", self)
             return self._run_python(args, kwargs)
-        return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor])
+        return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor], passed)
 
-    def prepared(self, *args: Any) -> tuple[ConcreteFunction, list[Tensor]]:
-        """What a call with these arguments would run, and on which tensors: where tracing may fail, apart from it."""
-        leaves, key = signature_of(args)
-        return self._found(args, leaves, key), [leaf for leaf in leaves if type(leaf) is Tensor]
+    def prepared(self, *args: Any) -> tuple[ConcreteFunction, list[Tensor], Sequence[Variable]]:
+        """What a call with these arguments would run, on which tensors and variables: where tracing may fail, apart
+        from it."""
+        leaves, key, passed = signature_of(args)
+        return self._found(args, leaves, key, passed), [leaf for leaf in leaves if type(leaf) is Tensor], passed
 
-    def _found(self, given: tuple[Any, ...], leaves: list[Any], key: Any) -> ConcreteFunction:
+    def _found(
+        self, given: tuple[Any, ...], leaves: list[Any], key: Any, passed: Sequence[Variable]
+    ) -> ConcreteFunction:
         """What was traced for arguments like these or, when there is nothing yet, will be now."""
-        concrete = self._concrete.get(key)
+        concrete = self._serving(key, passed) if passed else self._concrete.get(key)
         if concrete is not None and concrete.graph.blind and _sees_more(concrete.graph.blind):
-            del self._concrete[key]
+            for place in [k for k, found in list(self._concrete.items()) if found is concrete]:
+                self._concrete.pop(place, None)
             concrete = None
         if concrete is None:
             traces = self._traces
-            concrete = self._trace(given, leaves, key)
+            concrete = self._trace(given, leaves, key, passed)
             self._watch_for_storms(self._traces > traces)
         elif len(self._storm) > 1:
             self._watch_for_storms(False)
         return concrete
+
+    def _serving(self, key: Any, passed: Sequence[Variable]) -> ConcreteFunction | None:
+        """What was traced for arguments like these: for any variables, or else for these very ones."""
+        found = self._concrete.get(key)
+        if passed and (found is None or not found.serves(passed)):
+            found = self._concrete.get(_for_these(key, passed))
+        return found
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The compiled function for arguments like these; a `TensorSpec` stands for a tensor.
@@ -262,11 +273,11 @@ class Function:
             args = self._signature
         unknown: dict[int, Any] = {}
         given = self._canonical(_example(args, unknown), _example(kwargs, unknown))
-        leaves, key = signature_of(given)
+        leaves, key, passed = signature_of(given)
         if unknown:
             with self._tracing:
-                return self._generalised().for_specs(self, given, leaves, key, unknown)
-        return self._concrete.get(key) or self._trace(given, leaves, key)
+                return self._generalised().for_specs(self, given, leaves, key, passed, unknown)
+        return self._serving(key, passed) or self._trace(given, leaves, key, passed)
 
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._signature is not None:
@@ -324,18 +335,23 @@ class Function:
             ) from None
 
     # -- tracing -----------------------------------------------------------------------------------------------------
-    def _trace(self, given: tuple[Any, ...], leaves: list[Any], key: Any, known: bool = False) -> ConcreteFunction:
+    def _trace(
+        self, given: tuple[Any, ...], leaves: list[Any], key: Any, passed: Sequence[Variable], known: bool = False
+    ) -> ConcreteFunction:
         """What runs a call. `known`: in any case a function for the shapes of this call alone."""
         with self._tracing:
-            found = self._concrete.get(key)
+            found = self._serving(key, passed)
             if found is not None and not (known and found.graph.open):  # another thread was faster
                 return found
             concrete = None
             if not known and (self._general is not None or self._may_generalise):
-                concrete = self._generalised().function_for(self, given, leaves, key)
+                concrete = self._generalised().function_for(self, given, leaves, key, passed)
             if concrete is None:
-                concrete = self._traced_at_last(given, leaves)
-            self._concrete[key] = concrete
+                concrete = self._traced_at_last(given, leaves, passed)
+            if passed:
+                self._concrete[_for_these(key, passed)] = concrete
+            if not concrete.graph.shared:
+                self._concrete[key] = concrete
             return concrete
 
     @functools.cached_property
@@ -354,21 +370,34 @@ class Function:
             self._general = General(None if self._signature is None else self._declared)
         return self._general
 
-    def _traced_at_last(self, given: tuple[Any, ...], leaves: list[Any], shapes: Any = None, kind: Any = None) -> Any:
+    def _traced_at_last(
+        self,
+        given: tuple[Any, ...],
+        leaves: list[Any],
+        passed: Sequence[Variable],
+        shapes: Any = None,
+        kind: Any = None,
+    ) -> Any:
         """Traced once or, where variables come into being, twice.
 
         `shapes` take the place of those that the tensors have; `kind` is the class of the result.
         """
         first = not self._traces
-        concrete = self._traced(given, leaves, first, shapes, kind)
+        concrete = self._traced(given, leaves, passed, first, shapes, kind)
         if concrete.graph.created:
             # As TensorFlow does: variables belong to the first call. The second trace finds them there.
             self._created.extend(concrete.graph.created)
-            concrete = self._traced(given, leaves, False, shapes, kind)
+            concrete = self._traced(given, leaves, passed, False, shapes, kind)
         return concrete
 
     def _traced(
-        self, given: tuple[Any, ...], leaves: list[Any], allow_creation: bool, shapes: Any, kind: Any
+        self,
+        given: tuple[Any, ...],
+        leaves: list[Any],
+        passed: Sequence[Variable],
+        allow_creation: bool,
+        shapes: Any,
+        kind: Any,
     ) -> ConcreteFunction:
         from gradtape.compile.traced import Trace, Traced
 
@@ -380,6 +409,7 @@ class Function:
         self._traces += 1
         trace = Trace(graph)
         tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
+        graph.passed.update((v.uid, Passed(v, number, graph)) for number, v in enumerate(passed))
         with tracing(graph), stack.only((trace,)):
             inputs = []
             for i, tensor in enumerate(tensors):
@@ -387,9 +417,16 @@ class Function:
                 inside = wrap(graph.argument(shape, tensor.array.dtype))
                 trace.follow(inside)
                 inputs.append(inside)
-            graph.concrete = _evaluator(graph, inputs, tensors)
+            graph.concrete = _evaluator(graph, inputs, tensors, passed)
             remaining = iter(inputs)
-            filled = [next(remaining) if type(leaf) is Tensor else leaf for leaf in leaves]
+            filled = [
+                next(remaining)
+                if type(leaf) is Tensor
+                else graph.passed[leaf.uid]
+                if isinstance(leaf, Variable)
+                else leaf
+                for leaf in leaves
+            ]
             args = nest.pack_sequence_as(given, filled, expand_composites=True)
             kwargs: dict[str, Any] = {}
             if args and type(args[-1]) is _Keywords:
@@ -402,9 +439,10 @@ class Function:
             for out in outputs:
                 graph.own(out.array)  # raises for a value of a branch or a loop that was kept and not returned
         graph.watched = ()
+        graph.concrete = no_value  # the arguments of this call go with it
         traced = Traced(graph, trace, inputs, outputs)
         result_kind = ConcreteFunction if kind is None else kind
-        return result_kind(self, given, leaves if shapes is None else filled, traced, result)
+        return result_kind(self, given, filled, traced, result)
 
     def _watch_for_storms(self, traced: bool) -> None:
         """Five traces in the last five calls: say so once, and which argument changes."""
@@ -478,7 +516,9 @@ def _refuse_creation() -> None:
     raise ValueError(_CREATED_TWICE)
 
 
-def _evaluator(graph: Graph, inputs: list[Tensor], tensors: list[Tensor]) -> Callable[[Symbolic], Any]:
+def _evaluator(
+    graph: Graph, inputs: list[Tensor], tensors: list[Tensor], passed: Sequence[Variable]
+) -> Callable[[Symbolic], Any]:
     """How to compute a symbolic value at once: the initial value of a variable that is created while tracing."""
 
     def concrete(symbol: Symbolic) -> Any:
@@ -490,7 +530,7 @@ def _evaluator(graph: Graph, inputs: list[Tensor], tensors: list[Tensor]) -> Cal
             sizes = {str(n): size for pair in pairs for n, size in pair if is_dimension(n)}
             program = program.with_sizes(tuple(sizes.items()))
         with tracing(None), on_processor():
-            return np.array(program.replay(*program.arrays([t.array for t in tensors]))[0])
+            return np.array(program.replay(*program.arrays([t.array for t in tensors], passed))[0])
 
     return concrete
 
@@ -508,10 +548,8 @@ class ConcreteFunction:
         self._places = [leaf is not None for leaf in flat]
         self._structure = nest.pack_sequence_as(result, [_spec_of(leaf) for leaf in flat], expand_composites=True)
         self._template = result
-        from gradtape.variable import on_host
-
-        storages = [v._spec(None) for v in traced.variables]
-        self._on_host = all(type(s) is ndarray or on_host(s) for s in storages)
+        self._captured = [v for v in traced.variables if type(v) is not Passed]
+        self._on_host = all(map(_is_on_host, self._captured))
 
     @property
     def graph(self) -> Graph:
@@ -542,13 +580,13 @@ class ConcreteFunction:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables it reads or assigns."""
-        return tuple(self._traced.variables)
+        """The variables it reads or assigns, without those among its arguments."""
+        return tuple(self._captured)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
         """The trainable ones among them."""
-        return tuple(v for v in self._traced.variables if v.trainable)
+        return tuple(v for v in self._captured if v.trainable)
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """The signature as text: one line, or with the results below it."""
@@ -561,11 +599,18 @@ class ConcreteFunction:
         expected = nest.flatten(self.structured_input_signature, expand_composites=True)
         flat = nest.flatten((args, kwargs), expand_composites=True)
         tensors = []
-        wanted = [spec for spec in expected if isinstance(spec, TensorSpec)]
+        variables = []
+        wanted = [spec for spec in expected if isinstance(spec, (TensorSpec, VariableSpec))]
         flat = [leaf for leaf in flat if isinstance(leaf, (Tensor, Variable, ndarray, np.generic, float, int, list))]
         if len(flat) < len(wanted):
-            raise TypeError(f"{self.pretty_printed_signature(False)} takes {len(wanted)} tensors, got {len(flat)}.")
+            raise TypeError(
+                f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} takes {len(wanted)} "
+                f"tensors or variables, got {len(flat)}."
+            )
         for spec, leaf in zip(wanted, flat, strict=False):
+            if isinstance(spec, VariableSpec):
+                variables.append(self._checked(leaf, spec))
+                continue
             tensor = convert(leaf, None if isinstance(leaf, (Tensor, Variable)) else spec.dtype)
             if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
                 raise TypeError(
@@ -573,16 +618,75 @@ class ConcreteFunction:
                     f"of shape {tensor.shape} and dtype {tensor.dtype.name}, where it takes {spec!r}."
                 )
             tensors.append(tensor)
-        return self.run(tensors)
+        if not variables:
+            return self.run(tensors)
+        passed = distinct(variables)
+        numbers = [next(i for i, v in enumerate(passed) if v.uid == variable.uid) for variable in variables]
+        if numbers == [spec.alias_id for spec in wanted if isinstance(spec, VariableSpec)] and self.serves(passed):
+            return self.run(tensors, passed)
+        return self._for_others(tensors, variables).run(tensors, passed)
 
-    def run(self, tensors: list[Tensor]) -> Any:
-        """Call it with just the tensors among the arguments, in order."""
+    def _checked(self, leaf: Any, spec: VariableSpec) -> Variable:
+        """A variable for the place of one."""
+        if not isinstance(leaf, Variable):
+            raise errors.invalid_argument(
+                f"cannot compute {self.name}: {self.pretty_printed_signature(False)} was given {leaf!r} where it takes "
+                "a tf.Variable",
+                self.name,
+            )
+        variable = leaf if isinstance(leaf, Passed) and current_graph() is not None else stored(leaf)
+        like = variable._spec(None)
+        if variable.dtype != spec.dtype or not spec.shape.is_compatible_with(like.shape):
+            raise TypeError(
+                f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} was given a variable of "
+                f"shape {variable.shape} and dtype {variable.dtype.name}, where it takes {spec!r}."
+            )
+        return variable
+
+    def serves(self, passed: Sequence[Variable]) -> bool:
+        """Whether its program is right for these variables, among arguments of the kind that it was traced for.
+
+        It is not if the code got hold of a variable in another way than as an argument: then it matters whether that
+        is the one which is passed.
+        """
+        shared = self.graph.shared
+        own = [v.uid for v in self._captured]
+        return all(
+            v.uid == uid or (uid not in shared and v.uid not in own)
+            for uid, v in zip(self.graph.passed, passed, strict=True)
+        )
+
+    def _for_others(self, tensors: Sequence[Tensor], variables: Sequence[Variable]) -> ConcreteFunction:
+        """What its function would run where this one cannot."""
+        owner = self._function()
+        if owner is None:
+            raise TypeError(
+                f"{self.pretty_printed_signature(False)} was given variables of which some are the same, or its own. "
+                "It was not traced for that, and the tf.function that could be does not exist any more."
+            )
+        given = self._arguments(tensors, variables)
+        return owner._found(given, *signature_of(given))
+
+    def _arguments(self, tensors: Sequence[Tensor], variables: Sequence[Variable]) -> Any:
+        """The arguments of a call that has these tensors and variables, in order."""
+        of = {TensorSpec: iter(tensors), VariableSpec: iter(variables)}
+        leaves = nest.flatten(self._given, expand_composites=True)
+        filled = [next(of[type(leaf)]) if type(leaf) in of else leaf for leaf in leaves]
+        return nest.pack_sequence_as(self._given, filled, expand_composites=True)
+
+    def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
+        """Call it with just the tensors among the arguments, in order, and the variables, each once."""
         host = self._on_host
         for tensor in tensors:
             if type(tensor.array) is not ndarray:
                 host = False
                 break
-        outputs = self._traced(tensors, host)
+        if passed:
+            with updating():  # while another program has the memory of one, nobody can say where it is
+                host = host and all(map(_is_on_host, passed))
+            for variable in passed:  # to a tape, whatever is passed is read
+                variable.notice_reading()
+        outputs = self._traced(tensors, host, None, passed)
         if self._single:
             return outputs[0]
         remaining = iter(outputs)
@@ -594,9 +698,10 @@ class ConcreteFunction:
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------
-def signature_of(given: tuple[Any, ...]) -> tuple[list[Any], Any]:
-    """The leaves, arrays made tensors, and what tells calls apart that need programs of their own."""
+def signature_of(given: tuple[Any, ...]) -> tuple[list[Any], Any, Sequence[Variable]]:
+    """The leaves, arrays made tensors; what tells calls apart that need programs of their own; the variables passed."""
     key: list[Any] = []
+    passed: Sequence[Variable] = ()
     if all([type(value) is Tensor for value in given]):  # noqa: C419 - faster, and what most calls are like
         leaves = list(given)
     else:
@@ -609,14 +714,41 @@ def signature_of(given: tuple[Any, ...]) -> tuple[list[Any], Any]:
                 leaves[i] = leaf = convert(leaf)
             elif isinstance(leaf, Tensor):  # a slice of a variable
                 leaves[i] = leaf = wrap(leaf.array) if not leaf.uid else _plain(leaf)
+            elif isinstance(leaf, Variable):
+                leaves[i] = leaf = stored(leaf)
+                passed = distinct((*passed, leaf))
+                key.append(_variable_key(leaf, passed))
+                continue
             else:
                 key.append(_static_key(leaf))
                 continue
         array = leaf.array
         if type(array) is Batched:
-            return leaves, None
+            return leaves, None, ()
         key.append((array.shape, array.dtype))
-    return leaves, tuple(key)
+    return leaves, tuple(key), passed
+
+
+def distinct(variables: Sequence[Variable]) -> list[Variable]:
+    """The variables in order, each once."""
+    return list({v.uid: v for v in variables}.values())
+
+
+def _variable_key(variable: Variable, passed: Sequence[Variable]) -> Any:
+    """Not which variable it is, but which of those passed: the program is told when it is called."""
+    number = next(i for i, v in enumerate(passed) if v is variable)
+    like = variable._spec(None)
+    return ("variable", number, variable.shape, tuple(like.shape), np.dtype(like.dtype), variable.trainable)
+
+
+def _for_these(key: Any, passed: Sequence[Variable]) -> Any:
+    """A key for these very variables."""
+    return (tuple([v.uid for v in passed]), key)
+
+
+def _is_on_host(variable: Variable) -> bool:
+    storage = variable._spec(None)
+    return type(storage) is ndarray or type(storage) is Symbolic or on_host(storage)
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -634,9 +766,7 @@ def _structure_key(value: Any) -> Any:
 
 
 def _static_key(leaf: Any) -> Any:
-    """A Python value as a part of the key: numbers and strings by value, variables and objects by identity."""
-    if isinstance(leaf, Variable):
-        return ("variable", leaf.uid)
+    """A Python value as a part of the key: numbers and strings by value, objects by identity."""
     if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
         return leaf  # by equality, as TensorFlow has it: 1, 1.0 and True are one
     try:
@@ -650,6 +780,8 @@ def _static_key(leaf: Any) -> Any:
 
 
 def _spec_of(leaf: Any) -> Any:
+    if isinstance(leaf, Passed):
+        return VariableSpec(leaf.shape, leaf.dtype, leaf.trainable, leaf.number)
     if not isinstance(leaf, Tensor):
         return leaf
     return TensorSpec(leaf.shape, leaf.dtype)
@@ -658,6 +790,8 @@ def _spec_of(leaf: Any) -> Any:
 def _short(value: Any) -> str:
     if isinstance(value, TensorSpec):
         return f"{value.dtype.name}{value.shape.as_list() if value.shape.rank is not None else '?'}".replace(" ", "")
+    if isinstance(value, VariableSpec):
+        return f"Variable({_short(TensorSpec(value.shape, value.dtype))})"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k!r}: {_short(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):

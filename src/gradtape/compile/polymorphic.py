@@ -17,8 +17,9 @@ from gradtape import nest
 from gradtape.arrays.dimensions import UnknownDimensionError, is_dimension, variable
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.function import ConcreteFunction, signature_of
-from gradtape.shape import TensorShape, TensorSpec
+from gradtape.shape import TensorShape, TensorSpec, VariableSpec
 from gradtape.tensor import Tensor
+from gradtape.variable import Variable
 
 if TYPE_CHECKING:
     from gradtape.compile.function import Function
@@ -53,25 +54,21 @@ class OpenFunction(ConcreteFunction):
                     return False
         return True
 
-    def run(self, tensors: list[Tensor]) -> Any:
+    def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
         if self.takes([t.array.shape for t in tensors]):
             try:
-                return super().run(tensors)
+                return super().run(tensors, passed)
             except UnknownDimensionError:  # of a derivative, before anything has run
                 if current_graph() is not None:
                     raise
                 self.patterns = None
-        return self._for_sizes_of(tensors).run(tensors)
+        return self._for_sizes_of(tensors, passed).run(tensors, passed)
 
-    def _for_sizes_of(self, tensors: list[Tensor]) -> ConcreteFunction:
-        remaining = iter(tensors)
-        leaves = [
-            next(remaining) if isinstance(leaf, TensorSpec) else leaf
-            for leaf in nest.flatten(self._given, expand_composites=True)
-        ]
-        given = nest.pack_sequence_as(self._given, leaves, expand_composites=True)
-        leaves, key = signature_of(given)
-        return self._owner._trace(given, leaves, key, known=True)
+    def _for_sizes_of(self, tensors: list[Tensor], passed: Sequence[Variable]) -> ConcreteFunction:
+        specs = nest.flatten(self._given, expand_composites=True)
+        variables = [passed[spec.alias_id] for spec in specs if isinstance(spec, VariableSpec)]
+        given = self._arguments(tensors, variables)
+        return self._owner._trace(given, *signature_of(given), known=True)
 
 
 class _Group:
@@ -103,13 +100,13 @@ class General:
         self._groups: dict[Any, _Group] = {}
 
     def function_for(
-        self, owner: Function, given: tuple[Any, ...], leaves: list[Any], key: Any
+        self, owner: Function, given: tuple[Any, ...], leaves: list[Any], key: Any, passed: Sequence[Variable]
     ) -> ConcreteFunction | None:
         """The function for a call that was not met before; None: it is to be traced for these very shapes."""
         shapes: Shapes = tuple([tuple(leaf.array.shape) for leaf in leaves if type(leaf) is Tensor])
         group = self._group(leaves, key)
         for function in group.functions:
-            if function.takes(shapes):
+            if function.takes(shapes) and function.serves(passed):
                 return function
         if self._declared is not None and len(self._declared) == len(shapes):
             general = [_of_rank(d, len(s)) for d, s in zip(self._declared, shapes, strict=True)]
@@ -128,19 +125,25 @@ class General:
         # Sizes that were the same in all calls are taken to be one: those of the first axes (a batch) to begin with.
         same = {at: tuple([seen[at[0]][at[1]] for seen in group.seen]) for at in unknown}
         batches = {at: size if at[1] == 0 else at for at, size in same.items()}
-        found = self._opened(owner, given, leaves, group, _patterns(general, [batches, same]))
+        found = self._opened(owner, given, leaves, passed, group, _patterns(general, [batches, same]))
         group.refused = found is None
         return found
 
     def for_specs(
-        self, owner: Function, given: tuple[Any, ...], leaves: list[Any], key: Any, shapes: dict[int, TensorShape]
+        self,
+        owner: Function,
+        given: tuple[Any, ...],
+        leaves: list[Any],
+        key: Any,
+        passed: Sequence[Variable],
+        shapes: dict[int, TensorShape],
     ) -> ConcreteFunction:
         """The function for specifications: `shapes` has them by the id of the tensor that stands for one."""
         group = self._group(leaves, key)
         tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
         declared = [shapes.get(id(t), TensorShape(t.array.shape)) for t in tensors]
         for function in group.functions:
-            if [spec.shape for spec in _specs(function)] == declared:
+            if [spec.shape for spec in _specs(function)] == declared and function.serves(passed):
                 return function
         general = [_of_rank(d, len(t.array.shape)) for d, t in zip(declared, tensors, strict=True)]
         unknown = [(i, axis) for i, shape in enumerate(general) for axis, n in enumerate(shape) if n is None]
@@ -148,11 +151,12 @@ class General:
         batches = {at: at[1] == 0 or at for at in unknown}
         found = None
         if all(d.rank is not None for d in declared):
-            found = self._opened(owner, given, leaves, group, _patterns(general, [apart, batches]))
+            found = self._opened(owner, given, leaves, passed, group, _patterns(general, [apart, batches]))
         if found is None:
             specs = iter([TensorSpec(d, t.dtype) for d, t in zip(declared, tensors, strict=True)])
-            found = owner._traced_at_last(given, leaves, kind=OpenFunction).declare(owner, None)
-            flat = [next(specs) if type(leaf) is Tensor else leaf for leaf in leaves]
+            found = owner._traced_at_last(given, leaves, passed, kind=OpenFunction).declare(owner, None)
+            flat = nest.flatten(found._given, expand_composites=True)
+            flat = [next(specs) if isinstance(leaf, TensorSpec) else leaf for leaf in flat]
             found._given = nest.pack_sequence_as(given, flat, expand_composites=True)
             group.functions.append(found)
         return found
@@ -171,13 +175,14 @@ class General:
         owner: Function,
         given: tuple[Any, ...],
         leaves: list[Any],
+        passed: Sequence[Variable],
         group: _Group,
         candidates: Iterator[Patterns],
     ) -> OpenFunction | None:
         for patterns in candidates:
             traces = owner._traces
             try:
-                function = owner._traced_at_last(given, leaves, patterns, OpenFunction)
+                function = owner._traced_at_last(given, leaves, passed, patterns, OpenFunction)
             except Exception:  # whatever is wrong with the code itself will be said by the trace for these very shapes
                 owner._traces = traces
                 continue

@@ -15,7 +15,7 @@ import numpy as np
 from gradtape.arrays.dimensions import Sizes, evaluated
 from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape.arrays.xla_engine import xla_namespace
-from gradtape.variable import updating
+from gradtape.variable import Passed, Variable, updating
 
 
 class Program:
@@ -92,22 +92,26 @@ class Program:
         return jax.jit(program, donate_argnums=self.donated)
 
     @cached_property
-    def plan(self) -> tuple[list[tuple[int, int]], list[tuple[int, Any, bool]], list[tuple[int, Any]]]:
-        """Where the arrays of a call go: arguments by their number, variables (and whether to keep them), supplies."""
+    def plan(self) -> tuple[Any, ...]:
+        """Where the arrays of a call go: arguments by their number, variables (and whether to keep them), variables
+        among the arguments by their number (and whether to keep them), supplies."""
         arguments: list[tuple[int, int]] = []
         variables: list[tuple[int, Any, bool]] = []
+        passed: list[tuple[int, int, bool]] = []
         supplies: list[tuple[int, Any]] = []
         for slot, feed in enumerate(self.feeds):
             if id(feed.symbol) in self._numbers:
                 arguments.append((slot, self._numbers[id(feed.symbol)]))
+            elif feed.kind == "variable" and type(feed.value) is Passed:
+                passed.append((slot, feed.value.number, slot not in self.donated))
             elif feed.kind == "variable":
                 variables.append((slot, feed.value, slot not in self.donated))
             elif feed.kind == "fresh":
                 supplies.append((slot, feed.value))
-        return arguments, variables, supplies
+        return arguments, variables, passed, supplies
 
-    def arrays(self, given: Sequence[Any]) -> list[Any]:
-        """One array for each feed, for a call with these arguments."""
+    def arrays(self, given: Sequence[Any], passed: Sequence[Variable] = ()) -> list[Any]:
+        """One array for each feed, for a call with these arguments, and these variables among them."""
         if self._constants is None:
             # Constants are handed over once, and stay where the program runs.
             self._constants = [
@@ -115,14 +119,16 @@ class Program:
                 for feed in self.feeds
             ]
         arrays = self._constants[:]
-        arguments, variables, supplies = self.plan
+        arguments, variables, places, supplies = self.plan
         for slot, number in arguments:
             arrays[slot] = given[number]
-        if variables:
+        if variables or places:
             with updating():  # or another thread's program gets the memory in between
                 for slot, variable, keep in variables:
                     buffer = variable._buffer  # spelled out: a step may have hundreds of variables
                     arrays[slot] = variable._lend(keep) if buffer is None or keep or variable._lent else buffer
+                for slot, number, keep in places:
+                    arrays[slot] = passed[number]._lend(keep)
         for slot, supply in supplies:
             arrays[slot] = supply()
         return arrays
@@ -135,16 +141,16 @@ class Program:
         """Whether an input is given by the caller."""
         return id(feed.symbol) in self._numbers
 
-    def operands(self, given: Sequence[Any]) -> list[Any]:
+    def operands(self, given: Sequence[Any], passed: Sequence[Variable] = ()) -> list[Any]:
         """One symbolic array for each feed, where the program is a part of the graph that is being traced."""
-        others = iter(self.others())
+        others = iter(self.others(passed))
         numbers = [self._numbers.get(id(feed.symbol)) for feed in self.feeds]
         return [next(others) if number is None else given[number] for number in numbers]
 
-    def others(self) -> list[Any]:
-        """What the program captured from the graph that is being traced."""
+    def others(self, passed: Sequence[Variable] = ()) -> list[Any]:
+        """What the program captured from the graph that is being traced, and the variables among its arguments."""
         return [
-            feed.value._tensor.array if feed.kind == "variable" else feed.value
+            bound(feed.value, passed)._tensor.array if feed.kind == "variable" else feed.value
             for feed in self.feeds
             if id(feed.symbol) not in self._numbers
         ]
@@ -179,6 +185,11 @@ class Program:
             axes = [0 if flag else None for flag in flags]
             self._batched[flags] = found = jax.jit(jax.vmap(self.replay, in_axes=axes))
         return found
+
+
+def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
+    """A variable of a program in a call that passes these: what stands for an argument is one of them."""
+    return passed[variable.number] if passed and isinstance(variable, Passed) else variable
 
 
 def cost(program: Program) -> dict[str, float]:

@@ -22,7 +22,7 @@ from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, 
 from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
 from gradtape.compile.host import raise_failures
-from gradtape.compile.program import ANYWHERE, Program, on_processor, to_numpy
+from gradtape.compile.program import ANYWHERE, Program, bound, on_processor, to_numpy
 from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import traced_sweep
@@ -32,7 +32,7 @@ from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import Recorder, active_recorders
 from gradtape.memory import Recipe
 from gradtape.tensor import Tensor, Unwritten, is_followable, next_uid
-from gradtape.variable import updating
+from gradtape.variable import Variable, updating
 
 Shape = tuple[int, ...]
 
@@ -117,7 +117,8 @@ class Traced:
     """A function that has been traced: call it with tensors, get tensors.
 
     Where it was traced for unknown dimensions a call says their sizes: its arguments do, or, for a second program,
-    the call that it is the derivative of. Within the trace that they belong to there are none to say.
+    the call that it is the derivative of. Within the trace that they belong to there are none to say. The same holds
+    for variables among the arguments: a call says in `passed` which they are, by number.
     """
 
     def __init__(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
@@ -133,7 +134,8 @@ class Traced:
         captured.update(t.uid for t in outputs if 0 < t.uid < before.before)
         captured.update(v.uid for v in self.variables)
         self.captured = tuple(sorted(captured - own))  # uids from outside that a tape there may follow
-        self._donated = frozenset(s.variable.uid for s in self.state)
+        # Memory is used again for a value of the same size: where the shape is not declared it may be another.
+        self._donated = frozenset(s.variable.uid for s in self.state if s.reading.array.shape == s.read.shape)
         self.unknown: dict[str, tuple[int, int]] = {}  # where the sizes of unknown dimensions are read: input and axis
         if graph.open and graph.outer is None and graph.first is None:
             for i, symbol in enumerate(self.symbols):
@@ -143,7 +145,9 @@ class Traced:
         self._building = threading.RLock()
 
     # -- calling -----------------------------------------------------------------------------------------------------
-    def __call__(self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None = None) -> list[Tensor]:
+    def __call__(
+        self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None = None, passed: Sequence[Variable] = ()
+    ) -> list[Tensor]:
         """Run the program. `host`: results are NumPy arrays, otherwise they stay where the program ran.
 
         Inside of another trace the program becomes a part of that one.
@@ -153,43 +157,55 @@ class Traced:
         if self.unknown:
             sizes = tuple([(name, tensors[i].array.shape[axis]) for name, (i, axis) in self.unknown.items()])
         if current_graph() is not None:
-            return self._called_within(tensors, sizes)
+            return self._called_within(tensors, sizes, passed)
         if recorders:
-            for variable in self.variables:
+            for variable in [bound(v, passed) for v in self.variables] if passed else self.variables:
                 variable.notice_reading()
-            uids = (*[t.uid for t in tensors], *self.captured)
+            uids = self._uids(tensors, passed)
             wanted = tuple([i for i, uid in enumerate(uids) if shape_followed(uid, recorders) is not None])
         if not wanted:
             if host and self.in_parts is not None:
-                return self.in_parts(self.run(self.in_parts.program, [t.array for t in tensors], host, sizes))
-            results = self.run(self.plain, [t.array for t in tensors], host, sizes)
+                return self.in_parts(self.run(self.in_parts.program, [t.array for t in tensors], host, sizes, passed))
+            results = self.run(self.plain, [t.array for t in tensors], host, sizes, passed)
             return [wrap(value) for value in results[: len(self.outputs)]]
         derivative = self.derivative(wanted)
-        results = self.run(derivative.program, [t.array for t in tensors], host, sizes)
+        results = self.run(derivative.program, [t.array for t in tensors], host, sizes, passed)
         count = len(self.outputs)
         outputs = tuple([wrap(value) for value in results])
-        attrs = {"derivative": derivative, "host": host, "sizes": sizes}
+        attrs = {"derivative": derivative, "host": host, "sizes": sizes, "passed": passed}
         record(recorders, CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count])
 
-    def _called_within(self, tensors: Sequence[Tensor], sizes: Sizes | None) -> list[Tensor]:
+    def _called_within(
+        self, tensors: Sequence[Tensor], sizes: Sizes | None, passed: Sequence[Variable]
+    ) -> list[Tensor]:
         """Become a part of another trace. Its derivative is made when it is asked for, from the same inputs: what is
-        then computed a second time is the same in the same program, and XLA computes it once."""
-        outputs = tuple([wrap(value) for value in self.run(self.plain, [t.array for t in tensors], False, sizes)])
-        uids = (*[t.uid for t in tensors], *self.captured)
-        record(active_recorders(), PART, uids, outputs, tuple(tensors), {"traced": self, "sizes": sizes})
+        then computed a second time is the same in the same program, and XLA computes it once. Where variables change
+        the inputs are not the same later, and the derivative is made now."""
+        recorders = active_recorders()
+        uids = self._uids(tensors, passed)
+        if self._changing and self.graph.outer is None:
+            wanted = tuple([i for i, uid in enumerate(uids) if shape_followed(uid, recorders) is not None])
+            if wanted:
+                return self.with_residuals(tensors, self.derivative(wanted), sizes, passed)[0]
+        arrays = self.run(self.plain, [t.array for t in tensors], False, sizes, passed)
+        outputs = tuple([wrap(value) for value in arrays])
+        record(recorders, PART, uids, outputs, tuple(tensors), {"traced": self, "sizes": sizes, "passed": passed})
         return list(outputs)
 
     def with_residuals(
-        self, tensors: Sequence[Tensor], derivative: Derivative, sizes: Sizes | None = None
+        self,
+        tensors: Sequence[Tensor],
+        derivative: Derivative,
+        sizes: Sizes | None = None,
+        passed: Sequence[Variable] = (),
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Call it within a trace, for a derivative that is wanted at once: results and residuals."""
-        results = self.run(derivative.program, [t.array for t in tensors], False, sizes)
+        results = self.run(derivative.program, [t.array for t in tensors], False, sizes, passed)
         outputs = tuple([wrap(value) for value in results])
         count = len(self.outputs)
-        uids = (*[t.uid for t in tensors], *self.captured)
-        attrs = {"derivative": derivative, "host": False, "sizes": sizes}
-        record(active_recorders(), CALL, uids, outputs, outputs[count:], attrs)
+        attrs = {"derivative": derivative, "host": False, "sizes": sizes, "passed": passed}
+        record(active_recorders(), CALL, self._uids(tensors, passed), outputs, outputs[count:], attrs)
         return list(outputs[:count]), list(outputs[count:])
 
     @cached_property
@@ -198,6 +214,14 @@ class Traced:
         if self.graph.open or all(type(t.array) is not Symbolic or t.array.recipe is None for t in self.outputs):
             return None
         return InParts(self)
+
+    def _uids(self, tensors: Sequence[Tensor], passed: Sequence[Variable]) -> tuple[int, ...]:
+        """The uids outside of all that a tape there may follow."""
+        captured: Sequence[int] = self.captured
+        if passed:
+            places = self.graph.passed
+            captured = [passed[places[uid].number].uid if uid in places else uid for uid in captured]
+        return (*[t.uid for t in tensors], *captured)
 
     @property
     def plain(self) -> Program:
@@ -213,21 +237,32 @@ class Traced:
         state = [s.reading.array for s in self.state]
         return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, silent)
 
-    def run(self, program: Program, arrays: Sequence[Any], host: bool, sizes: Sizes | None = None) -> list[Any]:
+    def run(
+        self,
+        program: Program,
+        arrays: Sequence[Any],
+        host: bool,
+        sizes: Sizes | None = None,
+        passed: Sequence[Variable] = (),
+    ) -> list[Any]:
         """Results and residuals; variables get their new values."""
         count = len(self.outputs)
         if sizes is not None:
             program = program.with_sizes(sizes)
+        changing = [bound(v, passed) for v in self._changing] if passed else self._changing
         if current_graph() is not None:
-            return list(call("inline", tuple(program.operands(arrays)), {"program": program}))
-        changing = self._changing
+            inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
+            if changing and self.graph.outer is None:  # whoever makes a branch or a loop sees to it
+                for variable in reversed(changing):
+                    variable._tensor = variable._reading(inside.pop())
+            return inside
         if not changing:
             with on_processor() if host else ANYWHERE:
-                results = program(*program.arrays(arrays))
+                results = program(*program.arrays(arrays, passed))
         else:
             # Nobody may read a variable between the moment its memory is given away and the one it comes back.
             with updating(), on_processor() if host else ANYWHERE:
-                results = program(*program.arrays(arrays))
+                results = program(*program.arrays(arrays, passed))
                 first = len(results) - len(changing)
                 for variable, value in zip(changing, results[first:], strict=True):
                     # No method for this: a step may have hundreds of variables.
@@ -346,6 +381,9 @@ class Derivative:
     def _known_shapes(self) -> dict[int, Shape]:
         traced = self.traced
         shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs if is_followable(t.array)}
+        for uid, variable in traced.graph.passed.items():
+            if is_followable(variable._spec(None)):
+                shapes[uid] = tuple(variable._spec(None).shape)
         for uid in traced.captured:
             if uid not in shapes and (shape := shape_followed(uid, active_recorders())) is not None:
                 shapes[uid] = shape
@@ -378,15 +416,17 @@ class Derivative:
         rows: int | None = None,
         host: bool = False,
         sizes: Sizes | None = None,
+        passed: Sequence[Variable] = (),
     ) -> list[Any]:
         """Run the second program: a gradient for each input that needs one."""
         pull, present = self.pull(d, needs, rows)
         values = [*[saved[i] for i in self.positions(pull.residuals)], *[d[i] for i in present]]
         results: Sequence[Any] = ()
         if pull.slots and current_graph() is not None:
-            results = pull.traced([_as_tensor(v) for v in values], host, sizes)
+            results = pull.traced([_as_tensor(v) for v in values], host, sizes, passed)
         elif pull.slots:
-            results = common_namespace(values).traced_call(*values, traced=pull.traced, host=host, sizes=sizes)
+            call_program = common_namespace(values).traced_call
+            results = call_program(*values, traced=pull.traced, host=host, sizes=sizes, passed=passed)
         gradients: list[Any] = [None] * len(needs)
         for i, slot in zip(pull.asked, pull.slots, strict=True):
             dense = results[slot.first]
@@ -546,21 +586,37 @@ def record(
 
 
 def _pull_call(
-    xp: Any, d: list[Any], needs: list[Any], *saved: Any, derivative: Derivative, host: bool, sizes: Sizes | None
+    xp: Any,
+    d: list[Any],
+    needs: list[Any],
+    *saved: Any,
+    derivative: Derivative,
+    host: bool,
+    sizes: Sizes | None,
+    passed: Sequence[Variable],
 ) -> list[Any]:
     """The rule of a call: run the second program on the residuals and the cotangents."""
     level, rows, d = unbatched(d)
-    gradients = derivative.gradients(d, needs, saved, rows, host, sizes)
+    gradients = derivative.gradients(d, needs, saved, rows, host, sizes, passed)
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
-def _pull_part(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, traced: Traced, sizes: Sizes | None) -> list[Any]:
+def _pull_part(
+    xp: Any,
+    d: list[Any],
+    needs: list[Any],
+    *inputs: Any,
+    traced: Traced,
+    sizes: Sizes | None,
+    passed: Sequence[Variable],
+) -> list[Any]:
     """The rule of a part of a trace: run it again with residuals, then the second program."""
     level, rows, d = unbatched(d)
     d = [None if x is None else _as_tensor(x) for x in d]
     derivative = traced.derivative(tuple([i for i, shape in enumerate(needs) if shape is not None]), needs)
-    _, residuals = traced.with_residuals([_as_tensor(t) for t in inputs], derivative, sizes)
-    gradients = derivative.gradients([*d, *[None] * len(residuals)], needs, residuals, rows, sizes=sizes)
+    _, residuals = traced.with_residuals([_as_tensor(t) for t in inputs], derivative, sizes, passed)
+    d = [*d, *[None] * len(residuals)]
+    gradients = derivative.gradients(d, needs, residuals, rows, sizes=sizes, passed=passed)
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 
@@ -590,12 +646,21 @@ CALL = program_op("function", "PartitionedCall", _pull_call)
 
 
 # A call is a function of every namespace, so that a sweep may make it with raw arrays, batches and recorded tensors.
-def _call_arrays(xp: Any, *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None) -> tuple[Any, ...]:
-    return tuple(traced.run(traced.plain, arrays, host, sizes))
+def _call_arrays(
+    xp: Any, *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None, passed: Sequence[Variable]
+) -> tuple[Any, ...]:
+    return tuple(traced.run(traced.plain, arrays, host, sizes, passed))
 
 
 def _call_batches(
-    xp: Any, size: int, flags: Sequence[bool], *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None
+    xp: Any,
+    size: int,
+    flags: Sequence[bool],
+    *arrays: Any,
+    traced: Traced,
+    host: bool,
+    sizes: Sizes | None,
+    passed: Sequence[Variable],
 ) -> Any:
     if xp.rank > 1:  # recorded rows: a call for each, because a compiled batch has no tape
         return None
@@ -603,13 +668,15 @@ def _call_batches(
     batched = [False] * len(program.feeds)
     for slot, number in program.plan[0]:
         batched[slot] = flags[number]
-    results = program.batched(tuple(batched))(*program.arrays(arrays))
+    results = program.batched(tuple(batched))(*program.arrays(arrays, passed))
     # What does not depend on a row has no row axis of its own inside: vmap has repeated it.
     return tuple([to_numpy(value) for value in results]) if host else tuple(results)
 
 
-def _call_tensors(*tensors: Any, traced: Traced, host: bool, sizes: Sizes | None) -> tuple[Tensor, ...]:
-    return tuple(traced([_as_tensor(t) for t in tensors], host, sizes))
+def _call_tensors(
+    *tensors: Any, traced: Traced, host: bool, sizes: Sizes | None, passed: Sequence[Variable]
+) -> tuple[Tensor, ...]:
+    return tuple(traced([_as_tensor(t) for t in tensors], host, sizes, passed))
 
 
 generic_kernels["traced_call"] = _call_arrays

@@ -60,11 +60,11 @@ class CompiledSteps(EagerSteps):
             return super().__call__(batches)
         given = tree.map_structure(_as_argument, tuple(batches))
         try:
-            program, tensors = function.prepared(*given)
+            program, tensors, variables = function.prepared(*given)
         except Exception as error:
             reason = _plain_text(error)
         else:
-            return program.run(tensors)
+            return program.run(tensors, variables)
         results = super().__call__(batches)  # raises what is wrong with the step in any case
         self._cannot = True
         logger().warning(

@@ -25,7 +25,8 @@ class Optimizer(base_optimizer.BaseOptimizer):
 
     def _var_key(self, variable: Any) -> int:
         found = held(variable)
-        return found.uid if isinstance(found, Variable) else id(variable)
+        # By its reference: a program with the slots of one variable is for that one alone, see `Passed`.
+        return found.ref().deref().uid if isinstance(found, Variable) else id(variable)
 
     def assign(self, variable: Any, value: Any) -> None:
         variable.assign(dense(_like(variable, value)))  # the rows that slices leave out are zero
