@@ -206,6 +206,15 @@ def test_embeddings_are_updated_by_rows():
     both(make, fit, optimizer=lambda: optimizers.Adam(0.01))
 
 
+def test_optimizers_find_the_slots_of_a_variable_that_is_passed():
+    a, b = tf.Variable(2.0), tf.Variable(3.0)
+    optimizer = optimizers.SGD(0.1, momentum=0.9)
+    optimizer.build([a, b])
+    step = tf.function(lambda v: optimizer.apply_gradients([(tf.constant(1.0), v)]))
+    step(a), step(b), step(b)
+    np.testing.assert_allclose([float(a), float(b)], [1.9, 2.71], rtol=1e-6)
+
+
 # -- steps of one's own ----------------------------------------------------------------------------------------------
 class Penalty(layers.Layer):
     def call(self, x):
