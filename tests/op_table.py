@@ -126,7 +126,7 @@ UNARY: dict[str, tuple[float, float]] = {
     "arcsin": (-0.8, 0.8), "arccos": (-0.8, 0.8), "arctan": (-3, 3), "sinh": (-2, 2), "cosh": (-2, 2), "tanh": (-2, 2),
     "arcsinh": (-3, 3), "arccosh": (1.3, 4), "arctanh": (-0.8, 0.8), "sigmoid": (-4, 4), "softplus": (-4, 4),
     "relu": (-2, 2), "relu6": (-2, 8), "elu": (-2, 2), "selu": (-2, 2), "softsign": (-2, 2), "silu": (-3, 3),
-    "gelu": (-3, 3), "gelu_slope": (-3, 3), "gelu_tanh": (-3, 3),
+    "gelu": (-3, 3), "gelu_slope": (-3, 3), "gelu_tanh": (-3, 3), "gelu_tanh_slope": (-3, 3),
     "erf": (-2, 2), "erfc": (-2, 2), "erfinv": (-0.8, 0.8), "erfcinv": (0.3, 1.7), "ndtr": (-2, 2), "ndtri": (0.1, 0.9),
     "lgamma": (0.4, 4), "digamma": (0.5, 4), "bessel_i0": (-2, 2), "bessel_i1": (-2, 2), "bessel_i0e": (-2, 2),
     "bessel_i1e": (-2, 2), "bessel_k0": (0.4, 3), "bessel_k1": (0.4, 3), "bessel_k0e": (0.4, 3), "bessel_k1e": (0.4, 3),
@@ -479,6 +479,12 @@ row(
 # -- neural ---------------------------------------------------------------------------------------
 for _name in ("softmax", "log_softmax"):
     row(_name, S(numbers(2, 3), axis=1), S(numbers(2, 3), axis=0), S(numbers(4), axis=0))
+row("standardize", S(numbers(2, 3), epsilon=0.01), S(numbers(4), epsilon=0.0), S(numbers(2, 1, 5), epsilon=0.1),
+    function=lambda x, **attrs: registry["standardize"].call(x, **attrs)[0],
+    bad=(
+        Bad(lambda: tf.nn.layer_normalization(1.0), InvalidArgument, "at least 1-D"),
+        Bad(lambda: tf.nn.layer_normalization([1, 2]), InvalidArgument, "int32"),
+    ))  # fmt: skip
 row("sparse_cross_entropy", S(numbers(2, 3), [1, 2]), S(numbers(4), 3), S(numbers(2, 2, 3), [[1, 0], [2, 2]]),
     function=lambda logits, labels: registry["sparse_cross_entropy"].call(logits, labels)[0],
     bad=(

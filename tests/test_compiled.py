@@ -7,7 +7,9 @@ import doctest
 import gc
 import importlib
 import inspect
+import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -1374,3 +1376,27 @@ def test_small_constants_are_part_of_the_program_and_large_ones_arguments():
     assert [
         np.size(feed.value) for feed in program.feeds if feed.kind == "array" and not program.is_explicit(feed)
     ] == [16000]
+
+
+# -- how programs are compiled and run ---------------------------------------------------------------------------------
+def test_options_for_the_compiler():
+    x = tf.constant([1.0, 2.0])
+    try:
+        tf.config.set_compiler_options({"xla_cpu_enable_fast_math": False})
+        assert tf.function(lambda x: x * 2.0)(x).numpy().tolist() == [2.0, 4.0]
+        tf.config.set_compiler_options({"xla_no_such_option": True})
+        with pytest.raises(Exception, match="xla_no_such_option"):
+            tf.function(lambda x: x * 3.0)(x)
+    finally:
+        tf.config.set_compiler_options(None)
+    assert tf.function(lambda x: x * 3.0)(x).numpy().tolist() == [3.0, 6.0]
+
+
+@pytest.mark.parametrize(("variable", "there"), [(None, False), ("true", True)])
+def test_programs_run_in_the_thread_that_calls_them(variable, there):
+    code = "import gradtape.arrays.xla_engine, jax; print(jax.config.read('jax_cpu_enable_async_dispatch'))"
+    environment = {k: v for k, v in os.environ.items() if k != "JAX_CPU_ENABLE_ASYNC_DISPATCH"}
+    if variable is not None:
+        environment["JAX_CPU_ENABLE_ASYNC_DISPATCH"] = variable
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == str(there)

@@ -300,3 +300,49 @@ def test_without_cudnn_there_is_no_flash_attention():
     flash = neural._has_flash(q, q, q, None, 0.125, True)
     _, kept = on_xla.attention(q, q, q, scale=0.125, causal=True)
     assert flash == (jax.default_backend() == "gpu") == (kept.ndim == 3)
+
+
+# -- what a GPU computes in another way -----------------------------------------------------------
+@pytest.fixture(params=[False, True], ids=["processor", "as on a GPU"])
+def anywhere(request, monkeypatch):
+    """The formulas for GPUs run on a processor too: they are compiled anew when it is said that there is one."""
+    monkeypatch.setattr(neural, "_on_gpu", lambda x: request.param)
+    jax.clear_caches()
+    yield request.param
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, ml_dtypes.bfloat16])
+def test_rows_are_standardized(anywhere, dtype):
+    x = np.random.default_rng(1).normal(size=(4, 3, 64)) * 3 + 100
+    x[0, 0], x[0, 1] = 7, np.linspace(-1e3, 1e3, 64)
+    out, inverse = same("standardize", x.astype(dtype), epsilon=1e-3)
+    wide = x.astype(dtype).astype(np.float64)
+    spread = np.sqrt(wide.var(-1, keepdims=True) + 1e-3)
+    rounding = 4 * float(ml_dtypes.finfo(dtype).eps) + 2e-6
+    np.testing.assert_allclose(np.float64(inverse), 1 / spread, rtol=10 * rounding)
+    np.testing.assert_allclose(np.float64(out), (wide - wide.mean(-1, keepdims=True)) / spread, atol=10 * rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, ml_dtypes.bfloat16])
+def test_shares_and_losses(anywhere, dtype):
+    x = (np.random.default_rng(2).normal(size=(3, 50)) * 20).astype(dtype)
+    x[0] += dtype(1000)  # far from 0, and no further apart
+    same("softmax", x, axis=1)
+    same("softmax", x, axis=0)
+    same("sparse_cross_entropy", x, np.array([4, 0, 49], np.int32))
+    loss, slope = on_xla.sparse_cross_entropy(jnp.zeros((3, 2), dtype), np.array([0, 2, -1]))
+    assert np.isnan(np.float64(loss)).tolist() == [False, True, True]
+    assert np.isnan(np.float64(slope)).any(1).tolist() == [False, True, True]
+
+
+def test_layer_normalization():
+    x = np.random.default_rng(3).normal(size=(5, 8))
+    scale, offset = np.linspace(0.5, 2, 8), np.linspace(-1, 1, 8)
+    expected = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * scale + offset
+    np.testing.assert_allclose(tf.nn.layer_normalization(x, scale, offset), expected, rtol=1e-12)
+    np.testing.assert_allclose(tf.nn.layer_normalization(x), (expected - offset) / scale, rtol=1e-10)
+    check_gradients(tf.nn.layer_normalization, x, scale, offset)
+    compiled = tf.function(tf.nn.layer_normalization)
+    np.testing.assert_allclose(compiled(x, scale, offset), expected, rtol=1e-12)
+    assert tf.nn.layer_normalization(tf.ones((2, 3), tf.bfloat16)).dtype == tf.bfloat16

@@ -96,6 +96,23 @@ def set_compilation_cache(folder: str | None) -> None:
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def set_compiler_options(options: dict[str, Any] | None) -> None:
+    """Hand options to XLA with every program that is compiled from now on, by their names in XLA.
+
+    None takes them back. Beyond TensorFlow; the environment variable XLA_FLAGS says the same for a whole process.
+
+    >>> import gradtape as tf
+    >>> tf.config.set_compiler_options({"xla_cpu_enable_fast_math": False})
+    >>> tf.function(lambda x: x * 2.0)(tf.constant(3.0)).numpy()
+    np.float32(6.0)
+    >>> tf.config.set_compiler_options(None)
+    """
+    from gradtape.compile.program import compiler_options
+
+    compiler_options.clear()
+    compiler_options.update(options or {})
+
+
 def list_physical_devices(device_type: str | None = None) -> list[Any]:
     """The devices of this machine that ops can run on: its processor and, where JAX is installed, what JAX finds.
 

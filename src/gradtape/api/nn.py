@@ -129,6 +129,29 @@ def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | No
     return clipped
 
 
+def layer_normalization(
+    x: Any, scale: Any = None, offset: Any = None, epsilon: float = 1e-5, name: str | None = None
+) -> Tensor:
+    """Each row (the last axis) with mean 0 and variance 1, times `scale`, plus `offset`.
+
+    Sums are in float32 where x has 16 bits. An addition of gradtape's: TensorFlow has it only inside Keras. It is one
+    operation, which keeps two numbers a row for the gradient beside its input.
+
+    >>> import gradtape as tf
+    >>> tf.nn.layer_normalization([[1.0, 3.0], [10.0, 30.0]], epsilon=0.0).numpy().tolist()
+    [[-1.0, 1.0], [-1.0, 1.0]]
+    """
+    x = operand(x)
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype("LayerNorm", x.dtype)
+    if not x.array.shape:
+        raise errors.invalid_argument("input must be at least 1-D, received a scalar", "LayerNorm")
+    out: Tensor = nn.standardize(x, epsilon=float(epsilon))[0]
+    if scale is not None:
+        out = out * scale
+    return out if offset is None else out + offset
+
+
 def scaled_dot_product_attention(
     query: Any,
     key: Any,
@@ -341,6 +364,7 @@ __all__ = [
     "in_top_k",
     "l2_loss",
     "l2_normalize",
+    "layer_normalization",
     "leaky_relu",
     "local_response_normalization",
     "log_poisson_loss",

@@ -17,6 +17,9 @@ from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape.arrays.xla_engine import xla_namespace
 from gradtape.variable import Passed, Variable, updating
 
+compiler_options: dict[str, Any] = {}
+"""What XLA is told with every program that it compiles."""
+
 
 class Program:
     """What computes some values of a graph from the graph's inputs.
@@ -89,7 +92,7 @@ class Program:
             return replay(*arrays)
 
         program.__name__ = program.__qualname__ = self.name  # what profiles and XLA's dumps call it
-        return jax.jit(program, donate_argnums=self.donated)
+        return jax.jit(program, donate_argnums=self.donated, compiler_options=dict(compiler_options) or None)
 
     @cached_property
     def plan(self) -> tuple[Any, ...]:
@@ -183,7 +186,8 @@ class Program:
         found = self._batched.get(flags)
         if found is None:
             axes = [0 if flag else None for flag in flags]
-            self._batched[flags] = found = jax.jit(jax.vmap(self.replay, in_axes=axes))
+            batched = jax.vmap(self.replay, in_axes=axes)
+            self._batched[flags] = found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
         return found
 
 

@@ -21,10 +21,11 @@ from gradtape.arrays.batched import Batched, batch_rules
 from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, is_dimension
 from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
+from gradtape.compile import recognise
 from gradtape.compile.host import raise_failures
 from gradtape.compile.program import ANYWHERE, Program, bound, on_processor, to_numpy
 from gradtape.conversion import wrap
-from gradtape.engine import tape as stack
+from gradtape.engine import dispatch, tape as stack
 from gradtape.engine.backward import traced_sweep
 from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
 from gradtape.engine.op import Op, program_op
@@ -35,6 +36,8 @@ from gradtape.tensor import Tensor, Unwritten, is_followable, next_uid
 from gradtape.variable import Variable, updating
 
 Shape = tuple[int, ...]
+
+dispatch.instead = recognise.instead
 
 
 class _Followed(dict[int, Any]):

@@ -33,6 +33,9 @@ _lookup: Callable[[Any, str], Any] = getattr  # how the others find it
 meet: Callable[[Op, Sequence[Tensor]], Sequence[Tensor]] | None = None
 """Brings the inputs of an op to one device, once there is more than one."""
 
+instead: Callable[[Op, Sequence[Tensor], dict[str, Any]], Tensor | None] | None = None
+"""Says what to run in the place of an op on values that are no NumPy arrays, once functions are traced."""
+
 
 class TensorNamespace:
     """The primitives over tensors: what a rule computes in when the backward sweep itself is recorded."""
@@ -110,6 +113,8 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
         if type(array) is not ndarray:
             if _recorded_inside(arrays):
                 return _run_inside(op, inputs, attrs)
+            if instead is not None and (other := instead(op, inputs, attrs)) is not None:
+                return other
             xp = common_namespace(arrays)
             break
     value = _lookup(xp, op.name)(*arrays, **attrs)
@@ -398,6 +403,8 @@ def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tupl
         return op.call(*together, **attrs)
     if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
         raise problem
+    if instead is not None and (other := instead(op, tensors, attrs)) is not None:
+        return other
     try:
         if _recorded_inside((a, b)):
             return _run_inside(op, tensors, attrs)

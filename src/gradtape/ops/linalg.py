@@ -22,9 +22,12 @@ def adjoint(x: Any, xp: Any) -> Any:
 
 # out = x y, or with x, y or both replaced by their adjoint. The derivative has the same form, with other flags, so that
 # no order of derivative ever transposes anything: BLAS reads matrices both ways.
-def _matmul_dx(d: Any, y: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
+def _matmul_dx(d: Any, y: Any, x_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
     if adjoint_x:
         return xp.matmul(y, d, adjoint_x=adjoint_y, adjoint_y=True)
+    if d.ndim > 2 and y.ndim == 2 and type(d) is not Batched:  # a single product, and of the same matrix as below
+        rows = xp.reshape(d, shape=(math.prod(d.shape[:-1]), d.shape[-1]))
+        return xp.reshape(xp.matmul(rows, y, adjoint_x=False, adjoint_y=not adjoint_y), shape=x_shape)
     return xp.matmul(d, y, adjoint_x=False, adjoint_y=not adjoint_y)
 
 

@@ -28,6 +28,33 @@ softmax = primitive("softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"))
 log_softmax = primitive("log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"))
 
 
+def _standardize_pull(xp, d, needs, x, out, inverse, epsilon):
+    """The inverse of the spread is an output too: a derivative that flows back into it is the second one."""
+    first, second = d
+    last, count = len(out.shape) - 1, out.shape[-1]
+    result = None
+    if first is not None:
+        mean = xp.sum(first, axis=(last,), keepdims=True) / count
+        along = xp.sum(first * out, axis=(last,), keepdims=True) / count
+        result = (first - mean - out * along) * inverse
+    if second is not None:
+        bend = out * (second * inverse * inverse / -count)
+        result = bend if result is None else result + bend
+    return [result]
+
+
+standardize = primitive(  # rows with mean 0 and spread 1, and 1 / the spread that they had
+    "standardize",
+    ("x",),
+    joint=_standardize_pull,
+    joint_saves=(1, 2),
+    joint_zeros=False,
+    outputs=2,
+    tf_name="LayerNorm",
+    batch=lambda xp, size, batched, x, epsilon: xp.standardize(x, epsilon=epsilon),
+)
+
+
 def _rows(name: str) -> Any:
     """The batch rule of an op on (logits, labels): the hidden axis is one more axis of rows."""
 

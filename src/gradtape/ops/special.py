@@ -61,22 +61,18 @@ def _gelu_slope_dx(d, x, xp):
 gelu_slope = unary("gelu_slope", _gelu_slope_dx, kinds="f")
 
 
-def _gelu_tanh_dx(d, x, xp):
-    """d (1 + t + x (1 - t²) u') / 2 for gelu = x (1 + t) / 2 with t = tanh(u), in place as far as it goes."""
+gelu_tanh = unary("gelu_tanh", lambda d, x, xp: d * xp.gelu_tanh_slope(x), kinds="f")
+
+
+def _gelu_tanh_slope_dx(d, x, xp):
+    """gelu = x (1 + t) / 2 with t = tanh(u) has the second derivative (1 - t²) (u' + x (u'' / 2 - t u'²))."""
     scale, cubic = GELU_TANH
-    square = x * x
-    t = xp.tanh(x * (scale + (cubic * scale) * square))
-    slope = (3 * cubic * scale) * square
-    slope += scale
-    slope *= x
-    slope -= slope * t * t
-    slope += t
-    slope += 1
-    slope *= 0.5
-    return d * slope
+    t = xp.tanh(x * (scale + (cubic * scale) * x * x))
+    slope, bend = scale + (3 * cubic * scale) * x * x, (6 * cubic * scale) * x
+    return d * (1 - t * t) * (slope + x * (0.5 * bend - t * slope * slope))
 
 
-gelu_tanh = unary("gelu_tanh", _gelu_tanh_dx, kinds="f")
+gelu_tanh_slope = unary("gelu_tanh_slope", _gelu_tanh_slope_dx, kinds="f")
 
 # -- products and quotients that are 0 where a factor is -------------------------------------------------------------
 divide_no_nan = binary(

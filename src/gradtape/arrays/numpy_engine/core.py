@@ -414,6 +414,16 @@ def _top(x: Array, axis: int) -> Array:
     return np.maximum.reduce(x, axis=axis, keepdims=True) if x.size else 0
 
 
+def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
+    """Rows minus their mean, times the inverse of their spread, and that inverse."""
+    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    count = wide.dtype.type(x.shape[-1])
+    out = wide - np.add.reduce(wide, -1, keepdims=True) / count
+    inverse = 1 / np.sqrt(np.add.reduce(out * out, -1, keepdims=True) / count + wide.dtype.type(epsilon))
+    out *= inverse
+    return out.astype(x.dtype, copy=False), inverse.astype(x.dtype, copy=False)
+
+
 def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     """-log_softmax(logits) at the label of each row, and its slope: softmax(logits) minus one at the label."""
     classes = logits.shape[-1]

@@ -288,6 +288,24 @@ def gelu_tanh(x: Array) -> Array:
 
 
 @_in_blocks
+def gelu_tanh_slope(x: Array) -> Array:
+    """The derivative of gelu_tanh: (1 + t + x (1 - t²) u') / 2 with t = tanh(u)."""
+    scale, cubic = GELU_TANH
+    x = np.clip(x, -40, 40)  # 0 or 1 beyond, and infinity must not meet 0
+    square = x * x
+    t = np.tanh(x * (scale + (cubic * scale) * square))
+    slope = square
+    slope *= 3 * cubic * scale
+    slope += scale
+    slope *= x
+    slope -= slope * t * t
+    slope += t
+    slope += 1
+    slope *= 0.5
+    return slope
+
+
+@_in_blocks
 def silu(x: Array) -> Array:
     return np.multiply(x, _sigmoid(x))
 

@@ -286,8 +286,17 @@ def _at_tap(x: Array, tap: Sizes, first: int, out: Sizes, strides: Sizes, dilati
 # out.
 @partial(jax.jit, static_argnames="axis")
 def softmax(x: Array, *, axis: int) -> Array:
-    e, total = _exponentials(x, axis)
-    return (e / total).astype(x.dtype)
+    wide = x.astype(_sum_type(x.dtype))
+    top = _top(wide, axis)
+    e = jnp.exp(wide - top)
+    total = jnp.sum(e, axis=axis, keepdims=True)
+    if not _on_gpu(x) or x.dtype.itemsize == 8:
+        return (e / total).astype(x.dtype)
+    # The two numbers of a row are written: everybody who needs the shares, and the gradient does, computes them from x
+    # in one pass. XLA would put the sums into that pass, whose kernel then has too few registers. And a difference of
+    # logarithms costs a GPU less than a quotient.
+    top, scale = lax.optimization_barrier((top, jnp.log(total)))
+    return jnp.exp(wide - top - scale).astype(x.dtype)
 
 
 @partial(jax.jit, static_argnames="axis")
@@ -297,17 +306,21 @@ def log_softmax(x: Array, *, axis: int) -> Array:
     return (shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=axis, keepdims=True))).astype(x.dtype)
 
 
-def _exponentials(x: Array, axis: int) -> tuple[Array, Array]:
+@partial(jax.jit, static_argnames="epsilon")
+def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
     wide = x.astype(_sum_type(x.dtype))
-    top = _top(wide, axis)
-    e = jnp.exp(wide - top)
-    total = jnp.sum(e, axis=axis, keepdims=True)
-    if _on_gpu(x):
-        # The two numbers of a row are written: everybody who needs the exponentials, and the gradient does, computes
-        # them from x in one pass. XLA would put the sums into that pass, whose kernel then has too few registers.
-        top, total = lax.optimization_barrier((top, total))
-        e = jnp.exp(wide - top)
-    return e, total
+    if not _on_gpu(x) or not x.size:
+        mean = jnp.mean(wide, axis=-1, keepdims=True)
+        inverse = lax.rsqrt(jnp.mean((wide - mean) ** 2, axis=-1, keepdims=True) + epsilon)
+    else:
+        # One pass for both sums. Differences to a number of the row keep them small, so that nothing cancels. As in
+        # softmax the two are written: the gradients of what comes before and after start from them, not from sums.
+        near = wide - wide[..., :1]
+        first, second = (jnp.mean(v, axis=-1, keepdims=True) for v in (near, near * near))
+        mean = first + wide[..., :1]
+        inverse = lax.rsqrt(jnp.maximum(second - first * first, 0) + epsilon)
+        mean, inverse = lax.optimization_barrier((mean, inverse))
+    return ((wide - mean) * inverse).astype(x.dtype), inverse.astype(x.dtype)
 
 
 def _top(x: Array, axis: int) -> Array:
@@ -327,7 +340,11 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     e = jnp.exp(wide - top)
     total = jnp.where((labels >= 0) & (labels < classes), jnp.sum(e, axis=-1), np.nan)
     picked = jnp.take_along_axis(logits, labels[..., None], -1, mode="clip").astype(wide.dtype) - top
-    slope = e / total[..., None] - (labels[..., None] == lax.iota(labels.dtype, classes))
+    if _on_gpu(logits) and wide.dtype.itemsize == 4:  # as in softmax
+        shares = jnp.exp(wide - top - jnp.log(total)[..., None])
+    else:
+        shares = e / total[..., None]
+    slope = shares - (labels[..., None] == lax.iota(labels.dtype, classes))
     return (jnp.log(total) - picked[..., 0]).astype(logits.dtype), slope.astype(logits.dtype)
 
 
@@ -361,8 +378,7 @@ def attention_gradient(
 def _attention(q: Array, k: Array, v: Array, mask: Array, scale: float, causal: bool) -> tuple[Array, Array]:
     scores = _scores(q, k, mask, scale, causal)
     if mask is None:
-        e, total = _exponentials(scores, -1)
-        weights = e / total
+        weights = softmax(scores, axis=-1)
     else:  # there may be nothing to look at: no weights, and no NaN
         top = jnp.max(scores, axis=-1, keepdims=True, initial=-np.inf)
         e = jnp.exp(scores - jnp.where(jnp.isneginf(top), 0, top))
