@@ -35,6 +35,7 @@ CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 _NUMPY_STYLE = frozenset({"T", "size", "astype", "reshape", "ravel", "tolist", "clip", "data", "transpose"})
 _GRAPH_ONLY = frozenset({"name", "op", "graph", "value_index", "consumers"})
+_ABSENT = _NUMPY_STYLE | _GRAPH_ONLY
 
 
 def device_name(array: Array) -> str:
@@ -95,6 +96,22 @@ def array_text(value: ndarray) -> str:
         return repr(value[()]) if value.dtype == object else str(value[()])
     text = repr(value)
     return "\n" + text if "\n" in text else text
+
+
+class _Absent:
+    """An attribute that tensors do not have, and why.
+
+    A `__getattr__` could say it as well, but then Python (3.11 at least) takes the slow way to all the other
+    attributes of the class: `array` and `uid` are read by every op (benchmark: chain).
+    """
+
+    __slots__ = ("_reason",)
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __get__(self, tensor: Any, owner: type) -> Any:
+        raise AttributeError(self._reason)
 
 
 class Tensor:
@@ -270,15 +287,8 @@ class Tensor:
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (np.array(self.array),))
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _NUMPY_STYLE:
-            raise AttributeError(
-                f"Tensor has no attribute '{name}': tensors are not NumPy arrays. "
-                f"Use the function of the library (tf.transpose, tf.reshape, tf.cast, …) or .numpy().{name}."
-            )
-        if name in _GRAPH_ONLY:
-            raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
-        raise AttributeError(f"'Tensor' object has no attribute '{name}'")
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _ABSENT]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError(
@@ -326,6 +336,16 @@ class Tensor:
         def __ne__(self, other: Any) -> Any: ...
         def __getitem__(self, key: Any) -> Tensor: ...
         def __iter__(self) -> Iterator[Tensor]: ...
+
+
+for _name in _NUMPY_STYLE:
+    _reason = (
+        f"Tensor has no attribute '{_name}': tensors are not NumPy arrays. "
+        f"Use the function of the library (tf.transpose, tf.reshape, tf.cast, …) or .numpy().{_name}."
+    )
+    setattr(Tensor, _name, _Absent(_reason))
+for _name in _GRAPH_ONLY:
+    setattr(Tensor, _name, _Absent(f"Tensor.{_name} is undefined when eager execution is enabled."))
 
 
 _shown: ContextVar[bool] = ContextVar("gradtape_shown", default=False)

@@ -689,9 +689,12 @@ class _VariableSlice(Tensor):
 
     __slots__ = ("_key", "_variable")
 
+    _key: Any
+    _variable: Variable
+
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Replace this part of the variable."""
-        variable: Variable = self._variable
+        variable = self._variable
         part = variable._incoming(value)
         if tuple(self.array.shape) != tuple(part.shape):
             raise errors.invalid_argument(
