@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape.dtypes import DType, as_dtype, dtype_of
-from gradtape.tensor import CONSTANT, Array, Tensor, next_uid
+from gradtape.tensor import CONSTANT, Array, Tensor, uids
 
 Converter = Callable[[Any], Tensor]
 
@@ -38,7 +38,7 @@ def wrap(array: Array) -> Tensor:
     """A new tensor around an array that nobody else will write to."""
     tensor = Tensor()
     tensor.array = array if place is None or type(array) is not ndarray else place(array)
-    tensor.uid = next_uid()
+    tensor.uid = next(uids)
     return tensor
 
 

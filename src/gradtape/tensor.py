@@ -23,7 +23,10 @@ from gradtape.shape import TensorShape, known_shape
 Array: TypeAlias = Any
 """A value of some engine: `numpy.ndarray`, `jax.Array`, `Batched`."""
 
-next_uid: Callable[[], int] = itertools.count(1).__next__
+uids: Iterator[int] = itertools.count(1)
+"""The numbers of everything that has an identity; the hot path takes the next one without a function between."""
+
+next_uid: Callable[[], int] = uids.__next__
 
 recorders: Callable[[], Any] = tuple
 """Who is recording, and wants to know which values leave the library; the engine, a room above, answers here."""

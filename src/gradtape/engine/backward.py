@@ -47,6 +47,7 @@ def sweep(
     """
     owned: set[int] = set()
     found: Cotangents = {}
+    sparse = False  # whether `Rows` have come up, which the short way cannot take (no target begins with them)
     pop, shape_of = cotangents.pop, shapes.get
     hurried = None if traced else _FLOAT32  # the dtype whose records take the short way
     remaining = records if release else records[:]
@@ -65,7 +66,7 @@ def sweep(
         elif kept and output in kept:
             found[output] = d
         short = op.short
-        if short is not None and dtype is hurried and type(d) is not Rows:
+        if short is not None and dtype is hurried and not (sparse and type(d) is Rows):
             # One or two operands of an elementwise op, without loop and pulls (benchmark: chain).
             rule, slot, second = short
             if second is None:
@@ -78,18 +79,18 @@ def sweep(
                         cotangents[uid] = c
                 continue
             uid, other = inputs
-            if (shape := shape_of(uid)) is not None:
+            if uid in shapes:
                 c = rule(d) if slot is None else rule(d, values[slot].array)
-                if c.shape != shape:
+                if c.shape != (shape := shapes[uid]):
                     c = unbroadcast(c, shape)
                 if uid in cotangents:
                     _accumulate(cotangents, uid, c, owned)
                 else:
                     cotangents[uid] = c
-            if (shape := shape_of(other)) is not None:
+            if other in shapes:
                 rule, slot = second
                 c = rule(d) if slot is None else rule(d, values[slot].array)
-                if c.shape != shape:
+                if c.shape != (shape := shapes[other]):
                     c = unbroadcast(c, shape)
                 if other in cotangents:
                     _accumulate(cotangents, other, c, owned)
@@ -108,6 +109,7 @@ def sweep(
                     _accumulate(cotangents, uid, c, owned)
                 elif c is not None:
                     cotangents[uid] = c
+                    sparse = sparse or type(c) is Rows
             position += 1  # noqa: SIM113 - see above
     cotangents.update(found)
     return cotangents

@@ -22,7 +22,7 @@ from gradtape.dtypes import dtype_of
 from gradtape.engine import tape as stack
 from gradtape.engine.op import Op, Rule, registry
 from gradtape.engine.tape import Recorder, only
-from gradtape.tensor import CONSTANT, Tensor, next_uid
+from gradtape.tensor import CONSTANT, Tensor, uids
 
 active_recorders: Callable[[], tuple[Recorder, ...]] = stack.active_recorders
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
@@ -203,15 +203,17 @@ def _following_unary(op: Op) -> Callable[..., Any]:
             value = _settle(op, array, value)
         out = Tensor()
         out.array = value
-        out.uid = uid = next_uid()
-        for recorder in active_recorders():
-            tracked = recorder.tracked
+        out.uid = uid = next(uids)
+        recorders = active_recorders()
+        if recorders:  # asked first, because a loop over nothing makes an iterator
             source = x.uid
-            if source in tracked:
-                tracked[uid] = tracked[source]
-                values = (x if keep_x else None, out if keep_out else None)
-                if recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype)):
-                    recorder.note(out)
+            for recorder in recorders:
+                tracked = recorder.tracked
+                if source in tracked:
+                    tracked[uid] = tracked[source]
+                    values = (x if keep_x else None, out if keep_out else None)
+                    if recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype)):
+                        recorder.note(out)
         return out
 
     _hot.append((op, call, kernel))
@@ -310,19 +312,21 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
             value = _settle(op, a, value)
         out = Tensor()
         out.array = value
-        out.uid = uid = next_uid()
-        for recorder in active_recorders():
-            tracked = recorder.tracked
+        out.uid = uid = next(uids)
+        recorders = active_recorders()
+        if recorders:
             first, second = x.uid, y.uid
-            if first in tracked or second in tracked:
-                if first and second:
-                    values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
-                else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
-                    slots = op.keep[0] if first else op.keep[1]
-                    values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
-                tracked[uid] = value.shape
-                if recorder.append((op, (first, second), uid, values, attrs, dtype)):
-                    recorder.note(out)
+            for recorder in recorders:
+                tracked = recorder.tracked
+                if first in tracked or second in tracked:
+                    if first and second:
+                        values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
+                    else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
+                        slots = op.keep[0] if first else op.keep[1]
+                        values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
+                    tracked[uid] = value.shape
+                    if recorder.append((op, (first, second), uid, values, attrs, dtype)):
+                        recorder.note(out)
         return out
 
     _hot.append((op, call, kernel))
