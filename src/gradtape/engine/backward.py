@@ -49,6 +49,7 @@ def sweep(
     found: Cotangents = {}
     sparse = False  # whether `Rows` have come up, which the short way cannot take (no target begins with them)
     pop, shape_of = cotangents.pop, shapes.get
+    shape: tuple[int, ...] | None
     hurried = None if traced else _FLOAT32  # the dtype whose records take the short way
     remaining = records if release else records[:]
     if watch is not None:
@@ -97,9 +98,12 @@ def sweep(
                 else:
                     cotangents[other] = c
             continue
+        if op.joint is not None:
+            sparse |= _pull_jointly(op, d, inputs, values, attrs, shapes, traced, cotangents, owned)
+            continue
         pulls = op.pulls
         if dtype is not hurried or pulls is None or type(d) is Rows:
-            d, pulls = _unhurried(op, d, inputs, values, attrs, dtype, shapes, traced)
+            d, pulls = _unhurried(op, d, dtype, traced)
         position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
         for uid in inputs:
             shape = shape_of(uid)
@@ -145,43 +149,68 @@ def _collect(
     found: Cotangents,
 ) -> list[Any] | None:
     """The cotangents of an op with several outputs: zeros where none arrived, None if none arrived at all."""
-    ds = [cotangents.pop(uid, None) for uid in outputs]
-    if all(d is None for d in ds):
+    ds, arrived = [], False
+    for uid in outputs:
+        d = cotangents.pop(uid, None)
+        if d is not None:
+            arrived = True
+            if uid in kept:
+                found[uid] = d
+            if type(d) is Rows:
+                d = d.dense()
+        ds.append(d)
+    if not arrived:
         return None
-    for uid, d in zip(outputs, ds, strict=True):
-        if d is not None and uid in kept:
-            found[uid] = d
-    ds = [d.dense() if type(d) is Rows else d for d in ds]
     if not op.joint_zeros:
         return ds
     xp = common_namespace([d for d in ds if d is not None])
     return [xp.zeros(shapes[uid], dtype) if d is None else d for uid, dtype, d in zip(outputs, dtypes, ds, strict=True)]
 
 
-def _unhurried(
-    op: Op, d: Any, inputs: tuple[int, ...], values: Any, attrs: Any, dtype: Any, shapes: Shapes, traced: bool
-) -> tuple[Any, Any]:
-    """The pulls of a record that is not plain float32: recorded, of another dtype, sparse, or one rule for all."""
+def _unhurried(op: Op, d: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
+    """The pulls of a record that is not plain float32: recorded, of another dtype, or sparse."""
     if type(d) is Rows:
         d = d.dense()
-    if op.joint is None:
-        if op.pulls is None:
-            write_pulls(op)
-        if traced:
-            return d, op.traced_pulls
-        return d, op.pulls if dtype is _FLOAT32 or dtype is _FLOAT64 else op.checked_pulls
-    xp = common_namespace([x for x in d if x is not None] if type(d) is list else [d])
+    if op.pulls is None:
+        write_pulls(op)
+    if traced:
+        return d, op.traced_pulls
+    return d, op.pulls if dtype is _FLOAT32 or dtype is _FLOAT64 else op.checked_pulls
+
+
+def _pull_jointly(
+    op: Op,
+    d: Any,
+    inputs: tuple[int, ...],
+    values: Any,
+    attrs: Any,
+    shapes: Shapes,
+    traced: bool,
+    cotangents: Cotangents,
+    owned: set[int],
+) -> bool:
+    """The step of an op with one rule for all its inputs; whether sparse rows came out of it."""
+    if type(d) is Rows:
+        d = d.dense()
+    ds = [x for x in d if x is not None] if type(d) is list else [d]
+    xp = common_namespace(ds)
     saved = values if traced else [None if v is None else v.array for v in values]
     needs = [shapes.get(uid) for uid in inputs]
-    if op.as_given and is_strong(d):  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    strong = op.as_given and is_strong(ds)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    if strong:
         d = [None if x is None else weaken(x) for x in d]
         xp = common_namespace([x for x in d if x is not None])
-        return d, [_given(op, strengthen(c)) for c in op.joint(xp, d, needs, *saved, **attrs)]
-    return d, [_given(op, c) for c in op.joint(xp, d, needs, *saved, **attrs)]
-
-
-def _given(op: Op, c: Any) -> Any:
-    """A cotangent that is already there, in the form of a pull. What a user's gradient returns is not looked at."""
-    if c is None or op.as_given:
-        return None if c is None else lambda d, values, attrs, shape: c
-    return lambda d, values, attrs, shape: c if c.shape == shape else unbroadcast(c, shape)
+    sparse = False
+    for uid, shape, c in zip(inputs, needs, op.joint(xp, d, needs, *saved, **attrs), strict=True):  # type: ignore[misc]
+        if c is None or shape is None:
+            continue
+        if strong:
+            c = strengthen(c)
+        if not op.as_given and c.shape != shape:  # what a user's gradient returns is not looked at
+            c = unbroadcast(c, shape)
+        if uid in cotangents:
+            _accumulate(cotangents, uid, c, owned)
+        else:
+            cotangents[uid] = c
+            sparse = sparse or type(c) is Rows
+    return sparse
