@@ -689,3 +689,16 @@ def test_svd_of_what_is_not_finite_spoils_nothing_else():
     assert np.all(np.isnan(s[0]))
     near((u[1] * s[1]) @ tf.transpose(v[1]), x[1], 1e-12)
     near(L.svd(x, compute_uv=False)[1], s[1], 1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 64, 65])
+@pytest.mark.parametrize("inner", [255, 256])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_times_a_transposed_matrix(rows, inner, dtype):
+    """Few rows are multiplied the other way round: the same numbers in the same layout."""
+    x, y = numbers(rows, inner, dtype=dtype), numbers(300, inner, dtype=dtype, seed=1)
+    product = kernels.matmul(x, y, adjoint_y=True)
+    assert product.shape == (rows, 300)
+    assert product.dtype == dtype
+    assert product.flags.c_contiguous
+    np.testing.assert_allclose(product, x.astype("float64") @ y.astype("float64").T, atol=100 * CLOSE[dtype], rtol=0)
