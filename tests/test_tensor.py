@@ -631,6 +631,13 @@ def test_attributes_of_graphs(name):
         getattr(c([1.0]), name)
 
 
+def test_what_tensors_do_not_have_is_not_listed():
+    x = c([1.0])
+    listed = dir(x)
+    assert {"numpy", "shape", "__add__"} <= set(listed)
+    assert all(hasattr(x, name) for name in listed)
+
+
 @pytest.mark.parametrize("name", ["item", "mean", "nothing", "__wrapped__"])
 def test_other_attributes_do_not_exist(name):
     assert not hasattr(c([1.0]), name)

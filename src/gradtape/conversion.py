@@ -132,13 +132,13 @@ def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
         if converter is not None:
             return x, converter(y)
         if type(y) is float or type(y) is int:
-            return x, _number_beside(y, x.array)
+            return x, number_beside(y, x.array)
     elif type(y) is Tensor:
         converter = converters.get(type(x))
         if converter is not None:
             return converter(x), y
         if type(x) is float or type(x) is int:
-            return _number_beside(x, y.array), y
+            return number_beside(x, y.array), y
     x_known, y_known = _is_library(x), _is_library(y)
     if x_known or not y_known:
         first = operand(x)
@@ -150,7 +150,7 @@ def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 _numbers: dict[tuple[type, float, Any], Tensor] = {}
 
 
-def _number_beside(number: float, array: Array) -> Tensor:
+def number_beside(number: float, array: Array) -> Tensor:
     """A Python number in the dtype of the array beside it. Programs repeat their numbers, so the last ones are kept."""
     key = (type(number), number, array.dtype)
     found = _numbers.get(key)

@@ -406,9 +406,13 @@ class Variable:
 
     def _incoming(self, value: Any) -> Any:
         """A value that is to be stored: of the variable's dtype, in an array that nobody will write to."""
-        if type(value) is Tensor and type(value.array) is Batched:
-            raise EscapeError("a variable holds one value, and cannot be assigned a batch of them")
         held = self._tensor.array
+        if type(value) is Tensor:
+            new = value.array
+            if type(new) is ndarray is type(held) and new.dtype is held.dtype:
+                return new  # the common case, at once (benchmark: mlp32)
+            if type(new) is Batched:
+                raise EscapeError("a variable holds one value, and cannot be assigned a batch of them")
         if type(value) is Tensor and value.array.dtype is held.dtype:
             new = value.array
         elif type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float)):

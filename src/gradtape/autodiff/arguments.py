@@ -135,10 +135,9 @@ def seed_cotangents(
     that come with the values of an op are asked about together with them, and get zeros.
     """
     cotangents: dict[int, Any] = {}
-    direct = companions.union([source.uid for source in sources])
     for target, seed in zip(targets, seeds, strict=True):
         value, uid = array_of(target), target.uid
-        if not is_followable(value) and uid not in direct:
+        if not is_followable(value) and uid not in companions and all(uid != source.uid for source in sources):
             continue
         if value.dtype.kind == "O":
             continue
@@ -156,6 +155,8 @@ def seed_cotangents(
 
 def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
     """A cotangent as the user gets it: a tensor, IndexedSlices, zeros or None."""
+    if type(result) is np.ndarray:
+        return wrap(result)
     if result is None:
         if policy is UnconnectedGradients.NONE:
             return None

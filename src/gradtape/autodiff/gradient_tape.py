@@ -82,16 +82,18 @@ class _Recording(Recorder):
         return twin
 
     def access(self, variable: Variable) -> None:
-        if self.watch_accessed and variable.trainable:
+        if self.watch_accessed and variable._trainable:
             self.follow(variable)
 
     def follow(self, source: Tensor | Variable) -> None:
-        value = array_of(source)
+        uid = source.uid
         if isinstance(source, Variable):
-            self.variables.setdefault(source.uid, source)
-        if is_followable(value) and source.uid not in self.tracked:
-            self.tracked[source.uid] = tuple(value.shape)
-            self.roots.add(source.uid)  # a result that is watched later on is no root: its own record stands behind it
+            self.variables.setdefault(uid, source)
+            source = source._tensor
+        value = source.array
+        if is_followable(value) and uid not in self.tracked:
+            self.tracked[uid] = tuple(value.shape)
+            self.roots.add(uid)  # a result that is watched later on is no root: its own record stands behind it
 
     def saw(self, event: str, uid: int, other: int = 0) -> None:
         if (uid in self.tracked or self._severed(uid)) and len(self.events) < SKELETON:
@@ -168,16 +170,17 @@ class GradientTape:
     ) -> None:
         self._persistent = bool(persistent)
         self._watch_accessed = bool(watch_accessed_variables)
-        self.options = {
-            name: value
-            for name, value in (
-                ("check_numerics", check_numerics),
-                ("strong_zeros", strong_zeros),
-                ("profile", profile),
-                ("lines", self.lines_by_default if lines is None else lines),
-            )
-            if value
-        }
+        if lines is None:
+            lines = self.lines_by_default
+        self.options = {}
+        if check_numerics or strong_zeros or profile or lines:
+            chosen = {
+                "check_numerics": check_numerics,
+                "strong_zeros": strong_zeros,
+                "profile": profile,
+                "lines": lines,
+            }
+            self.options = {name: value for name, value in chosen.items() if value}
         self._recording: _Recording | None = None
         self._active = False
         self._paused = False
@@ -396,8 +399,8 @@ class GradientTape:
         check_differentiable("target", targets)
         check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
-        companions: frozenset[int] = frozenset()
-        if any(not is_followable(array_of(t)) for t in targets):
+        companions = _NOTHING
+        if not all(is_followable(array_of(t)) for t in targets):
             _refuse_unregistered(recording, targets)
             companions = _companions(recording)
         with self._asking("gradient") as traced:
@@ -573,7 +576,7 @@ class GradientTape:
         last: bool,
     ) -> dict[int, Any]:
         """One walk back. The last one of a tape that will not be asked again frees the record as it goes."""
-        uids = frozenset(source.uid for source in sources)
+        uids = frozenset([source.uid for source in sources])
         shapes = recording.tracked
         if not recording.roots <= uids:
             shapes = _reachable(recording, uids)

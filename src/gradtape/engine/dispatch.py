@@ -17,7 +17,16 @@ from gradtape import errors
 from gradtape.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape.arrays.batched import Batched, batched_namespace
 from gradtape.arrays.symbolic import Symbolic, zeros
-from gradtape.conversion import constant_operand, converter_of, converters, operand, operands, register_converter, wrap
+from gradtape.conversion import (
+    constant_operand,
+    converter_of,
+    converters,
+    number_beside,
+    operand,
+    operands,
+    register_converter,
+    wrap,
+)
 from gradtape.dtypes import dtype_of
 from gradtape.engine import tape as stack
 from gradtape.engine.op import Op, Rule, registry
@@ -287,8 +296,12 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
 
     def call(x: Any, y: Any, name: str | None = None) -> Any:
         if type(x) is not Tensor or type(y) is not Tensor:
+            # A variable behind a tensor, a number in front of one: `operands` does the same, with more calls
+            # (benchmarks: rnn, mlp32).
             if type(x) is Tensor and (reading := converters.get(type(y))) is not None:
-                y = reading(y)  # a variable: `operands` does the same with two more calls (benchmark: rnn)
+                y = reading(y)
+            elif type(x) is float and type(y) is Tensor:
+                x = number_beside(x, y.array)
             elif operator and gives_way(y):
                 return NotImplemented
             else:

@@ -101,7 +101,7 @@ def start(recorder: Recorder) -> None:
 
 def stop(recorder: Recorder) -> None:
     """Take the recorder out, wherever in the stack it is."""
-    _active.set(tuple(r for r in _active.get() if r is not recorder))
+    _active.set(tuple([r for r in _active.get() if r is not recorder]))
 
 
 @contextmanager
