@@ -54,8 +54,9 @@ def sweep(
     remaining = records if release else records[:]
     if watch is not None:
         remaining = watch(remaining)
+    take = remaining.pop
     while remaining:
-        op, inputs, output, values, attrs, dtype = remaining.pop()
+        op, inputs, output, values, attrs, dtype = take()
         d = pop(output, None)
         if d is None:
             if type(output) is tuple:

@@ -217,11 +217,11 @@ def _following_unary(op: Op) -> Callable[..., Any]:
         if recorders:  # asked first, because a loop over nothing makes an iterator
             source = x.uid
             for recorder in recorders:
-                tracked = recorder.tracked
+                tracked, append = recorder.tracked, recorder.append  # as a method, a slot is looked up the slow way
                 if source in tracked:
                     tracked[uid] = tracked[source]
                     values = (x if keep_x else None, out if keep_out else None)
-                    if recorder.append((op, (source,), uid, values, _NO_ATTRS, dtype)):
+                    if append((op, (source,), uid, values, _NO_ATTRS, dtype)):
                         recorder.note(out)
         return out
 
@@ -330,7 +330,7 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
         if recorders:
             first, second = x.uid, y.uid
             for recorder in recorders:
-                tracked = recorder.tracked
+                tracked, append = recorder.tracked, recorder.append
                 if first in tracked or second in tracked:
                     if first and second:
                         values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
@@ -338,7 +338,7 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                         slots = op.keep[0] if first else op.keep[1]
                         values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
                     tracked[uid] = value.shape
-                    if recorder.append((op, (first, second), uid, values, attrs, dtype)):
+                    if append((op, (first, second), uid, values, attrs, dtype)):
                         recorder.note(out)
         return out
 
