@@ -479,6 +479,7 @@ row(
 # -- neural ---------------------------------------------------------------------------------------
 for _name in ("softmax", "log_softmax"):
     row(_name, S(numbers(2, 3), axis=1), S(numbers(2, 3), axis=0), S(numbers(4), axis=0))
+row("pinned", S(numbers(2, 3)), S(numbers(2)))
 row("standardize", S(numbers(2, 3), epsilon=0.01), S(numbers(4), epsilon=0.0), S(numbers(2, 1, 5), epsilon=0.1),
     function=lambda x, **attrs: registry["standardize"].call(x, **attrs)[0],
     bad=(

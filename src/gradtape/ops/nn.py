@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape.arrays import namespace_of
-from gradtape.engine.dispatch import primitive
+from gradtape.engine.dispatch import linear, primitive
 from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import shift_axis, spread
 
@@ -28,14 +28,22 @@ softmax = primitive("softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"))
 log_softmax = primitive("log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"))
 
 
+pinned = linear(  # as it is, and computed once: XLA must not compute it anew in everything that uses it
+    "pinned",
+    lambda d: d,
+    tf_name="Identity",
+    batch=lambda xp, size, batched, x: xp.pinned(x),
+)
+
+
 def _standardize_pull(xp, d, needs, x, out, inverse, epsilon):
     """The inverse of the spread is an output too: a derivative that flows back into it is the second one."""
     first, second = d
     last, count = len(out.shape) - 1, out.shape[-1]
     result = None
     if first is not None:
-        mean = xp.sum(first, axis=(last,), keepdims=True) / count
-        along = xp.sum(first * out, axis=(last,), keepdims=True) / count
+        mean = xp.pinned(xp.sum(first, axis=(last,), keepdims=True)) / count
+        along = xp.pinned(xp.sum(first * out, axis=(last,), keepdims=True)) / count
         result = (first - mean - out * along) * inverse
     if second is not None:
         bend = out * (second * inverse * inverse / -count)

@@ -323,6 +323,10 @@ def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
     return ((wide - mean) * inverse).astype(x.dtype), inverse.astype(x.dtype)
 
 
+def pinned(x: Array) -> Array:
+    return lax.optimization_barrier(x) if _on_gpu(x) else x
+
+
 def _top(x: Array, axis: int) -> Array:
     return jnp.max(x, axis=axis, keepdims=True, initial=None if x.size else -np.inf)
 
