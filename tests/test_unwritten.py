@@ -179,6 +179,7 @@ def test_a_function_gives_the_parts_of_a_large_result():
     again = compiled(CHAIN)[1]
     np.testing.assert_allclose(again * 1.0, expected, rtol=1e-9, atol=1e-9)
     assert compiled.experimental_get_tracing_count() == 1
+    assert "values in parts" in compiled.summary()
 
 
 def test_per_example_gradients_of_a_function():
