@@ -166,6 +166,20 @@ NOT_ATTENTION = {
         shares_of(tf.matmul(q, k, transpose_b=True) + tf.matmul(k, q, transpose_b=True)) @ v
     ),
     "over heads": lambda q, k, v: tf.einsum("bhqk,bhkf->bqf", shares_of(tf.matmul(q, k, transpose_b=True)), v),
+    "one row": lambda q, k, v: tf.einsum(
+        "k,kf->f", shares_of(tf.einsum("f,kf->k", q[0, 0, 0], k[0, 0]), mask=None), v[0, 0]
+    ),
+    "values for all": lambda q, k, v: shares_of(tf.matmul(q, k, transpose_b=True)) @ v[0, 0],
+    "keys for all heads": lambda q, k, v: shares_of(tf.matmul(q, k[:, :1], transpose_b=True)) @ v,
+    "a mask for each head": lambda q, k, v: (
+        shares_of(tf.matmul(q[:, :1], k, transpose_b=True), tf.constant(LOWER[:HEADS, None])) @ v
+    ),
+    "a triangle of heads": lambda q, k, v: (
+        shares_of(
+            tf.einsum("hqf,hkf->hqk", tf.tile(q[0], [2, 1, 1]), tf.tile(k[0], [2, 1, 1])), tf.constant(LOWER[:, None])
+        )
+        @ tf.tile(v[0], [2, 1, 1])
+    ),
 }
 ALLOWED_NUMBERS = tf.constant(np.where(LOWER, 1e9, -1e9).astype(np.float32))
 

@@ -99,7 +99,7 @@ class Batched:
     @property
     def batch_size(self) -> int:
         """How many rows there are."""
-        rows: int = _shape(self.array)[0]
+        rows: int = _shape(self.recipe or self.array)[0]
         if not self.aligned:
             return rows
         return rows * (self.shape[0] if self.owners is None else self.owners.size)

@@ -8,6 +8,7 @@ is traced in its place. What only the weights needed is then needed by nobody, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -42,9 +43,17 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor |
     axes = _axes(found, op.name, attrs, len(shares.array.shape))
     if axes is None:
         return None
-    operands = [_turned(x, perm) for x, perm in zip((queries, keys, values), axes, strict=False)]
+    *turns, back = axes
+    given = (queries, keys, values)
+    fronts = [
+        tuple(x.array.shape[i] for i in perm[:-2]) if len(x.array.shape) == len(perm) else None
+        for x, perm in zip(given, turns, strict=True)
+    ]
+    if None in fronts or len({*fronts}) != 1:  # one of them is broadcast
+        return None
+    operands = [_turned(x, perm) for x, perm in zip(given, turns, strict=True)]
     out: Tensor = attention(*operands, scale=found.scale, causal=found.causal)[0]
-    return _turned(out, axes[3])
+    return _turned(out, back)
 
 
 def is_worthwhile() -> bool:
@@ -102,9 +111,9 @@ def _is_causal(graph: Graph, allowed: Any, scores: Any) -> bool:
         allowed = next((f.value for f in graph.feeds if f.symbol is allowed and f.kind == "array"), None)
     if type(scores) is not Symbolic or allowed is None or type(allowed) is Symbolic:
         return False
-    rows, columns = scores.shape[-2:]
-    known = np.asarray(allowed)
-    return known.size == rows * columns and np.array_equal(known.reshape(rows, columns), np.tri(rows, columns))
+    size, known = tuple(scores.shape[-2:]), np.asarray(allowed)
+    alike = known.shape[-2:] == size and known.size == math.prod(size)  # the same for all in front
+    return alike and np.array_equal(known.reshape(size), np.tri(*size))
 
 
 def _operands(graph: Graph, product: Node) -> tuple[Tensor | None, Tensor | None]:
@@ -122,7 +131,7 @@ def _axes(found: _Found, name: str, attrs: dict[str, Any], rank: int) -> list[tu
     if first is None or second is None:
         return None
     (q, k, scores), (shares, v, out) = first, second
-    if len(shares) != len(scores) or len({*shares}) != len(shares):
+    if len(scores) < 2 or len(shares) != len(scores) or len({*shares}) != len(shares):
         return None
     same = dict(zip(shares, scores, strict=True))
     fresh = iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ")  # not in `scores`, whose equation has small letters

@@ -216,7 +216,8 @@ class Traced:
         """The program for callers who can write large results themselves, if there are such results."""
         if self.graph.open or all(type(t.array) is not Symbolic or t.array.recipe is None for t in self.outputs):
             return None
-        return InParts(self)
+        with self._building:  # it adds to the graph
+            return InParts(self)
 
     def _uids(self, tensors: Sequence[Tensor], passed: Sequence[Variable]) -> tuple[int, ...]:
         """The uids outside of all that a tape there may follow."""
