@@ -8,7 +8,6 @@ is traced in its place. What only the weights needed is then needed by nobody, a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -111,9 +110,9 @@ def _is_causal(graph: Graph, allowed: Any, scores: Any) -> bool:
         allowed = next((f.value for f in graph.feeds if f.symbol is allowed and f.kind == "array"), None)
     if type(scores) is not Symbolic or allowed is None or type(allowed) is Symbolic:
         return False
-    size, known = tuple(scores.shape[-2:]), np.asarray(allowed)
-    alike = known.shape[-2:] == size and known.size == math.prod(size)  # the same for all in front
-    return alike and np.array_equal(known.reshape(size), np.tri(*size))
+    (rows, columns), known = scores.shape[-2:], np.asarray(allowed)
+    alike = known.shape[-2:] == (rows, columns) and known.size == rows * columns  # the same for all in front
+    return alike and np.array_equal(known.reshape(rows, columns), np.tri(rows, columns))
 
 
 def _operands(graph: Graph, product: Node) -> tuple[Tensor | None, Tensor | None]:

@@ -37,7 +37,7 @@ def _move_aligned(name: str, along_first: Any) -> Any:
     """The aligned rule of a one-tensor primitive that moves positions and puts in zeros.
 
     `along_first(x, **attrs)` gives what it does along the first axis as a function of an array [positions], or None
-     if it does more there than to move.
+    if it does more there than to move.
     """
 
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:

@@ -313,8 +313,9 @@ def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
         mean = jnp.mean(wide, axis=-1, keepdims=True)
         inverse = lax.rsqrt(jnp.mean((wide - mean) ** 2, axis=-1, keepdims=True) + epsilon)
     else:
-        # One pass for both sums. Differences to a number of the row keep them small, so that nothing cancels. As in
-        # softmax the two are written: the gradients of what comes before and after start from them, not from sums.
+        # One pass for both sums, of differences to a number of the row: however far from 0 the row is, and even if that
+        # number is far from the others, only some last bits cancel. As in softmax the two are written: the gradients of
+        # what comes before and after start from them, not from sums.
         near = wide - wide[..., :1]
         first, second = (jnp.mean(v, axis=-1, keepdims=True) for v in (near, near * near))
         mean = first + wide[..., :1]
