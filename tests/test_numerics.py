@@ -17,7 +17,7 @@ import pytest
 
 import gradtape as tf
 from gradtape.engine import dispatch
-from gradtape.engine.tape import active_recorders
+from gradtape.engine.tape import active_recorders, active_stack
 from gradtape.lens.causes import Cause, operand
 from gradtape.lens.numerics import Checker, NumericsError, Origin
 
@@ -511,7 +511,7 @@ def everywhere() -> Any:
     tf.debugging.enable_check_numerics()
     yield
     tf.debugging.disable_check_numerics()
-    assert dispatch.active_recorders is active_recorders
+    assert dispatch.active_stack is active_stack
 
 
 def test_every_op_is_checked(everywhere: None) -> None:
@@ -590,14 +590,14 @@ def test_limits_of_what_is_shown() -> None:
 
 
 def test_nothing_is_left_when_it_is_off() -> None:
-    before = dispatch.active_recorders
+    before = dispatch.active_stack
     tf.debugging.disable_check_numerics()  # twice is as good as once
     tf.debugging.enable_check_numerics()
     tf.debugging.enable_check_numerics()
-    assert dispatch.active_recorders is not before
+    assert dispatch.active_stack is not before
     tf.debugging.disable_check_numerics()
-    assert dispatch.active_recorders is before
-    assert before is active_recorders
+    assert dispatch.active_stack is before
+    assert before is active_stack
     x = tf.Variable([0.0, 1.0])
     with tf.GradientTape() as tape:
         y = tf.math.log(x)

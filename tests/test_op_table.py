@@ -297,6 +297,48 @@ def test_refusals(bad):
         bad.call()
 
 
+# -- the short way back of float32 arrays --------------------------------------------------------
+SHORT = [name for name, each in op.registry.items() if each.short is not None]
+
+
+def short_and_long(monkeypatch, name: str, *shapes: tuple[int, ...]) -> tuple[list, list]:
+    rng = np.random.default_rng(len(name))
+    xs = [tf.constant(rng.uniform(-0.9, 0.9, shape).astype(np.float32)) for shape in shapes]
+    weights = rng.normal(size=np.broadcast_shapes(*shapes)).astype(np.float32)
+
+    def slopes():
+        with tf.GradientTape() as tape:
+            tape.watch(xs)
+            y = op.registry[name].call(*xs)
+        return [g.numpy() for g in tape.gradient(y, xs, output_gradients=weights)]
+
+    short = slopes()
+    monkeypatch.setattr(op.registry[name], "short", None)
+    return short, slopes()
+
+
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (0,)])
+def test_short_way_is_the_rule(monkeypatch, name, shape):
+    count = len(op.registry[name].args)
+    for short, long in zip(*short_and_long(monkeypatch, name, *[shape] * count), strict=True):
+        np.testing.assert_allclose(short, long, rtol=1e-6, strict=True)
+
+
+@pytest.mark.parametrize("name", [name for name in SHORT if len(op.registry[name].args) == 2])
+@pytest.mark.parametrize("shapes", [((3,), ()), ((), (3,)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((1, 2), (2,))])
+def test_short_way_sums_over_repeated_axes(monkeypatch, name, shapes):
+    for short, long in zip(*short_and_long(monkeypatch, name, *shapes), strict=True):
+        np.testing.assert_allclose(short, long, rtol=1e-5, strict=True)
+
+
+def test_short_way_is_for_those_it_was_written_for():
+    assert {"add", "subtract", "multiply", "exp", "tanh", "sigmoid", "relu"} <= set(SHORT)
+    for name in SHORT:
+        if (kernel := getattr(numpy_namespace, f"{name}_pull", None)) is not None:
+            assert op.registry[name].short[0] is kernel
+
+
 # -- the checker itself --------------------------------------------------------------------------
 @contextmanager
 def declared(name: str, kernel, *rules, batch=None, word=dispatch.unary, **facts) -> Iterator:

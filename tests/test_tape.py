@@ -1452,6 +1452,31 @@ def test_records_say_what_happened():
     assert len(tape.records) == 4
 
 
+@pytest.mark.parametrize(
+    ("op", "saved"),
+    [
+        (tf.exp, [None, "y"]),
+        (tf.sin, ["x", None]),
+        (tf.negative, []),
+        (tf.identity, []),
+        (lambda x: x * x, ["x", "x"]),
+        (lambda x: x + x, []),
+        (lambda x: x * 2.0, [None, "2.0"]),
+    ],
+)
+def test_records_have_values_by_position(op, saved):
+    x = c(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = op(x)
+    (record,) = tape.records
+    assert record.inputs[0] == x.uid
+    names = {x.uid: "x", y.uid: "y", 0: "2.0"}
+    found = [None if value is None else names[value.uid] for value in record.values]
+    assert found[: len(saved)] == saved
+    assert not any(found[len(saved) :])
+
+
 def test_no_tape_no_record():
     x = c(X)
     with tf.GradientTape() as tape:

@@ -20,7 +20,7 @@ from gradtape.arrays.batched import Batched, EscapeError
 from gradtape.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, tracing
 from gradtape.conversion import array_from, convert, operand, placed, register_converter
 from gradtape.dtypes import DType, as_dtype, dtype_of
-from gradtape.engine.tape import active_recorders, expecting, miss
+from gradtape.engine.tape import active_recorders, active_stack, expecting, miss
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, index, operators
 from gradtape.ops.indexing import basic_index, get_item
@@ -244,10 +244,11 @@ class Variable:
     # -- reading -----------------------------------------------------------------------------------------------------
     def read(self) -> Tensor:
         """The current reading, for ops: tapes that watch what is accessed notice it."""
-        recorders = active_recorders()
+        recorders = active_stack()
         if recorders:
-            for recorder in recorders:
-                if self.uid not in recorder.tracked:
+            while recorders:
+                tracked, _, recorder, recorders = recorders
+                if self.uid not in tracked:
                     recorder.access(self)
         elif expecting:
             miss(self)

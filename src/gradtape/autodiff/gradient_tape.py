@@ -365,7 +365,7 @@ class GradientTape:
     @property
     def records(self) -> list[Record]:
         """The ops recorded so far, in order: what every view of the tape is made from."""
-        return [] if self._recording is None else [Record(*record) for record in self._recording.records]
+        return [] if self._recording is None else [Record.of(record) for record in self._recording.records]
 
     # -- questions ---------------------------------------------------------------------------------------------------
     def gradient(
@@ -673,7 +673,8 @@ def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tupl
     """The shapes of what depends on a source; the rest needs no cotangent."""
     reached = set(sources)
     for record in recording.records:
-        if not reached.isdisjoint(record[1]):
+        inputs = record[1]
+        if inputs in reached if type(inputs) is int else not reached.isdisjoint(inputs):
             output = record[2]
             if type(output) is tuple:
                 reached.update(output)

@@ -30,7 +30,7 @@ from gradtape.engine.backward import traced_sweep
 from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
 from gradtape.engine.op import Op, program_op
 from gradtape.engine.sparse import Rows
-from gradtape.engine.tape import Recorder, active_recorders
+from gradtape.engine.tape import Record, Recorder, active_recorders
 from gradtape.memory import Recipe
 from gradtape.tensor import Tensor, Unwritten, is_followable, next_uid
 from gradtape.variable import Variable, updating
@@ -66,7 +66,7 @@ class Trace(Recorder):
         records = self.records
 
         def append(record: Any) -> bool:
-            records.append(record)
+            records.append(Record.of(record))
             return True  # to be shown the outputs
 
         self.append = append

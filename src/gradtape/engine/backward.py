@@ -17,6 +17,7 @@ from gradtape.arrays import common_namespace
 from gradtape.engine.op import Op, unbroadcast, write_pulls
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import is_strong, strengthen, weaken
+from gradtape.engine.tape import spread
 from gradtape.tensor import dimensions_shown
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -48,7 +49,6 @@ def sweep(
     owned: set[int] = set()
     found: Cotangents = {}
     c: Any
-    sparse = False  # whether `Rows` have come up, which the short way cannot take (no target begins with them)
     pop, shape_of = cotangents.pop, shapes.get
     shape: tuple[int, ...] | None
     hurried = None if traced else _FLOAT32  # the dtype whose records take the short way
@@ -77,14 +77,34 @@ def sweep(
                 continue
         elif kept and output in kept:
             found[output] = d
-        short = op.short
-        if short is not None and dtype is hurried and not (sparse and type(d) is Rows):
+        if dtype is hurried and type(d) is ndarray and (short := op.short) is not None:
             # One or two operands of an elementwise op, without loop and pulls (benchmark: chain).
             rule, slot, second = short
-            if second is None:
-                (uid,) = inputs
+            if type(inputs) is int:
+                if inputs in shapes:
+                    c = rule(d) if slot is None else rule(d, values.array)
+                    if inputs in cotangents:
+                        _accumulate(cotangents, inputs, c, owned)
+                    elif at_hand:
+                        ahead = inputs
+                    else:
+                        cotangents[inputs] = c
+                continue
+            if second is not None:
+                uid, other = inputs
+                if other in shapes:
+                    other_rule, other_slot = second
+                    c = other_rule(d) if other_slot is None else other_rule(d, values[other_slot].array)
+                    if shapes[output] != (shape := shapes[other]):
+                        c = unbroadcast(c, shape)
+                    if other in cotangents:
+                        _accumulate(cotangents, other, c, owned)
+                    else:
+                        cotangents[other] = c
                 if uid in shapes:
                     c = rule(d) if slot is None else rule(d, values[slot].array)
+                    if shapes[output] != (shape := shapes[uid]):
+                        c = unbroadcast(c, shape)
                     if uid in cotangents:
                         _accumulate(cotangents, uid, c, owned)
                     elif at_hand:
@@ -92,33 +112,14 @@ def sweep(
                     else:
                         cotangents[uid] = c
                 continue
-            uid, other = inputs
-            if other in shapes:
-                other_rule, other_slot = second
-                c = other_rule(d) if other_slot is None else other_rule(d, values[other_slot].array)
-                if c.shape != (shape := shapes[other]):
-                    c = unbroadcast(c, shape)
-                if other in cotangents:
-                    _accumulate(cotangents, other, c, owned)
-                else:
-                    cotangents[other] = c
-            if uid in shapes:
-                c = rule(d) if slot is None else rule(d, values[slot].array)
-                if c.shape != (shape := shapes[uid]):
-                    c = unbroadcast(c, shape)
-                if uid in cotangents:
-                    _accumulate(cotangents, uid, c, owned)
-                elif at_hand:
-                    ahead = uid
-                else:
-                    cotangents[uid] = c
-            continue
         if op.joint is not None:
-            sparse |= _pull_jointly(op, d, inputs, values, attrs, shapes, traced, cotangents, owned)
+            _pull_jointly(op, d, inputs, values, attrs, shapes, traced, cotangents, owned)
             continue
         pulls = op.pulls
         if dtype is not hurried or pulls is None or type(d) is Rows:
             d, pulls = _unhurried(op, d, dtype, traced)
+        if type(inputs) is int:
+            inputs, values = (inputs,), spread(op, values)
         position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
         for uid in inputs:
             shape = shape_of(uid)
@@ -128,7 +129,6 @@ def sweep(
                     _accumulate(cotangents, uid, c, owned)
                 elif c is not None:
                     cotangents[uid] = c
-                    sparse = sparse or type(c) is Rows
             position += 1  # noqa: SIM113 - see above
     if ahead:
         cotangents[ahead] = c
@@ -205,8 +205,8 @@ def _pull_jointly(
     traced: bool,
     cotangents: Cotangents,
     owned: set[int],
-) -> bool:
-    """The step of an op with one rule for all its inputs; whether sparse rows came out of it."""
+) -> None:
+    """The step of an op with one rule for all its inputs."""
     if type(d) is Rows:
         d = d.dense()
     ds = [x for x in d if x is not None] if type(d) is list else [d]
@@ -217,7 +217,6 @@ def _pull_jointly(
     if strong:
         d = [None if x is None else weaken(x) for x in d]
         xp = common_namespace([x for x in d if x is not None])
-    sparse = False
     for uid, shape, c in zip(inputs, needs, op.joint(xp, d, needs, *saved, **attrs), strict=True):  # type: ignore[misc]
         if c is None or shape is None:
             continue
@@ -229,5 +228,3 @@ def _pull_jointly(
             _accumulate(cotangents, uid, c, owned)
         else:
             cotangents[uid] = c
-            sparse = sparse or type(c) is Rows
-    return sparse

@@ -29,11 +29,11 @@ from gradtape.conversion import (
 )
 from gradtape.dtypes import dtype_of
 from gradtape.engine import tape as stack
-from gradtape.engine.op import Op, Rule, registry
-from gradtape.engine.tape import Recorder, only
+from gradtape.engine.op import Op, Rule, registry, short_way
+from gradtape.engine.tape import only
 from gradtape.tensor import CONSTANT, Tensor, uids
 
-active_recorders: Callable[[], tuple[Recorder, ...]] = stack.active_recorders
+active_stack: Callable[[], stack.Stack] = stack.active_stack
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
 _hot: list[tuple[Op, Callable[..., Any], Callable[..., Any]]] = []  # the calls that have their kernel at hand
@@ -74,8 +74,9 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
 # -- recording -------------------------------------------------------------------------------------------------------
 def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...], attrs: dict[str, Any]) -> None:
     """Tell every recorder that follows an input. The general form of what `unary` and `binary` spell out."""
-    for recorder in active_recorders():
-        tracked = recorder.tracked
+    recorders = active_stack()
+    while recorders:
+        tracked, append, recorder, recorders = recorders
         for tensor in inputs:
             if tensor.uid in tracked:
                 break
@@ -97,7 +98,7 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
             if op.fallible:
                 recorder.fallible = True
             values = saved_values(op, uids, (*inputs, *outs))
-        if recorder.append((op, uids, output, values, attrs, dtype)):
+        if append((op, uids, output, values, attrs, dtype)):
             recorder.note(outputs)
 
 
@@ -151,7 +152,7 @@ def _run_inside(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     operands = [t.array if type(t.array) is Batched and t.array.level == level else t for t in inputs]
     value = getattr(batched_namespace, op.name)(*operands, **attrs)
     outputs = tuple([wrap(v) for v in value]) if type(value) is tuple else wrap(value)
-    later = tuple([recorder for recorder in active_recorders() if recorder.born > level])
+    later = tuple([recorder for recorder in stack.active_recorders() if recorder.born > level])
     if later:
         with only(later):
             record(op, inputs, outputs, attrs)
@@ -186,6 +187,7 @@ def unary(
 ) -> Callable[..., Any]:
     """Declare an elementwise primitive of one tensor, which TensorFlow's users may pass as `arg=...`."""
     op = Op(name, ("x",), (dx,), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
+    op.short = short_way(op)
     call = _following_unary(op) if op.differentiable else _severing_unary(op)
     if arg != "x":  # the name of a parameter is data of the code object: a wrapper would cost a call
         code = call.__code__
@@ -196,6 +198,7 @@ def unary(
 def _following_unary(op: Op) -> Callable[..., Any]:
     kernel = _numpy_kernel(op)
     keep_x, keep_out = [slot in op.saves for slot in range(2)]
+    keep_both = keep_x and keep_out
 
     def call(x: Any, name: str | None = None) -> Tensor:
         if type(x) is not Tensor:
@@ -213,15 +216,15 @@ def _following_unary(op: Op) -> Callable[..., Any]:
         out = Tensor()
         out.array = value
         out.uid = uid = next(uids)
-        recorders = active_recorders()
-        if recorders:  # asked first, because a loop over nothing makes an iterator
+        recorders = active_stack()
+        if recorders:
             source = x.uid
-            for recorder in recorders:
-                tracked, append = recorder.tracked, recorder.append  # as a method, a slot is looked up the slow way
+            while recorders:
+                tracked, append, recorder, recorders = recorders
                 if source in tracked:
                     tracked[uid] = tracked[source]
-                    values = (x if keep_x else None, out if keep_out else None)
-                    if append((op, (source,), uid, values, _NO_ATTRS, dtype)):
+                    saved = (x, out) if keep_both else out if keep_out else x if keep_x else ()
+                    if append((op, source, uid, saved, _NO_ATTRS, dtype)):
                         recorder.note(out)
         return out
 
@@ -255,6 +258,7 @@ def binary(
 ) -> Callable[..., Any]:
     """Declare an elementwise primitive of two tensors of one dtype; the engine un-broadcasts its derivative."""
     op = Op(name, ("x", "y"), (dx, dy), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
+    op.short = short_way(op)
     return declare(op, _binary_call(op, operator=False))
 
 
@@ -293,6 +297,7 @@ def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
 def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
     kernel = partial(_numpy_kernel(op), **attrs) if any(attrs.values()) else _numpy_kernel(op)
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
+    keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
 
     def call(x: Any, y: Any, name: str | None = None) -> Any:
         if type(x) is not Tensor or type(y) is not Tensor:
@@ -326,13 +331,18 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
         out = Tensor()
         out.array = value
         out.uid = uid = next(uids)
-        recorders = active_recorders()
+        recorders = active_stack()
         if recorders:
             first, second = x.uid, y.uid
-            for recorder in recorders:
-                tracked, append = recorder.tracked, recorder.append
+            values: tuple[Tensor | None, ...]
+            while recorders:
+                tracked, append, recorder, recorders = recorders
                 if first in tracked or second in tracked:
-                    if first and second:
+                    if keep_both and first and second:
+                        values = (x, y)
+                    elif keep_nothing:
+                        values = ()
+                    elif first and second:
                         values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
                     else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
                         slots = op.keep[0] if first else op.keep[1]
@@ -388,13 +398,13 @@ def exchange_kernels(around: Callable[[Op, Callable[..., Any]], Callable[..., An
         _lookup = lambda namespace, name: wrapper(registry[name], getattr(namespace, name))  # noqa: E731
 
 
-def exchange_recorders(recorders: Callable[[], tuple[Recorder, ...]] | None) -> None:
-    """Let every op of every thread be seen by these recorders; None puts back the ones that are active.
+def exchange_stack(active: Callable[[], stack.Stack] | None) -> None:
+    """Let ops of every thread be seen by these recorders; None puts back the ones that are active.
 
     That is how all ops are checked while somebody wants it, with nothing to ask while nobody does.
     """
-    global active_recorders
-    active_recorders = stack.active_recorders if recorders is None else recorders
+    global active_stack
+    active_stack = stack.active_stack if active is None else active
 
 
 def gives_way(other: Any) -> bool:

@@ -17,7 +17,7 @@ from gradtape.engine.dispatch import tensor_namespace
 from gradtape.engine.op import Op, parameters
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import bare
-from gradtape.engine.tape import Recorder
+from gradtape.engine.tape import Record, Recorder
 from gradtape.tensor import Tensor
 
 Tangents = dict[int, Any]
@@ -28,7 +28,7 @@ def push(record: Any, tangents: Tangents, shapes: dict[int, tuple[int, ...]], *,
 
     Tangents are tensors (`traced`: every step is itself recorded), or raw arrays, or `Batched`.
     """
-    op, inputs, output, values, attrs, dtype = record
+    op, inputs, output, values, attrs, dtype = Record.of(record)
     given = [tangents.get(uid) for uid in inputs]
     if not op.differentiable or all(t is None for t in given):
         return

@@ -17,17 +17,17 @@ asked for.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from gradtape.arrays import batched, common_namespace, generic_kernels, namespace_of, namespaces
+from gradtape.arrays import batched, common_namespace, generic_kernels, namespace_of, namespaces, numpy_namespace
 
 Rule = Callable[..., Any]
 Pull = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
+ShortWay = tuple[Rule, int | None, tuple[Rule, int | None] | None]
 
 registry: dict[str, Op] = {}
 """Every primitive by name: the list that the op table in the tests must cover."""
@@ -106,7 +106,7 @@ class Op:
         self.traced_pulls: tuple[Pull | None, ...] | None = None
         self.keep = tuple(self._keep(rule) for rule in self.rules)
         self.saves = frozenset().union(*self.keep)
-        self.short = self._short() if elementwise else None
+        self.short: ShortWay | None = None  # for the words whose calls make records of that form
         self.differentiable = joint is not None or any(rule is not None for rule in self.rules)
         self.call: Callable[..., Any] = _undeclared
         if kernel is not None:
@@ -136,23 +136,6 @@ class Op:
             return frozenset()
         return frozenset(s for s in map(self.slot, parameters(rule)) if s is not None)
 
-    def _short(self) -> tuple[Rule, int | None, tuple[Rule, int | None] | None] | None:
-        """The rule of the first operand, the slot of the one value it needs or None, and both for the second operand.
-
-        Of an op with one or two operands whose rules need no more than that: most of the elementwise ones.
-        """
-        pairs = []
-        for rule in self.rules:
-            names = () if rule is None else parameters(rule)[1:]
-            if rule is None or len(names) > 1 or None in map(self.slot, names):
-                return None
-            # A rule that is one product is called as what it is, without a frame of Python.
-            bare = operator.mul if rule.__code__.co_code == _PRODUCT else rule
-            pairs.append((bare, self.slot(names[0]) if names else None))
-        if len(pairs) > 2:
-            return None
-        return (*pairs[0], pairs[1] if len(pairs) == 2 else None)
-
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
 
@@ -166,6 +149,25 @@ def program_op(name: str, tf_name: str, joint: Rule) -> Op:
 
 
 _PRODUCT = (lambda d, y: d * y).__code__.co_code
+
+
+def short_way(op: Op) -> ShortWay | None:
+    """How to pull float32 arrays of NumPy through an elementwise op with one or two operands, at least cost.
+
+    The rule of the first operand, the slot of the one value it needs or None; and both for the second operand, if
+    there is one. None where a rule needs more than that. A rule that is one product is called as what it is, without a
+    frame of Python, and NumPy's engine may have a kernel for another one, under the name of the op and `_pull`.
+    """
+    kernel = getattr(numpy_namespace, f"{op.name}_pull", None)
+    pairs = []
+    for rule in op.rules:
+        names = () if rule is None else parameters(rule)[1:]
+        slots = [op.slot(name) for name in names if kernel is None or name != "xp"]
+        if rule is None or len(slots) > 1 or None in slots:
+            return None
+        bare = kernel or (np.multiply if rule.__code__.co_code == _PRODUCT else rule)
+        pairs.append((bare, slots[0] if slots else None))
+    return (*pairs[0], pairs[1] if len(pairs) == 2 else None)
 
 
 def _undeclared(*args: Any, **attrs: Any) -> Any:

@@ -1,7 +1,6 @@
 """Records, and who is recording.
 
-A record is a plain tuple, because one is made for every op (benchmark: chain); `Record` names its parts for every
-reader that is not in a hurry:
+A record is a plain tuple, because one is made for every op (benchmark: chain):
 
     op      the primitive
     inputs  uid of each input (0 for a Python or NumPy operand)
@@ -9,6 +8,9 @@ reader that is not in a hurry:
     values  the saved tensors by position: inputs first, then outputs; None where no rule needs the value
     attrs   the primitive's static arguments
     dtype   NumPy's dtype of the output, or a tuple of them
+
+Where `unary` declared the primitive, inputs is the one uid and values the one tensor, without tuples around them. Who
+is not in a hurry reads a record through `Record.of`, which makes all of them alike and names their parts.
 
 A recorder is anything with `tracked` (uid -> shape of what it follows) and `append(record)`: a tape appends to its
 list, a forward accumulator consumes the record at once. A recorder whose `append` returns true is shown the result of
@@ -20,10 +22,10 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gradtape import tensor
 
@@ -32,14 +34,29 @@ if TYPE_CHECKING:
 
 
 class Record(NamedTuple):
-    """One op call, as a tape keeps it."""
+    """One op call, with the parts that a tape keeps of it."""
 
     op: Op
     inputs: tuple[int, ...]
-    output: int | tuple[int, ...]
+    output: Any  # an int, or a tuple of them
     values: tuple[Any, ...]
     attrs: dict[str, Any]
     dtype: Any
+
+    @classmethod
+    def of(cls, record: Any) -> Record:
+        """A record as a tape keeps it, with tuples everywhere."""
+        op, inputs, output, values, attrs, dtype = record
+        if type(inputs) is int:
+            inputs, values = (inputs,), spread(op, values)
+        return cls(op, inputs, output, values, attrs, dtype)
+
+
+def spread(op: Op, value: Any) -> tuple[Any, ...]:
+    """What the record of an op with one input saved, by position."""
+    if type(value) is tuple:
+        return value
+    return (value, None) if 0 in op.saves else (None, value)
 
 
 class Recorder:
@@ -70,10 +87,29 @@ class Recorder:
 clock: Callable[[], int] = itertools.count(1).__next__
 """Numbers batches and recorders: one that began to record after a batch was made stands inside of it."""
 
+Stack: TypeAlias = tuple[Any, ...]
+"""Who is recording: nothing, or a link of four: what the innermost recorder follows, its `append`, the recorder itself,
+and the stack around it. An op finds there all it needs, without an iterator (benchmark: chain)."""
+
 # A context variable is per thread and per asyncio task: nobody records another one's ops.
-_active: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_active", default=())
-active_recorders = _active.get
-tensor.recorders = active_recorders
+_active: ContextVar[Stack] = ContextVar("gradtape_active", default=())
+active_stack: Callable[[], Stack] = _active.get
+tensor.recording = active_stack
+
+
+def link(recorder: Recorder, around: Stack) -> Stack:
+    """A stack with one more recorder; what the recorder follows and how it appends stays the same from now on."""
+    return (recorder.tracked, recorder.append, recorder, around)
+
+
+def active_recorders() -> tuple[Recorder, ...]:
+    """Who is recording, the innermost first: what it computes itself is seen by the ones outside."""
+    recorders, stack = [], active_stack()
+    while stack:
+        _, _, recorder, stack = stack
+        recorders.append(recorder)
+    return tuple(recorders)
+
 
 expecting: list[None] = []
 """One entry for every tape of any thread that records or pauses: while there is one, readings that nobody records are
@@ -90,25 +126,33 @@ def miss(variable: Any) -> None:
 
 
 def start(recorder: Recorder) -> None:
-    """Let every op of this thread or task be seen by the recorder.
-
-    The innermost recorder comes first: what it computes itself is seen by the ones outside.
-    """
+    """Let every op of this thread or task be seen by the recorder."""
     if not recorder.born:
         recorder.born = clock()
-    _active.set((recorder, *_active.get()))
+    _active.set(link(recorder, active_stack()))
 
 
 def stop(recorder: Recorder) -> None:
     """Take the recorder out, wherever in the stack it is."""
-    _active.set(tuple([r for r in _active.get() if r is not recorder]))
+    stack = active_stack()
+    if stack and stack[2] is recorder:
+        _active.set(stack[3])
+    else:
+        _active.set(_stack_of([r for r in active_recorders() if r is not recorder]))
 
 
 @contextmanager
-def only(recorders: tuple[Recorder, ...]) -> Iterator[None]:
+def only(recorders: Sequence[Recorder]) -> Iterator[None]:
     """Within the block just these recorders see ops."""
-    token = _active.set(recorders)
+    token = _active.set(_stack_of(recorders))
     try:
         yield
     finally:
         _active.reset(token)
+
+
+def _stack_of(recorders: Sequence[Recorder]) -> Stack:
+    stack: Stack = ()
+    for recorder in reversed(recorders):
+        stack = link(recorder, stack)
+    return stack

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape.autodiff.gradient_tape import Event, _user_frame, answers
-from gradtape.engine.tape import Recorder, missed
+from gradtape.engine.tape import Record, Recorder, missed
 
 if TYPE_CHECKING:
     from gradtape.autodiff.gradient_tape import GradientTape
@@ -74,7 +74,7 @@ class Witness(Recorder):
     def _see(self, record: Any) -> bool:
         if len(self.seen) >= MOST_OPS:
             return False
-        op, inputs, output, _, _, dtype = record
+        op, inputs, output, _, _, dtype = Record.of(record)
         frame = _user_frame()
         self.seen.append((op, inputs, output, dtype))
         self.lines.append(None if frame is None else (frame.f_code.co_filename, frame.f_lineno))
@@ -129,7 +129,7 @@ class Facts:
 
     def _nodes(self, records: list[Any]) -> list[Node]:
         known: dict[int, Node] = {}
-        for op, inputs, output, _, _, dtype in records:
+        for op, inputs, output, _, _, dtype in map(Record.of, records):
             outputs = _outputs(output)
             shapes = tuple(self.tracked.get(uid, ()) for uid in outputs) if op.differentiable else ()
             known[outputs[0]] = Node(op, inputs, outputs, dtype, True, None, shapes)

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape.autodiff.arguments import leaves
 from gradtape.dtypes import as_dtype
+from gradtape.engine.tape import Record
 from gradtape.lens import events
 from gradtape.lens.tables import Line, line_text
 from gradtape.tensor import CONSTANT, Tensor
@@ -100,7 +101,7 @@ def ledger(tape: GradientTape, target: Any = None, sources: Any = None, names: d
     records: list[Any] = []
     shapes: dict[int, Shape] = {}
     if recording is not None:
-        records = list(recording.records)
+        records = [Record.of(record) for record in recording.records]
         variables, roots = recording.variables, recording.roots
         holdings = holdings_of(tape, lines)
         saved = [0] * len(records)
@@ -291,7 +292,7 @@ def holdings_of(tape: GradientTape, lines: dict[int, Line] | None = None) -> lis
     current = {array_bytes(variable._tensor.array)[0] for variable in variables.values()}
     made: set[int] = set()
     found: dict[int, Holding] = {}
-    for i, (op, _, output, values, attrs, _) in enumerate(recording.records):
+    for i, (op, _, output, values, attrs, _) in enumerate(map(Record.of, recording.records)):
         outputs = output if type(output) is tuple else (output,)
         made.update(outputs)
         for value in (*values, *_held_by(attrs)):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradtape.engine.tape import Record
 from gradtape.lens import events
 from gradtape.lens.ledger import Holding, holdings_of
 from gradtape.lens.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text
@@ -152,9 +153,9 @@ def _entries(holdings: list[Holding], key: Callable[[Holding], Any], counts: dic
 
 def _record_bytes(record: Any) -> int:
     """The tuple with its tuples, a number for each uid, and the tensor objects around saved arrays."""
-    _, inputs, output, values, attrs, _ = record
+    _, inputs, output, values, attrs, _ = Record.of(record)
     held = [v for v in values if v is not None]
-    size = sys.getsizeof(record) + sys.getsizeof(inputs) + sys.getsizeof(values)
+    size = sys.getsizeof(record) + sum(sys.getsizeof(part) for part in record[1:4] if type(part) is tuple)
     size += 32 * (len(inputs) + (len(output) if type(output) is tuple else 1))
     size += sum(sys.getsizeof(v) + 112 for v in held)  # and NumPy's header of an array
     return size + (sys.getsizeof(attrs) if attrs else 0)

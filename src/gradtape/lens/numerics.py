@@ -31,7 +31,7 @@ from gradtape.autodiff.gradient_tape import _OURS, GradientTape, _reachable
 from gradtape.engine import backward, dispatch, forward, tape as stack
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import concrete, strengthen
-from gradtape.engine.tape import Recorder, active_recorders
+from gradtape.engine.tape import Record, Recorder, active_recorders
 from gradtape.lens.causes import (
     Cause,
     Operand,
@@ -217,7 +217,7 @@ def _judge(record: Any, outputs: Any) -> Origin | None:
     results = outputs if type(outputs) is tuple else (outputs,)
     if not any(_is_bad(t) for t in results) or _within_rule():
         return None
-    op, inputs, _, _, attrs, _ = record
+    op, inputs, _, _, attrs, _ = Record.of(record)
     arrays = _operands_of_call()
     if len(arrays) != len(inputs):
         arrays = [None] * len(inputs)
@@ -299,16 +299,16 @@ class _Walk:
         record = self._records.pop()
         self._position -= 1
         arrived = [self._cotangents.get(uid) for uid in _outputs(record[2])]
-        self._last = (record, arrived) if any(d is not None for d in arrived) else None
+        self._last = (Record.of(record), arrived) if any(d is not None for d in arrived) else None
         return record
 
     def _look(self) -> None:
-        (op, inputs, output, values, attrs, dtype), arrived = self._last
+        record, arrived = self._last
         self._last = None
-        for uid in dict.fromkeys(inputs):
+        for uid in dict.fromkeys(record.inputs):
             c = self._cotangents.get(uid)
             if uid in self._shapes and c is not None and _is_bad(c):
-                origin = self._origin((op, inputs, output, values, attrs, dtype), arrived, uid, c)
+                origin = self._origin(record, arrived, uid, c)
                 raise self._fail(origin, c)
 
     def _origin(self, record: Any, arrived: list[Any], uid: int, c: Any) -> Origin:
@@ -350,7 +350,7 @@ class _Walk:
         """The first `where` that takes what was made from this output."""
         made = set(_outputs(output))
         for record in self._history[self._position + 1 :]:
-            if not made.isdisjoint(record[1]):
+            if not made.isdisjoint(Record.of(record).inputs):
                 if record[0].name == "where":
                     return record
                 made.update(_outputs(record[2]))
@@ -402,7 +402,7 @@ def nan_origin(tape: GradientTape, target: Any, sources: Any = None) -> Origin:
     check_differentiable("target", targets)
     check_differentiable("sources", flat)
     lines = lines_of(tape)
-    records = list(recording.records)
+    records = [Record.of(record) for record in recording.records]
     with np.errstate(all="ignore"), stack.only(()):
         if any(_is_bad(array_of(t)) for t in targets):
             return _search_forward(records, targets, flat, recording.variables, lines)
@@ -559,9 +559,9 @@ class _ThreadChecker(Recorder):
 _everywhere = _Everywhere()
 
 
-def _checked_recorders() -> tuple[Recorder, ...]:
+def _checked_stack() -> stack.Stack:
     """The recorders of this thread, with a checker before them: what it refuses has not happened for anybody."""
-    return (_everywhere.checker, *active_recorders())
+    return stack.link(_everywhere.checker, stack.active_stack())
 
 
 def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit: int | None = 50) -> None:
@@ -569,13 +569,13 @@ def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit
     _Everywhere.enabled = True
     _Everywhere.stack_height, _Everywhere.path_length = stack_height_limit, path_length_limit
     GradientTape._on_sweep = _on_sweep
-    dispatch.exchange_recorders(_checked_recorders)
+    dispatch.exchange_stack(_checked_stack)
 
 
 def disable_check_numerics() -> None:
     """See `gradtape.debugging.disable_check_numerics`."""
     _Everywhere.enabled = False
-    dispatch.exchange_recorders(None)
+    dispatch.exchange_stack(None)
 
 
 def _everywhere_error(origin: Origin, value: Any) -> NumericsError:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape.engine.dispatch import exchange_kernels
 from gradtape.engine.op import write_pulls
+from gradtape.engine.tape import Record
 from gradtape.lens import events
 from gradtape.lens.ledger import array_bytes, ledger
 from gradtape.lens.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text, time_text
@@ -110,7 +111,7 @@ class Profiler:
 
     def append(self, record: Any) -> Any:
         """Stands before the tape's own append."""
-        op, _, output, values, _, _ = record
+        op, _, output, values, _, _ = Record.of(record)
         uid = output[0] if type(output) is tuple else output
         self.saved[uid] = self._new_bytes(values)
         last = _clock.last

@@ -132,6 +132,21 @@ def gate(x: Array, y: Array) -> Array:
     return np.multiply(x, np.greater(y, _ZERO if y.dtype is _FLOAT32 else 0))
 
 
+# Rules of float32 arrays, see `short_way`: fewer arrays and no questions where each costs as much as the arithmetic.
+def tanh_pull(d: Array, out: Array) -> Array:
+    """d (1 - out²), in the memory of one array (benchmark: chain)."""
+    part = multiply(d, out)
+    if type(part) is not ndarray:  # without axes NumPy gives numbers
+        return d - part * out
+    multiply(part, out, part)
+    return subtract(d, part, part)
+
+
+def relu_pull(d: Array, out: Array) -> Array:
+    """d where the result is positive, 0 elsewhere (benchmark: mlp32)."""
+    return multiply(d, greater(out, _ZERO))
+
+
 def multiply_no_nan(x: Array, y: Array) -> Array:
     product, zero = np.multiply(x, y), np.equal(y, 0)
     return np.where(zero, product.dtype.type(0), product) if zero.any() else product
