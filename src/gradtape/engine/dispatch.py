@@ -217,15 +217,14 @@ def _following_unary(op: Op) -> Callable[..., Any]:
         out.array = value
         out.uid = uid = next(uids)
         recorders = active_stack()
-        if recorders:
+        while recorders:
+            tracked, append, recorder, recorders = recorders
             source = x.uid
-            while recorders:
-                tracked, append, recorder, recorders = recorders
-                if source in tracked:
-                    tracked[uid] = tracked[source]
-                    saved = (x, out) if keep_both else out if keep_out else x if keep_x else ()
-                    if append((op, source, uid, saved, _NO_ATTRS, dtype)):
-                        recorder.note(out)
+            if source in tracked:
+                tracked[uid] = tracked[source]
+                saved = (x, out) if keep_both else out if keep_out else x if keep_x else ()
+                if append((op, source, uid, saved, _NO_ATTRS, dtype)):
+                    recorder.note(out)
         return out
 
     _hot.append((op, call, kernel))
@@ -332,24 +331,23 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
         out.array = value
         out.uid = uid = next(uids)
         recorders = active_stack()
-        if recorders:
+        values: tuple[Tensor | None, ...]
+        while recorders:
+            tracked, append, recorder, recorders = recorders
             first, second = x.uid, y.uid
-            values: tuple[Tensor | None, ...]
-            while recorders:
-                tracked, append, recorder, recorders = recorders
-                if first in tracked or second in tracked:
-                    if keep_both and first and second:
-                        values = (x, y)
-                    elif keep_nothing:
-                        values = ()
-                    elif first and second:
-                        values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
-                    else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
-                        slots = op.keep[0] if first else op.keep[1]
-                        values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
-                    tracked[uid] = value.shape
-                    if append((op, (first, second), uid, values, attrs, dtype)):
-                        recorder.note(out)
+            if first in tracked or second in tracked:
+                if keep_both and first and second:
+                    values = (x, y)
+                elif keep_nothing:
+                    values = ()
+                elif first and second:
+                    values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
+                else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
+                    slots = op.keep[0] if first else op.keep[1]
+                    values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
+                tracked[uid] = value.shape
+                if append((op, (first, second), uid, values, attrs, dtype)):
+                    recorder.note(out)
         return out
 
     _hot.append((op, call, kernel))
