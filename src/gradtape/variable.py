@@ -399,11 +399,11 @@ class Variable:
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Add to the value."""
-        return self._update("add", delta, "AssignAddVariableOp", read_value)
+        return self._update(np.add, delta, "AssignAddVariableOp", read_value)
 
     def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Subtract from the value."""
-        return self._update("subtract", delta, "AssignSubVariableOp", read_value)
+        return self._update(np.subtract, delta, "AssignSubVariableOp", read_value)
 
     def _incoming(self, value: Any) -> Any:
         """A value that is to be stored: of the variable's dtype, in an array that nobody will write to."""
@@ -424,28 +424,38 @@ class Variable:
             return new
         return namespace_of(held).alongside(new, held)  # a variable stays on its device
 
-    def _update(self, how: str, delta: Any, op: str, read_value: bool) -> Any:
-        change = self._incoming(delta)
-        with updating():
-            tensor = self._tensor
+    def _update(self, how: np.ufunc, delta: Any, op: str, read_value: bool) -> Any:
+        change = delta.array if type(delta) is Tensor else self._incoming(delta)
+        tensor = self._held
+        if tensor is not None and current_graph() is None:
             value = tensor.array
+            if (
+                type(value) is ndarray is type(change)
+                and value.dtype is change.dtype
+                and value.shape == change.shape
+                and _is_ours(value, tensor)
+            ):  # no reading of the old value is left: reuse its memory. There is no other thread to keep out.
+                how(value, change, value)
+                if active_recorders():
+                    self._notice(delta)
+                return _view_of(self) if read_value else None
+        if type(delta) is Tensor:
+            change = self._incoming(delta)
+        with updating():
+            value = self._tensor.array
             if change.shape != value.shape:
                 raise errors.invalid_argument(
                     f"Cannot update variable with shape {errors.brackets(value.shape)} using a Tensor with shape "
                     f"{errors.brackets(change.shape)}, shapes must be equal.",
                     op,
                 )
-            if type(value) is ndarray and _is_ours(value, tensor):
-                getattr(np, how)(value, change, value)  # no reading of the old value is left: reuse its memory
-                self._notice(delta)
-            else:
-                self._put(solid(getattr(common_namespace((value, change)), how)(value, change)), False, delta)
-        return _View(self) if read_value else None
+            kernel = getattr(common_namespace((value, change)), how.__name__)
+            return self._put(solid(kernel(value, change)), read_value, delta)
 
     def _put(self, value: Any, read_value: bool, given: Any = None) -> Any:
         self._tensor = self._reading(value)
         self._notice(given)
-        return _View(self) if read_value else None
+        return _view_of(self) if read_value else None
 
     def _notice(self, value: Any = None) -> None:
         for recorder in active_recorders():  # an assignment counts as an access, as in TensorFlow
@@ -596,8 +606,7 @@ class _View(Variable):
 
     __slots__ = ("_of",)
 
-    def __init__(self, of: Variable) -> None:
-        self._of = of
+    _of: Variable
 
     def __getattr__(self, name: str) -> Any:  # whatever the view has not is the variable's: its own slots stay empty
         return getattr(self._of, name)
@@ -616,6 +625,15 @@ class _View(Variable):
 
     def read(self) -> Tensor:
         return self._of.read()
+
+
+def _view_of(variable: Variable) -> _View:
+    view: _View = _empty(_View)  # an `__init__` would cost every update a call (benchmark: mlp32)
+    view._of = variable
+    return view
+
+
+_empty = object.__new__
 
 
 class Passed(Variable):
@@ -723,17 +741,13 @@ def _slice_of(variable: Variable, key: Any) -> Any:
 
 
 # -- in-place updates ------------------------------------------------------------------------------------------------
-def _holders(value: Any, tensor: Any) -> tuple[int, int]:
-    return sys.getrefcount(value), sys.getrefcount(tensor)
-
-
 def _is_ours(value: ndarray, tensor: Tensor) -> bool:
     """Whether nobody but the variable holds this array: no tape, no reading, no view.
 
     Another thread could begin to read between this question and the update: where there is one, nothing is ours.
     """
     return (
-        _holders(value, tensor) == _ALONE
+        (getrefcount(value), getrefcount(tensor)) == _ALONE
         and value.base is None
         and value.ndim != 0
         and value.flags.writeable
@@ -770,7 +784,7 @@ def _calibrate() -> tuple[int, int]:
     owner.tensor.array = np.zeros(1)
 
     def inside(value: Any, tensor: Any) -> tuple[int, int]:
-        return _holders(value, tensor)
+        return getrefcount(value), getrefcount(tensor)
 
     def update(self: Owner) -> tuple[int, int]:
         tensor = self.tensor
@@ -780,6 +794,7 @@ def _calibrate() -> tuple[int, int]:
     return update(owner)
 
 
+getrefcount: Callable[[Any], int] = getattr(sys, "getrefcount", lambda value: 0)  # not every Python counts
 _ALONE = _calibrate() if hasattr(sys, "getrefcount") else (-1, -1)
 
 operators.attach(Variable)
