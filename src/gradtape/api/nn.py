@@ -305,10 +305,8 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
 
 
 def _within(labels: Any, classes: int) -> bool:
-    """Whether all labels lie in [0, classes): as unsigned numbers, negative ones are large, and one look suffices."""
-    if labels.dtype.kind == "i":
-        labels = labels.view(f"u{labels.dtype.itemsize}")
-    return bool(labels.item(labels.argmax()) < classes)  # of few labels, the place is found faster than the maximum
+    """Whether all labels lie in [0, classes); of few, NumPy finds the place of the largest faster than the largest."""
+    return bool(labels.item(labels.argmax()) < classes and labels.item(labels.argmin()) >= 0)
 
 
 def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: str | None = None) -> Tensor:

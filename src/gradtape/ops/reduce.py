@@ -54,7 +54,8 @@ def _mean_dx(d: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
 
 def _count(lengths: Any, d: Any) -> Any:
     """How many elements there are, at least 1, as a divisor."""
-    return number(max(math.prod(lengths), 1), numpy_dtype(d))
+    count = math.prod(lengths)
+    return count or 1 if type(count) is int else number(max(count, 1), numpy_dtype(d))
 
 
 mean = linear(

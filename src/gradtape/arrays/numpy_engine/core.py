@@ -120,7 +120,7 @@ def softplus(x: Array) -> Array:
 
 
 # A number of Python's takes ufuncs twice as long as an array, where arrays are small (benchmark: mlp32).
-_ZERO = np.zeros((), np.float32)
+_ZERO, _ONE = np.zeros((), np.float32), np.ones((), np.float32)
 
 
 def relu(x: Array) -> Array:
@@ -224,6 +224,8 @@ def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
     count = 1
     for i in axis:
         count *= x.shape[i]
+    if x.dtype is _FLOAT32:  # the common case, at once (benchmark: mlp32)
+        return _sum(x, axis, None, None, keepdims) / count
     total = _sum(x, axis=axis, dtype=np.float32 if x.dtype.char in _FEW_BITS else x.dtype, keepdims=keepdims)
     if x.dtype.kind in "iu":
         return (np.sign(total) * (np.abs(total) // count)).astype(x.dtype) if count else total
@@ -454,20 +456,26 @@ def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
 
 def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     """-log_softmax(logits) at the label of each row, and its slope: softmax(logits) minus one at the label."""
-    classes = logits.shape[-1]
-    rows = logits.reshape(-1, classes)
-    slope = np.subtract(rows, _top(rows, 1), order="C")
-    flat = slope.reshape(-1)  # one index is looked up five times as fast as two (benchmark: mlp32)
-    at = np.arange(0, flat.size, classes)
-    at += labels.reshape(-1).astype(np.intp, copy=False)
-    picked = flat[at]
+    if logits.ndim != 2:
+        loss, slope = sparse_cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
+        return loss.reshape(labels.shape), slope.reshape(logits.shape)
+    # Of short rows, NumPy finds the place of the largest number much faster than the number itself, and looks one index
+    # up five times as fast as two (benchmarks: mlp32, mlp512).
+    at = np.arange(0, logits.size, logits.shape[1])
+    top = logits.reshape(-1)[at + logits.argmax(1)]
+    slope = np.subtract(logits, top[:, None], order="C")
+    flat = slope.reshape(-1)
+    at += labels.astype(np.intp, copy=False)
+    shifted = flat[at]
     np.exp(slope, slope)
-    total = np.add.reduce(slope, 1, keepdims=True)
-    slope /= total
-    flat[at] -= 1
-    loss = np.log(total).reshape(labels.shape)
-    loss -= picked.reshape(labels.shape)
-    return loss, slope.reshape(logits.shape)
+    total = np.add.reduce(slope, 1, slope.dtype)
+    np.divide(slope, total[:, None], slope)
+    chosen = flat[at]
+    chosen -= _ONE if chosen.dtype is _FLOAT32 else 1
+    flat[at] = chosen
+    loss = np.log(total)
+    np.subtract(loss, shifted, loss)
+    return loss, slope
 
 
 # -- linear algebra --------------------------------------------------------------------------------------------------
