@@ -58,8 +58,13 @@ def components(leaf: Any) -> list[Any]:
     return nest.flatten(leaf, expand_composites=True)
 
 
+_DIFFERENTIABLE = frozenset({Tensor, Variable})  # and their subclasses, which are rare
+
+
 def check_differentiable(kind: str, items: list[Any]) -> None:
     """Refuse what is no tensor or variable."""
+    if _DIFFERENTIABLE.issuperset(map(type, items)):
+        return
     for item in items:
         if not isinstance(item, (Tensor, Variable)):
             raise TypeError(
@@ -137,10 +142,11 @@ def seed_cotangents(
     cotangents: dict[int, Any] = {}
     for target, seed in zip(targets, seeds, strict=True):
         value, uid = array_of(target), target.uid
-        if not is_followable(value) and uid not in companions and all(uid != source.uid for source in sources):
-            continue
-        if value.dtype.kind == "O":
-            continue
+        if value.dtype.kind != "f":
+            if not is_followable(value) and uid not in companions and all(uid != source.uid for source in sources):
+                continue
+            if value.dtype.kind == "O":
+                continue
         if seed is None:
             start: Any = namespace_of(value).ones_like(value)
             if traced:

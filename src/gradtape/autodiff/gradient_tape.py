@@ -6,13 +6,14 @@ import contextlib
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from types import FrameType, TracebackType
+from types import FrameType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from gradtape import nest
 from gradtape.autodiff import directional, jacobian as jacobians
@@ -27,6 +28,7 @@ from gradtape.autodiff.arguments import (
     seed_cotangents,
     seeds_of,
 )
+from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep, traced_sweep
 from gradtape.engine.strong import strengthen, weaken
@@ -157,6 +159,13 @@ class GradientTape:
     _skeleton: _Recording | None = None  # what stays of a record that is gone
     _forgotten: tuple[_Recording, ...] = ()  # what `reset` threw away
     _witness: Recorder | None = None  # sees every op of the block, if `lines` are asked for
+    _recording: _Recording | None = None
+    _active = False
+    _paused = False
+    _stops = 0  # how many stop_recording blocks are open
+    _variables: Mapping[int, Variable] = MappingProxyType({})  # the watched ones of a record that is gone
+    _used_at: tuple[str, int] | None = None  # the file and line of the question that used it up
+    _profiler: Any = None  # measures, if `profile` is asked for: see lens/profile.py
 
     def __init__(
         self,
@@ -181,15 +190,8 @@ class GradientTape:
                 "lines": lines,
             }
             self.options = {name: value for name, value in chosen.items() if value}
-        self._recording: _Recording | None = None
-        self._active = False
-        self._paused = False
-        self._stops = 0  # how many stop_recording blocks are open
         self._blocks: list[str] = []  # the `with` blocks that are open: of recording, or of a pause
-        self._variables: dict[int, Variable] = {}  # the watched ones of a record that is gone
-        self._used_at: tuple[str, int] | None = None  # the file and line of the question that used it up
         self._log: list[Any] = []  # the fields of events: recording begins and ends, something is watched
-        self._profiler: Any = None  # measures, if `profile` is asked for: see lens/profile.py
 
     # -- recording ---------------------------------------------------------------------------------------------------
     def __enter__(self) -> GradientTape:
@@ -400,14 +402,19 @@ class GradientTape:
         check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
         companions = _NOTHING
-        if not all(is_followable(array_of(t)) for t in targets):
-            _refuse_unregistered(recording, targets)
-            companions = _companions(recording)
-        with self._asking("gradient") as traced:
+        for one in targets:
+            if not is_followable(array_of(one)):
+                _refuse_unregistered(recording, targets)
+                companions = _companions(recording)
+                break
+        with _Question(self, "gradient") as traced:
             start = seed_cotangents(targets, seeds, flat_sources, traced, companions)
             cotangents = self._sweep(recording, start, flat_sources, traced, last=True)
             found = [cotangents.get(source.uid) for source in flat_sources]
-            results = [finished(d, source, policy) for d, source in zip(found, flat_sources, strict=True)]
+            results = [
+                wrap(d) if type(d) is ndarray else finished(d, source, policy)
+                for d, source in zip(found, flat_sources, strict=True)
+            ]
         self._answered("gradient", targets, flat_sources, found, policy)
         return nest.pack_sequence_as(sources, results)
 
@@ -564,7 +571,7 @@ class GradientTape:
             self._variables = self._recording.variables
             self._skeleton = self._recording.bury()
         self._recording = None
-        self._used_at = _user_line()
+        self._used_at = _user_line(skip=3)  # this, the end of the question and the method that asked
 
     def _sweep(
         self,
@@ -694,9 +701,12 @@ _HANDED_ON = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
 _said: dict[tuple[str, str, int], int] = {}
 
 
-def _user_frame(event: str = "") -> FrameType | None:
-    """The innermost frame of the user's code. Of an event: None where the library itself looks at a value."""
-    frame: FrameType | None = sys._getframe(1)
+def _user_frame(event: str = "", skip: int = 1) -> FrameType | None:
+    """The innermost frame of the user's code. Of an event: None where the library itself looks at a value.
+
+    So many frames are known to be the library's: Python takes its time to show one (benchmark: mlp32).
+    """
+    frame: FrameType | None = sys._getframe(skip)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_OURS):
@@ -709,8 +719,8 @@ def _user_frame(event: str = "") -> FrameType | None:
     return None
 
 
-def _user_line() -> tuple[str, int]:
-    frame = _user_frame()
+def _user_line(skip: int = 1) -> tuple[str, int]:
+    frame = _user_frame(skip=skip + 1)
     return ("an unknown file", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
