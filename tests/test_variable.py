@@ -254,6 +254,19 @@ def test_updates_reuse_memory_that_nobody_holds(big):
     assert big.numpy()[0] == 2.5
 
 
+def test_updates_reuse_aligned_memory_unless_a_part_of_it_is_held(big):
+    many = tf.Variable(np.zeros(20_000, np.float32))  # its array is a part of a larger one, and begins where it should
+    start, delta = address(many), tf.ones([20_000])
+    assert start % 64 == 0
+    many.assign_add(delta)
+    assert address(many) == start
+    part = many[10:20]
+    many.assign_add(delta)
+    assert address(many) != start
+    assert part.numpy()[0] == 1.0
+    assert many.numpy()[0] == 2.0
+
+
 def test_memory_is_not_reused_where_another_thread_might_read(big, monkeypatch):
     monkeypatch.setattr(threading, "active_count", lambda: 2)
     start = address(big)

@@ -742,13 +742,15 @@ def _slice_of(variable: Variable, key: Any) -> Any:
 
 # -- in-place updates ------------------------------------------------------------------------------------------------
 def _is_ours(value: ndarray, tensor: Tensor) -> bool:
-    """Whether nobody but the variable holds this array: no tape, no reading, no view.
+    """Whether nobody but the variable holds this array, or the aligned memory it is in: no tape, no reading, no view.
 
     Another thread could begin to read between this question and the update: where there is one, nothing is ours.
     """
+    base = value.base
     return (
-        (getrefcount(value), getrefcount(tensor)) == _ALONE
-        and value.base is None
+        getrefcount(value) == _ALONE[0]
+        and getrefcount(tensor) == _ALONE[1]
+        and (base is None or (type(base) is ndarray and base.base is None and getrefcount(base) == _ALONE[2]))
         and value.ndim != 0
         and value.flags.writeable
         and threading.active_count() == 1
@@ -773,7 +775,7 @@ def called_back() -> Iterator[None]:
         _guard.reset(token)
 
 
-def _calibrate() -> tuple[int, int]:
+def _calibrate() -> tuple[int, int, int]:
     """The reference counts that `_is_ours` sees when only the variable holds its tensor, on this Python."""
 
     class Owner:
@@ -781,12 +783,13 @@ def _calibrate() -> tuple[int, int]:
 
     owner = Owner()
     owner.tensor = Tensor()
-    owner.tensor.array = np.zeros(1)
+    owner.tensor.array = np.zeros(2)[1:]
 
-    def inside(value: Any, tensor: Any) -> tuple[int, int]:
-        return getrefcount(value), getrefcount(tensor)
+    def inside(value: Any, tensor: Any) -> tuple[int, int, int]:
+        base = value.base
+        return getrefcount(value), getrefcount(tensor), getrefcount(base)
 
-    def update(self: Owner) -> tuple[int, int]:
+    def update(self: Owner) -> tuple[int, int, int]:
         tensor = self.tensor
         value = tensor.array
         return inside(value, tensor)
@@ -795,7 +798,7 @@ def _calibrate() -> tuple[int, int]:
 
 
 getrefcount: Callable[[Any], int] = getattr(sys, "getrefcount", lambda value: 0)  # not every Python counts
-_ALONE = _calibrate() if hasattr(sys, "getrefcount") else (-1, -1)
+_ALONE = _calibrate() if hasattr(sys, "getrefcount") else (-1, -1, -1)
 
 operators.attach(Variable)
 setattr(Variable, "__getitem__", _slice_of)  # noqa: B010 - the operators above are attached the same way
