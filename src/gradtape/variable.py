@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import sys
 import threading
 import weakref
@@ -741,6 +742,11 @@ def _slice_of(variable: Variable, key: Any) -> Any:
 
 
 # -- in-place updates ------------------------------------------------------------------------------------------------
+other_threads: Callable[[], int] = getattr(_thread, "_count", lambda: 1)
+"""How many threads there are beside the main one: `threading.active_count() - 1`, without its lock (benchmark: mlp32),
+and with the threads that `threading` has not started."""
+
+
 def _is_ours(value: ndarray, tensor: Tensor) -> bool:
     """Whether nobody but the variable holds this array, or the aligned memory it is in: no tape, no reading, no view.
 
@@ -753,7 +759,7 @@ def _is_ours(value: ndarray, tensor: Tensor) -> bool:
         and (base is None or (type(base) is ndarray and base.base is None and getrefcount(base) == _ALONE[2]))
         and value.ndim != 0
         and value.flags.writeable
-        and threading.active_count() == 1
+        and not other_threads()
     )
 
 
