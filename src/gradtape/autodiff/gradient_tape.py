@@ -397,8 +397,8 @@ class GradientTape:
             targets: list[Any] = [target]
         else:
             targets = [part for leaf in leaves(target) for part in components(leaf)]
+            check_differentiable("target", targets)
         flat_sources = leaves(sources)
-        check_differentiable("target", targets)
         check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
         companions = _NOTHING
