@@ -575,6 +575,28 @@ def test_log_poisson_loss():
     np.testing.assert_allclose(full, np.exp(c) - c * z + [0, 0, stirling])
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (2, 5, 3), (1500, 3), (2, 1500), (0, 4)])
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint8", "uint64"])
+def test_sparse_cross_entropy_of_few_and_many(shape, kind):
+    logits = normal(*shape, dtype=np.float32)[..., ::-1]  # not in C order
+    labels = RNG.integers(0, min(shape[-1], 200), shape[:-1]).astype(kind)
+    x = tf.constant(logits)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x)
+        total = tf.reduce_sum(loss)
+    e = np.exp(logits.astype(np.float64))
+    p, hot = e / e.sum(-1, keepdims=True), labels[..., None] == np.arange(shape[-1])
+    np.testing.assert_allclose(loss, -np.log(p[hot].reshape(labels.shape)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(tape.gradient(total, x), p - hot, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [-1, 3, 255])
+def test_labels_outside_the_classes_are_refused(bad):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"label value of {bad} which is outside"):
+        tf.nn.sparse_softmax_cross_entropy_with_logits([0, bad], tf.zeros([2, 3]))
+
+
 def test_average_loss():
     assert tf.nn.compute_average_loss([1.0, 2.0, 6.0]).numpy() == 3
     assert tf.nn.compute_average_loss([1.0, 2.0], global_batch_size=4).numpy() == 0.75
