@@ -437,7 +437,7 @@ class Variable:
                 and _is_ours(value, tensor)
             ):  # no reading of the old value is left: reuse its memory. There is no other thread to keep out.
                 how(value, change, value)
-                if active_recorders():
+                if active_stack():
                     self._notice(delta)
                 return _view_of(self) if read_value else None
         if type(delta) is Tensor:

@@ -61,10 +61,13 @@ def components(leaf: Any) -> list[Any]:
 _DIFFERENTIABLE = frozenset({Tensor, Variable})  # and their subclasses, which are rare
 
 
+def are_differentiable(items: list[Any]) -> bool:
+    """Whether all of them are plain tensors and variables."""
+    return _DIFFERENTIABLE.issuperset(map(type, items))
+
+
 def check_differentiable(kind: str, items: list[Any]) -> None:
     """Refuse what is no tensor or variable."""
-    if _DIFFERENTIABLE.issuperset(map(type, items)):
-        return
     for item in items:
         if not isinstance(item, (Tensor, Variable)):
             raise TypeError(

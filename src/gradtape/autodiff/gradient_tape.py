@@ -19,6 +19,7 @@ from gradtape import nest
 from gradtape.autodiff import directional, jacobian as jacobians
 from gradtape.autodiff.arguments import (
     UnconnectedGradients,
+    are_differentiable,
     array_of,
     as_policy,
     check_differentiable,
@@ -32,7 +33,7 @@ from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep, traced_sweep
 from gradtape.engine.strong import strengthen, weaken
-from gradtape.engine.tape import Record, Recorder, active_recorders
+from gradtape.engine.tape import Record, Recorder
 from gradtape.tensor import Tensor, is_followable, next_uid
 from gradtape.variable import Variable, held
 
@@ -398,8 +399,10 @@ class GradientTape:
         else:
             targets = [part for leaf in leaves(target) for part in components(leaf)]
             check_differentiable("target", targets)
-        flat_sources = leaves(sources)
-        check_differentiable("sources", flat_sources)
+        flat = type(sources) is list and are_differentiable(sources)  # the common case, at once (benchmark: mlp32)
+        flat_sources = sources if flat else leaves(sources)
+        if not flat:
+            check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
         companions = _NOTHING
         for one in targets:
@@ -416,7 +419,7 @@ class GradientTape:
                 for d, source in zip(found, flat_sources, strict=True)
             ]
         self._answered("gradient", targets, flat_sources, found, policy)
-        return nest.pack_sequence_as(sources, results)
+        return results if flat else nest.pack_sequence_as(sources, results)
 
     def jacobian(
         self,
@@ -571,7 +574,9 @@ class GradientTape:
             self._variables = self._recording.variables
             self._skeleton = self._recording.bury()
         self._recording = None
-        self._used_at = _user_line(skip=3)  # this, the end of the question and the method that asked
+        frame = sys._getframe(3)  # behind this, the end of the question and the method that asked
+        file = frame.f_code.co_filename
+        self._used_at = (file, frame.f_lineno) if not file.startswith(_OURS) else _user_line()
 
     def _sweep(
         self,
@@ -638,7 +643,7 @@ class _Question:
         self._first = next_uid()
         self._errors = np.errstate(all="ignore")
         self._errors.__enter__()
-        return bool(active_recorders())
+        return bool(stack.active_stack())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -701,12 +706,9 @@ _HANDED_ON = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
 _said: dict[tuple[str, str, int], int] = {}
 
 
-def _user_frame(event: str = "", skip: int = 1) -> FrameType | None:
-    """The innermost frame of the user's code. Of an event: None where the library itself looks at a value.
-
-    So many frames are known to be the library's: Python takes its time to show one (benchmark: mlp32).
-    """
-    frame: FrameType | None = sys._getframe(skip)
+def _user_frame(event: str = "") -> FrameType | None:
+    """The innermost frame of the user's code. Of an event: None where the library itself looks at a value."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_OURS):
@@ -719,8 +721,8 @@ def _user_frame(event: str = "", skip: int = 1) -> FrameType | None:
     return None
 
 
-def _user_line(skip: int = 1) -> tuple[str, int]:
-    frame = _user_frame(skip=skip + 1)
+def _user_line() -> tuple[str, int]:
+    frame = _user_frame()
     return ("an unknown file", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 

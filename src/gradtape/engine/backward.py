@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape.arrays import common_namespace
+from gradtape.arrays import common_namespace, namespaces
 from gradtape.engine.op import Op, unbroadcast, write_pulls
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import is_strong, strengthen, weaken
@@ -210,7 +210,7 @@ def _pull_jointly(
     if type(d) is Rows:
         d = d.dense()
     ds = [x for x in d if x is not None] if type(d) is list else [d]
-    xp = common_namespace(ds)
+    xp = namespaces[type(ds[0])] if len(ds) == 1 else common_namespace(ds)
     saved = values if traced else [None if v is None else v.array for v in values]
     needs = [shapes.get(uid) for uid in inputs]
     strong = op.as_given and is_strong(ds)  # a gradient that the user wrote, or XLA compiled, gets plain arrays

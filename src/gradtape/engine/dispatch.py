@@ -97,7 +97,8 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
                 tracked[out.uid] = out.array.shape
             if op.fallible:
                 recorder.fallible = True
-            values = saved_values(op, uids, (*inputs, *outs))
+            if op.saves or op.joint_saves:
+                values = saved_values(op, uids, (*inputs, *outs))
         if append((op, uids, output, values, attrs, dtype)):
             recorder.note(outputs)
 
@@ -173,7 +174,25 @@ def primitive(name: str, args: Sequence[str], *rules: Rule | None, **facts: Any)
     def call(*inputs: Any, **attrs: Any) -> Any:
         return run(op, [t if type(t) is Tensor else operand(t) for t in inputs], attrs)
 
-    return declare(op, call)
+    return declare(op, _call_of_one(op) if len(op.args) == 1 and not op.outputs else call)
+
+
+def _call_of_one(op: Op) -> Callable[..., Any]:
+    """The call of a primitive with one input and one output: `run`, without what is for several (benchmark: mlp32)."""
+
+    def call(x: Any, /, **attrs: Any) -> Any:
+        if type(x) is not Tensor:
+            x = operand(x)
+        array = x.array
+        if type(array) is not ndarray or meet is not None:
+            return run(op, (x,), attrs)
+        value = _lookup(numpy_namespace, op.name)(array, **attrs)
+        out = wrap(value if type(value) is ndarray else _as_array(value))
+        if active_stack():
+            record(op, (x,), out, attrs)
+        return out
+
+    return call
 
 
 def linear(name: str, transpose: Rule, **facts: Any) -> Callable[..., Any]:

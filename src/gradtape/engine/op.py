@@ -268,7 +268,7 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
     have = tuple(c.shape)
     extra = len(have) - len(shape)
     if extra > 0 and have[extra:] == shape and type(c) is ndarray:  # a bias: the common case, at once (benchmark: rnn)
-        return np.add.reduce(c, 0 if extra == 1 else tuple(range(extra)))
+        return numpy_namespace.sum_rows(c) if extra == 1 else np.add.reduce(c, tuple(range(extra)))
     xp = namespace_of(c)
     if extra < 0:
         return xp.broadcast_to(c, shape=shape)
