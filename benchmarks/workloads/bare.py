@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.workloads import tape
 
 _HOT_PATH = "gradtape.engine.dispatch"
-_HOOK = re.compile(r"if (append\(.*\)):\n\s+recorder\.note\(\w+\)")
+_HOOK = re.compile(r"if (append\(.*\)) is True:\n\s+recorder\.note\(\w+\)")
 
 
 class _WithoutHooks(SourceFileLoader):

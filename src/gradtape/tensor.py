@@ -28,7 +28,12 @@ uids: Iterator[int] = itertools.count(1)
 
 next_uid: Callable[[], int] = uids.__next__
 
-recording: Callable[[], Any] = tuple
+
+def _nobody() -> None:
+    return None
+
+
+recording: Callable[[], Any] = _nobody
 """Who is recording, and wants to know which values leave the library; the engine, a room above, answers here."""
 
 CONSTANT = 0
@@ -177,7 +182,7 @@ class Tensor:
         >>> tf.constant([1, 2]).numpy().tolist()
         [1, 2]
         """
-        if recording():
+        if recording() is not None:
             _leaves(self, ".numpy()")
         value = self.array
         if type(value) is not ndarray and hasattr(value, "graph"):
@@ -192,7 +197,7 @@ class Tensor:
         return memory.copy(value) if value.ndim else value[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
-        if recording():
+        if recording() is not None:
             _leaves(self, "NumPy")
         if copy is False:
             raise ValueError("A tensor's memory is never shared, because tensors never change: a copy is needed.")
@@ -200,7 +205,7 @@ class Tensor:
         return value if dtype is None else value.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        if recording():
+        if recording() is not None:
             _leaves(self, "DLPack")
         return np.array(self.array).__dlpack__(**options)
 
@@ -208,7 +213,7 @@ class Tensor:
         return (1, 0)
 
     def _scalar(self, how: str) -> Any:
-        if recording():
+        if recording() is not None:
             _leaves(self, how)
         value = np.asarray(self.array)
         if value.ndim:
@@ -218,7 +223,7 @@ class Tensor:
         return value[()]
 
     def __bool__(self) -> bool:
-        if recording():
+        if recording() is not None:
             _leaves(self, "bool()")
         if type(self.array) is not ndarray and hasattr(self.array, "graph"):
             raise errors.OperatorNotAllowedInGraphError(
@@ -414,7 +419,7 @@ class Unwritten(Tensor):
         recipe = self.recipe
         if recipe is None:  # another thread has had it written: this is no `Unwritten` any more
             return Tensor.numpy(self)
-        if recording():
+        if recording() is not None:
             _leaves(self, ".numpy()")
         return recipe.write()
 
@@ -431,7 +436,7 @@ def _static_shape(shape: tuple[Any, ...]) -> TensorShape:
 
 def _leaves(tensor: Tensor, how: str) -> None:
     stack = recording()
-    while stack:
+    while stack is not None:
         _, _, recorder, stack = stack
         recorder.saw(how, tensor.uid)
 

@@ -246,8 +246,8 @@ class Variable:
     def read(self) -> Tensor:
         """The current reading, for ops: tapes that watch what is accessed notice it."""
         recorders = active_stack()
-        if recorders:
-            while recorders:
+        if recorders is not None:
+            while recorders is not None:
                 tracked, _, recorder, recorders = recorders
                 if self.uid not in tracked:
                     recorder.access(self)
@@ -437,7 +437,7 @@ class Variable:
                 and _is_ours(value, tensor)
             ):  # no reading of the old value is left: reuse its memory. There is no other thread to keep out.
                 how(value, change, value)
-                if active_stack():
+                if active_stack() is not None:
                     self._notice(delta)
                 return _view_of(self) if read_value else None
         if type(delta) is Tensor:

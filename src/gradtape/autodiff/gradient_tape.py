@@ -643,7 +643,7 @@ class _Question:
         self._first = next_uid()
         self._errors = np.errstate(all="ignore")
         self._errors.__enter__()
-        return bool(stack.active_stack())
+        return stack.active_stack() is not None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -585,7 +585,7 @@ def record(
         for out in outputs:
             if is_followable(out.array):
                 tracked[out.uid] = tuple(out.array.shape)
-        if recorder.append((op, uids, output, values, attrs, dtypes)):
+        if recorder.append((op, uids, output, values, attrs, dtypes)) is True:
             recorder.note(outputs)
 
 

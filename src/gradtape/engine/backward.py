@@ -52,6 +52,7 @@ def sweep(
     pop, shape_of = cotangents.pop, shapes.get
     shape: tuple[int, ...] | None
     hurried = None if traced else _FLOAT32  # the dtype whose records take the short way
+    asked = kept or None
     remaining = records if release else records[:]
     if watch is not None:
         remaining = watch(remaining)
@@ -75,7 +76,7 @@ def sweep(
                 if unreached is not None:
                     unreached.append((op, inputs, output, (), attrs, dtype))
                 continue
-        elif kept and output in kept:
+        elif asked is not None and output in asked:
             found[output] = d
         if dtype is hurried and type(d) is ndarray and (short := op.short) is not None:
             # One or two operands of an elementwise op, without loop and pulls (benchmark: chain).

@@ -75,7 +75,7 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
 def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...], attrs: dict[str, Any]) -> None:
     """Tell every recorder that follows an input. The general form of what `unary` and `binary` spell out."""
     recorders = active_stack()
-    while recorders:
+    while recorders is not None:
         tracked, append, recorder, recorders = recorders
         for tensor in inputs:
             if tensor.uid in tracked:
@@ -99,7 +99,7 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
                 recorder.fallible = True
             if op.saves or op.joint_saves:
                 values = saved_values(op, uids, (*inputs, *outs))
-        if append((op, uids, output, values, attrs, dtype)):
+        if append((op, uids, output, values, attrs, dtype)) is True:
             recorder.note(outputs)
 
 
@@ -188,7 +188,7 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
             return run(op, (x,), attrs)
         value = _lookup(numpy_namespace, op.name)(array, **attrs)
         out = wrap(value if type(value) is ndarray else _as_array(value))
-        if active_stack():
+        if active_stack() is not None:
             record(op, (x,), out, attrs)
         return out
 
@@ -217,7 +217,7 @@ def unary(
 def _following_unary(op: Op) -> Callable[..., Any]:
     kernel = _numpy_kernel(op)
     keep_x, keep_out = [slot in op.saves for slot in range(2)]
-    keep_both = keep_x and keep_out
+    keep_out_only = keep_out and not keep_x
 
     def call(x: Any, name: str | None = None) -> Tensor:
         if type(x) is not Tensor:
@@ -236,13 +236,13 @@ def _following_unary(op: Op) -> Callable[..., Any]:
         out.array = value
         out.uid = uid = next(uids)
         recorders = active_stack()
-        while recorders:
+        while recorders is not None:
             tracked, append, recorder, recorders = recorders
             source = x.uid
             if source in tracked:
                 tracked[uid] = tracked[source]
-                saved = (x, out) if keep_both else out if keep_out else x if keep_x else ()
-                if append((op, source, uid, saved, _NO_ATTRS, dtype)):
+                saved = out if keep_out_only else (x, out) if keep_out else x if keep_x else ()
+                if append((op, source, uid, saved, _NO_ATTRS, dtype)) is True:
                     recorder.note(out)
         return out
 
@@ -351,11 +351,11 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
         out.uid = uid = next(uids)
         recorders = active_stack()
         values: tuple[Tensor | None, ...]
-        while recorders:
+        while recorders is not None:
             tracked, append, recorder, recorders = recorders
             first, second = x.uid, y.uid
             if first in tracked or second in tracked:
-                if keep_both and first and second:
+                if keep_both and first != 0 and second != 0:
                     values = (x, y)
                 elif keep_nothing:
                     values = ()
@@ -365,7 +365,7 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                     slots = op.keep[0] if first else op.keep[1]
                     values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
                 tracked[uid] = value.shape
-                if append((op, (first, second), uid, values, attrs, dtype)):
+                if append((op, (first, second), uid, values, attrs, dtype)) is True:
                     recorder.note(out)
         return out
 

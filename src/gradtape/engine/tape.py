@@ -13,7 +13,7 @@ Where `unary` declared the primitive, inputs is the one uid and values the one t
 is not in a hurry reads a record through `Record.of`, which makes all of them alike and names their parts.
 
 A recorder is anything with `tracked` (uid -> shape of what it follows) and `append(record)`: a tape appends to its
-list, a forward accumulator consumes the record at once. A recorder whose `append` returns true is shown the result of
+list, a forward accumulator consumes the record at once. A recorder whose `append` returns True is shown the result of
 the op too, by `note`: that is how views look on (lines, times, NaNs) and why a plain tape pays nothing for them.
 """
 
@@ -87,12 +87,12 @@ class Recorder:
 clock: Callable[[], int] = itertools.count(1).__next__
 """Numbers batches and recorders: one that began to record after a batch was made stands inside of it."""
 
-Stack: TypeAlias = tuple[Any, ...]
-"""Who is recording: nothing, or a link of four: what the innermost recorder follows, its `append`, the recorder itself,
-and the stack around it. An op finds there all it needs, without an iterator (benchmark: chain)."""
+Stack: TypeAlias = tuple[Any, Any, Any, Any] | None
+"""Who is recording: nobody, or what the innermost recorder follows, its `append`, the recorder itself, and the stack
+around it. An op finds there all it needs, without an iterator (benchmark: chain)."""
 
 # A context variable is per thread and per asyncio task: nobody records another one's ops.
-_active: ContextVar[Stack] = ContextVar("gradtape_active", default=())
+_active: ContextVar[Stack] = ContextVar("gradtape_active", default=None)
 active_stack: Callable[[], Stack] = _active.get
 tensor.recording = active_stack
 
@@ -105,7 +105,7 @@ def link(recorder: Recorder, around: Stack) -> Stack:
 def active_recorders() -> tuple[Recorder, ...]:
     """Who is recording, the innermost first: what it computes itself is seen by the ones outside."""
     recorders, stack = [], active_stack()
-    while stack:
+    while stack is not None:
         _, _, recorder, stack = stack
         recorders.append(recorder)
     return tuple(recorders)
@@ -135,7 +135,7 @@ def start(recorder: Recorder) -> None:
 def stop(recorder: Recorder) -> None:
     """Take the recorder out, wherever in the stack it is."""
     stack = active_stack()
-    if stack and stack[2] is recorder:
+    if stack is not None and stack[2] is recorder:
         _active.set(stack[3])
     else:
         _active.set(_stack_of([r for r in active_recorders() if r is not recorder]))
@@ -152,7 +152,7 @@ def only(recorders: Sequence[Recorder]) -> Iterator[None]:
 
 
 def _stack_of(recorders: Sequence[Recorder]) -> Stack:
-    stack: Stack = ()
+    stack: Stack = None
     for recorder in reversed(recorders):
         stack = link(recorder, stack)
     return stack
