@@ -322,7 +322,7 @@ def short_and_long(monkeypatch, name: str, *shapes: tuple[int, ...]) -> tuple[li
 def test_short_way_is_the_rule(monkeypatch, name, shape):
     count = len(op.registry[name].args)
     for short, long in zip(*short_and_long(monkeypatch, name, *[shape] * count), strict=True):
-        np.testing.assert_allclose(short, long, rtol=1e-6, strict=True)
+        np.testing.assert_array_equal(short, long, strict=True)  # to the bit
 
 
 @pytest.mark.parametrize("name", [name for name in SHORT if len(op.registry[name].args) == 2])

@@ -129,13 +129,6 @@ sqrt = unary("sqrt", _sqrt_dx)
 rsqrt = unary("rsqrt", lambda d, out, xp: xp.multiply_no_nan(-0.5 * out * out * out, d))
 
 
-def _tanh_dx(d: Any, out: Any) -> Any:
-    """d (1 - out²)"""
-    part = d * out
-    part *= out
-    return d - part
-
-
 def _sigmoid_dx(d: Any, out: Any) -> Any:
     """d out (1 - out)"""
     part = d * out
@@ -151,7 +144,7 @@ arccos = unary("arccos", lambda d, x, xp: -d / xp.sqrt(1 - x * x), tf_name="Acos
 arctan = unary("arctan", lambda d, x: d / (1 + x * x), tf_name="Atan")
 sinh = unary("sinh", lambda d, x, xp: d * xp.cosh(x))
 cosh = unary("cosh", lambda d, x, xp: d * xp.sinh(x))
-tanh = unary("tanh", _tanh_dx)
+tanh = unary("tanh", lambda d, out: d - d * (out * out))  # the arithmetic of `tanh_pull`, to the bit
 arcsinh = unary("arcsinh", lambda d, out, xp: d / xp.cosh(out), tf_name="Asinh")
 arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")
 arctanh = unary("arctanh", lambda d, x: d / (1 - x * x), tf_name="Atanh")
