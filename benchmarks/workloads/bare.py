@@ -19,7 +19,7 @@ class _WithoutHooks(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         """The code of the altered source; byte code on the disk is that of the original."""
         source, count = _HOOK.subn(r"\1", self.get_source(fullname) or "")
-        if not count:
+        if count < 3:  # of one, of two, and of any number of operands
             raise SystemExit(f"{self.path} has no hooks like {_HOOK.pattern}: look how views are told of an op now.")
         return compile(source, self.path, "exec", dont_inherit=True)
 
