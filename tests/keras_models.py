@@ -143,8 +143,9 @@ def _on_jax(keras, name):
     def of_weights(weights):
         return loss(y, model.stateless_call(weights, state, x, training=True)[0])
 
-    gradients = jax.grad(of_weights)(trainable)
-    forward = model.stateless_call(trainable, state, x, training=False)[0]
+    # Compiled as wholes: one by one, the ops take far longer to compile.
+    gradients = jax.jit(jax.grad(of_weights))(trainable)
+    forward = jax.jit(lambda weights: model.stateless_call(weights, state, x, training=False)[0])(trainable)
     named = {f"{name}/forward": np.asarray(forward), f"{name}/losses": losses_of(model, x, y)}
     return named | {f"{name}/gradient {i}": np.asarray(g) for i, g in enumerate(gradients)}
 
