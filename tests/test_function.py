@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape import variable
 from gradtape.compile import function as module
 
 
@@ -121,3 +122,20 @@ def test_switches_are_accepted():
         assert tf.config.functions_run_eagerly() is True
     finally:
         tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.parametrize("through", [lambda v: v, lambda v: v.assign_add(tf.zeros(1000))], ids=["itself", "a view"])
+def test_updates_between_calls_are_not_lost(monkeypatch, through):
+    monkeypatch.setattr(variable, "other_threads", lambda: 0)  # so that memory is used again, also under a test runner
+    v = tf.Variable(np.zeros(1000, np.float32))
+
+    @tf.function
+    def step():
+        v.assign_add(tf.ones(1000))
+
+    for i in range(3):
+        step()
+        assert v.numpy()[0] == 1.5 * i + 1  # eager code has a copy now
+        through(v).assign_sub(tf.fill([1000], 0.5))
+        through(v).assign_add(tf.ones(1000))
+        assert v.numpy()[0] == 1.5 * i + 1.5

@@ -437,6 +437,7 @@ class Variable:
                 and _is_ours(value, tensor)
             ):  # no reading of the old value is left: reuse its memory. There is no other thread to keep out.
                 how(value, change, value)
+                self._buffer = None  # what a compiled program left is older from now on
                 if active_stack() is not None:
                     self._notice(delta)
                 return _view_of(self) if read_value else None
@@ -626,6 +627,9 @@ class _View(Variable):
 
     def read(self) -> Tensor:
         return self._of.read()
+
+    def _update(self, *args: Any) -> Any:
+        return self._of._update(*args)
 
 
 def _view_of(variable: Variable) -> _View:
