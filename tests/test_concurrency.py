@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextvars
 import gc
+import sys
 import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -301,3 +304,19 @@ def test_nothing_of_a_finished_thread_stays():
         assert [ref() for ref in kept] == [None, None]
     finally:
         gc.enable()
+
+
+def test_a_thread_that_is_nothing_but_a_question(monkeypatch):
+    """No code of the user's is behind it, so there is no line to remember."""
+    failures = []
+    monkeypatch.setattr(sys, "unraisablehook", failures.append)
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+    _thread.start_new_thread(tape.gradient, (y, x))
+    end = time.monotonic() + 10
+    while tape._used_at is None and not failures and time.monotonic() < end:
+        time.sleep(0.001)
+    assert failures == []
+    with pytest.raises(RuntimeError, match="It was used at an unknown file"):
+        tape.gradient(y, x)
