@@ -564,10 +564,76 @@ def test_text():
     assert str(tf.zeros([2, 0])) == "tf.Tensor([], shape=(2, 0), dtype=float32)"
     assert f"{c(3.14159):.2f}" == "3.14"
     assert f"{c(7):03d}" == "007"
-    assert f"{x}" == str(x)
     assert "%.1f" % c(2.25) == "2.2"  # noqa: UP031
-    with pytest.raises((TypeError, ValueError)):
-        f"{x:.2f}"
+    assert "{:>6}|{:<6d}|{!s}".format(c(0.5), c(7), c(1)) == "   0.5|7     |tf.Tensor(1, shape=(), dtype=int32)"
+    assert (
+        f"{tf.Variable([1.0, 2.0])[0]} {tf.Variable(2)}"
+        == "1.0 <tf.Variable 'Variable:0' shape=() dtype=int32, numpy=2>"
+    )
+    for text in ("{:.2f}", "{:>5}", "{:s}"):
+        with pytest.raises(TypeError, match=r"unsupported format string passed to numpy\.ndarray\.__format__"):
+            text.format(x)
+    with pytest.raises(TypeError, match=r"unsupported format string passed to bytes\.__format__"):
+        f"{c('a'):>5}"
+
+
+# Recorded from TensorFlow 2.21: `f"{x}"`, the value in `str(x)`, the value in `repr(x)`.
+TEXTS = [
+    (c(0.5), "0.5", "0.5", "0.5"),
+    (c(1 / 3), "0.3333333432674408", "0.33333334", "0.3333333432674408"),
+    (c(0.1, tf.float64), "0.1", "0.1", "0.1"),
+    (c(0.1, tf.float16), "0.0999755859375", "0.1", "0.0999755859375"),
+    (c(0.1, tf.bfloat16), "0.10009765625", "0.100098", "0.10009765625"),
+    (c(1e20), "1.0000000200408773e+20", "1e+20", "1.0000000200408773e+20"),
+    (c(-np.inf), "-inf", "-inf", "-inf"),
+    (c(7), "7", "7", "7"),
+    (c(True), "True", "True", "True"),
+    (c(1 + 2j, tf.complex64), "(1+2j)", "(1+2j)", "(1+2j)"),
+    (c("a\nb é"), "b'a\\nb \\xc3\\xa9'", "b'a\\nb \\xc3\\xa9'", "b'a\\nb \\xc3\\xa9'"),
+    (c([1.0, 2.0]), "[1. 2.]", "[1. 2.]", "array([1., 2.], dtype=float32)"),
+    (c([], tf.float32), "[]", "[]", "array([], dtype=float32)"),
+    (c([[True]]), "[[ True]]", "[[ True]]", "array([[ True]])"),
+    (c(["ab", "c"]), "[b'ab' b'c']", "[b'ab' b'c']", "array([b'ab', b'c'], dtype=object)"),
+    (c([[1, 2], [3, 4]]), "[[1 2]\n [3 4]]", "\n[[1 2]\n [3 4]]", "\narray([[1, 2],\n       [3, 4]], dtype=int32)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("x", "formatted", "value", "written"), TEXTS)
+def test_text_of_values(x, formatted, value, written):
+    kind = f"shape={x.shape}, dtype={x.dtype.name}"
+    assert f"{x}" == "{}".format(x) == formatted  # noqa: UP032
+    assert str(x) == f"tf.Tensor({value}, {kind})"
+    assert repr(x) == f"<tf.Tensor: {kind}, numpy={written}>"
+
+
+def test_text_of_parts():
+    """A line of text within another one holds the whole text of tensors, not only their values."""
+    parts = "indices=tf.Tensor([0], shape=(1,), dtype=int32), values=tf.Tensor([2.], shape=(1,), dtype=float32)"
+    assert f"{tf.IndexedSlices(c([2.0]), c([0]))}" == f"IndexedSlices({parts})"
+    sparse = tf.SparseTensor([[1]], [2.0], [3])
+    assert f"{sparse}" == (
+        "SparseTensor(indices=tf.Tensor([[1]], shape=(1, 1), dtype=int64), "
+        "values=tf.Tensor([2.], shape=(1,), dtype=float32), dense_shape=tf.Tensor([3], shape=(1,), dtype=int64))"
+    )
+
+
+def test_text_while_tracing():
+    texts = []
+
+    @tf.function
+    def f(x, y):
+        z = y + x + x
+        texts.extend([f"{x}", str(z), repr(y)])
+        with pytest.raises(TypeError, match="unsupported format string passed to"):
+            f"{z:.3f}"
+        return z
+
+    f.get_concrete_function(tf.TensorSpec([None, 2]), tf.TensorSpec([]))
+    assert texts == [
+        'Tensor("args_0:0", shape=(None, 2), dtype=float32)',
+        'Tensor("add_1:0", shape=(None, 2), dtype=float32)',
+        "<tf.Tensor 'args_1:0' shape=() dtype=float32>",
+    ]
 
 
 def test_identity_and_hash():

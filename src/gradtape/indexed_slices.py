@@ -61,8 +61,8 @@ class IndexedSlices:
         return NotImplemented if isinstance(other, IndexedSlices) else other + convert(self)
 
     def __str__(self) -> str:
-        shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape}"
-        return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+        shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape!s}"
+        return f"IndexedSlices(indices={self._indices!s}, values={self._values!s}{shape})"
 
     @property
     def name(self) -> str:

@@ -99,11 +99,17 @@ class Reference:
 
 
 def array_text(value: ndarray) -> str:
-    """A value within a repr, as TensorFlow prints it: several lines begin on a new one."""
-    if not value.ndim:
-        return repr(value[()]) if value.dtype == object else str(value[()])
-    text = repr(value)
+    """A value within a repr, as TensorFlow prints it: a scalar as Python has it, several lines from a new one on."""
+    return _on_own_lines(repr(value)) if value.ndim else repr(value.item())
+
+
+def _on_own_lines(text: str) -> str:
     return "\n" + text if "\n" in text else text
+
+
+def _symbol_name(array: Any) -> str:
+    """What a value without numbers is called: after the op that computes it, or for a batch what it is made of."""
+    return array.graph.name_of(array) if hasattr(array, "graph") else repr(array)
 
 
 class _Absent:
@@ -265,26 +271,27 @@ class Tensor:
         return int(self.array.shape[0])
 
     def __format__(self, spec: str) -> str:
-        if not spec or self.array.shape:
-            return format(str(self), spec)
-        return format(np.asarray(self.array)[()], spec)
+        """The value alone, as NumPy formats it: `f"{loss:.3f}"`, `f"{loss}"`.
 
-    def _text(self) -> str:
-        if hasattr(self.array, "graph"):
-            return f"traced in {self.array.graph.name!r}"
-        value = np.asarray(self.array)
-        return str(value[()]) if not value.ndim else str(value)
+        >>> import gradtape as tf
+        >>> f"{tf.constant(0.5)}, {tf.constant(0.5):.3f}, {tf.constant([1, 2])}"
+        '0.5, 0.500, [1 2]'
+        """
+        return object.__format__(self, spec) if self._is_symbolic() else np.asarray(self.array).__format__(spec)
+
+    def _is_symbolic(self) -> bool:
+        return type(self.array) is not ndarray and (hasattr(self.array, "graph") or hasattr(self.array, "batch_size"))
 
     def __str__(self) -> str:
-        return f"tf.Tensor({self._text()}, shape={self.shape}, dtype={self.dtype.name})"
+        if self._is_symbolic():
+            return f'Tensor("{_symbol_name(self.array)}", shape={self.shape}, dtype={self.dtype.name})'
+        text = str(np.asarray(self.array)[()])
+        return f"tf.Tensor({_on_own_lines(text)}, shape={self.shape}, dtype={self.dtype.name})"
 
     def __repr__(self) -> str:
-        if hasattr(self.array, "graph"):
-            return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, traced in {self.array.graph.name!r}>"
-        if hasattr(self.array, "batch_size"):
-            return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, batched={self.array!r}>"
-        value = np.asarray(self.array)
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(value)}>"
+        if self._is_symbolic():
+            return f"<tf.Tensor '{_symbol_name(self.array)}' shape={self.shape} dtype={self.dtype.name}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(np.asarray(self.array))}>"
 
     def __copy__(self) -> Tensor:
         return self

@@ -73,7 +73,7 @@ class SparseTensor:
         return picked
 
     def __repr__(self) -> str:
-        return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
+        return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
 
 
 def _of_parts(like: SparseTensor, parts: list[Any]) -> SparseTensor:

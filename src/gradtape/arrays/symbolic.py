@@ -233,6 +233,17 @@ class Graph:
                 return self.own(feed.value)  # not computed there: it is where it was
         return self.capture(value)
 
+    def name_of(self, symbol: Symbolic) -> str:
+        """What to call a value in text: after its op, numbered, or the number of the argument that it is."""
+        counts: dict[str, int] = {}
+        for node in self.nodes:
+            count = counts[node.name] = counts.get(node.name, -1) + 1
+            for i, output in enumerate(node.outputs):
+                if output is symbol:
+                    return f"{node.name}_{count}:{i}" if count else f"{node.name}:{i}"
+        inputs = [feed.symbol for feed in self.feeds if feed.kind == "argument"]
+        return next((f"args_{i}:0" for i, argument in enumerate(inputs) if argument is symbol), f"{self.name}/input:0")
+
     def shape_outside(self, uid: int) -> Shape | None:
         """The shape of a tensor from before the trace, if a tape outside follows it."""
         root = self
