@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
+import pkgutil
 import subprocess
 import sys
 import textwrap
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import conversion
+from gradtape import conversion, keras_hook
 
 if importlib.util.find_spec("keras") is None:
     pytest.skip("Keras is not installed", allow_module_level=True)
@@ -24,6 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:`shuffle=True` was passed"),
 ]
 
+keras_backend = importlib.import_module("gradtape.keras_backend")
 keras = tf.keras
 layers = keras.layers
 
@@ -124,6 +127,51 @@ def test_names_are_keras_own_and_some_of_its_past():
     assert "Sequential" in dir(tf.keras)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = tf.keras.nothing
+
+
+def test_every_public_name_of_keras_is_keras_own():
+    """Whatever gradtape's own modules are called: all that TensorFlow's `tf.keras` has is found, and is the same."""
+    for module in pkgutil.iter_modules(keras_backend.__path__, "gradtape.keras_backend."):
+        importlib.import_module(module.name)
+    assert [path.name for path in Path(tf.keras.__file__).parent.iterdir() if path.name != "__pycache__"] == [
+        "__init__.py"
+    ]
+    root = importlib.import_module(keras_hook.PUBLIC)
+    modules = {"": root} | {
+        module.name.removeprefix(root.__name__): importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")
+    }
+    names = 0
+    for path, module in modules.items():
+        shown = functools.reduce(getattr, path.split(".")[1:], tf.keras)
+        assert importlib.import_module(f"gradtape.keras{path}") is shown
+        for name in [name for name in dir(module) if not name.startswith("__") or name == "__version__"]:
+            assert getattr(shown, name) is getattr(module, name), f"tf.keras{path}.{name}"
+            names += 1
+    assert names > 1600
+    assert {".datasets.mnist", ".backend", ".optimizers.legacy", ".preprocessing.image"} <= modules.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", ["gradtape", "tensorflow"])
+def test_every_form_of_import(package):
+    code = f"""
+        import gradtape
+        gradtape.install_as_tensorflow()
+        import {package}.keras.layers as L
+        from {package}.keras import backend as K, datasets, layers, utils
+        from {package}.keras.datasets import mnist
+        from {package}.keras.datasets.cifar10 import load_data
+        from {package}.keras.layers import Dense
+        from {package}.keras.optimizers.legacy import Adam
+        import {package}.keras.applications.vgg16, {package}.keras.datasets.fashion_mnist
+        import {package} as tf, keras
+        assert L is layers and L.Dense is Dense is keras.layers.Dense
+        assert datasets.mnist.load_data is mnist.load_data is tf.keras.datasets.mnist.load_data
+        assert load_data is keras.datasets.cifar10.load_data and K is tf.keras.backend
+        print(tf.keras.__version__ == keras.__version__, mnist.load_data.__module__)
+    """
+    assert python(code) == "True keras.src.datasets.mnist"
 
 
 # -- variables and tapes ---------------------------------------------------------------------------------------------

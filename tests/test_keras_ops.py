@@ -16,7 +16,7 @@ pytest.importorskip("gradtape.keras", exc_type=ImportError)
 
 import keras
 
-from gradtape.keras import image, linalg, math, nn, numpy as knp
+from gradtape.keras_backend import image, linalg, math, nn, numpy as knp
 
 FOLDER = Path(keras.__path__[0])
 MODULES = {"numpy": knp, "nn": nn, "math": math, "linalg": linalg, "image": image}

@@ -281,7 +281,7 @@ def test_training_on_sparse_data_is_training_on_dense_data(run_eagerly):
 
 
 def test_shuffled_batches_keep_rows_and_targets_together():
-    from gradtape.keras.sparse_data import Rows
+    from gradtape.keras_backend.sparse_data import Rows
 
     x = sparse(0, (7, 3))
     rows = Rows((x, full(x).sum(axis=1)), batch_size=3, shuffle=True)

@@ -23,6 +23,7 @@ ROOMS = (  # from the top to the ground; a room may import what stands below it,
     ("__init__",),
     ("tensorflow_alias",),
     ("keras",),
+    ("keras_backend",),
     ("keras_hook",),
     ("api",),
     ("train",),
@@ -114,7 +115,7 @@ def test_only_numpy_and_ml_dtypes_are_needed(path):
         if package == "gradtape" or package in sys.stdlib_module_names or package in LIBRARIES:
             continue
         assert package in OPTIONAL, f"{path}:{line}: {package} is not a dependency"
-        late = room_of(path) in ("keras", "compile") or "xla_engine" in path.parts  # loaded when they are asked for
+        late = room_of(path) in ("keras_backend", "compile") or "xla_engine" in path.parts  # loaded on demand
         assert not at_the_top or late, f"{path}:{line}: {package} is imported at once"
 
 
@@ -132,9 +133,38 @@ def test_every_module_can_be_imported_first():
     names = [".".join(("gradtape", *path.relative_to(SOURCE).with_suffix("").parts)) for path in files()]
     names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
     if importlib.util.find_spec("keras") is None:
-        names = [name for name in names if not f"{name}.".startswith("gradtape.keras.")]
+        names = [name for name in names if not f"{name}.".startswith(("gradtape.keras.", "gradtape.keras_backend."))]
     code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
     subprocess.run([sys.executable, "-W", "error", "-c", code, *names], check=True, timeout=120)
+
+
+def test_no_module_takes_a_public_name():
+    """Importing every module, as programs do over time, leaves behind every name of TensorFlow's what it is there."""
+    names = [".".join(("gradtape", *path.relative_to(SOURCE).with_suffix("").parts)) for path in files()]
+    names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
+    if importlib.util.find_spec("keras") is None:
+        names = [name for name in names if not f"{name}.".startswith(("gradtape.keras.", "gradtape.keras_backend."))]
+    code = """
+import functools, importlib, sys, types
+import gradtape as tf
+
+def find(name):
+    return functools.reduce(lambda found, part: getattr(found, part, None), name.split(".")[1:], tf)
+
+public = dict(line.split()[:2] for line in open(sys.argv[1]))
+before = {name: find(name) for name in public}
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+for name, kind in public.items():
+    found = find(name)
+    assert found is before[name], (name, before[name], found)
+    if found is not None:
+        is_namespace = isinstance(found, (types.ModuleType, types.SimpleNamespace))
+        assert is_namespace == (kind == "namespace"), (name, found)
+        assert callable(found) or kind not in ("class", "function"), (name, found)
+"""
+    listed = Path(__file__).parents[1] / "docs" / "data" / "tensorflow_names.txt"
+    subprocess.run([sys.executable, "-c", code, listed, *names], check=True, timeout=120)
 
 
 # -- the public surface ---------------------------------------------------------------------------------------------

@@ -565,7 +565,7 @@ def test_text():
     assert f"{c(3.14159):.2f}" == "3.14"
     assert f"{c(7):03d}" == "007"
     assert "%.1f" % c(2.25) == "2.2"  # noqa: UP031
-    assert "{:>6}|{:<6d}|{!s}".format(c(0.5), c(7), c(1)) == "   0.5|7     |tf.Tensor(1, shape=(), dtype=int32)"
+    assert f"{c(0.5):>6}|{c(7):<6d}|{c(1)!s}" == "   0.5|7     |tf.Tensor(1, shape=(), dtype=int32)"
     assert (
         f"{tf.Variable([1.0, 2.0])[0]} {tf.Variable(2)}"
         == "1.0 <tf.Variable 'Variable:0' shape=() dtype=int32, numpy=2>"

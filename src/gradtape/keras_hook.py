@@ -33,30 +33,32 @@ _VARIABLE = "KERAS_BACKEND"
 _CONFIG = "keras.src.backend.config"
 CHOICES = {  # what the new branch does in each module that chooses by the backend's name
     "keras.src.backend": (
-        "from gradtape.keras.interface import *\nfrom gradtape.keras.core import Variable as BackendVariable"
+        "from gradtape.keras_backend.interface import *\n"
+        "from gradtape.keras_backend.core import Variable as BackendVariable"
     ),
-    "keras.src.layers.layer": "from gradtape.keras.layer import Layer as BackendLayer",
-    "keras.src.models.model": "from gradtape.keras.trainer import Trainer",
-    "keras.src.optimizers.optimizer": "from gradtape.keras.optimizer import Optimizer as BackendOptimizer",
+    "keras.src.layers.layer": "from gradtape.keras_backend.layer import Layer as BackendLayer",
+    "keras.src.models.model": "from gradtape.keras_backend.trainer import Trainer",
+    "keras.src.optimizers.optimizer": "from gradtape.keras_backend.optimizer import Optimizer as BackendOptimizer",
     "keras.src.export.saved_model": (
-        "from gradtape.keras.exporting import ExportArchive as BackendSavedModelExportArchive"
+        "from gradtape.keras_backend.exporting import ExportArchive as BackendSavedModelExportArchive"
     ),
 }
 _AFTERWARDS = {  # said at the end of modules that ask for names, or for a part of TensorFlow, when they are used
     "keras.src.legacy.backend": "import gradtape as tf",
-    "keras.src.saving.serialization_lib": "from gradtape.keras.interface import tensorflow_types as tf",
+    "keras.src.saving.serialization_lib": "from gradtape.keras_backend.interface import tensorflow_types as tf",
     "keras.src.utils.rng_utils": (
         "import types\nimport gradtape.api.random as drawn\ntf = types.SimpleNamespace(available=True, random=drawn)"
     ),
     "keras.src.utils.backend_utils": (
-        "from gradtape.keras.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)"
+        "from gradtape.keras_backend.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)"
     ),
     "keras.src.trainers.data_adapters": (
-        "from gradtape.keras.datasets import DatasetAdapter as TFDatasetAdapter\n"
-        "from gradtape.keras.labels import is_dataset as is_tf_dataset"
+        "from gradtape.keras_backend.datasets import DatasetAdapter as TFDatasetAdapter\n"
+        "from gradtape.keras_backend.labels import is_dataset as is_tf_dataset"
     ),
     "keras.src.utils.dataset_utils": (
-        "from gradtape.keras.labels import is_dataset as is_tf_dataset, labels_to_dataset as labels_to_dataset_tf"
+        "from gradtape.keras_backend.labels import is_dataset as is_tf_dataset\n"
+        "from gradtape.keras_backend.labels import labels_to_dataset as labels_to_dataset_tf"
     ),
     "keras.src.layers.preprocessing.discretization": "import gradtape as tf",
     "keras.src.layers.preprocessing.normalization": "import gradtape as tf",
@@ -115,13 +117,9 @@ def _chosen() -> bool:
     return config is None or config.backend() == NAME  # the first modules come before the configuration is read
 
 
-def _shared(fullname: str) -> ModuleSpec | None:
-    """`gradtape.keras.layers` is Keras' module `layers`; modules of the backend itself are found as usual."""
-    below = fullname.removeprefix(_SHARED)
-    package = sys.modules[_SHARED[:-1]]
-    if PathFinder.find_spec(_SHARED + below.partition(".")[0], package.__path__) is not None:
-        return None
-    loader: Any = _Alias(import_module(f"{PUBLIC}.{below}"))
+def _shared(fullname: str) -> ModuleSpec:
+    """`gradtape.keras.layers` is Keras' module `layers`."""
+    loader: Any = _Alias(import_module(f"{PUBLIC}.{fullname.removeprefix(_SHARED)}"))
     return ModuleSpec(fullname, loader, is_package=True)
 
 

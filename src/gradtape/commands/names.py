@@ -18,8 +18,8 @@ __all__ = ["MISSING", "NOTE", "SUPPORTED", "Call", "Verdict", "judge"]
 SUPPORTED, NOTE, MISSING = "supported", "note", "missing"
 
 ROOMS = frozenset({
-    "api", "arrays", "cli", "commands", "compile", "conversion", "engine", "indexed_slices", "keras_hook", "lens",
-    "memory", "ops", "tensor", "tensorflow_alias", "testing", "variable",
+    "api", "arrays", "cli", "commands", "compile", "conversion", "engine", "indexed_slices", "keras_backend",
+    "keras_hook", "lens", "memory", "ops", "tensor", "tensorflow_alias", "testing", "variable",
 })  # fmt: skip
 """Folders of gradtape that are attributes of the package, as Python has it, and no names of TensorFlow's."""
 

@@ -1,7 +1,7 @@
 """Keras 3 on gradtape: real layers, models and optimizers over gradtape's tensors, variables and tapes.
 
-`gradtape.keras` is Keras itself, as TensorFlow has it: `gradtape.keras.layers.Dense` is `keras.layers.Dense`. The
-modules of this package are the backend that Keras asks for; users do not need them.
+`gradtape.keras` is Keras itself, as TensorFlow has it: `gradtape.keras.layers.Dense` is `keras.layers.Dense`. Every
+name below it is Keras' own: the backend lives in `gradtape.keras_backend`, and no file may be put beside this one.
 
 >>> import gradtape as tf
 >>> layer = tf.keras.layers.Dense(2, kernel_initializer="ones")
@@ -11,34 +11,24 @@ modules of this package are the backend that Keras asks for; users do not need t
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from importlib import import_module as _import_module
+from typing import Any as _Any
 
-from gradtape import keras_hook
-
-keras_hook.claim()
-
-try:
-    import keras  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "keras":
-        raise
-    raise ModuleNotFoundError(
-        "gradtape.keras needs Keras 3, which is not installed: pip install 'gradtape[keras]'", name="keras"
-    ) from None
+import gradtape.keras_backend as _backend  # noqa: F401 - with which Keras is imported
+from gradtape.keras_hook import PUBLIC as _PUBLIC
 
 
-def __getattr__(name: str) -> Any:
-    public = import_module(keras_hook.PUBLIC)
+def __getattr__(name: str) -> _Any:
+    public = _import_module(_PUBLIC)
     if hasattr(public, name):
         return getattr(public, name)
     if not name.startswith("_"):
         try:
-            return import_module(f"{keras_hook.PUBLIC}.{name}")
+            return _import_module(f"{_PUBLIC}.{name}")
         except ModuleNotFoundError:
             pass
     raise AttributeError(f"module 'keras' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return dir(import_module(keras_hook.PUBLIC))
+    return dir(_import_module(_PUBLIC))

@@ -11,8 +11,8 @@ from keras.src import backend
 from keras.src.random.seed_generator import draw_seed
 
 from gradtape.api import image as tfimage, random as draws
-from gradtape.keras import linalg as klinalg, nn, numpy as knp
-from gradtape.keras._common import (
+from gradtape.keras_backend import linalg as klinalg, nn, numpy as knp
+from gradtape.keras_backend._common import (
     broadcast,
     cast,
     constant,

@@ -9,7 +9,7 @@ from keras.src import tree
 
 from gradtape.api import array as arrays
 from gradtape.conversion import wrap
-from gradtape.keras.core import dense as convert_to_tensor, is_traced, scan, unstack
+from gradtape.keras_backend.core import dense as convert_to_tensor, is_traced, scan, unstack
 from gradtape.ops import array, math as elementwise
 from gradtape.tensor import Tensor
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from gradtape.api import ranking, signal as tfsignal, special
 from gradtape.conversion import wrap
-from gradtape.keras import numpy as knp
-from gradtape.keras._common import (
+from gradtape.keras_backend import numpy as knp
+from gradtape.keras_backend._common import (
     along,
     axes_of,
     cast,

@@ -17,8 +17,8 @@ from gradtape.api.sparse import SparseTensor
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
-from gradtape.keras import sparse
-from gradtape.keras._common import (
+from gradtape.keras_backend import sparse
+from gradtape.keras_backend._common import (
     along,
     axes_of,
     axis_of,
@@ -44,8 +44,8 @@ from gradtape.keras._common import (
     truth,
     wide,
 )
-from gradtape.keras.core import cast as cast_either, convert_to_tensor as convert_either, of_values
-from gradtape.keras.sparse import bincount as sparse_bincount
+from gradtape.keras_backend.core import cast as cast_either, convert_to_tensor as convert_either, of_values
+from gradtape.keras_backend.sparse import bincount as sparse_bincount
 from gradtape.ops import array as ops, index, linalg, math, reduce, segment, signal, special as bits
 from gradtape.tensor import Tensor
 

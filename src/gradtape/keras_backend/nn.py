@@ -17,8 +17,8 @@ from keras.src.backend.common.backend_utils import (
 from gradtape.api import convolution as tfconv, losses
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
-from gradtape.keras import numpy as knp, sparse as sparsely
-from gradtape.keras._common import (
+from gradtape.keras_backend import numpy as knp, sparse as sparsely
+from gradtape.keras_backend._common import (
     along,
     axes_of,
     axis_of,

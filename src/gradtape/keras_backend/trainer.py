@@ -17,9 +17,9 @@ from keras.src.utils.python_utils import pythonify_logs
 
 from gradtape.autodiff.gradient_tape import GradientTape
 from gradtape.compile.function import can_compile
-from gradtape.keras.core import convert_to_numpy
-from gradtape.keras.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
-from gradtape.keras.sparse_data import Rows, has_sparse_data
+from gradtape.keras_backend.core import convert_to_numpy
+from gradtape.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
+from gradtape.keras_backend.sparse_data import Rows, has_sparse_data
 
 
 class Trainer(base_trainer.Trainer):

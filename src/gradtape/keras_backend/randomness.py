@@ -13,7 +13,7 @@ from keras.src.random.seed_generator import (
 
 from gradtape.api import array as arrays, random as draws
 from gradtape.dtypes import DType
-from gradtape.keras.core import cast, dense as convert_to_tensor, dtype_of
+from gradtape.keras_backend.core import cast, dense as convert_to_tensor, dtype_of
 from gradtape.ops import array, math as elementwise
 from gradtape.tensor import Tensor
 

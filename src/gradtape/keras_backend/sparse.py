@@ -22,7 +22,7 @@ from gradtape.api.sparse import SparseTensor
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert
 from gradtape.indexed_slices import IndexedSlices
-from gradtape.keras._common import (
+from gradtape.keras_backend._common import (
     Axes,
     axes_of,
     axis_of,
@@ -35,7 +35,7 @@ from gradtape.keras._common import (
     result_type,
     shape as sizes_of,
 )
-from gradtape.keras.core import SPARSE, cast as cast_either, dense, of_values
+from gradtape.keras_backend.core import SPARSE, cast as cast_either, dense, of_values
 from gradtape.ops import array as ops, index, math as elementwise, reduce
 from gradtape.tensor import Tensor
 

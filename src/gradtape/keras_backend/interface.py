@@ -8,7 +8,7 @@ from typing import Any
 from keras.src.backend.common.name_scope import name_scope as name_scope
 
 from gradtape.dtypes import DType
-from gradtape.keras import (
+from gradtape.keras_backend import (
     core as core,
     distribution_lib as distribution_lib,
     image as image,
@@ -18,7 +18,7 @@ from gradtape.keras import (
     numpy as numpy,
     randomness,
 )
-from gradtape.keras.core import (
+from gradtape.keras_backend.core import (
     IS_THREAD_SAFE as IS_THREAD_SAFE,
     SUPPORTS_COMPLEX_DTYPES as SUPPORTS_COMPLEX_DTYPES,
     SUPPORTS_RAGGED_TENSORS as SUPPORTS_RAGGED_TENSORS,
@@ -37,7 +37,7 @@ from gradtape.keras.core import (
     stop_gradient as stop_gradient,
     vectorized_map as vectorized_map,
 )
-from gradtape.keras.rnn import (
+from gradtape.keras_backend.rnn import (
     bidirectional_gru as bidirectional_gru,
     bidirectional_lstm as bidirectional_lstm,
     cudnn_ok as cudnn_ok,

@@ -10,7 +10,7 @@ from gradtape.api import clip
 from gradtape.conversion import convert
 from gradtape.dtypes import int64
 from gradtape.indexed_slices import IndexedSlices
-from gradtape.keras.core import cast, dense
+from gradtape.keras_backend.core import cast, dense
 from gradtape.train.tracking import attributes_of
 from gradtape.variable import Variable, held
 

@@ -18,7 +18,7 @@ from keras.src.backend.common.backend_utils import canonicalize_axis
 from gradtape.api.arguments import shape_of as shape_of
 from gradtape.api.array import cast as cast
 from gradtape.conversion import wrap
-from gradtape.keras.core import dense, shape as shape
+from gradtape.keras_backend.core import dense, shape as shape
 from gradtape.ops import array, index, math as elementwise
 from gradtape.tensor import Tensor
 

@@ -8,8 +8,8 @@ from keras.src import tree
 
 from gradtape.api import decompositions as tf
 from gradtape.autodiff.forward_accumulator import ForwardAccumulator
-from gradtape.keras import numpy as knp
-from gradtape.keras._common import (
+from gradtape.keras_backend import numpy as knp
+from gradtape.keras_backend._common import (
     along,
     axes_of,
     cast,

@@ -14,8 +14,8 @@ from gradtape.api import array as arrays
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.compile.function import Function, functions_run_eagerly
 from gradtape.conversion import wrap
-from gradtape.keras.core import convert_to_numpy, convert_to_tensor, dense
-from gradtape.keras.sparse_data import as_sparse_tensor, has_sparse_data, is_sparse_data
+from gradtape.keras_backend.core import convert_to_numpy, convert_to_tensor, dense
+from gradtape.keras_backend.sparse_data import as_sparse_tensor, has_sparse_data, is_sparse_data
 from gradtape.tensor import Tensor
 
 Step = Callable[[Any], Any]

@@ -10,8 +10,8 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDataset
 
 from gradtape.api.sparse import SparseTensor
-from gradtape.keras.core import shape
-from gradtape.keras.sparse import elements_of, take_rows
+from gradtape.keras_backend.core import shape
+from gradtape.keras_backend.sparse import elements_of, take_rows
 from gradtape.tensor import Tensor
 
 
