@@ -192,12 +192,23 @@ def disk_goes(monkeypatch, failing):
     monkeypatch.setattr(os, "replace", fails_once)
 
 
-@pytest.mark.parametrize("failing", range(4))
-def test_a_failure_between_the_files_changes_nothing(tmp_path, saved, disk_goes):
+@pytest.mark.parametrize("failing", range(2))
+def test_a_failure_before_the_index_is_replaced_changes_nothing(tmp_path, saved, disk_goes):
     before = files(tmp_path)
     with pytest.raises(OSError, match="the disk is gone"):
         bundle.write(saved, {"a": np.zeros(3)})
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("failing", [2, 3])
+def test_a_failure_after_the_index_is_replaced_leaves_the_new_values(tmp_path, saved, disk_goes):
+    bundle.write(saved, {"a": np.zeros(3)})
+    reader = bundle.Reader(saved)
+    assert reader.keys() == ["a"]
+    same(reader.get("a"), np.zeros(3))
+    bundle.write(saved, {"a": np.ones(2)})  # the next one finds the usual names again
+    assert set(files(tmp_path)) == {"saved" + DATA, "saved.index"}
+    same(bundle.Reader(saved).get("a"), np.ones(2))
 
 
 @pytest.mark.parametrize("failing", range(2))
@@ -213,7 +224,7 @@ def test_the_index_comes_last_and_everything_is_on_disk_before(tmp_path, saved, 
     monkeypatch.setattr(os, "replace", lambda a, b: (events.append(os.path.basename(b)), replace(a, b)))
     monkeypatch.setattr(os, "fsync", lambda handle: (events.append("flush"), flush(handle)))
     bundle.write(str(tmp_path / "x"), {"a": np.zeros(3)})
-    assert events[:4] == ["flush", "flush", "x" + DATA, "x.index"]
+    assert events == ["flush", "flush", "x" + DATA, "flush", "x.index", "flush"]  # the folder is flushed, too
 
 
 def test_a_folder_in_the_way(tmp_path):
@@ -450,7 +461,11 @@ def test_foreign_bytes_are_a_message_or_an_error(data):
         ("08", "end within the number at byte 1"),
         ("0a05aabb", "Field 1 should have 5 bytes, of which 2 are there"),
         ("0d010203", "Field 1 should have 4 bytes, of which 3 are there"),
-        ("0b", "Field 1 is of the unknown kind 3"),
+        ("0e", "Field 1 is of the unknown kind 6"),
+        ("0b 0801", "The group 1 does not end"),
+        ("0b 14", "The group 2 ends, but has not begun"),
+        ("0c", "The group 1 ends, but has not begun"),
+        ("0b" * 101, "nested more than 100 times"),
         ("00", "no field with the number 0"),
         ("08" + "ff" * 10 + "01", "more than 64 bits"),
         ("08" + "ff" * 9 + "02", "more than 64 bits"),
@@ -459,6 +474,10 @@ def test_foreign_bytes_are_a_message_or_an_error(data):
 def test_broken_messages(data, match):
     with pytest.raises(ValueError, match=match):
         wire.decode(bytes.fromhex(data))
+
+
+def test_groups_are_passed_over():
+    assert wire.decode(bytes.fromhex("0801 1b 0805 13 14 1c 0807")) == [(1, 1), (1, 7)]
 
 
 @given(st.integers(-(2**63), 2**64 - 1))

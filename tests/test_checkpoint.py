@@ -178,7 +178,7 @@ def test_a_failed_save_leaves_everything_as_it_was(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     checkpoint.v.assign(2.0)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="; No space left on device"):
         checkpoint.save(tmp_path / "ck")
     assert checkpoint.save_counter.numpy() == 1
     assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before
@@ -239,6 +239,35 @@ def test_folders_that_cannot_be(tmp_path):
     with pytest.raises((tf.errors.NotFoundError, tf.errors.PermissionDeniedError)):
         checkpoint.save("/proc/nope/ck")
     assert checkpoint.save_counter.numpy() == 0
+
+
+def test_write_callbacks(tmp_path):
+    calls = []
+
+    def with_path(path):
+        calls.append((path, os.path.exists(f"{path}.index")))
+
+    options = tf.train.CheckpointOptions(experimental_write_callbacks=[with_path, lambda: calls.append("without")])
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    manager = tf.train.CheckpointManager(checkpoint, tmp_path / "managed", max_to_keep=1)
+    paths = [
+        checkpoint.write(str(tmp_path / "w"), options),
+        checkpoint.save(str(tmp_path / "s"), options=options),
+        manager.save(options=options),
+    ]
+    checkpoint.restore(paths[1], options)
+    assert calls == [call for path in paths for call in ((path, True), "without")]
+
+    def fails(path):
+        raise KeyError(path)
+
+    with pytest.raises(KeyError):
+        checkpoint.save(tmp_path / "s", tf.train.CheckpointOptions(experimental_write_callbacks=[fails]))
+    assert tf.train.latest_checkpoint(tmp_path) == f"{tmp_path}/s-2"  # written before, and not lost
+    with pytest.raises(AssertionError, match="at most the path"):
+        tf.train.CheckpointOptions(experimental_write_callbacks=[lambda path, more: None])
+    with pytest.raises(TypeError, match="3 is not a callable object"):
+        tf.train.CheckpointOptions(experimental_write_callbacks=[3])
 
 
 # -- restoring -------------------------------------------------------------------------------------------------------

@@ -8,23 +8,37 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import glob
 import itertools
 import math
 import os
-import secrets
+import re
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy import ndarray
 
 from gradtape import errors
 from gradtape.dtypes import DType, as_dtype, dtype_of, string
-from gradtape.train import table
+from gradtape.train import atomic, table
+from gradtape.train.atomic import Staged, alone_in, flush_folder, remove, remove_abandoned, temporary_name
 from gradtape.train.checksum import crc32c, masked, unmasked
-from gradtape.train.wire import Fixed32, Message, decode, encode, read_varint, varint
+from gradtape.train.wire import (
+    Fixed32,
+    Message,
+    bytes_in,
+    decode,
+    encode,
+    messages_in,
+    number_in,
+    read_varint,
+    varint,
+)
+
+T = TypeVar("T")
 
 _HEADER_KEY = b""
 _VERSION = 1  # of the format
@@ -45,24 +59,85 @@ def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
     prefix = os.fspath(prefix)
     if "" in tensors:
         raise ValueError("A tensor needs a name to be saved under: '' is taken by the header of the file.")
-    rows = [(_HEADER_KEY, encode([(1, 1), (3, [(1, _VERSION)])]))]
+    folder = os.path.dirname(prefix) or "."
+    os.makedirs(folder, exist_ok=True)
+    with Staged(folder) as values:
+        entries = _write_values(values.file, tensors)
+        values.flush()
+        with alone_in(folder):
+            remove_abandoned(folder)
+            _publish(prefix, values, lambda shard: table.written(_index_rows(entries, shard)))
 
-    def write_values(file: Any) -> None:
-        offset = 0
-        for name, array in sorted(tensors.items()):
-            dtype, shape, pieces, checksum = _stored(name, array)
-            file.writelines(pieces)
-            size = sum(map(len, pieces))
-            entry: Message = [(1, dtype.as_datatype_enum), (2, [(2, [(1, n or None)]) for n in shape])]
-            entry += [(4, offset or None), (5, size or None), (6, Fixed32(masked(checksum)))]
-            rows.append((name.encode(), encode(entry)))
-            offset += size
 
-    os.makedirs(os.path.dirname(prefix) or ".", exist_ok=True)
-    _replace(
-        (_shard(prefix, 0, 1), write_values),
-        (f"{prefix}.index", lambda file: file.writelines(table.written(rows))),  # last: readers begin with it
-    )
+def _write_values(file: Any, tensors: Mapping[str, ndarray]) -> list[tuple[bytes, Message, Message]]:
+    """Write the values one after the other. Returns the key of each, and its entry before and after the shard."""
+    entries = []
+    offset = 0
+    for name, array in sorted(tensors.items()):
+        dtype, shape, pieces, checksum = _stored(name, array)
+        file.writelines(pieces)
+        size = sum(map(len, pieces))
+        entries.append((
+            name.encode(),
+            [(1, dtype.as_datatype_enum), (2, [(2, [(1, n or None)]) for n in shape])],
+            [(4, offset or None), (5, size or None), (6, Fixed32(masked(checksum)))],
+        ))  # fmt: skip
+        offset += size
+    return entries
+
+
+def _index_rows(entries: list[tuple[bytes, Message, Message]], shard: int) -> Iterator[tuple[bytes, bytes]]:
+    """The rows of an index for values that are in the shard of this number, which is the last one."""
+    yield _HEADER_KEY, encode([(1, shard + 1), (3, [(1, _VERSION)])])
+    for key, before, after in entries:
+        yield key, encode([*before, (3, shard or None), *after])
+
+
+def _publish(prefix: str, values: Staged, index: Callable[[int], Iterator[bytes]]) -> None:
+    """Let a prefix have new values. The moment at which the index is replaced decides: old ones before, new ones after.
+
+    Until then old files are not touched: if there are any, the values get the name of another shard. Then the usual
+    names are given back, step by step; a failure on that way leaves a checkpoint that is as good.
+    """
+    folder, place = os.path.dirname(prefix) or ".", f"{prefix}.index"
+    number = next(n for n in itertools.count() if not os.path.lexists(_shard(prefix, n, n + 1)))
+    shard = _shard(prefix, number, number + 1)
+    with Staged(folder) as part:
+        part.file.writelines(index(number))
+        part.flush()
+        try:
+            values.move(shard)
+            flush_folder(folder)
+            part.move(place)
+        except BaseException:
+            if os.path.lexists(part.path):  # the old index is still the one
+                remove(shard)
+            raise
+    flush_folder(folder)
+    with contextlib.suppress(OSError):
+        if number:
+            link = temporary_name(folder)
+            os.link(shard, link)
+            os.replace(link, _shard(prefix, 0, 1))
+            flush_folder(folder)
+            atomic.write(place, lambda file: file.writelines(index(0)))
+        for old in shards_of(prefix):
+            if old != _shard(prefix, 0, 1):
+                remove(old)
+
+
+_SHARD = re.compile(r"\.data-\d{5}-of-\d{5}")
+
+
+def shards_of(prefix: str) -> list[str]:
+    """The files with values of a prefix."""
+    return [path for path in glob.glob(f"{glob.escape(prefix)}.data-*") if _SHARD.fullmatch(path[len(prefix) :])]
+
+
+def delete(prefix: str) -> None:
+    """Remove a checkpoint. The index goes first: an index without values would be taken for a checkpoint."""
+    for path in (f"{prefix}.index", *shards_of(prefix)):
+        remove(path)
 
 
 class Reader:
@@ -77,19 +152,20 @@ class Reader:
     """
 
     def __init__(self, prefix: str) -> None:
-        self._prefix = os.fspath(prefix)
-        path = f"{self._prefix}.index"
+        self.prefix = os.fspath(prefix)
+        path = f"{self.prefix}.index"
         try:
             with open(path, "rb") as file:
+                self._version = _version(os.fstat(file.fileno()))
                 index = file.read()
         except (FileNotFoundError, NotADirectoryError):
-            raise _no_checkpoint(self._prefix) from None
+            raise _no_checkpoint(self.prefix) from None
         try:
             rows = dict(_rows(index, path))
             header = _Header.read(rows.pop(_HEADER_KEY, None), path)
             self._entries = {key: _Entry.read(key, row) for key, row in rows.items()}
         except ValueError as error:
-            raise _damaged(str(error), path) from None
+            raise damaged(str(error), path) from None
         if header.needed > _VERSION:
             raise errors.invalid_argument(
                 f"Checkpoint min consumer version {header.needed} above current version {_VERSION}. {path} was written "
@@ -99,6 +175,13 @@ class Reader:
         self._swapped = header.big != (sys.byteorder == "big")
         pieces = {_slice_key(key, extents) for key, entry in self._entries.items() for extents in entry.slices}
         self._names = {_name(key): key for key in self._entries if key not in pieces}
+
+    def is_outdated(self) -> bool:
+        """Whether the checkpoint has been replaced since its index was read."""
+        try:
+            return self._version != _version(os.stat(f"{self.prefix}.index"))
+        except OSError:
+            return False
 
     def keys(self) -> list[str]:
         """The names of the tensors, sorted."""
@@ -133,18 +216,18 @@ class Reader:
             piece_key = _slice_key(key_, extents)
             piece = self._entries.get(piece_key)
             if piece is None or piece.dtype != entry.dtype or len(extents) != len(entry.shape):
-                raise _damaged(f"A slice of the tensor {key} is missing or of another kind", f"{self._prefix}.index")
+                raise damaged(f"A slice of the tensor {key} is missing or of another kind", f"{self.prefix}.index")
             # A length of -1 means all there is.
             place = tuple(slice(start, None if n < 0 else start + n) for start, n in extents)
             if whole[place].shape != piece.shape:
-                raise _damaged(f"A slice of the tensor {key} does not have its shape", f"{self._prefix}.index")
+                raise damaged(f"A slice of the tensor {key} does not have its shape", f"{self.prefix}.index")
             whole[place] = self._value(piece_key, piece)
             missing[place] = False
         if missing.any():
             spec = ":".join("-" for _ in entry.shape)
             raise errors.invalid_argument(
                 f"Does not have sufficient slices for partitioned tensor {key} to restore in slice_spec: {spec}. "
-                f"{int(missing.sum())} of its {missing.size} values are in none of the slices of {self._prefix}: save "
+                f"{int(missing.sum())} of its {missing.size} values are in none of the slices of {self.prefix}: save "
                 "the variable again, with all its parts."
             )
         return whole
@@ -155,9 +238,7 @@ class Reader:
         except KeyError:
             close = difflib.get_close_matches(str(key), self._names, 3)
             like = f"Did you mean {' or '.join(repr(name) for name in close)}? " if close else ""
-            message = (
-                f"Key {key} not found in checkpoint. {like}tf.train.list_variables({self._prefix!r}) has all keys."
-            )
+            message = f"Key {key} not found in checkpoint. {like}tf.train.list_variables({self.prefix!r}) has all keys."
             raise errors.NotFoundError(None, None, message) from None
         return found, self._entries[found]
 
@@ -167,9 +248,9 @@ class Reader:
             return self._strings(key, entry)
         expected = math.prod(entry.shape) * dtype.itemsize
         if entry.size != expected:
-            raise _damaged(
+            raise damaged(
                 f"Invalid size in bundle entry: key {_name(key)}; stored size {entry.size}; expected size {expected}",
-                f"{self._prefix}.index",
+                f"{self.prefix}.index",
             )
         data = self._bytes(entry)
         self._check(entry, crc32c(data))
@@ -179,32 +260,32 @@ class Reader:
     def _strings(self, key: bytes, entry: _Entry) -> ndarray:
         """Lengths, a checksum of them, and the strings one after the other."""
         data = self._bytes(entry).tobytes()
-        path = _shard(self._prefix, entry.shard, self._shards)
+        path = _shard(self.prefix, entry.shard, self._shards)
         wrong_size = f"Invalid size in bundle entry: key {_name(key)}; stored size {entry.size}; expected size"
         at, lengths, count = 0, [], math.prod(entry.shape)
         if count + 4 > len(data):
-            raise _damaged(f"{wrong_size} is at least {count + 4}", f"{self._prefix}.index")
+            raise damaged(f"{wrong_size} is at least {count + 4}", f"{self.prefix}.index")
         try:
             for _ in range(count):
                 length, at = read_varint(data, at)
                 lengths.append(length)
             (stored,) = struct.unpack_from("<I", data, at)
         except (ValueError, struct.error) as error:
-            raise _damaged(f"The lengths of the strings of {_name(key)} cannot be read: {error}", path) from None
+            raise damaged(f"The lengths of the strings of {_name(key)} cannot be read: {error}", path) from None
         checksum = crc32c(_lengths(lengths))
         if unmasked(stored) != checksum:
             sentence = f"The length checksum does not match: expected {unmasked(stored)} but actual is {checksum}"
-            raise _damaged(sentence, path)
+            raise damaged(sentence, path)
         ends = list(itertools.accumulate(lengths, initial=at + 4))
         if ends[-1] != len(data):
-            raise _damaged(f"{wrong_size} {ends[-1]}", f"{self._prefix}.index")
+            raise damaged(f"{wrong_size} {ends[-1]}", f"{self.prefix}.index")
         self._check(entry, crc32c(data[at:], checksum))
         array = np.empty(entry.shape, object)
         array.reshape(-1)[:] = [data[start:end] for start, end in itertools.pairwise(ends)]
         return array
 
     def _bytes(self, entry: _Entry) -> ndarray:
-        path = _shard(self._prefix, entry.shard, self._shards)
+        path = _shard(self.prefix, entry.shard, self._shards)
         try:
             with open(path, "rb") as file:
                 held = os.fstat(file.fileno()).st_size
@@ -225,11 +306,34 @@ class Reader:
 
     def _check(self, entry: _Entry, checksum: int) -> None:
         if checksum != unmasked(entry.checksum):
-            raise _damaged(
-                f"TensorBundle at {self._prefix} shard {entry.shard} ({entry.size} bytes): Checksum does not match: "
+            raise damaged(
+                f"TensorBundle at {self.prefix} shard {entry.shard} ({entry.size} bytes): Checksum does not match: "
                 f"stored {unmasked(entry.checksum)} vs. calculated on the restored bytes {checksum}",
-                _shard(self._prefix, entry.shard, self._shards),
+                _shard(self.prefix, entry.shard, self._shards),
             )
+
+
+def _version(file: os.stat_result) -> tuple[int, int, int]:
+    """What changes when another file takes the place of one."""
+    return file.st_ino, file.st_mtime_ns, file.st_size
+
+
+_ATTEMPTS = 100  # at reading a checkpoint that is replaced again and again meanwhile
+
+
+def read(prefix: str, use: Callable[[Reader], T]) -> T:
+    """What a function makes of the reader of a checkpoint; once more if the checkpoint is replaced while it reads.
+
+    The checksums in the index tell values that belong to it from others: what is read without an error is consistent.
+    """
+    for _ in range(_ATTEMPTS):
+        reader = Reader(prefix)
+        try:
+            return use(reader)
+        except errors.OpError:
+            if not reader.is_outdated():
+                raise
+    return use(Reader(prefix))
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
@@ -246,7 +350,9 @@ class _Header(NamedTuple):
             raise ValueError(_newer(path, "there is no header entry"))
         try:
             fields = dict(decode(row))
-            return cls(_number(fields, 1), bool(_number(fields, 2)), _number(dict(decode(_message(fields, 3))), 2))
+            return cls(
+                number_in(fields, 1), bool(number_in(fields, 2)), number_in(dict(decode(bytes_in(fields, 3))), 2)
+            )
         except ValueError as error:
             raise ValueError(_newer(path, "unable to parse header", str(error))) from None
 
@@ -267,35 +373,17 @@ class _Entry(NamedTuple):
         try:
             fields = decode(row)
             last = dict(fields)
-            shape = tuple(_number(dict(dim), 1) for dim in _messages(decode(_message(last, 2)), 2))
-            slices = [tuple(map(_extent, _messages(part, 1))) for part in _messages(fields, 7)]
-            shard, offset, size, checksum = (_number(last, field) for field in (3, 4, 5, 6))
-            return cls(_number(last, 1), shape, shard, offset, size, checksum, slices)
+            shape = tuple(number_in(dict(dim), 1) for dim in messages_in(decode(bytes_in(last, 2)), 2))
+            slices = [tuple(map(_extent, messages_in(part, 1))) for part in messages_in(fields, 7)]
+            shard, offset, size, checksum = (number_in(last, field) for field in (3, 4, 5, 6))
+            return cls(number_in(last, 1), shape, shard, offset, size, checksum, slices)
         except ValueError as error:
             raise ValueError(f"Entry for key {_name(key)} not parseable. {error}") from None
 
 
 def _extent(message: Message) -> tuple[int, int]:
     fields = dict(message)
-    return _number(fields, 1), _number(fields, 2) if 2 in fields else -1
-
-
-def _number(fields: Mapping[int, Any], field: int) -> int:
-    value = fields.get(field, 0)
-    if not isinstance(value, int) or value >= 2**63:
-        raise ValueError(f"Field {field} should be a number that is not negative.")
-    return value
-
-
-def _message(fields: Mapping[int, Any], field: int) -> bytes:
-    value = fields.get(field, b"")
-    if not isinstance(value, bytes):
-        raise ValueError(f"Field {field} should be a message.")
-    return value
-
-
-def _messages(message: Message, field: int) -> list[Message]:
-    return [decode(_message({field: value}, field)) for number, value in message if number == field]
+    return number_in(fields, 1), number_in(fields, 2) if 2 in fields else -1
 
 
 def _stored(name: str, array: Any) -> tuple[DType, tuple[int, ...], list[Any], int]:
@@ -381,48 +469,6 @@ def _rows(index: bytes, path: str) -> Iterator[tuple[bytes, bytes]]:
         yield from rows
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
-def _replace(*files: tuple[str, Callable[[Any], None]]) -> None:
-    """Write files, given as (path, function that writes), and put them in their places, in order: all or none."""
-    mark = f".part-{secrets.token_hex(4)}"
-    paths = [path for path, _ in files]
-    try:
-        for path, write_to in files:
-            with open(path + mark, "xb") as file:
-                write_to(file)
-                file.flush()
-                os.fsync(file.fileno())
-        try:
-            for path in reversed(paths):  # nobody shall find an old index beside new values
-                if os.path.isfile(path):
-                    os.replace(path, f"{path}{mark}-old")
-            for path in paths:
-                os.replace(path + mark, path)
-        except BaseException:
-            for path in paths:
-                if not os.path.exists(path + mark):  # it has been moved
-                    os.remove(path)
-                if os.path.exists(f"{path}{mark}-old"):
-                    os.replace(f"{path}{mark}-old", path)
-            raise
-        _flush_folder(os.path.dirname(paths[0]) or ".")
-    finally:
-        for path in paths:
-            for name in (path + mark, f"{path}{mark}-old"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(name)
-
-
-def _flush_folder(folder: str) -> None:
-    """Let new names last, too; where folders cannot be opened (Windows), the system sees to it."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 # -- messages: TensorFlow's sentence first, then what helps ----------------------------------------------------------
 def _newer(path: str, what: str, why: str = "") -> str:
     return (
@@ -431,7 +477,7 @@ def _newer(path: str, what: str, why: str = "") -> str:
     )
 
 
-def _damaged(sentence: str, path: str) -> errors.DataLossError:
+def damaged(sentence: str, path: str) -> errors.DataLossError:
     message = f"{sentence.removesuffix('.')}. {path} is damaged: copy it again, or use an earlier checkpoint."
     return errors.DataLossError(None, None, message)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import threading
@@ -18,17 +19,18 @@ from gradtape.arrays.symbolic import current_graph
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.dtypes import dtype_of
 from gradtape.train import bundle
-from gradtape.train.state import update_checkpoint_state
+from gradtape.train.atomic import alone_in, named_errors
+from gradtape.train.state import get_checkpoint_state, update_checkpoint_state
 from gradtape.train.tracking import (
     GRAPH,
     STATE,
     VALUE,
     Found,
+    Names,
     Node,
     attributes_of,
     described,
     is_trackable,
-    names_of,
     objects_below,
     parts_of,
     read_description,
@@ -37,17 +39,16 @@ from gradtape.train.tracking import (
 )
 from gradtape.variable import Variable, held, updating, waiting
 
-_saving = threading.RLock()
-_FOLDER_ERRORS = {
-    FileNotFoundError: errors.NotFoundError,
-    FileExistsError: errors.FailedPreconditionError,  # a file in the place of a folder
-    NotADirectoryError: errors.FailedPreconditionError,
-    PermissionError: errors.PermissionDeniedError,
-}
+saving = threading.RLock()
+"""Held by the thread that saves under a number. Who needs a folder as well (`alone_in`) takes this first."""
 
 
 class CheckpointOptions:
-    """TensorFlow's options, accepted: values are written at once, by this process, into one file."""
+    """TensorFlow's options. Values are written at once, by this process, into one file, whatever the others say.
+
+    The functions in `experimental_write_callbacks` are called when a checkpoint has been written and noted, with its
+    path or, if they have no parameter, without. If one raises, the checkpoint is there nevertheless.
+    """
 
     def __init__(
         self,
@@ -58,6 +59,10 @@ class CheckpointOptions:
         experimental_skip_slot_variables: bool = False,
         experimental_sharding_callback: Any = None,
     ) -> None:
+        for callback in experimental_write_callbacks or ():
+            parameters = list(inspect.signature(callback).parameters)
+            if len(parameters) > 1:
+                raise AssertionError(f"A write callback takes at most the path; {callback} has {parameters}.")
         self.experimental_io_device = experimental_io_device
         self.enable_async = self.experimental_enable_async_checkpoint = (
             enable_async or experimental_enable_async_checkpoint
@@ -137,15 +142,19 @@ class Checkpoint:
                 "metadata in ways not supported by TensorFlow Operations. Call it after the function."
             )
         prefix = os.fsdecode(file_prefix)
-        with self._numbered() as number:
-            path = self.write(f"{prefix}-{number}", options)
-            update_checkpoint_state(os.path.dirname(prefix) or ".", path, [path])
+        folder = os.path.dirname(prefix) or "."
+        with self._numbered() as number, named_errors(folder), alone_in(folder):
+            path = f"{prefix}-{number}"
+            with withdrawn_on_error(path):
+                self._write(path)
+                update_checkpoint_state(folder, path, [path])
+        call_back(options, path)
         return path
 
     @contextmanager
     def _numbered(self) -> Iterator[int]:
         """The number of a save, for one thread at a time; if the save fails it is given back."""
-        with _saving:
+        with saving:
             counter = self.save_counter
             number = int(counter.numpy()) + 1
             counter.assign(number)
@@ -157,8 +166,13 @@ class Checkpoint:
 
     def write(self, file_prefix: Any, options: Any = None) -> str:
         """Write all values to just this path: no number, no note."""
-        _refuse_tracing("write")
         prefix = os.fsdecode(file_prefix)
+        self._write(prefix)
+        call_back(options, prefix)
+        return prefix
+
+    def _write(self, prefix: str) -> None:
+        _refuse_tracing("write")
         found = objects_below(self)
         tensors: dict[str, ndarray] = {}
         keys: list[dict[str, tuple[str, str]]] = []
@@ -167,11 +181,8 @@ class Checkpoint:
             keys.append({name: (full, f"{thing.key}/.ATTRIBUTES/{name}") for name, (full, _) in values.items()})
             tensors.update({f"{thing.key}/.ATTRIBUTES/{name}": value for name, (_, value) in values.items()})
         tensors[GRAPH] = np.array(described(found, keys), object)
-        try:
+        with named_errors(os.path.dirname(prefix) or prefix):
             bundle.write(prefix, tensors)
-        except (FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError) as error:
-            raise _FOLDER_ERRORS[type(error)](None, None, f"{os.path.dirname(prefix)}; {error.strerror}") from error
-        return prefix
 
     # -- restoring ---------------------------------------------------------------------------------------------------
     def sync(self) -> None:
@@ -196,8 +207,7 @@ class Checkpoint:
         _refuse_tracing("read")
         path = os.fsdecode(save_path)
         try:
-            reader = bundle.Reader(path)
-            description = reader.get(GRAPH) if GRAPH in reader else None
+            return bundle.read(path, self._restored)
         except errors.NotFoundError as error:
             raise errors.NotFoundError(
                 None,
@@ -206,15 +216,41 @@ class Checkpoint:
                 "that the path is correct. You may be missing the checkpoint suffix (e.g. the '-1' in "
                 "'path/to/ckpt-1').",
             ) from None
-        if description is None:
+
+    def _restored(self, reader: bundle.Reader) -> LoadStatus:
+        if GRAPH not in reader:
             raise ValueError(
-                f"The checkpoint {path} knows variables by their names alone (tf.compat.v1.train.Saver writes such "
-                "files): it has no objects that could be found again. Read it with "
+                f"The checkpoint {reader.prefix} knows variables by their names alone (tf.compat.v1.train.Saver writes "
+                "such files): it has no objects that could be found again. Read it with "
                 "tf.train.load_checkpoint(path).get_tensor(name), and assign what you read."
             )
-        restoration = Restoration(path, reader, read_description(description.item()), self)
+        try:
+            nodes = read_description(reader.get(GRAPH)[()])
+        except ValueError as error:
+            raise bundle.damaged(f"Entry for key {GRAPH} not parseable. {error}", f"{reader.prefix}.index") from None
+        restoration = Restoration(reader, nodes, self)
         restoration.look()
         return LoadStatus(restoration, self)
+
+
+def call_back(options: Any, path: str) -> None:
+    """Call the functions that options have for a checkpoint that has been written."""
+    for callback in getattr(options, "experimental_write_callbacks", None) or ():
+        callback(path) if inspect.signature(callback).parameters else callback()
+
+
+@contextmanager
+def withdrawn_on_error(path: str) -> Iterator[None]:
+    """If anything fails before the file `checkpoint` names a new checkpoint, the folder is as before."""
+    new = not os.path.exists(f"{path}.index")
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError, ValueError):
+            state = get_checkpoint_state(os.path.dirname(path)) if new else None
+            if new and (state is None or state.model_checkpoint_path != path):
+                bundle.delete(path)
+        raise
 
 
 def _refuse_tracing(method: str) -> None:
@@ -276,9 +312,9 @@ class Restoration:
     It starts at the checkpoint and at what is attached to it directly, which may outlive it, and holds none of them.
     """
 
-    def __init__(self, path: str, reader: bundle.Reader, nodes: list[Node], root: Checkpoint) -> None:
-        self.path, self.reader, self.nodes = path, reader, nodes
-        self.names = names_of(nodes)
+    def __init__(self, reader: bundle.Reader, nodes: list[Node], root: Checkpoint) -> None:
+        self.reader, self.nodes = reader, nodes
+        self.names = Names(nodes)
         self.partial = False  # whether the user knows that not everything will be found
         self.objects: dict[int, int] = {}  # node -> id of the object that was found for it
         self._done: set[int] = set()  # nodes whose values have been handed over

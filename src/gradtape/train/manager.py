@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 import time
 from collections.abc import Callable
 from typing import Any
 
-from gradtape.train.checkpoint import Checkpoint
+from gradtape.train import bundle
+from gradtape.train.atomic import alone_in, named_errors
+from gradtape.train.checkpoint import Checkpoint, call_back, saving, withdrawn_on_error
 from gradtape.train.state import get_checkpoint_state, update_checkpoint_state
 
 
@@ -85,27 +85,52 @@ class CheckpointManager:
         """Write a checkpoint and remove what is too old. Returns its path, or None if it is not yet time for one."""
         if self._interval is not None and not self._is_time(check_interval):
             return None
+        # Other managers may save into this folder: none of them removes what another one has just noted as the latest.
+        with saving, named_errors(self._directory), alone_in(self._directory):
+            path = self._save(checkpoint_number)
+            self._remove_old()
+        call_back(options, path)
+        return path
+
+    def _save(self, checkpoint_number: Any) -> str:
         with self._checkpoint._numbered() as number:
             if checkpoint_number is not None:
                 given = isinstance(checkpoint_number, int)
                 number = checkpoint_number if given else int(checkpoint_number.numpy())
-            path = self._checkpoint.write(os.path.join(self._directory, f"{self._name}-{number}"), options)
-            kept = {old: moment for old, moment in self._kept.items() if old != path} | {path: time.time()}
-            preserved_at, gone = self._choose_old(kept)
-            # Before anything is removed: the file must not name what is not there.
-            update_checkpoint_state(
-                self._directory,
-                path,
-                list(kept),
-                all_model_checkpoint_timestamps=list(kept.values()),
-                last_preserved_timestamp=preserved_at,
-            )
-            self._latest, self._kept, self._preserved_at = path, kept, preserved_at
-            if self._step_counter is not None:
-                self._last_step = int(self._step_counter.numpy())
-            for old in gone:
-                _remove(old)
+            path = os.path.join(self._directory, f"{self._name}-{number}")
+            with withdrawn_on_error(path):
+                self._checkpoint._write(path)
+                kept = {old: moment for old, moment in self._kept.items() if old != path} | {path: time.time()}
+                self._note(path, kept)
+        self._latest, self._kept = path, kept
+        if self._step_counter is not None:
+            self._last_step = int(self._step_counter.numpy())
         return path
+
+    def _note(self, latest: str, kept: dict[str, float]) -> None:
+        update_checkpoint_state(
+            self._directory,
+            latest,
+            list(kept),
+            all_model_checkpoint_timestamps=list(kept.values()),
+            last_preserved_timestamp=self._preserved_at,
+        )
+
+    def _remove_old(self) -> None:
+        """Remove what is too many, but for what stays for good. The file names it until then: a killed process goes on
+        with that next time."""
+        gone = []
+        while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:
+            path, moment = next(iter(self._kept.items()))
+            del self._kept[path]
+            if self._hours is not None and moment - 3600 * self._hours >= self._preserved_at:
+                self._preserved_at = moment
+            else:
+                gone.append(path)
+        for path in gone:
+            bundle.delete(path)
+        if gone:
+            self._note(self._latest or "", self._kept)
 
     def _is_time(self, check_interval: bool) -> bool:
         """Whether enough steps have passed; never twice at one step."""
@@ -113,18 +138,6 @@ class CheckpointManager:
             return True
         passed = int(self._step_counter.numpy()) - self._last_step
         return passed >= (self._interval or 0) if check_interval else passed != 0
-
-    def _choose_old(self, kept: dict[str, float]) -> tuple[float, list[str]]:
-        """Take out what is too many: the time of the last one that stays for good, and the ones to remove."""
-        preserved_at, gone = self._preserved_at, []
-        while self._max_to_keep is not None and len(kept) > self._max_to_keep:
-            path, moment = next(iter(kept.items()))
-            del kept[path]
-            if self._hours is not None and moment - 3600 * self._hours >= preserved_at:
-                preserved_at = moment
-            else:
-                gone.append(path)
-        return preserved_at, gone
 
     def restore_or_initialize(self) -> str | None:
         """Restore the latest checkpoint and return its path; if there is none call `init_fn`, and return None."""
@@ -139,12 +152,3 @@ class CheckpointManager:
 
     def sync(self) -> None:
         """Wait until everything is written: it is."""
-
-
-_OF_A_CHECKPOINT = re.compile(r"\.(index|data-\d{5}-of-\d{5})")
-
-
-def _remove(path: str) -> None:
-    for file in glob.glob(f"{glob.escape(path)}.*"):
-        if _OF_A_CHECKPOINT.fullmatch(file[len(path) :]):
-            os.remove(file)

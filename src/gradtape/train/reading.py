@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from gradtape import errors
 from gradtape.dtypes import DType, dtype_of
 from gradtape.train import bundle
 from gradtape.train.checkpoint import NAMES_IN_FILES
@@ -26,7 +27,12 @@ class CheckpointReader:
 
     def get_tensor(self, tensor_str: str) -> Any:
         """The value under a key: a NumPy array, or a scalar if it has no axes; strings are bytes."""
-        value: ndarray = self._reader.get(tensor_str)
+        try:
+            value: ndarray = self._reader.get(tensor_str)
+        except errors.OpError:
+            if not self._reader.is_outdated():
+                raise
+            value = bundle.read(self._reader.prefix, lambda reader: reader.get(tensor_str))
         return value[()] if value.ndim == 0 else value
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gradtape.autodiff.gradient_tape import logger
+from gradtape.train import atomic
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 _FIELD = re.compile(r"""(\w+)\s*:\s*(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|([^\s#"']+))""")
@@ -91,39 +91,25 @@ def update_checkpoint_state(
     lines += [f"all_model_checkpoint_timestamps: {moment!r}" for moment in times]
     if last_preserved_timestamp is not None:
         lines.append(f"last_preserved_timestamp: {last_preserved_timestamp!r}")
-    write_text(os.path.join(folder, latest_filename or "checkpoint"), "\n".join(lines) + "\n")
-
-
-def write_text(path: str, text: str) -> None:
-    """Put a text in the place of a file, whole: who reads meanwhile sees the old one or the new one."""
-    folder = os.path.dirname(path) or "."
     os.makedirs(folder, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".checkpoint-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    text = "\n".join(lines) + "\n"
+    atomic.write(os.path.join(folder, latest_filename or "checkpoint"), lambda file: file.write(os.fsencode(text)))
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
     """The path of the latest checkpoint in a folder, or None.
 
-    >>> import tempfile
-    >>> latest_checkpoint(tempfile.mkdtemp()) is None
+    >>>     >>> latest_checkpoint(tempfile.mkdtemp()) is None
     True
     """
-    state = get_checkpoint_state(checkpoint_dir, latest_filename)
-    if state is None:
-        return None
-    if os.path.exists(f"{state.model_checkpoint_path}.index"):
-        return state.model_checkpoint_path
-    logger().error("Couldn't match files for checkpoint %s", state.model_checkpoint_path)
+    missing = None
+    while (state := get_checkpoint_state(checkpoint_dir, latest_filename)) is not None:
+        if os.path.exists(f"{state.model_checkpoint_path}.index"):
+            return state.model_checkpoint_path
+        if state.model_checkpoint_path == missing:
+            logger().error("Couldn't match files for checkpoint %s", missing)
+            break
+        missing = state.model_checkpoint_path  # it may have been removed just now, and the file names a newer one
     return None
 
 
@@ -163,9 +149,3 @@ def _quoted(text: str) -> str:
 
 def _unquoted(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gradtape.train.wire import Message, decode, encode
+from gradtape.train.wire import Message, decode, encode, messages_in, number_in, text_in
 from gradtape.variable import Variable, held, waiting
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -115,23 +115,23 @@ def described(found: list[Found], keys: list[dict[str, tuple[str, str]]]) -> byt
     return encode(nodes)
 
 
-def read_description(data: bytes) -> list[Node]:
-    """The objects of a checkpoint."""
-    nodes = []
-    for node in _messages(data, 1):
-        parts = [dict(decode(part)) for part in _messages(node, 1)]
-        values = [dict(decode(value)) for value in _messages(node, 2)]
-        nodes.append(
-            Node(
-                {part.get(2, b"").decode(): part.get(1, 0) for part in parts},
-                {v.get(1, b"").decode(): (v.get(2, b"").decode(), v.get(3, b"").decode()) for v in values},
-            )
-        )
+def read_description(data: Any) -> list[Node]:
+    """The objects of a checkpoint. ValueError if this is no description of objects."""
+    if not isinstance(data, bytes):
+        raise ValueError(f"The description of the objects should be a string, and is {data!r}.")
+    nodes = [_node(message) for message in messages_in(decode(data), 1)]
+    if not nodes or any(part >= len(nodes) for node in nodes for part in node.parts.values()):
+        raise ValueError("The description of the objects names an object that it does not have.")
     return nodes
 
 
-def _messages(data: bytes, number: int) -> list[bytes]:
-    return [value for field, value in decode(data) if field == number]
+def _node(message: Message) -> Node:
+    parts = map(dict, messages_in(message, 1))
+    values = map(dict, messages_in(message, 2))
+    return Node(
+        {text_in(part, 2): number_in(part, 1) for part in parts},
+        {text_in(value, 1): (text_in(value, 2), text_in(value, 3)) for value in values},
+    )
 
 
 def resume() -> None:
@@ -149,13 +149,27 @@ def resume_at(owner: Any, name: str) -> None:
         raise
 
 
-def names_of(nodes: list[Node]) -> list[str]:
+_LONGEST = 64  # names that lead to an object in a message
+
+
+class Names:
     """What leads to each object of a checkpoint, as messages show it."""
-    names = {0: "(root)"}
-    order = [0]
-    for number in order:
-        for name, part in nodes[number].parts.items():
-            if part not in names:
-                names[part] = f"{names[number]}.{name}"
-                order.append(part)
-    return [names.get(number, f"(node {number})") for number in range(len(nodes))]
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self._from: dict[int, tuple[int, str]] = {0: (0, "(root)")}
+        order = [0]
+        for number in order:  # grows as it goes
+            for name, part in nodes[number].parts.items():
+                if part not in self._from:
+                    self._from[part] = (number, name)
+                    order.append(part)
+
+    def __getitem__(self, number: int) -> str:
+        if number not in self._from:
+            return f"(node {number})"
+        names: list[str] = []
+        while number and len(names) < _LONGEST:
+            number, name = self._from[number]
+            names.append(name)
+        names.append("..." if number else "(root)")
+        return ".".join(reversed(names))

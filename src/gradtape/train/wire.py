@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 Message: TypeAlias = list[tuple[int, Any]]
@@ -10,7 +11,8 @@ Message: TypeAlias = list[tuple[int, Any]]
 A value is an int, a `Fixed32` or `Fixed64`, bytes, or, when a message is written, the fields of a message within it.
 """
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # the kinds of values on the wire
+_VARINT, _FIXED64, _BYTES, _GROUP, _END, _FIXED32 = range(6)  # the kinds of values on the wire
+_DEEPEST = 100  # groups within groups
 
 
 class Fixed32(int):
@@ -53,34 +55,79 @@ def decode(data: bytes) -> Message:
     ...
     ValueError: The bytes end within the number at byte 1.
     """
-    message: Message = []
+    return list(fields(data))
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a message one by one. Groups, which nothing has used for long, are passed over."""
     at = 0
+    groups: list[int] = []
     while at < len(data):
         start = at
         tag, at = read_varint(data, at)
         number, kind = tag >> 3, tag & 7
         if not 0 < number < 2**29:
             raise ValueError(f"There is no field with the number {number} (byte {start}).")
-        if kind == _VARINT:
-            value, at = read_varint(data, at)
-            message.append((number, value))
+        if kind == _GROUP:
+            groups.append(number)
+            if len(groups) > _DEEPEST:
+                raise ValueError(f"Groups are nested more than {_DEEPEST} times (byte {start}).")
             continue
-        if kind == _BYTES:
-            size, at = read_varint(data, at)
-        elif kind in (_FIXED32, _FIXED64):
-            size = 4 if kind == _FIXED32 else 8
-        else:
-            raise ValueError(f"Field {number} is of the unknown kind {kind} (byte {start}).")
-        content = data[at : at + size]
-        if len(content) < size:
-            raise ValueError(f"Field {number} should have {size} bytes, of which {len(content)} are there.")
-        at += size
-        if kind == _BYTES:
-            message.append((number, content))
-        else:
-            fixed = Fixed32 if kind == _FIXED32 else Fixed64
-            message.append((number, fixed.from_bytes(content, "little")))
-    return message
+        if kind == _END:
+            if not groups or groups.pop() != number:
+                raise ValueError(f"The group {number} ends, but has not begun (byte {start}).")
+            continue
+        value, at = _value(data, at, number, kind)
+        if not groups:
+            yield number, value
+    if groups:
+        raise ValueError(f"The group {groups[-1]} does not end.")
+
+
+def _value(data: bytes, at: int, number: int, kind: int) -> tuple[Any, int]:
+    """The value of a field, which begins at `at`, and where it ends."""
+    if kind == _VARINT:
+        return read_varint(data, at)
+    if kind == _BYTES:
+        size, at = read_varint(data, at)
+    elif kind in (_FIXED32, _FIXED64):
+        size = 4 if kind == _FIXED32 else 8
+    else:
+        raise ValueError(f"Field {number} is of the unknown kind {kind} (before byte {at}).")
+    content = data[at : at + size]
+    if len(content) < size:
+        raise ValueError(f"Field {number} should have {size} bytes, of which {len(content)} are there.")
+    if kind == _BYTES:
+        return content, at + size
+    fixed = Fixed32 if kind == _FIXED32 else Fixed64
+    return fixed.from_bytes(content, "little"), at + size
+
+
+# -- fields of a kind: ValueError if a message has another one there -------------------------------------------------
+def number_in(message: Mapping[int, Any], field: int) -> int:
+    """A number that is not negative; 0 if it is missing."""
+    value = message.get(field, 0)
+    if not isinstance(value, int) or value >= 2**63:
+        raise ValueError(f"Field {field} should be a number that is not negative.")
+    return value
+
+
+def bytes_in(message: Mapping[int, Any], field: int) -> bytes:
+    """The bytes of a message or of a string; none if it is missing."""
+    value = message.get(field, b"")
+    if not isinstance(value, bytes):
+        raise ValueError(f"Field {field} should be a message.")
+    return value
+
+
+def text_in(message: Mapping[int, Any], field: int) -> str:
+    """A text; an empty one if it is missing."""
+    return bytes_in(message, field).decode()
+
+
+def messages_in(message: Iterable[tuple[int, Any]], field: int) -> list[Message]:
+    """The messages of a field that is there any number of times."""
+    return [decode(bytes_in({field: value}, field)) for number, value in message if number == field]
 
 
 def varint(value: int) -> bytes:
