@@ -327,7 +327,7 @@ REFUSED = [
     (lambda: tf.image.non_max_suppression(np.zeros((1, 4)), [1.0], 3, 2.0), INVALID, "iou_threshold"),
     (lambda: tf.io.decode_png(b"abc"), INVALID, "Unknown image file format"),
     (lambda: tf.io.decode_image(b"abc"), INVALID, "Unknown image file format"),
-    (lambda: tf.io.decode_png(b"\x89PNG\r\n\x1a\nbroken"), INVALID, "Invalid image data"),
+    (lambda: tf.io.decode_png(b"\x89PNG\r\n\x1a\nbroken"), INVALID, "Invalid PNG data, size 14"),
     (lambda: tf.io.encode_png(X), INVALID, "uint8, uint16"),
     (lambda: tf.io.encode_jpeg(np.zeros((2, 2, 4), np.uint8)), INVALID, "channels"),
     (lambda: tf.io.read_file("/no/such/file"), tf.errors.NotFoundError, "No such file"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io as _io
+import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,9 +15,10 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import integer, shape_of
 from gradtape.api.array import cast, saturate_cast
-from gradtape.conversion import operand, wrap
+from gradtape.conversion import convert, operand, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.tensor import Tensor
+from gradtape.train.atomic import named_errors, open_to_read, write
 
 
 def _pillow() -> Any:
@@ -26,18 +31,29 @@ def _pillow() -> Any:
     return Image, ImageSequence
 
 
-def _bytes(contents: Any, op: str) -> bytes:
+def _strings(value: Any, op: str) -> Any:
+    """The array of a tensor of strings."""
+    tensor = value if isinstance(value, Tensor) else convert(value, "string")
+    if tensor.dtype.name != "string":
+        raise errors.invalid_argument(
+            f"cannot compute {op} as input #0(zero-based) was expected to be a string tensor but is a "
+            f"{tensor.dtype.word} tensor",
+            op,
+        )
+    return np.asarray(tensor.array)
+
+
+def _bytes(contents: Any, op: str, what: str = "contents") -> bytes:
     """The bytes of a scalar string."""
     if isinstance(contents, bytes):
         return contents
-    if isinstance(contents, str):
-        return contents.encode()
-    value = np.asarray(operand(contents).array)
-    if value.ndim or value.dtype != object:
+    value = _strings(contents, op)
+    if value.ndim:
         raise errors.invalid_argument(
-            f"contents must be a scalar string, got {value.dtype} of shape {errors.brackets(value.shape)}", op
+            f"Input {what} tensor must be scalar, but had shape: {errors.brackets(value.shape)}", op
         )
-    return bytes(value.item())
+    found: bytes = value.item()
+    return found
 
 
 # -- dtypes of images ------------------------------------------------------------------------------------------------
@@ -80,20 +96,71 @@ _FORMATS = (
 
 
 def _format_of(data: bytes, op: str) -> str:
+    if not data:
+        raise errors.invalid_argument("Input is empty.", op)
     for magic, kind in _FORMATS:
         if data.startswith(magic) and (kind != "WEBP" or data[8:12] == b"WEBP"):
             return kind
     raise errors.invalid_argument("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required.", op)
 
 
+_WRONG = {  # what TensorFlow says of a file that it cannot read
+    "PNG": "Invalid PNG data, size {}",
+    "JPEG": "jpeg::Uncompress failed. Invalid JPEG data or crop window. (size {})",
+    "GIF": "Invalid GIF data (size {})",
+    "BMP": "Invalid BMP data, size {}",
+    "WEBP": "Failed to decode WebP image. (size {})",
+}
+_PIXELS = 2**29  # of a picture, or of all pictures of a GIF together: as many as TensorFlow reads
+
+
 def _opened(data: bytes, op: str) -> Any:
-    image_module, _ = _pillow()
-    try:
-        picture = image_module.open(_io.BytesIO(data))
+    """The picture in a file, whose size has been checked and whose pixels have been read."""
+    picture = _header(data, op)
+    with _named(data, op):
         picture.load()
-    except (OSError, SyntaxError, ValueError) as error:
-        raise errors.invalid_argument(f"Invalid image data: {error}", op) from None
     return picture
+
+
+def _header(data: bytes, op: str) -> Any:
+    """The picture in a file, before its pixels are read; in a large one there may be far less than it says."""
+    kind = _format_of(data, op)
+    _pillow()
+    with _named(data, op):
+        plugin = importlib.import_module(f"PIL.{_PLUGINS[kind]}ImagePlugin")
+        picture = getattr(plugin, f"{_PLUGINS[kind]}ImageFile")(_io.BytesIO(data))
+        width, height = picture.size
+        count = picture.n_frames if kind == "GIF" else 1
+    if width * height > _DENSEST.get(kind, math.inf) * len(data):
+        raise errors.invalid_argument(
+            f"{_WRONG[kind].format(len(data))}: it cannot hold {width} by {height} pixels", op
+        )
+    if width * height * count > _PIXELS:
+        pictures = f"{count} times " if count > 1 else ""
+        raise errors.invalid_argument(
+            f"{kind} size too large for int: {width} by {height}. {pictures}{width * height} pixels are more than "
+            f"{_PIXELS}",
+            op,
+        )
+    return picture
+
+
+_DENSEST = {"PNG": 8 * 1032, "BMP": 128}  # pixels that a byte stands for at most, where that is known
+_PLUGINS = {"PNG": "Png", "JPEG": "Jpeg", "GIF": "Gif", "BMP": "Bmp", "WEBP": "WebP"}  # the names of Pillow's modules
+
+
+@contextmanager
+def _named(data: bytes, op: str) -> Iterator[None]:
+    """Let whatever a decoder runs into be TensorFlow's error."""
+    try:
+        yield
+    except MemoryError:
+        message = f"There is not enough memory for the picture in a file of {len(data)} bytes [Op:{op}]"
+        raise errors.ResourceExhaustedError(None, None, message) from None
+    except Exception as error:
+        sentence = _WRONG[_format_of(data, op)].format(len(data))
+        why = f": {error}" if isinstance(error, (OSError, SyntaxError, ValueError)) else ""
+        raise errors.invalid_argument(f"{sentence}{why}", op) from None
 
 
 def _pixels(picture: Any, channels: int, dtype: Any, op: str) -> Any:
@@ -125,7 +192,6 @@ def _natural_mode(picture: Any) -> str:
 def _decoder(op: str, name: str, doc: str) -> Any:
     def decode(contents: Any, channels: Any = 0, dtype: Any = "uint8", name: str | None = None) -> Tensor:
         data = _bytes(contents, op)
-        _format_of(data, op)
         return wrap(np.array(_pixels(_opened(data, op), integer(channels or 0), _pixel_dtype(dtype, op), op)))
 
     decode.__name__ = decode.__qualname__ = name
@@ -158,7 +224,6 @@ def decode_jpeg(
 ) -> Tensor:
     """A JPEG image as uint8 [height, width, channels]; `ratio` 2, 4 or 8 makes it smaller."""
     data = _bytes(contents, "DecodeJpeg")
-    _format_of(data, "DecodeJpeg")
     if ratio not in (1, 2, 4, 8):
         raise errors.invalid_argument(f"ratio must be 1, 2, 4, or 8, got {ratio}", "DecodeJpeg")
     pixels = _pixels(_opened(data, "DecodeJpeg"), integer(channels or 0), np.uint8, "DecodeJpeg")
@@ -199,7 +264,6 @@ def decode_and_crop_jpeg(
 def decode_bmp(contents: Any, channels: Any = 0, name: str | None = None) -> Tensor:
     """A BMP image as uint8 [height, width, channels]."""
     data = _bytes(contents, "DecodeBmp")
-    _format_of(data, "DecodeBmp")
     return wrap(np.array(_pixels(_opened(data, "DecodeBmp"), integer(channels or 0), np.uint8, "DecodeBmp")))
 
 
@@ -209,9 +273,14 @@ def decode_gif(contents: Any, name: str | None = None) -> Tensor:
 
 
 def _frames(data: bytes, op: str) -> Any:
-    _format_of(data, op)
     _, sequence = _pillow()
-    return np.stack([np.asarray(f.convert("RGB")) for f in sequence.Iterator(_opened(data, op))])
+    picture = _header(data, op)
+    with _named(data, op):
+        width, height = picture.size
+        frames = np.empty((picture.n_frames, height, width, 3), np.uint8)
+        for i, frame in enumerate(sequence.Iterator(picture)):
+            frames[i] = np.asarray(frame.convert("RGB"))
+    return frames
 
 
 def decode_image(
@@ -244,7 +313,7 @@ def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | No
     data = _bytes(contents, "ExtractJpegShape")
     if not data.startswith(b"\xff\xd8\xff"):
         raise errors.invalid_argument("Invalid JPEG data, size " + str(len(data)), "ExtractJpegShape")
-    picture = _opened(data, "ExtractJpegShape")
+    picture = _header(data, "ExtractJpegShape")
     shape = [picture.height, picture.width, len(picture.getbands())]
     return wrap(np.array(shape, as_dtype(output_type).numpy_dtype))
 
@@ -317,30 +386,23 @@ def encode_jpeg(
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
-def _path(filename: Any) -> str:
-    return os.fsdecode(filename if isinstance(filename, (str, bytes, os.PathLike)) else _bytes(filename, "ReadFile"))
+def _path(filename: Any, op: str) -> str:
+    is_path = isinstance(filename, (str, bytes, os.PathLike))
+    return os.fsdecode(filename if is_path else _bytes(filename, op, "filename"))
 
 
 def read_file(filename: Any, name: str | None = None) -> Tensor:
     """The bytes of a file, as a scalar string tensor."""
-    path = _path(filename)
-    try:
-        with open(path, "rb") as file:
-            return _text(file.read())
-    except FileNotFoundError:
-        raise errors.NotFoundError(None, None, f"{path}; No such file or directory [Op:ReadFile]") from None
-    except IsADirectoryError:
-        raise errors.FailedPreconditionError(None, None, f"{path}; Is a directory [Op:ReadFile]") from None
-    except PermissionError:
-        raise errors.PermissionDeniedError(None, None, f"{path}; Permission denied [Op:ReadFile]") from None
+    with open_to_read(_path(filename, "ReadFile"), "ReadFile") as file:
+        return _text(file.read())
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Write bytes to a file; folders that are missing are made."""
-    path = _path(filename)
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(_bytes(contents, "WriteFile"))
+    """Write bytes to a file; folders that are missing are made. The file appears when all of it is written."""
+    path, data = _path(filename, "WriteFile"), _bytes(contents, "WriteFile")
+    with named_errors(path, "WriteFile"):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        write(path, lambda file: file.write(data))
 
 
 def decode_raw(
@@ -351,11 +413,22 @@ def decode_raw(
     >>> decode_raw(b"\\x01\\x00\\x02\\x00", "int16").numpy().tolist()
     [1, 2]
     """
-    texts = np.asarray(operand(input_bytes).array)
-    dtype = as_dtype(out_type).numpy_dtype
-    rows = [bytes(t) for t in texts.reshape(-1)]
+    texts, kind = _strings(input_bytes, "DecodeRaw"), as_dtype(out_type)
+    if kind.name in ("string", "resource", "variant") or kind.is_quantized:
+        raise errors.invalid_argument(
+            f"Value for attr 'out_type' of {kind.word} is not in the list of allowed values", "DecodeRaw"
+        )
+    dtype = kind.numpy_dtype
+    rows = list(texts.reshape(-1))
     if fixed_length is not None:
         length = integer(fixed_length)
+        if length <= 0:
+            raise errors.invalid_argument(f"fixed_length ({length}) must be greater than zero.", "DecodePaddedRaw")
+        if length % dtype.itemsize:
+            raise errors.invalid_argument(
+                f"fixed_length ({length}) must be a multiple of the size of out_type ({dtype.itemsize})",
+                "DecodePaddedRaw",
+            )
         rows = [r[:length].ljust(length, b"\0") for r in rows]
     sizes = {len(r) for r in rows}
     if len(sizes) > 1:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import base64
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import shape_of
 from gradtape.api.sparse import SparseTensor
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype
+from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
 from gradtape.train.data.records import TFRecordOptions as TFRecordOptions, TFRecordWriter as TFRecordWriter
-from gradtape.train.examples import DecodeError, Example, Feature
+from gradtape.train.examples import Example, Feature
 from gradtape.train.tensors import parsed, serialized as _serialized
 
 __all__ = [
@@ -67,32 +67,40 @@ def parse_single_example(serialized: Any, features: Any, example_names: Any = No
     >>> parse_single_example(example, {"x": FixedLenFeature([2], "int64")})["x"].numpy().tolist()
     [1, 2]
     """
-    texts = convert(serialized)
+    texts = convert(serialized, "string")
     if texts.array.shape:
-        raise ValueError(f"`serialized` must be a scalar string, got a tensor of shape {texts.shape}.")
+        raise ValueError(f"Input serialized must be a scalar, got a tensor of shape {texts.shape}.")
     return _parsed_examples([_example(np.asarray(texts.array).item())], features, ())
 
 
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
     """The features of several examples as tensors with one more axis in front, by name."""
-    texts = convert(serialized)
+    texts = convert(serialized, "string")
+    shape = tuple(texts.array.shape)
+    if len(shape) > 1:
+        raise errors.invalid_argument(
+            f"Expected serialized to be a scalar or vector, got shape: {errors.brackets(shape)}", _OP
+        )
     rows = [_example(text) for text in np.ravel(np.asarray(texts.array))]
-    return _parsed_examples(rows, features, tuple(texts.array.shape))
+    return _parsed_examples(rows, features, shape)
 
 
-def _example(text: Any) -> Any:
+_SHOWN = 200  # bytes of an example that an error shows
+
+
+def _example(text: bytes) -> Any:
+    example = Example()
     try:
-        return Example.FromString(bytes(text)).features.feature
-    except DecodeError:
-        shown = bytes(text).decode("ascii", "backslashreplace")
+        example._merge(text, strict=True)
+    except ValueError:
+        shown = text[:_SHOWN].decode("ascii", "backslashreplace") + ("..." if len(text) > _SHOWN else "")
         raise errors.invalid_argument(f"Could not parse example input, value: '{shown}'", _OP) from None
+    return example.features.feature
 
 
 def _parsed_examples(rows: list[Any], features: Any, shape: tuple[int, ...]) -> dict[str, Any]:
     if not features:
         raise ValueError("Invalid argument: features cannot be empty.")
-    if len(shape) > 1:
-        raise ValueError(f"`serialized` must be a scalar or a vector of strings, got a tensor of shape {shape}.")
     made = {}
     for key, feature in sorted(features.items()):
         parse = _PARSERS.get(type(feature))
@@ -131,11 +139,21 @@ def _dtype(given: Any) -> Any:
     return dtype
 
 
+def _shape(key: str, feature: Any) -> tuple[int, ...]:
+    shape = TensorShape(feature.shape)
+    if not shape.is_fully_defined():
+        raise ValueError(
+            f"First dimension of shape for feature {key} unknown. Consider using FixedLenSequenceFeature. Received "
+            f"feature={feature}."
+        )
+    return tuple(int(n or 0) for n in shape)
+
+
 def _fixed(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
-    dtype, shape = _dtype(feature.dtype), tuple(shape_of(feature.shape))
-    size = int(np.prod(shape, dtype=np.int64))
+    dtype, shape = _dtype(feature.dtype), _shape(key, feature)
+    size = math.prod(shape)
     default = None if feature.default_value is None else _default(feature.default_value, dtype, shape, size)
-    made = np.empty((len(rows), size), dtype.numpy_dtype)
+    found = []
     for i, row in enumerate(rows):
         values = _values(key, row, dtype)
         values = default if values is None else values
@@ -156,7 +174,8 @@ def _fixed(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
                 f"{len(values)} but output shape: {errors.brackets(shape)}",
                 _OP,
             )
-        made[i] = values
+        found.append(values)
+    made = np.concatenate(found) if found else np.zeros(0, dtype.numpy_dtype)
     return wrap(made.reshape((len(rows), *shape) if several else shape))
 
 
@@ -172,17 +191,17 @@ def _default(value: Any, dtype: Any, shape: tuple[int, ...], size: int) -> Any:
 def _sequence(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
     if not feature.allow_missing:
         raise ValueError("Unsupported: FixedLenSequenceFeature requires allow_missing to be True.")
-    dtype, shape = _dtype(feature.dtype), tuple(shape_of(feature.shape))
+    dtype, shape = _dtype(feature.dtype), _shape(key, feature)
     found = [_values(key, row, dtype) for row in rows]
-    size = int(np.prod(shape, dtype=np.int64))
+    size = math.prod(shape)
     for values in found:
-        if values is not None and len(values) % size:
+        if values is not None and len(values) and (not size or len(values) % size):
             raise errors.invalid_argument(
-                f"Key: {key}.  Number of {dtype.word} values is not a multiple of stride length. Saw {len(values)} "
-                f"values but output shape is: {errors.brackets(shape)}",
+                f"Error while parsing feature with key {key}: number of elements should be divisible by {size}, found "
+                f"{len(values)} instead",
                 _OP,
             )
-    longest = max((len(values) // size for values in found if values is not None), default=0)
+    longest = max((len(values) // (size or 1) for values in found if values is not None), default=0)
     empty = b"" if dtype.name == "string" else 0
     default = empty if feature.default_value is None else np.asarray(convert(feature.default_value, dtype).array)[()]
     made = np.full((len(rows), longest * size), default, dtype.numpy_dtype)
@@ -198,8 +217,10 @@ def _variable(key: str, rows: list[Any], feature: Any, several: bool) -> SparseT
     found = [_values(key, row, dtype) for row in rows]
     lists = [np.zeros(0, dtype.numpy_dtype) if values is None else values for values in found]
     longest = max(map(len, lists), default=0)
-    places = [(i, j) for i, values in enumerate(lists) for j in range(len(values))]
-    indices = np.array(places, np.int64).reshape(-1, 2)
+    lengths = np.array([len(values) for values in lists], np.int64)
+    ends = np.cumsum(lengths)
+    rows_ = np.repeat(np.arange(len(lists)), lengths)
+    indices = np.stack([rows_, np.arange(len(rows_)) - np.repeat(ends - lengths, lengths)], 1)
     values = np.concatenate(lists) if lists else np.zeros(0, dtype.numpy_dtype)
     if several:
         return SparseTensor(indices, values, np.array([len(rows), longest], np.int64))
@@ -227,17 +248,9 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
     """The tensor that `serialize_tensor` wrote."""
-    data = bytes(np.asarray(convert(serialized).array).item())
-    try:
-        tensor = parsed(data)
-    except errors.InvalidArgumentError:
-        text = base64.b64encode(data).decode()
+    text = convert(serialized, "string")
+    if text.array.shape:
         raise errors.invalid_argument(
-            f"Could not parse `serialized` as TensorProto, base64: {text}", "ParseTensor"
-        ) from None
-    wanted = as_dtype(out_type)
-    if tensor.dtype is not wanted:
-        raise errors.invalid_argument(
-            f"Type mismatch between parsed tensor ({tensor.dtype.word}) and dtype ({wanted.word})", "ParseTensor"
+            f"Expected `serialized` to be a scalar, got shape: {errors.brackets(text.array.shape)}", "ParseTensor"
         )
-    return tensor
+    return parsed(np.asarray(text.array).item(), as_dtype(out_type))

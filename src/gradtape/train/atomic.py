@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import re
 import secrets
@@ -17,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from gradtape import errors
 
@@ -117,6 +118,46 @@ def write(path: str, content: Callable[[Any], Any]) -> None:
         content(part.file)
         part.move(path)
     flush_folder(folder)
+
+
+def publish(
+    values: Staged,
+    name: Callable[[int], str],
+    index: str,
+    content: Callable[[int], Iterable[bytes]],
+    old: Callable[[], list[str]],
+) -> None:
+    """Let an index, and the file that it names, be replaced together. The caller is `alone_in` their folder.
+
+    The file is called `name(0)` or, while there is one of that name, `name(1)` and so on; `content(n)` is the index
+    that names it. The moment at which the index is replaced decides between old and new; until then no old file is
+    touched. Then the first name is given back, and what `old()` lists is removed: a failure on that way leaves files
+    that are as good.
+    """
+    folder = os.path.dirname(index) or "."
+    number = next(n for n in itertools.count() if not os.path.lexists(name(n)))
+    with Staged(folder) as part:
+        part.file.writelines(content(number))
+        part.flush()
+        try:
+            values.move(name(number))
+            flush_folder(folder)
+            part.move(index)
+        except BaseException:
+            if os.path.lexists(part.path):  # the old index is still the one
+                remove(name(number))
+            raise
+    flush_folder(folder)
+    with contextlib.suppress(OSError):
+        if number:
+            link = temporary_name(folder)
+            os.link(name(number), link)
+            os.replace(link, name(0))
+            flush_folder(folder)
+            write(index, lambda file: file.writelines(content(0)))
+        for path in old():
+            if path != name(0):
+                remove(path)
 
 
 def _is_regular(path: str) -> bool:
@@ -229,7 +270,7 @@ _CODES: dict[type[errors.OpError], Iterable[str]] = {
     errors.FailedPreconditionError: ("EEXIST", "ENOTEMPTY", "EISDIR", "ENOTDIR", "EBADF", "EBUSY", "ETXTBSY", "EPIPE"),
     errors.ResourceExhaustedError: ("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM"),
     errors.OutOfRangeError: ("EFBIG", "EOVERFLOW", "ERANGE"),
-    errors.InvalidArgumentError: ("EINVAL", "ENAMETOOLONG", "ELOOP", "EILSEQ"),
+    errors.InvalidArgumentError: ("EINVAL", "ENAMETOOLONG", "EILSEQ"),
     errors.UnimplementedError: ("ENOSYS", "ENOTSUP"),
     errors.UnavailableError: ("EAGAIN", "EINTR", "ENOLCK"),
     errors.AbortedError: ("EDEADLK", "ESTALE"),
@@ -253,3 +294,11 @@ def named_errors(path: str, op: str = "") -> Iterator[None]:
         kind = _CLASSES.get(error.errno or 0, errors.UnknownError)
         sentence = f"{path}; {error.strerror or error}{op and f' [Op:{op}]'}"
         raise kind(None, None, sentence) from error
+
+
+def open_to_read(path: str, op: str) -> IO[bytes]:
+    """An open file, or TensorFlow's error if there is none."""
+    if "\0" in path:
+        raise errors.NotFoundError(None, None, f"{path!r}; No such file or directory [Op:{op}]")
+    with named_errors(path, op):
+        return open(path, "rb")

@@ -6,7 +6,6 @@ stands: a sorted table as LevelDB has it, of blocks that can be checked on their
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import glob
 import itertools
@@ -23,9 +22,10 @@ from numpy import ndarray
 
 from gradtape import errors
 from gradtape.dtypes import DType, as_dtype, dtype_of, string
-from gradtape.train import atomic, table
-from gradtape.train.atomic import Staged, alone_in, flush_folder, remove, remove_abandoned, temporary_name
+from gradtape.train import table
+from gradtape.train.atomic import Staged, alone_in, publish, remove, remove_abandoned
 from gradtape.train.checksum import crc32c, masked, unmasked
+from gradtape.train.tensors import shaped
 from gradtape.train.wire import (
     Fixed32,
     Message,
@@ -42,6 +42,7 @@ T = TypeVar("T")
 
 _HEADER_KEY = b""
 _VERSION = 1  # of the format
+_RANK = 254  # dimensions that a tensor of TensorFlow has at most
 
 
 def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
@@ -66,7 +67,13 @@ def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
         values.flush()
         with alone_in(folder):
             remove_abandoned(folder)
-            _publish(prefix, values, lambda shard: table.written(_index_rows(entries, shard)))
+            publish(
+                values,
+                lambda shard: _shard(prefix, shard, shard + 1),
+                f"{prefix}.index",
+                lambda shard: table.written(_index_rows(entries, shard)),
+                lambda: shards_of(prefix),
+            )
 
 
 def _write_values(file: Any, tensors: Mapping[str, ndarray]) -> list[tuple[bytes, Message, Message]]:
@@ -91,39 +98,6 @@ def _index_rows(entries: list[tuple[bytes, Message, Message]], shard: int) -> It
     yield _HEADER_KEY, encode([(1, shard + 1), (3, [(1, _VERSION)])])
     for key, before, after in entries:
         yield key, encode([*before, (3, shard or None), *after])
-
-
-def _publish(prefix: str, values: Staged, index: Callable[[int], Iterator[bytes]]) -> None:
-    """Let a prefix have new values. The moment at which the index is replaced decides: old ones before, new ones after.
-
-    Until then old files are not touched: if there are any, the values get the name of another shard. Then the usual
-    names are given back, step by step; a failure on that way leaves a checkpoint that is as good.
-    """
-    folder, place = os.path.dirname(prefix) or ".", f"{prefix}.index"
-    number = next(n for n in itertools.count() if not os.path.lexists(_shard(prefix, n, n + 1)))
-    shard = _shard(prefix, number, number + 1)
-    with Staged(folder) as part:
-        part.file.writelines(index(number))
-        part.flush()
-        try:
-            values.move(shard)
-            flush_folder(folder)
-            part.move(place)
-        except BaseException:
-            if os.path.lexists(part.path):  # the old index is still the one
-                remove(shard)
-            raise
-    flush_folder(folder)
-    with contextlib.suppress(OSError):
-        if number:
-            link = temporary_name(folder)
-            os.link(shard, link)
-            os.replace(link, _shard(prefix, 0, 1))
-            flush_folder(folder)
-            atomic.write(place, lambda file: file.writelines(index(0)))
-        for old in shards_of(prefix):
-            if old != _shard(prefix, 0, 1):
-                remove(old)
 
 
 _SHARD = re.compile(r"\.data-\d{5}-of-\d{5}")
@@ -210,7 +184,12 @@ class Reader:
         key_, entry = self._entry(key)
         if not entry.slices:
             return self._value(key_, entry)
-        whole = np.empty(entry.shape, _numpy_dtype(key_, entry))
+        dtype = _numpy_dtype(key_, entry)
+        count = math.prod(entry.shape)
+        if count * (1 if dtype.hasobject else dtype.itemsize) > self._held():
+            pieces = [self._entries.get(_slice_key(key_, extents)) for extents in entry.slices]
+            raise self._too_few_slices(key, entry, count - sum(math.prod(piece.shape) for piece in pieces if piece))
+        whole = self._shaped(key_, entry, np.empty(count, dtype))
         missing = np.ones(entry.shape, bool)
         for extents in entry.slices:
             piece_key = _slice_key(key_, extents)
@@ -224,13 +203,20 @@ class Reader:
             whole[place] = self._value(piece_key, piece)
             missing[place] = False
         if missing.any():
-            spec = ":".join("-" for _ in entry.shape)
-            raise errors.invalid_argument(
-                f"Does not have sufficient slices for partitioned tensor {key} to restore in slice_spec: {spec}. "
-                f"{int(missing.sum())} of its {missing.size} values are in none of the slices of {self.prefix}: save "
-                "the variable again, with all its parts."
-            )
+            raise self._too_few_slices(key, entry, int(missing.sum()))
         return whole
+
+    def _held(self) -> int:
+        """How many bytes the files with values have."""
+        return sum(os.path.getsize(path) for path in shards_of(self.prefix))
+
+    def _too_few_slices(self, key: str, entry: _Entry, missing: int) -> errors.InvalidArgumentError:
+        spec = ":".join("-" for _ in entry.shape)
+        return errors.invalid_argument(
+            f"Does not have sufficient slices for partitioned tensor {key} to restore in slice_spec: {spec}. {missing} "
+            f"of its {math.prod(entry.shape)} values are in none of the slices of {self.prefix}: save the variable "
+            "again, with all its parts."
+        )
 
     def _entry(self, key: str) -> tuple[bytes, _Entry]:
         try:
@@ -254,7 +240,7 @@ class Reader:
             )
         data = self._bytes(entry)
         self._check(entry, crc32c(data))
-        array = data.view(dtype).reshape(entry.shape)
+        array = self._shaped(key, entry, data != 0 if dtype.kind == "b" else data.view(dtype))
         return array.byteswap(inplace=True) if self._swapped else array
 
     def _strings(self, key: bytes, entry: _Entry) -> ndarray:
@@ -280,9 +266,15 @@ class Reader:
         if ends[-1] != len(data):
             raise damaged(f"{wrong_size} {ends[-1]}", f"{self.prefix}.index")
         self._check(entry, crc32c(data[at:], checksum))
-        array = np.empty(entry.shape, object)
-        array.reshape(-1)[:] = [data[start:end] for start, end in itertools.pairwise(ends)]
-        return array
+        array = np.empty(count, object)
+        array[:] = [data[start:end] for start, end in itertools.pairwise(ends)]
+        return self._shaped(key, entry, array)
+
+    def _shaped(self, key: bytes, entry: _Entry, array: ndarray) -> ndarray:
+        try:
+            return shaped(array, entry.shape)
+        except ValueError as error:
+            raise damaged(f"Entry for key {_name(key)} not usable: {error}", f"{self.prefix}.index") from None
 
     def _bytes(self, entry: _Entry) -> ndarray:
         path = _shard(self.prefix, entry.shard, self._shards)
@@ -376,6 +368,8 @@ class _Entry(NamedTuple):
             shape = tuple(number_in(dict(dim), 1) for dim in messages_in(decode(bytes_in(last, 2)), 2))
             slices = [tuple(map(_extent, messages_in(part, 1))) for part in messages_in(fields, 7)]
             shard, offset, size, checksum = (number_in(last, field) for field in (3, 4, 5, 6))
+            if len(shape) > _RANK or any(len(extents) != len(shape) for extents in slices):
+                raise ValueError(f"A tensor has at most {_RANK} dimensions, and its slices have as many.")
             return cls(number_in(last, 1), shape, shard, offset, size, checksum, slices)
         except ValueError as error:
             raise ValueError(f"Entry for key {_name(key)} not parseable. {error}") from None

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from gradtape.train.tensors import varints
-from gradtape.train.wire import decode, encode, varint
+from gradtape.train.wire import Fixed32, encode, fields, varint
 
 M = TypeVar("M", bound="Message")
 
@@ -29,8 +29,15 @@ class Message:
     def _parts(self) -> list[tuple[int, Any]]:
         raise NotImplementedError
 
-    def _read(self, number: int, value: Any) -> None:
+    def _read(self, number: int, value: Any, strict: bool) -> bool:
+        """Take in a field. False if there is none of this number and kind."""
         raise NotImplementedError
+
+    def _merge(self, data: bytes, strict: bool = False) -> None:
+        """Take in bytes. Fields that a message does not have are left out or, if `strict`, a ValueError."""
+        for number, value in fields(data):
+            if not self._read(number, value, strict) and strict:
+                raise ValueError(f"A {type(self).__name__} has no field {number} of this kind.")
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
         """The message as bytes."""
@@ -50,10 +57,11 @@ class Message:
 
     def MergeFromString(self, data: bytes) -> int:
         """Take in what bytes describe."""
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"Messages are read from bytes, got {type(data).__name__}.")
         try:
-            for number, value in decode(bytes(data)):
-                self._read(number, value)
-        except (ValueError, TypeError, AttributeError) as error:
+            self._merge(bytes(data))
+        except ValueError as error:
             raise DecodeError(f"Error parsing message with type 'tensorflow.{type(self).__name__}': {error}") from None
         return len(data)
 
@@ -142,9 +150,11 @@ class BytesList(_List):
     def _parts(self) -> list[tuple[int, Any]]:
         return [(1, value) for value in self.value]
 
-    def _read(self, number: int, value: Any) -> None:
-        if number == 1:
-            self.value.append(value)
+    def _read(self, number: int, value: Any, strict: bool) -> bool:
+        known = number == 1 and isinstance(value, bytes)
+        if known:
+            list.append(self.value, value)
+        return known
 
 
 class FloatList(_List):
@@ -159,10 +169,12 @@ class FloatList(_List):
     def _parts(self) -> list[tuple[int, Any]]:
         return [(1, np.array(self.value, "<f4").tobytes())] if self.value else []
 
-    def _read(self, number: int, value: Any) -> None:
-        if number == 1:
-            raw = value if isinstance(value, bytes) else int(value).to_bytes(4, "little")
+    def _read(self, number: int, value: Any, strict: bool) -> bool:
+        known = number == 1 and isinstance(value, (bytes, Fixed32))
+        if known:
+            raw = value if isinstance(value, bytes) else value.to_bytes(4, "little")
             list.extend(self.value, np.frombuffer(raw, "<f4").tolist())
+        return known
 
 
 class Int64List(_List):
@@ -178,9 +190,11 @@ class Int64List(_List):
     def _parts(self) -> list[tuple[int, Any]]:
         return [(1, b"".join(map(varint, self.value)))] if self.value else []
 
-    def _read(self, number: int, value: Any) -> None:
-        if number == 1:
+    def _read(self, number: int, value: Any, strict: bool) -> bool:
+        known = number == 1 and type(value) in (bytes, int)
+        if known:
             list.extend(self.value, varints([value]))
+        return known
 
 
 # -- one of several lists --------------------------------------------------------------------------------------------
@@ -238,12 +252,14 @@ class Feature(Message):
     def _parts(self) -> list[tuple[int, Any]]:
         return [(_KINDS[name][0], values.SerializeToString()) for name, values in self._lists.items()]
 
-    def _read(self, number: int, value: Any) -> None:
+    def _read(self, number: int, value: Any, strict: bool) -> bool:
         for name, (own, kind) in _KINDS.items():
-            if number == own:
+            if number == own and isinstance(value, bytes):
                 if name not in self._lists:
                     self._lists = {name: kind()}
-                self._lists[name].MergeFromString(value)
+                self._lists[name]._merge(value, strict)
+                return True
+        return False
 
     def _lines(self, indent: str) -> list[str]:
         return _block(self._lists.items(), indent)
@@ -303,10 +319,20 @@ class _Named(Message):
     def _parts(self) -> list[tuple[int, Any]]:
         return [(1, [(1, key.encode()), (2, value.SerializeToString())]) for key, value in self._items.items()]
 
-    def _read(self, number: int, value: Any) -> None:
-        if number == 1:
-            entry = dict(decode(value))
-            self._items[entry.get(1, b"").decode()] = self._items._kind.FromString(entry.get(2, b""))
+    def _read(self, number: int, value: Any, strict: bool) -> bool:
+        if number != 1 or not isinstance(value, bytes):
+            return False
+        key, made, known = "", self._items._kind(), True
+        for field, content in fields(value):
+            if field == 1 and isinstance(content, bytes):
+                key = content.decode()
+            elif field == 2 and isinstance(content, bytes):
+                made._merge(content, strict)
+            else:
+                known = False
+        if known:  # with something else in it, it is no entry
+            self._items[key] = made
+        return known
 
     def _lines(self, indent: str) -> list[str]:
         lines: list[str] = []
@@ -338,9 +364,11 @@ class FeatureList(Message):
     def _parts(self) -> list[tuple[int, Any]]:
         return [(1, value.SerializeToString()) for value in self.feature]
 
-    def _read(self, number: int, value: Any) -> None:
-        if number == 1:
-            self.feature.append(Feature.FromString(value))
+    def _read(self, number: int, value: Any, strict: bool) -> bool:
+        known = number == 1 and isinstance(value, bytes)
+        if known:
+            self.feature.add()._merge(value, strict)
+        return known
 
     def _lines(self, indent: str) -> list[str]:
         return _block((("feature", value) for value in self.feature), indent)
@@ -377,10 +405,11 @@ class _Record(Message):
         parts = [(number, message.SerializeToString()) for number, _, message in self._members()]
         return [(number, data) for number, data in parts if data]
 
-    def _read(self, number: int, value: Any) -> None:
+    def _read(self, number: int, value: Any, strict: bool) -> bool:
         for own, _, message in self._members():
-            if number == own:
-                message.MergeFromString(value)
+            if number == own and isinstance(value, bytes):
+                message._merge(value, strict)
+        return True  # also TensorFlow's parser passes over what else there is
 
     def _lines(self, indent: str) -> list[str]:
         return _block(((name, message) for _, name, message in self._members() if message._parts()), indent)

@@ -30,8 +30,8 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
     """What the file `checkpoint` of a folder says, or None if there is none that can be read."""
     folder = os.fspath(checkpoint_dir)
     try:
-        with open(os.path.join(folder, latest_filename or "checkpoint"), encoding="utf-8") as file:
-            text = file.read()
+        with open(os.path.join(folder, latest_filename or "checkpoint"), "rb") as file:
+            text = os.fsdecode(file.read())
     except OSError:
         return None
     state = CheckpointState()

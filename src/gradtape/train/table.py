@@ -113,7 +113,14 @@ def blocks(table: bytes) -> list[bytes]:
         raise ValueError("not an sstable (bad magic number)")
     _, at = read_varint(footer)
     _, at = read_varint(footer, at)  # the block about the whole has nothing that is needed
-    return [handle for _, handle in rows(table, footer[at:])]
+    handles = [handle for _, handle in rows(table, footer[at:])]
+    end = 0
+    for handle in handles:
+        offset, size = _extent(handle)
+        if offset < end:  # a small file could name one block any number of times
+            raise ValueError("blocks overlap")
+        end = offset + size
+    return handles
 
 
 def rows(table: bytes, handle: bytes) -> list[tuple[bytes, bytes]]:
@@ -124,23 +131,32 @@ def rows(table: bytes, handle: bytes) -> list[tuple[bytes, bytes]]:
     if end < 0:
         raise ValueError("bad block contents")
     found: list[tuple[bytes, bytes]] = []
-    at, key = 0, b""
+    at, key, length = 0, b"", 0
     while at < end:
         shared, at = read_varint(block, at)
         different, at = read_varint(block, at)
         size, at = read_varint(block, at)
         if shared > len(key) or at + different + size > end:
             raise ValueError("bad entry in block")
+        length += shared + different
+        if length > _RESTART * len(block):  # keys that are alike could take any amount of memory
+            raise ValueError("keys are longer than a block of this size can hold")
         key = key[:shared] + block[at : at + different]
         at += different + size
         found.append((key, block[at - size : at]))
     return found
 
 
-def _block(table: bytes, handle: bytes) -> bytes:
-    """A block of a table, checked."""
+def _extent(handle: bytes) -> tuple[int, int]:
+    """Where a block begins, and its size."""
     offset, at = read_varint(handle)
     size, _ = read_varint(handle, at)
+    return offset, size
+
+
+def _block(table: bytes, handle: bytes) -> bytes:
+    """A block of a table, checked."""
+    offset, size = _extent(handle)
     end = offset + size
     block, trailer = table[offset:end], table[end : end + _TRAILER]
     if len(block) < size or len(trailer) < _TRAILER:
@@ -178,7 +194,7 @@ def _unsnappy(data: bytes) -> bytes:
             extra = 2 if kind == 2 else 4
             distance = int.from_bytes(data[at : at + extra], "little")
             at += extra
-        if not 0 < distance <= len(out):
+        if not 0 < distance <= len(out) or len(out) > size:
             break
         piece = out[-distance:][:length]
         out += (piece * -(-length // len(piece)))[:length]  # a copy may run into itself

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from gradtape import errors
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.tensor import Tensor
-from gradtape.train.wire import Message, decode, encode
+from gradtape.train.wire import Fixed32, Fixed64, Message, decode, encode, messages_in, read_varint
+
+_OP = "ParseTensor"
+_LARGEST = 2**31
+"""Bytes up to which values are filled up to a shape: TensorFlow writes no tensor as a message that takes more."""
+
+_SHOWN = 200  # bytes of a message that an error shows
 
 
 def serialized(tensor: Any) -> bytes:
@@ -30,54 +39,114 @@ def serialized(tensor: Any) -> bytes:
     return encode(message)
 
 
-def parsed(data: bytes) -> Tensor:
+def parsed(data: bytes, wanted: DType | None = None) -> Tensor:
     """The tensor that bytes describe; values that are listed one by one are understood as well."""
     try:
-        return _parsed(decode(bytes(data)))
-    except (ValueError, TypeError, KeyError) as error:
-        raise errors.invalid_argument(f"Could not parse tensor from bytes: {error}", "ParseTensor") from None
+        message = decode(data)
+        fields: dict[int, list[Any]] = {}
+        for number, value in message:
+            fields.setdefault(number, []).append(value)
+    except ValueError:
+        text = base64.b64encode(data[:_SHOWN]).decode() + ("..." if len(data) > _SHOWN else "")
+        raise errors.invalid_argument(f"Could not parse `serialized` as TensorProto, base64: {text}", _OP) from None
+    try:
+        dtype = as_dtype([number for number in fields.get(1, []) if type(number) is int][-1])
+    except (IndexError, TypeError):
+        raise _unparsable("it has no dtype") from None
+    if wanted is not None and dtype is not wanted:
+        raise errors.invalid_argument(
+            f"Type mismatch between parsed tensor ({dtype.word}) and dtype ({wanted.word})", _OP
+        )
+    if dtype.is_quantized or dtype.name in ("resource", "variant"):
+        raise _unparsable(f"gradtape has no tensors of {dtype.name}")
+    try:
+        return wrap(_array(fields, dtype))
+    except ValueError as error:
+        raise _unparsable(str(error)) from None
 
 
-def _parsed(message: Message) -> Tensor:
-    fields: dict[int, list[Any]] = {}
-    for number, value in message:
-        fields.setdefault(number, []).append(value)
-    dtype: DType = as_dtype(fields[1][0])
-    sizes = [dict(decode(dim)).get(1, 0) for number, dim in decode(fields.get(2, [b""])[0]) if number == 2]
-    if dtype.name == "string":
-        values = np.empty(len(fields.get(8, ())), object)
-        values[:] = fields.get(8, [])
-    elif 4 in fields:
-        values = np.frombuffer(fields[4][0], dtype.numpy_dtype).copy()
-    else:
-        values = _listed(fields, dtype)
-    count = int(np.prod(sizes, dtype=np.int64))
-    if values.size < count:  # the last value stands for all that follow
-        last = values[-1:] if values.size else np.zeros(1, values.dtype)
-        values = np.concatenate([values, np.repeat(last, count - values.size)])
-    return wrap(values.reshape(sizes))
+def _unparsable(why: str) -> errors.InvalidArgumentError:
+    return errors.invalid_argument(f"Cannot parse tensor from proto: {why}", _OP)
 
 
-_LISTS = {5: "<f4", 6: "<f8", 7: "int", 10: "int", 11: "int", 16: "int", 17: "int"}
+def _array(fields: dict[int, list[Any]], dtype: DType) -> ndarray:
+    shape = _shape(b"".join(value for value in fields.get(2, []) if isinstance(value, bytes)))
+    count = math.prod(shape)
+    for content in reversed(fields.get(4, [])):  # all values in one piece
+        if not content or not isinstance(content, bytes):
+            continue
+        if dtype.name == "string" or len(content) != count * dtype.numpy_dtype.itemsize:
+            raise ValueError(f"{len(content)} bytes are no {dtype.name} values of the shape {errors.brackets(shape)}")
+        if dtype.is_bool:
+            return shaped(np.frombuffer(content, np.uint8) != 0, shape)
+        return shaped(np.frombuffer(content, dtype.numpy_dtype), shape).copy()
+    values = _listed(fields, dtype)[:count]
+    if len(values) == count:
+        return shaped(values, shape)
+    if count * values.itemsize > _LARGEST:
+        raise ValueError(f"{len(values)} values should fill the shape {errors.brackets(shape)}")
+    whole = np.empty(count, values.dtype)
+    whole[: len(values)] = values
+    whole[len(values) :] = values[-1] if len(values) else b"" if dtype.name == "string" else 0
+    return shaped(whole, shape)
 
 
-def _listed(fields: dict[int, list[Any]], dtype: DType) -> Any:
-    """Values in lists of floats, doubles or integers."""
-    for number, kind in _LISTS.items():
-        if number in fields:
-            if kind == "int":
-                return np.array(varints(fields[number]), np.int64).astype(dtype.numpy_dtype)
-            raw = b"".join(
-                v if isinstance(v, bytes) else int(v).to_bytes(int(kind[-1]), "little") for v in fields[number]
-            )
-            return np.frombuffer(raw, kind).astype(dtype.numpy_dtype)
-    return np.zeros(0, dtype.numpy_dtype)
+def _shape(message: bytes) -> tuple[int, ...]:
+    sizes = []
+    for dimension in messages_in(decode(message), 2):
+        size = dict(dimension).get(1, 0)
+        if not isinstance(size, int) or size >= 2**63:
+            raise ValueError("a dimension is negative")
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def shaped(array: ndarray, shape: tuple[int, ...]) -> ndarray:
+    """An array in the shape that a file has for it. ValueError if arrays cannot have it, even if they are empty."""
+    try:
+        return array.reshape(shape)
+    except ValueError:
+        sizes = errors.brackets(shape[:10]) + ("..." if len(shape) > 10 else "")
+        raise ValueError(f"no array of {array.size} values has the shape {sizes} ({len(shape)} dimensions)") from None
+
+
+# -- values one by one -----------------------------------------------------------------------------------------------
+_FIELDS = {
+    "float32": 5, "float64": 6, "int32": 7, "int16": 7, "int8": 7, "uint16": 7, "uint8": 7, "int4": 7, "uint4": 7,
+    "string": 8, "complex64": 9, "int64": 10, "bool": 11, "complex128": 12, "float16": 13, "bfloat16": 13,
+    "uint32": 16, "uint64": 17,
+}  # fmt: skip
+_BYTES = 18  # the field of all dtypes whose values take a byte, and that are not above
+
+
+def _listed(fields: dict[int, list[Any]], dtype: DType) -> ndarray:
+    """The values that are listed in the field of their dtype."""
+    number = _FIELDS.get(dtype.name, _BYTES)
+    values, kind = fields.get(number, []), dtype.numpy_dtype
+    if number == 8:
+        texts = [value for value in values if isinstance(value, bytes)]
+        array = np.empty(len(texts), object)
+        array[:] = texts
+        return array
+    if number in (5, 6, 9, 12):  # complex numbers are two
+        raw = b"".join(map(_fixed, values))
+        return np.frombuffer(raw[: len(raw) // kind.itemsize * kind.itemsize], kind).copy()
+    if number == _BYTES:
+        return np.frombuffer(b"".join(value for value in values if isinstance(value, bytes)), np.uint8).view(kind)
+    numbers = np.array(varints(values), np.int64)
+    if number == 13:  # the bits of half-precision numbers
+        return numbers.astype(np.uint16).view(kind)
+    return numbers.astype(kind)
+
+
+def _fixed(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return value.to_bytes(4 if isinstance(value, Fixed32) else 8, "little") if type(value) is not int else b""
 
 
 def varints(values: list[Any]) -> list[int]:
     """Whole numbers with a sign, given one by one or packed into bytes."""
-    from gradtape.train.wire import read_varint
-
     found: list[int] = []
     for value in values:
         if isinstance(value, bytes):
@@ -85,6 +154,6 @@ def varints(values: list[Any]) -> list[int]:
             while at < len(value):
                 number, at = read_varint(value, at)
                 found.append(number)
-        else:
-            found.append(int(value))
+        elif not isinstance(value, (Fixed32, Fixed64)):
+            found.append(value)
     return [n - 2**64 if n >= 2**63 else n for n in found]

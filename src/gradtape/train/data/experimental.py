@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os as _os
 from collections.abc import Callable as _Callable
 from enum import Enum as _Enum, IntEnum as _IntEnum
 from typing import Any as _Any
 
 from gradtape.tensor import Tensor as _Tensor
+from gradtape.train.atomic import named_errors as _named_errors, write as _atomic_write
 from gradtape.train.data import transforms as _transforms
 from gradtape.train.data.core import AUTOTUNE as AUTOTUNE, INFINITE as _INFINITE, UNKNOWN as _UNKNOWN
 from gradtape.train.data.dataset import Dataset as _Dataset
@@ -18,7 +20,11 @@ from gradtape.train.data.options import (
     ServiceOptions as ServiceOptions,
     ThreadingOptions as ThreadingOptions,
 )
-from gradtape.train.data.records import TFRecordWriter as _RecordWriter
+from gradtape.train.data.records import (
+    RecordStream as _RecordStream,
+    TFRecordOptions as _Options,
+    as_record as _as_record,
+)
 from gradtape.train.data.sources import listed as _listed
 
 INFINITE_CARDINALITY = _INFINITE
@@ -189,12 +195,17 @@ def load(path: _Any, element_spec: _Any = None, compression: _Any = None, reader
 
 
 class TFRecordWriter:
-    """Writes a dataset of strings to a TFRecord file."""
+    """Writes a dataset of strings to a TFRecord file, which appears when all of it is written."""
 
     def __init__(self, filename: _Any, compression_type: _Any = None) -> None:
-        self._filename, self._compression = filename, compression_type
+        self._filename, self._options = _os.fspath(filename), _Options(compression_type)
 
     def write(self, dataset: _Dataset) -> None:
-        with _RecordWriter(self._filename, self._compression or "") as writer:
+        def write_to(file: _Any) -> None:
+            stream = _RecordStream(file, self._options.compression_type)
             for record in dataset:
-                writer.write(record)
+                stream.write(_as_record(record))
+            stream.finish()
+
+        with _named_errors(self._filename):
+            _atomic_write(self._filename, write_to)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from gradtape.tensor import Tensor
 from gradtape.train.data import transforms
 from gradtape.train.data.core import Elements, Recipe, Run, whole
 from gradtape.train.data.dataset import Dataset
-from gradtape.train.data.records import file_names, opened, read_records
+from gradtape.train.data.records import file_names, opened, read_records, read_up_to
 
 Reader = Callable[[str], Iterator[bytes]]
 
@@ -89,18 +90,37 @@ class FixedLengthRecordDataset(_FileDataset):
         if size < 1:
             raise errors.invalid_argument("`record_bytes` must be > 0", "FixedLengthRecordDatasetV2")
 
+        for name, value in {"header_bytes": header, "footer_bytes": footer}.items():
+            if value < 0:
+                raise errors.invalid_argument(f"`{name}` must be >= 0", "FixedLengthRecordDatasetV2")
+
         def reader(path: str) -> Iterator[bytes]:
             with opened(path, compression_type or "") as file:
-                data = file.read()
-            body = data[header : len(data) - footer]
-            if len(body) % size:
-                raise errors.invalid_argument(
+                if not compression_type and file.seekable():
+                    check(path, file.seek(0, os.SEEK_END))
+                    file.seek(0)
+                have = len(read_up_to(file, header))
+                waiting = read_up_to(file, footer)  # as long as there is more behind it, it is no footer
+                have += len(waiting)
+                while record := read_up_to(file, size):
+                    have += len(record)
+                    if len(record) < size:
+                        break
+                    waiting += record
+                    yield waiting[:size]
+                    waiting = waiting[size:]
+                check(path, have)
+
+        def check(path: str, length: int) -> None:
+            body = length - header - footer
+            if body < 0 or body % size:
+                kind = errors.DataLossError if compression_type else errors.InvalidArgumentError
+                message = (
                     f'Excluding the header ({header} bytes) and footer ({footer} bytes), input file "{path}" has body '
-                    f"length {len(body)} bytes, which is not an exact multiple of the record length ({size} bytes).",
-                    "IteratorGetNext",
+                    f"length {body} bytes, which is not an exact multiple of the record length ({size} bytes). "
+                    "[Op:IteratorGetNext]"
                 )
-            for start in range(0, len(body), size):
-                yield body[start : start + size]
+                raise kind(None, None, message)
 
         self._read("FixedLengthRecordDatasetV2", filenames, num_parallel_reads, reader)
 

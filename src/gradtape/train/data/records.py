@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import io
 import os
 import struct
 import zlib
@@ -15,48 +15,106 @@ import numpy as np
 from gradtape import errors
 from gradtape.conversion import convert
 from gradtape.tensor import Tensor
+from gradtape.train.atomic import named_errors, open_to_read
 from gradtape.train.checksum import crc32c, masked
 
 _HEADER = struct.Struct("<QI")
-_WAYS = ("", "GZIP", "ZLIB")
+_WAYS = {"": 0, "GZIP": 31, "ZLIB": 15}  # what zlib calls the ways to compress
+_PIECE = 2**20  # bytes that are read at once at first: what a damaged file asks for may never come
+_OP = "IteratorGetNext"
 
 
 def opened(path: str, compression: str) -> IO[bytes]:
     """A file to read, whatever its compression is."""
     if compression not in _WAYS:
-        raise errors.invalid_argument(f"Unsupported compression_type: {compression}. One of {_WAYS[1:]}, or none.")
-    try:
-        if compression == "GZIP":
-            return gzip.open(path, "rb")  # type: ignore[return-value]
-        file = open(path, "rb")  # noqa: SIM115 - the caller closes it
-    except FileNotFoundError:
-        raise errors.NotFoundError(None, None, f"{path}; No such file or directory [Op:IteratorGetNext]") from None
-    except IsADirectoryError:
-        raise errors.FailedPreconditionError(None, None, f"{path}; Is a directory [Op:IteratorGetNext]") from None
-    if compression != "ZLIB":
-        return file
-    import io
+        raise errors.invalid_argument(
+            f"Unsupported compression_type: {compression}. One of {tuple(_WAYS)[1:]}, or none."
+        )
+    file = open_to_read(path, _OP)
+    return io.BufferedReader(_Inflated(file, path, compression), _PIECE) if compression else file
 
-    with file:
-        return io.BytesIO(zlib.decompress(file.read()))
+
+class _Inflated(io.RawIOBase):
+    """What a compressed file holds, taken out of it piece by piece. Of GZIP several may follow each other."""
+
+    def __init__(self, file: IO[bytes], path: str, compression: str) -> None:
+        self._file, self._path, self._compression = file, path, compression
+        self._inflate: Any = None
+        self._waiting = b""  # what was read and not yet taken
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            if not self._waiting:
+                self._waiting = self._file.read(_PIECE // 16)
+            if self._inflate is None or self._inflate.eof:
+                if not self._waiting:
+                    return 0
+                if self._inflate is not None and self._compression == "ZLIB":
+                    raise lost(f"{self._path} has more bytes behind the end of the compressed data")
+                self._inflate = zlib.decompressobj(_WAYS[self._compression])
+            elif not self._waiting:
+                raise lost(f"{self._path} is truncated: the compressed data has no end")
+            data = self._next(len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+
+    def _next(self, size: int) -> bytes:
+        try:
+            data: bytes = self._inflate.decompress(self._waiting, size)
+        except zlib.error as error:
+            why = str(error).replace("Error ", "error ").replace(" while decompressing data", "")
+            raise lost(f"inflate() failed with {why}. {self._path} is damaged, or not {self._compression}") from None
+        self._waiting = self._inflate.unused_data if self._inflate.eof else self._inflate.unconsumed_tail
+        return data
 
 
 def lost(message: str) -> errors.DataLossError:
-    return errors.DataLossError(None, None, f"{message} [Op:IteratorGetNext]")
+    return errors.DataLossError(None, None, f"{message} [Op:{_OP}]")
+
+
+def read_up_to(file: IO[bytes], size: int) -> bytes:
+    """So many bytes, or what is left of the file: the memory that this takes depends on what is there."""
+    data = file.read(min(size, _PIECE))
+    if len(data) == size:
+        return data
+    pieces = [data]
+    have = len(data)
+    try:
+        while data and have < size:
+            data = file.read(min(size - have, have))
+            pieces.append(data)
+            have += len(data)
+        return b"".join(pieces)
+    except MemoryError:
+        message = f"A record of {size} bytes does not fit into memory [Op:{_OP}]"
+        raise errors.ResourceExhaustedError(None, None, message) from None
 
 
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
     """The records of a file."""
-    with opened(path, compression) as file:
+    return records_in(opened(path, compression))
+
+
+def records_in(opened_file: IO[bytes]) -> Iterator[bytes]:
+    """The records of an open file."""
+    with opened_file as file:
         at = 0
-        while header := file.read(12):
+        while header := read_up_to(file, 12):
             if len(header) < 12:
                 raise lost(f"truncated record at {at}")
             length, checksum = _HEADER.unpack(header)
             if masked(crc32c(header[:8])) != checksum:
                 hint = " (Is this even a TFRecord file?)" if not at else ""
                 raise lost(f"corrupted record at {at}{hint}")
-            data, footer = file.read(length), file.read(4)
+            data, footer = read_up_to(file, length), file.read(4)
             if len(data) < length or len(footer) < 4:
                 raise lost(f"truncated record at {at}' failed with Read less bytes than requested")
             if masked(crc32c(data)) != int.from_bytes(footer, "little"):
@@ -93,6 +151,40 @@ class TFRecordOptions:
             raise ValueError(f'Not a valid compression_type: "{compression_type}"')
 
 
+class RecordStream:
+    """Records on their way into an open file."""
+
+    def __init__(self, file: IO[bytes], compression: str, level: int | None = None) -> None:
+        self.file = file
+        self._packer: Any = None
+        if compression:
+            self._packer = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _WAYS[compression])
+
+    def write(self, record: bytes) -> None:
+        data = framed(record)
+        self.file.write(data if self._packer is None else self._packer.compress(data))
+
+    def flush(self) -> None:
+        if self._packer is not None:
+            self.file.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
+        self.file.flush()
+
+    def finish(self) -> None:
+        if self._packer is not None:
+            self.file.write(self._packer.flush())
+
+
+def as_record(value: Any) -> bytes:
+    """Bytes, a str or a scalar string tensor as bytes."""
+    if isinstance(value, Tensor):
+        value = np.asarray(value.array).item()
+    if isinstance(value, str):
+        value = value.encode()
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"A record is a string of bytes, got {type(value).__name__}.")
+    return bytes(value)
+
+
 class TFRecordWriter:
     """Writes records of bytes to a TFRecord file.
 
@@ -104,42 +196,41 @@ class TFRecordWriter:
     [b'first']
     """
 
+    _stream: RecordStream | None = None
+
     def __init__(self, path: Any, options: TFRecordOptions | str | None = None) -> None:
         chosen = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
-        level = -1 if chosen.compression_level is None else chosen.compression_level
-        name = os.fspath(path)
-        try:
-            self._file: Any = open(name, "wb")  # noqa: SIM115 - close() closes it
-        except FileNotFoundError:
-            raise errors.NotFoundError(None, None, f"{name}; No such file or directory") from None
-        self._packer: Any = None
-        if chosen.compression_type:
-            bits = 31 if chosen.compression_type == "GZIP" else 15
-            self._packer = zlib.compressobj(level, zlib.DEFLATED, bits)
+        self._name = os.fspath(path)
+        with named_errors(self._name):
+            file = open(self._name, "wb")  # noqa: SIM115 - close() closes it
+        self._stream = RecordStream(file, chosen.compression_type, chosen.compression_level)
+
+    def _opened(self) -> RecordStream:
+        if self._stream is None:
+            raise errors.FailedPreconditionError(None, None, f"Writer is closed. {self._name} was written before.")
+        return self._stream
 
     def write(self, record: Any) -> None:
         """Add a record: bytes, a str or a scalar string tensor."""
-        if isinstance(record, Tensor):
-            record = np.asarray(record.array).item()
-        if isinstance(record, str):
-            record = record.encode()
-        if not isinstance(record, (bytes, bytearray, memoryview)):
-            raise TypeError(f"A record is a string of bytes, got {type(record).__name__}.")
-        data = framed(bytes(record))
-        self._file.write(data if self._packer is None else self._packer.compress(data))
+        stream, data = self._opened(), as_record(record)
+        with named_errors(self._name):
+            stream.write(data)
 
     def flush(self) -> None:
         """Let everything that was written reach the file."""
-        if self._packer is not None:
-            self._file.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
-        self._file.flush()
+        stream = self._opened()
+        with named_errors(self._name):
+            stream.flush()
 
     def close(self) -> None:
         """End the file."""
-        if not self._file.closed:
-            if self._packer is not None:
-                self._file.write(self._packer.flush())
-            self._file.close()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with named_errors(self._name), stream.file:
+                stream.finish()
+
+    def __del__(self) -> None:
+        self.close()
 
     def __enter__(self) -> TFRecordWriter:
         return self

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+import re
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from gradtape import errors, nest
 from gradtape.conversion import convert
 from gradtape.shape import TensorSpec
+from gradtape.train.atomic import Staged, alone_in, flush_folder, named_errors, open_to_read, publish, remove_abandoned
 from gradtape.train.data.core import Elements, Recipe, Run
-from gradtape.train.data.records import TFRecordWriter, read_records
+from gradtape.train.data.records import RecordStream, TFRecordOptions, framed, lost, opened, records_in
 from gradtape.train.data.structure import NoneTensorSpec, packer
 from gradtape.train.tensors import parsed, serialized
 from gradtape.train.wire import decode, encode
 
-_DESCRIPTION, _ELEMENTS = "dataset_spec.json", "elements.tfrecord"
+_DESCRIPTION = "dataset_spec.json"
+_ELEMENT_FILE = re.compile(r"elements(-\d+)?\.tfrecord")
+_LEAF, _COUNT = 1, 15  # fields of a record: the parts of an element or, in the last one, how many elements there are
 
 
 def path_of(path: Any) -> str:
@@ -27,36 +31,84 @@ def path_of(path: Any) -> str:
     return os.fsdecode(np.asarray(convert(path).array).item())
 
 
+# -- elements --------------------------------------------------------------------------------------------------------
 def _record(element: Any) -> bytes:
-    return encode([(1, b"" if leaf is None else serialized(leaf)) for leaf in nest.flatten(element)])
+    return encode([(_LEAF, b"" if leaf is None else serialized(leaf)) for leaf in nest.flatten(element)])
 
 
-def _elements(path: str, spec: Any, compression: str = "") -> Elements:
-    pack = packer(spec)
-    for record in read_records(path, compression):
-        yield pack([parsed(leaf) if leaf else None for _, leaf in decode(record)])
+def _elements(file: IO[bytes], path: str, spec: Any, expected: int | None) -> Elements:
+    """The elements in an open file, as many as they have to be: the last record says so if nothing else does."""
+    pack, specs = packer(spec), nest.flatten(spec)
+    count = 0
+    for record in records_in(file):
+        try:
+            fields = decode(record)
+        except ValueError as error:
+            raise lost(f"{path}: element {count} cannot be read: {error}") from None
+        if fields and fields[0][0] == _COUNT:
+            expected = fields[0][1]
+            continue
+        if len(fields) != len(specs):
+            raise errors.invalid_argument(
+                f"Component count mismatch: expected {len(specs)} but got {len(fields)}. {path} holds other elements "
+                "than this dataset: remove it, or use another name.",
+                "IteratorGetNext",
+            )
+        yield pack([_leaf(i, value, one, path) for i, ((_, value), one) in enumerate(zip(fields, specs, strict=True))])
+        count += 1
+    if count != expected:
+        what = "the end is missing" if expected is None else f"there should be {expected}"
+        raise lost(f"{path} is truncated: it has {count} elements, and {what}. Remove it, and write it again")
 
 
+def _leaf(component: int, value: Any, spec: Any, path: str) -> Any:
+    if value == b"":
+        return None
+    try:
+        tensor = parsed(value)
+    except errors.InvalidArgumentError as error:
+        raise lost(f"{path}: component {component} of an element cannot be read: {error}") from None
+    if isinstance(spec, TensorSpec) and tensor.dtype != spec.dtype:
+        raise errors.invalid_argument(
+            f"Data type mismatch at component {component}: expected {spec.dtype.name} but got {tensor.dtype.name}. "
+            f"{path} holds other elements than this dataset: remove it, or use another name.",
+            "IteratorGetNext",
+        )
+    return tensor
+
+
+# -- caches ----------------------------------------------------------------------------------------------------------
 def cached_in_file(source: Recipe, path: str) -> Recipe:
-    """The elements of the first full iteration, kept in a file."""
+    """The elements of the first full iteration, kept in a file. Every iteration until then writes one of its own."""
     complete = f"{path}.data"
+    folder = os.path.dirname(complete) or "."
 
     def elements(run: Run) -> Elements:
         if os.path.exists(complete):
-            yield from _elements(complete, source.spec)
+            yield from _elements(opened(complete, ""), complete, source.spec, None)
             return
-        unfinished = f"{complete}.{os.getpid()}.tmp"
-        try:
-            with TFRecordWriter(unfinished) as writer:
-                for element in source.elements(run):
-                    writer.write(_record(element))
-                    yield element
-            os.replace(unfinished, complete)
-        finally:
-            if os.path.exists(unfinished):  # not everything was read
-                os.remove(unfinished)
+        with named_errors(complete, "IteratorGetNext"):
+            remove_abandoned(folder)
+            part = Staged(folder)
+        with part:
+            count = 0
+            for element in source.elements(run):
+                _add(part, _record(element), complete)
+                count += 1
+                yield element
+            _add(part, encode([(_COUNT, count)]), complete)
+            if part.is_own and not os.path.exists(complete):
+                with named_errors(complete, "IteratorGetNext"):
+                    part.move(complete)
+                    flush_folder(folder)
 
     return Recipe("CacheDataset", elements, lambda: source.spec, source.size)
+
+
+def _add(part: Staged, record: bytes, path: str) -> None:
+    if part.is_own:  # a forked child goes on without a cache
+        with named_errors(path, "IteratorGetNext"):
+            part.file.write(framed(record))
 
 
 def snapshot(source: Recipe, path: str) -> Recipe:
@@ -64,39 +116,106 @@ def snapshot(source: Recipe, path: str) -> Recipe:
     kept = cached_in_file(source, os.path.join(path, "snapshot"))
 
     def elements(run: Run) -> Elements:
-        os.makedirs(path, exist_ok=True)
+        with named_errors(path, "IteratorGetNext"):
+            os.makedirs(path, exist_ok=True)
         return kept.elements(run)
 
     return Recipe("_SnapshotDataset", elements, lambda: source.spec, source.size)
 
 
+# -- datasets in folders ---------------------------------------------------------------------------------------------
 def save(source: Recipe, path: str, compression: str | None) -> None:
-    """Write all elements to a folder."""
-    os.makedirs(path, exist_ok=True)
-    count = 0
-    with TFRecordWriter(os.path.join(path, _ELEMENTS), compression or "") as writer:
+    """Write all elements to a folder, in the place of what was saved there before."""
+    way, spec = TFRecordOptions(compression).compression_type, _described(source.spec)
+    with named_errors(path):
+        os.makedirs(path, exist_ok=True)
+        part = Staged(path)
+    with part:
+        stream, count = RecordStream(part.file, way), 0
         for element in source.elements(Run()):
-            writer.write(_record(element))
+            with named_errors(path):
+                stream.write(_record(element))
             count += 1
-    with open(os.path.join(path, _DESCRIPTION), "w", encoding="utf-8") as file:
-        json.dump({"count": count, "spec": _described(source.spec)}, file)
+        with named_errors(path):
+            stream.finish()
+            part.flush()
+            with alone_in(path):
+                remove_abandoned(path)
+                publish(
+                    part,
+                    lambda n: os.path.join(path, _element_file(n)),
+                    os.path.join(path, _DESCRIPTION),
+                    lambda n: [json.dumps({"count": count, "spec": spec, "elements": _element_file(n)}).encode()],
+                    lambda: [os.path.join(path, name) for name in os.listdir(path) if _ELEMENT_FILE.fullmatch(name)],
+                )
+
+
+def _element_file(number: int) -> str:
+    return f"elements-{number}.tfrecord" if number else "elements.tfrecord"
+
+
+class _Saved(NamedTuple):
+    """What the description of a saved dataset says."""
+
+    spec: Any
+    size: int
+    elements: str
+
+    @classmethod
+    def read(cls, path: str) -> _Saved:
+        name = os.path.join(path, _DESCRIPTION)
+        try:
+            with open_to_read(name, "LoadDataset") as file:
+                text = file.read()
+        except errors.NotFoundError:
+            raise errors.NotFoundError(None, None, f"tf.data snapshot element_spec file not found: {name}.") from None
+        try:
+            found = json.loads(text)
+            spec, count, elements = _restored(found["spec"]), found["count"], found.get("elements", _element_file(0))
+            if type(count) is not int or not _ELEMENT_FILE.fullmatch(elements):
+                raise ValueError(f"{count} elements in {elements!r}")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise errors.DataLossError(
+                None, None, f"{name} is damaged: it describes no dataset ({type(error).__name__}: {error})"
+            ) from None
+        return cls(spec, count, os.path.join(path, elements))
 
 
 def load(path: str, element_spec: Any, compression: str | None) -> Recipe:
     """The elements in a folder."""
-    name = os.path.join(path, _DESCRIPTION)
-    try:
-        with open(name, encoding="utf-8") as file:
-            description = json.load(file)
-    except FileNotFoundError:
-        raise errors.NotFoundError(None, None, f"tf.data snapshot element_spec file not found: {name}.") from None
-    spec = _restored(description["spec"]) if element_spec is None else element_spec
-    elements = os.path.join(path, _ELEMENTS)
-    return Recipe(
-        "_LoadDataset", lambda run: _elements(elements, spec, compression or ""), lambda: spec, description["count"]
-    )
+    way = compression or ""
+    loaded = _Saved.read(path)
+    spec = loaded.spec if element_spec is None else element_spec
+
+    def elements(run: Run) -> Elements:
+        saved, file = _open(path, way)
+        if saved.spec != loaded.spec:
+            file.close()
+            raise errors.FailedPreconditionError(
+                None, None, f"{path} was replaced by a dataset with other elements: load it again [Op:IteratorGetNext]"
+            )
+        return _elements(file, saved.elements, spec, saved.size)
+
+    return Recipe("_LoadDataset", elements, lambda: spec, loaded.size)
 
 
+def _open(path: str, compression: str) -> tuple[_Saved, IO[bytes]]:
+    """What is saved in a folder, and its elements; once more if they are replaced at this moment."""
+    saved = _Saved.read(path)
+    while True:
+        try:
+            file = opened(saved.elements, compression)
+        except errors.NotFoundError:
+            if (now := _Saved.read(path)) == saved:
+                raise
+        else:
+            if (now := _Saved.read(path)) == saved:
+                return saved, file
+            file.close()
+        saved = now
+
+
+# -- descriptions ----------------------------------------------------------------------------------------------------
 def _described(spec: Any) -> Any:
     if isinstance(spec, TensorSpec):
         return {"tensor": [None if spec.shape.rank is None else spec.shape.as_list(), spec.dtype.name]}
@@ -114,7 +233,10 @@ def _restored(described: Any) -> Any:
         return NoneTensorSpec()
     ((kind, content),) = described.items()
     if kind == "tensor":
-        return TensorSpec(*content)
+        shape, dtype = content
+        return TensorSpec(shape, dtype)
     if kind == "dict":
         return {key: _restored(part) for key, part in content}
-    return tuple(_restored(part) for part in content)
+    if kind == "tuple":
+        return tuple(_restored(part) for part in content)
+    raise ValueError(f"Nothing is called {kind!r}")
