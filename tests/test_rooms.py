@@ -38,6 +38,7 @@ ROOMS = (  # from the top to the ground; a room may import what stands below it,
     ("conversion",),
     ("tensor",),
     ("shape",),
+    ("literals",),
     ("nest", "dtypes"),
     ("errors", "memory", "version"),
 )

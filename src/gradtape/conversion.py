@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
+from gradtape import errors
 from gradtape.dtypes import DType, as_dtype, dtype_of
+from gradtape.literals import array_from as array_from
+from gradtape.shape import TensorShape
 from gradtape.tensor import CONSTANT, Array, Tensor, uids
 
 Converter = Callable[[Any], Tensor]
@@ -19,10 +22,8 @@ converters: dict[type, Converter] = {}
 pack: list[Callable[[list[Any]], Tensor]] = []
 """Holds the op that stacks a list with tensors in it, once `ops` is loaded."""
 
-_FLOAT32, _INT32, _INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
-_BOOL, _COMPLEX128, _OBJECT = np.dtype(np.bool_), np.dtype(np.complex128), np.dtype(np.object_)
-_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
-_PYTHON_DEFAULT = {float: _FLOAT32, bool: _BOOL, complex: _COMPLEX128}
+cast: list[Callable[[Tensor, DType], Tensor]] = []
+"""Holds the op that changes a tensor's dtype, once `ops` is loaded."""
 
 
 place: Callable[[ndarray], Array] | None = None
@@ -76,7 +77,11 @@ def register_tensor_conversion_function(base_type: Any, conversion_func: Any, pr
 
 def converter_of(value: Any) -> Converter | None:
     """The registered conversion for this value's class, or None."""
-    for base in type(value).__mro__:
+    return _converter_for(type(value))
+
+
+def _converter_for(kind: type) -> Converter | None:
+    for base in kind.__mro__:
         found = converters.get(base)
         if found is not None:
             return found
@@ -89,8 +94,8 @@ def convert(value: Any, dtype: Any = None, dtype_hint: Any = None, *, name: str 
         converter = converter_of(value)
         if converter is not None:
             value = converter(value)
-        elif isinstance(value, (list, tuple)) and pack and _holds_tensor(value):
-            value = pack[0](list(_common_dtype(value, dtype)))
+        elif isinstance(value, (list, tuple)) and pack and holds_tensor(value):
+            value = _packed(value, dtype, dtype_hint)
     if isinstance(value, Tensor):
         if dtype is not None and as_dtype(dtype) != value.dtype:
             raise ValueError(
@@ -99,11 +104,27 @@ def convert(value: Any, dtype: Any = None, dtype_hint: Any = None, *, name: str 
             )
         return value
     if dtype is None and dtype_hint is not None:
+        hint = as_dtype(dtype_hint)
         try:
-            return wrap(array_from(value, as_dtype(dtype_hint)))
+            return wrap(_array(value, hint))
         except (TypeError, ValueError):
             pass
-    return wrap(array_from(value, None if dtype is None else as_dtype(dtype)))
+    return wrap(_array(value, None if dtype is None else as_dtype(dtype)))
+
+
+def _array(value: Any, dtype: DType | None) -> ndarray:
+    """`array_from`, and of shapes and empty ranges integers."""
+    if isinstance(value, TensorShape):
+        if not value.is_fully_defined():
+            raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
+        if dtype is not None and dtype.name not in ("int32", "int64"):
+            raise TypeError(
+                f"Cannot convert TensorShape {value} to dtype {dtype}. Allowed dtypes are tf.int32 and tf.int64."
+            )
+        return np.array(value.as_list(), np.int32 if dtype is None else dtype.numpy_dtype)
+    if type(value) is range and not value and dtype is None:
+        return np.zeros(0, np.int32)
+    return array_from(value, dtype)
 
 
 def operand(value: Any, dtype: DType | None = None) -> Tensor:
@@ -119,9 +140,9 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
     converter = converter_of(value)
     if converter is not None:
         return converter(value)
-    if isinstance(value, (list, tuple)) and _holds_tensor(value):
+    if isinstance(value, (list, tuple)) and holds_tensor(value):
         return convert(value, dtype)
-    return constant_operand(placed(array_from(value, dtype)))
+    return constant_operand(placed(_array(value, dtype)))
 
 
 def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
@@ -139,12 +160,23 @@ def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
             return converter(x), y
         if type(x) is float or type(x) is int:
             return number_beside(x, y.array), y
-    x_known, y_known = _is_library(x), _is_library(y)
+    x_known, y_known = is_library(x), is_library(y)
     if x_known or not y_known:
         first = operand(x)
         return first, operand(y, None if y_known else first.dtype)
     second = operand(y)
     return operand(x, second.dtype), second
+
+
+def hinted_operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two operands: x as it is, y in the dtype of x where it can be and in its own otherwise (which the op refuses)."""
+    first = operand(x)
+    if not is_library(y):
+        try:
+            return first, operand(y, first.dtype)
+        except (TypeError, ValueError):
+            pass
+    return first, operand(y)
 
 
 _numbers: dict[tuple[type, float, Any], Tensor] = {}
@@ -162,227 +194,71 @@ def number_beside(number: float, array: Array) -> Tensor:
     return found
 
 
-def _is_library(value: Any) -> bool:
+def is_library(value: Any) -> bool:
+    """Whether a value is a tensor, or an object or list that becomes one by an op."""
     return (
         isinstance(value, Tensor)
         or converter_of(value) is not None
-        or (isinstance(value, (list, tuple)) and _holds_tensor(value))
+        or (isinstance(value, (list, tuple)) and holds_tensor(value))
     )
 
 
-def _holds_tensor(values: list[Any] | tuple[Any, ...]) -> bool:
-    stack = list(values)
+def holds_tensor(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a nested list has a tensor, a variable or another object of the library in it."""
+    stack: list[Any] = [values]
     while stack:
-        value = stack.pop()
-        if isinstance(value, (list, tuple)):
-            stack.extend(value)
-        elif isinstance(value, Tensor) or converter_of(value) is not None:
-            return True
+        items = stack.pop()
+        for kind in set(map(type, items)):  # long lists have few classes in them
+            if kind is float or kind is int:
+                continue
+            if issubclass(kind, (list, tuple)):
+                stack.extend([item for item in items if type(item) is kind])
+            elif issubclass(kind, Tensor) or _converter_for(kind) is not None:
+                return True
     return False
 
 
-def _common_dtype(values: Any, dtype: Any) -> Any:
-    """Plain members of a list with tensors in it take the tensors' dtype, as TensorFlow's auto-packing does."""
-    if dtype is None:
-        stack = list(values)
-        while stack and dtype is None:
-            value = stack.pop(0)
-            if isinstance(value, (list, tuple)):
-                stack.extend(value)
-            elif isinstance(value, Tensor):
-                dtype = value.dtype
-            elif (converter := converter_of(value)) is not None:
-                dtype = converter(value).dtype
+def _packed(values: Any, dtype: Any, hint: Any) -> Tensor:
+    """A list with tensors in it as one tensor, in the dtype of the hint if that is possible."""
+    if dtype is None and hint is not None:
+        try:
+            return pack[0](list(_common_dtype(values, hint)))
+        except (TypeError, ValueError):
+            pass
+    return pack[0](list(_common_dtype(values, dtype)))
+
+
+def _common_dtype(values: Any, dtype: Any) -> Iterator[Tensor]:
+    """Members of a list with tensors in it, as TensorFlow's auto-packing has them: all take the first tensor's dtype.
+
+    Where another dtype is asked for the tensors are cast to it.
+    """
+    inferred = _first_dtype(values)
+    wanted = inferred if dtype is None else as_dtype(dtype)
     for value in values:
         if isinstance(value, (list, tuple)):
-            yield convert(list(value), dtype) if _holds_tensor(value) else wrap(array_from(value, as_dtype(dtype)))
+            packed = holds_tensor(value)
+            yield pack[0](list(_common_dtype(value, wanted))) if packed else wrap(array_from(value, wanted))
+            continue
+        tensor = convert(value) if isinstance(value, Tensor) or converter_of(value) is not None else None
+        if tensor is None:
+            yield wrap(array_from(value, wanted))
+        elif tensor.dtype == wanted:
+            yield tensor
+        elif wanted == inferred:
+            raise errors.mismatched_dtypes("Pack", wanted, tensor.dtype)
         else:
-            yield convert(value, dtype)
+            yield cast[0](tensor, wanted)
 
 
-def array_from(value: Any, dtype: DType | None = None) -> ndarray:
-    """A fresh NumPy array of a plain value, with TensorFlow's dtype inference (float32, int32) and errors."""
-    kind = type(value)
-    if kind is float or kind is bool:
-        if dtype is None:
-            return np.array(value, _PYTHON_DEFAULT[kind])
-        return _scalar_array(value, dtype)
-    if kind is int:
-        if dtype is None:
-            return np.array(value, _int_dtype(value, value))
-        return _scalar_array(value, dtype)
-    if isinstance(value, (ndarray, np.generic)):
-        return _from_numpy(value, dtype)
-    if value is None:
-        raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
-    if isinstance(value, (str, bytes, complex)):
-        return _scalar_array(value, dtype) if dtype is not None else _inferred([value], value)
-    if isinstance(value, (list, tuple, range)):
-        return _from_sequence(value, dtype)
-    if hasattr(value, "__array__") or hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__"):
-        found = np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)
-        return _from_numpy(found, dtype)
-    if hasattr(value, "as_list"):  # a TensorShape
-        return np.array(value.as_list(), _INT32 if dtype is None else dtype.numpy_dtype)
-    if isinstance(value, DType):
-        return np.array(value.as_datatype_enum, _INT32)
-    raise ValueError(f"Attempt to convert a value ({value!r}) with an unsupported type ({kind}) to a Tensor.")
-
-
-def _int_dtype(low: int, high: int) -> np.dtype[Any]:
-    if low >= _INT32_MIN and high <= _INT32_MAX:
-        return _INT32
-    if low >= -(2**63) and high < 2**63:
-        return _INT64
-    raise ValueError("Can't convert Python sequence with out-of-range integer to Tensor.")
-
-
-def _cannot(value: Any, dtype: DType) -> TypeError:
-    return TypeError(f"Cannot convert {value} to EagerTensor of dtype {dtype.name}")
-
-
-def _scalar_array(value: Any, dtype: DType) -> ndarray:
-    """One Python scalar in a requested dtype; a conversion that would lose its kind is refused."""
-    if dtype.is_floating:
-        return np.array(value, dtype.numpy_dtype) if type(value) in _NUMBERS else _refused(value, dtype)
-    _check_kind(value, type(value), dtype)
-    if dtype.name == "string":
-        return np.array(value.encode() if isinstance(value, str) else value, _OBJECT)
-    try:
-        return np.array(value, dtype.numpy_dtype)
-    except OverflowError:
-        raise _cannot(value, dtype) from None
-
-
-_NUMBERS = frozenset({bool, int, float})
-
-
-def _refused(value: Any, dtype: DType) -> ndarray:
-    raise _cannot(value, dtype)
-
-
-def _check_kind(value: Any, kind: type, dtype: DType) -> None:
-    text = kind is str or kind is bytes
-    if text != (dtype.name == "string"):
-        raise _cannot(value, dtype)
-    if text or dtype.is_complex or (kind is bool and (dtype.is_floating or dtype.is_bool or dtype.is_integer)):
-        return
-    if kind is complex or (kind is float and not dtype.is_floating) or dtype.is_bool:
-        raise _cannot(value, dtype)
-
-
-def _from_numpy(value: Any, dtype: DType | None) -> ndarray:
-    if value.dtype.kind in "US":
-        value = np.array([_to_bytes(v) for v in np.ravel(value)], _OBJECT).reshape(np.shape(value))
-    elif value.dtype.kind == "O":
-        if not all(isinstance(v, (str, bytes)) for v in np.ravel(value)):
-            return _from_sequence(np.asarray(value).tolist(), dtype)
-        value = np.array([_to_bytes(v) for v in np.ravel(value)], _OBJECT).reshape(np.shape(value))
-    if dtype is None:
-        try:
-            dtype = dtype_of(value)  # its NumPy dtype is the canonical object, which the hot path compares by identity
-        except TypeError as error:
-            raise ValueError(
-                f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {value.dtype})."
-            ) from error
-    if (value.dtype.kind == "O") != (dtype.name == "string"):
-        raise _cannot(value, dtype)
-    if value.dtype.kind == "c" and not dtype.is_complex:
-        raise _cannot(value, dtype)
-    return _copy(value, dtype.numpy_dtype)
-
-
-_ALIGNED = 2**15
-"""Bytes from which on a copy begins where a compiled program can use it as it is: at a multiple of 64."""
-
-
-def _copy(value: Any, dtype: np.dtype[Any]) -> ndarray:
-    if value.nbytes < _ALIGNED or dtype.kind == "O":
-        return np.array(value, dtype, order="C")
-    room = np.empty(value.size * dtype.itemsize + 64, np.uint8)
-    start = -room.ctypes.data % 64
-    result = room[start : start + value.size * dtype.itemsize].view(dtype).reshape(value.shape)
-    np.copyto(result, value, casting="unsafe")
-    return result
-
-
-def _to_bytes(value: Any) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value)
-
-
-def _from_sequence(value: Any, dtype: DType | None) -> ndarray:
-    if isinstance(value, range):
-        value = list(value)
-    leaves: list[Any] = []
-    stack = [value]
-    while stack:  # order does not matter: only kinds, extremes and the first odd one are asked for
-        item = stack.pop()
-        if isinstance(item, (list, tuple)):
-            stack.extend(item)
-        else:
-            leaves.append(item)
-    kinds = set(map(type, leaves))
-    if kinds & {type(None)}:
-        raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
-    for kind in kinds:
-        if not issubclass(kind, (bool, int, float, complex, str, bytes, np.generic, ndarray)) and not hasattr(
-            kind, "__array__"
-        ):
-            odd = next(leaf for leaf in leaves if type(leaf) is kind)
-            raise ValueError(f"Attempt to convert a value ({odd!r}) with an unsupported type ({kind}) to a Tensor.")
-    if dtype is None:
-        return _inferred(leaves, value)
-    for leaf in leaves:
-        if type(leaf) in (bool, int, float, complex, str, bytes):
-            _check_kind(leaf, type(leaf), dtype)
-    try:
-        if dtype.name == "string":
-            raw = np.array(value, np.object_)
-            return np.array([_to_bytes(v) for v in raw.ravel()], _OBJECT).reshape(raw.shape)
-        return np.array(value, dtype.numpy_dtype)
-    except OverflowError:
-        raise _cannot(value, dtype) from None
-    except ValueError as error:
-        raise _ragged(error) from None
-
-
-def _ragged(error: ValueError) -> ValueError:
-    if "inhomogeneous" in str(error) or "sequence" in str(error):
-        return ValueError("Can't convert non-rectangular Python sequence to Tensor.")
-    return error
-
-
-def _first(value: Any) -> Any:
-    while isinstance(value, (list, tuple)):
-        value = value[0]
-    return value
-
-
-def _inferred(leaves: list[Any], value: Any) -> ndarray:
-    """The dtype that TensorFlow infers: one kind only, except that ints beside floats become floats."""
-    kinds = set(map(type, leaves))
-    python = {k for k in kinds if k in (bool, int, float, complex, str, bytes)}
-    text = bool(kinds & {str, bytes})
-    mixed = len(python) > 1 and python != {int, float} and python != {str, bytes}
-    if mixed and complex in python and python <= {int, float, complex}:
-        mixed = type(_first(value)) is not complex  # a complex number in front takes real ones along
-    if mixed or (text and kinds - {str, bytes}):
-        raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
-    try:
-        if text:
-            raw = np.array(value, np.object_)
-            return np.array([_to_bytes(v) for v in raw.ravel()], _OBJECT).reshape(raw.shape)
-        if python == kinds:
-            if complex in kinds:
-                return np.array(value, _COMPLEX128)
-            if float in kinds or not kinds:
-                return np.array(value, _FLOAT32)
-            if bool in kinds:
-                return np.array(value, _BOOL)
-            return np.array(value, _int_dtype(min(leaves), max(leaves)))
-        found = np.array(value)
-    except ValueError as error:
-        raise _ragged(error) from None
-    if found.dtype.kind in "OUS":
-        raise ValueError("Can't convert non-rectangular Python sequence to Tensor.")
-    return found
+def _first_dtype(values: Any) -> DType:
+    """The dtype of the first tensor in a nested list that has one."""
+    stack = list(values)
+    while True:
+        value = stack.pop(0)
+        if isinstance(value, (list, tuple)):
+            stack[:0] = value
+        elif isinstance(value, Tensor):
+            return value.dtype
+        elif (converter := converter_of(value)) is not None:
+            return converter(value).dtype

@@ -208,11 +208,29 @@ def incompatible_shapes(op: str, x: tuple[int, ...], y: tuple[int, ...]) -> Inva
     return invalid_argument(f"Incompatible shapes: {brackets(x)} vs. {brackets(y)}", op)
 
 
-def unsupported_dtype(op: str, dtype: Any) -> InvalidArgumentError:
+_WORDS = {
+    "f": "bfloat16, half, float, double",
+    "c": "complex64, complex128",
+    "i": "int8, int16, int32, int64",
+    "u": "uint8, uint16, uint32, uint64",
+    "b": "bool",
+    "O": "string",
+}
+
+
+def unsupported_dtype(op: str, dtype: Any, allowed: str = "", attr: str = "T") -> InvalidArgumentError:
+    """`allowed` lists dtypes by TensorFlow's words, or kinds by NumPy's letters (f, c, i, u, b, O)."""
+    words = allowed if " " in allowed or len(allowed) > 6 else ", ".join(_WORDS[k] for k in allowed if k in _WORDS)
     return invalid_argument(
-        f"Value for attr 'T' of {dtype.word} is not in the list of allowed values. "
+        f"Value for attr '{attr}' of {dtype.word} is not in the list of allowed values{words and ': ' + words}. "
         f"{op} does not take {dtype.name}: use tf.cast first.",
         op,
+    )
+
+
+def out_of_memory(shape: Any, dtype: Any, op: str) -> ResourceExhaustedError:
+    return ResourceExhaustedError(
+        None, None, f"OOM when allocating tensor with shape{brackets(shape)} and type {dtype.word} on CPU [Op:{op}]"
     )
 
 

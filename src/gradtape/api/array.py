@@ -10,14 +10,28 @@ from typing import Any
 import numpy as np
 
 from gradtape import conversion, errors
-from gradtape.api.arguments import Axes, dtype_or, integer, numpy_dtype, shape_of, static
+from gradtape.api.arguments import (
+    Axes,
+    element_type,
+    extent,
+    index_operand,
+    index_type,
+    integer,
+    integers,
+    shape_of,
+    static,
+    static_shape,
+    truth,
+    whole,
+)
 from gradtape.arrays import common_namespace
 from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape.arrays.symbolic import arange, filled, is_known, number, sizes_of
 from gradtape.compile import devices
-from gradtape.conversion import array_from, convert, operand, operands, wrap
-from gradtape.dtypes import as_dtype, float32
+from gradtape.conversion import array_from, convert, holds_tensor, is_library, operand, operands, wrap
+from gradtape.dtypes import DType, as_dtype, float32
 from gradtape.indexed_slices import IndexedSlices, map_values
+from gradtape.literals import cannot_convert
 from gradtape.ops import array, index, math, reduce
 from gradtape.ops.indexing import boolean_mask as _boolean_mask
 from gradtape.shape import TensorShape
@@ -41,26 +55,28 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
                 "Use tf.cast to change it."
             )
         tensor = value
-    elif isinstance(value, Variable):
-        tensor = convert(value, dtype)
     else:
-        if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
-            raise TypeError(
-                "Scalar tensor has no `len()`: tf.constant takes plain values. tf.stack or tf.convert_to_tensor "
-                "packs a list of tensors."
+        if isinstance(value, Variable):
+            read = value.read()
+            value = np.asarray(read.array) if is_known(read) else read
+        elif isinstance(value, (list, tuple)) and holds_tensor(value):
+            raise ValueError(
+                "TypeError: Scalar tensor has no `len()`: tf.constant takes plain values. tf.stack or "
+                "tf.convert_to_tensor packs a list of tensors."
             )
-        tensor = wrap(array_from(value, None if dtype is None else as_dtype(dtype)))
+        wanted = None if dtype is None else as_dtype(dtype)
+        tensor = convert(value, wanted) if isinstance(value, Tensor) else wrap(array_from(value, wanted))
     if shape is None:
         return tensor
-    wanted = shape_of(shape)
-    have, size = tensor.array.size, _math.prod(wanted)
+    sizes = static_shape(shape)
+    have, size = tensor.array.size, _math.prod(sizes)
     if have == size:
-        return tensor if tensor.array.shape == wanted else wrap(tensor.array.reshape(wanted))
+        return tensor if tensor.array.shape == sizes else wrap(tensor.array.reshape(sizes))
     if have == 1:
-        return wrap(np.full(wanted, tensor.array.ravel()[0], tensor.array.dtype))
+        return wrap(np.full(sizes, tensor.array.ravel()[0], tensor.array.dtype))
     raise TypeError(
         f"Eager execution of tf.constant with unsupported shape. Tensor {value!r} (converted from {value!r}) has "
-        f"{have} elements, but got `shape` {wanted} with {size} elements)."
+        f"{have} elements, but got `shape` {sizes} with {size} elements)."
     )
 
 
@@ -86,14 +102,9 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     if isinstance(x, IndexedSlices):
         return map_values(lambda t: cast(t, wanted), x)
     tensor = convert(x) if not isinstance(x, Variable) else x.read()
-    have = tensor.dtype
-    if have == wanted:
+    if tensor.dtype == wanted:
         return tensor if not isinstance(x, Variable) else x.value()
-    if "string" in (have.name, wanted.name):
-        raise errors.UnimplementedError(None, None, f"Cast {have.name} to {wanted.name} is not supported [Op:Cast]")
-    if (wanted.is_floating or wanted.is_complex) and (have.is_floating or have.is_complex):
-        return array.astype(tensor, dtype=wanted.numpy_dtype, source=have.numpy_dtype)
-    return array.discrete_cast(tensor, dtype=wanted.numpy_dtype)
+    return array.cast(tensor, wanted)
 
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
@@ -126,19 +137,31 @@ def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any 
 
 
 def fill_with(value: int, shape: Any, dtype: Any) -> Tensor:
-    kind = as_dtype(dtype)
+    kind, sizes = element_type(dtype), _lengths(shape, fixed=True)
     if kind.name == "string":
-        return wrap(np.full(_lengths(shape), b"" if value == 0 else b"1", object))
-    return wrap(filled(_lengths(shape), kind.numpy_dtype, value))
+        if value:
+            raise cannot_convert(value, kind)
+        return wrap(np.full(sizes, b"", object))
+    try:
+        return wrap(filled(sizes, kind.numpy_dtype, value))
+    except (MemoryError, ValueError, OverflowError):
+        raise errors.out_of_memory(sizes, kind, "Fill") from None
 
 
-def _lengths(shape: Any) -> Axes:
+def _lengths(shape: Any, *, fixed: bool = False) -> Axes:
     """The shape of a new tensor: no length is negative."""
-    wanted = shape_of(shape)
+    wanted = shape_of(_collected(shape) if fixed else shape, "Fill", "index_type", fixed=fixed)
     for n in wanted:
         if n < 0:
             raise errors.invalid_argument(f"Dimension {n} must be >= 0", "Fill")
     return wanted
+
+
+def _collected(shape: Any) -> Any:
+    """TensorFlow makes a TensorShape of an iterable first, so that bytes, sets and empty dicts are shapes as well."""
+    if isinstance(shape, (bytes, set, frozenset)) or (isinstance(shape, dict) and not shape):
+        return list(shape)
+    return shape
 
 
 def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Tensor:
@@ -168,22 +191,33 @@ def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: An
 
 def _like(value: int, input: Any, dtype: Any) -> Tensor:
     x = operand(input)
-    return fill_with(value, tuple(x.array.shape), dtype_or(dtype, x.dtype))
+    kind = x.dtype if dtype is None else element_type(dtype)
+    if value and dtype is None and kind.name == "string":
+        raise errors.unsupported_dtype("OnesLike", kind, "fciub")
+    return fill_with(value, tuple(x.array.shape), kind)
 
 
 def eye(
     num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = float32, name: str | None = None
 ) -> Tensor:
     """The identity matrix, or a batch of them."""
-    rows = integer(num_rows)
-    columns = rows if num_columns is None else integer(num_columns)
+    rows = extent(num_rows, "num_rows", "Fill")
+    columns = rows if num_columns is None else extent(num_columns, "num_columns", "Fill")
+    kind = element_type(dtype)
+    if kind.name == "string":
+        raise cannot_convert(1, kind)
     if is_dimension(rows) or is_dimension(columns):
-        unit = cast(math.equal(expand_dims(positions(rows), 1), positions(columns)), dtype)
+        unit = cast(math.equal(expand_dims(positions(rows), 1), positions(columns)), kind)
         return unit if batch_shape is None else broadcast_to(unit, (*shape_of(batch_shape), rows, columns))
-    matrix = np.eye(rows, columns, dtype=numpy_dtype(dtype))
-    if batch_shape is None:
-        return wrap(matrix)
-    return wrap(np.array(np.broadcast_to(matrix, (*shape_of(batch_shape), *matrix.shape))))
+    batch = () if batch_shape is None else shape_of(_collected(batch_shape), "Fill", "index_type")
+    for n in (*batch, rows, columns):
+        if n < 0:
+            raise errors.invalid_argument(f"Dimension {n} must be >= 0", "Fill")
+    try:
+        matrix = np.eye(rows, columns, dtype=kind.numpy_dtype)
+        return wrap(np.array(np.broadcast_to(matrix, (*batch, *matrix.shape))) if batch else matrix)
+    except (MemoryError, ValueError):
+        raise errors.out_of_memory((*batch, rows, columns), kind, "Fill") from None
 
 
 def positions(count: Any, dtype: Any = np.int32) -> Tensor:
@@ -199,19 +233,26 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     """
     if limit is None:
         start, limit = 0, start
-    parts = [
-        convert(p, dtype) if dtype is not None and not isinstance(p, Tensor) else convert(p)
-        for p in (start, limit, delta)
-    ]
+    kind = None if dtype is None else as_dtype(dtype)
+    parts = [convert(p, kind) if kind is not None and not is_library(p) else convert(p) for p in (start, limit, delta)]
+    for part in parts:
+        if kind is not None and "string" in (part.dtype.name, kind.name) and part.dtype != kind:
+            raise errors.UnimplementedError(
+                None, None, f"Cast {part.dtype.name} to {kind.name} is not supported [Op:Cast]"
+            )
     for word, part in zip(("start", "limit", "delta"), parts, strict=True):
         if part.array.shape:
             raise errors.invalid_argument(
                 f"{word} must be a scalar, not shape {errors.brackets(part.array.shape)}", "Range"
             )
-    if dtype is None:
+    if kind is None:
         order = ["int32", "int64", "float32", "float64"]
-        dtype = builtins.max((p.dtype.name for p in parts), key=lambda n: order.index(n) if n in order else -1)
-    kind = as_dtype(dtype)
+        for part in parts:
+            if part.dtype.name not in order and part.dtype.name not in ("float16", "bfloat16"):
+                raise TypeError(f"tf.range takes {', '.join(order)}; received {part.dtype.name}.")
+        kind = as_dtype(builtins.max((p.dtype.name for p in parts), key=lambda n: order.index(n) if n in order else -1))
+    if not (kind.is_integer or kind.is_floating):
+        raise errors.unsupported_dtype("Range", kind, "fi", "Tidx")
     if kind.is_integer and any(getattr(p.array, "extents", None) is not None for p in parts):
         first, last, step = (integer(p) for p in parts)
         return wrap(arange(first, last, step, kind.numpy_dtype))
@@ -221,7 +262,9 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
             "Pass Python numbers, or what tf.shape gives. In a `for` over tf.range tensors will do.",
             "Range",
         )
-    first, last, step = (np.asarray(p.array).astype(kind.numpy_dtype).item() for p in parts)
+    first, last, step = (np.asarray(p.array).real.astype(kind.numpy_dtype).item() for p in parts)
+    if first != first or last != last or step != step:
+        raise errors.invalid_argument(f"Requires finite numbers: {first}, {last}, {step}", "Range")
     if step == 0:
         raise errors.invalid_argument("Requires delta != 0: 0", "Range")
     if (step > 0 and first > last) or (step < 0 and first < last):
@@ -238,13 +281,20 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced values, both ends included."""
-    first, last = operands(start, stop)
+    first = operand(start)
+    last = convert(stop, first.dtype)
     if first.dtype.is_integer:
         first, last = cast(first, "float64"), cast(last, "float64")
-    count = integer(num)
+    if not (first.dtype.is_floating or first.dtype.is_complex):
+        raise TypeError(f"tf.linspace takes floating or integer numbers; received {first.dtype.name}.")
+    count, axis = integer(num, "LinSpace", fixed=True), integer(axis, "ExpandDims", "Tdim")
     if count < 0:
         raise errors.invalid_argument(f"Requires num > 0: {count}", "LinSpace")
     rank = len(broadcast_shapes(first.array.shape, last.array.shape))
+    if not -rank - 1 <= axis <= rank:
+        raise errors.invalid_argument(
+            f"Tried to expand dim index {axis} for tensor with {rank} dimensions.", "ExpandDims"
+        )
     at = axis + rank + 1 if axis < 0 else axis
     steps = np.linspace(0, 1, count).astype(first.array.dtype)
     weights = steps.reshape([count if i == at else 1 for i in builtins.range(rank + 1)])
@@ -267,18 +317,15 @@ def one_hot(
     >>> one_hot([0, 2], 3).numpy().tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    places = operand(indices)
-    if not places.dtype.is_integer:
-        raise errors.unsupported_dtype("OneHot", places.dtype)
+    places = index_operand(indices, "OneHot", "TI", "uint8, int8, int32, int64")
     if dtype is None and on_value is not None and off_value is not None:
         on_kind, off_kind = convert(on_value).dtype, convert(off_value).dtype
         if on_kind != off_kind:
             raise TypeError(f"dtype {on_kind!r} of on_value does not match dtype {off_kind!r} of off_value")
     given = on_value if on_value is not None else off_value
     kind = as_dtype(dtype) if dtype is not None else float32 if given is None else convert(given).dtype
-    on = convert(1 if on_value is None else on_value, kind).array
-    off = convert(0 if off_value is None else off_value, kind).array
-    size, at, rank = integer(depth), -1 if axis is None else integer(axis), len(places.array.shape)
+    on, off = (_hot_value(1, "on", on_value, kind), _hot_value(0, "off", off_value, kind))
+    size, at, rank = integer(depth, "OneHot", fixed=True), whole(axis, "axis", -1), len(places.array.shape)
     if size < 0:
         raise errors.invalid_argument(f"depth must be non-negative, got: {size}", "OneHot")
     if not -1 <= at <= rank:
@@ -290,6 +337,17 @@ def one_hot(
     before = rank if at < 0 else at
     order = (*builtins.range(before), rank, *builtins.range(before, rank))
     return wrap(hot if before == rank else xp.transpose(hot, perm=order))
+
+
+def _hot_value(otherwise: int, word: str, given: Any, kind: DType) -> Any:
+    if is_library(given) and operand(given).dtype != kind:
+        raise TypeError(f"dtype {operand(given).dtype!r} of {word}_value does not match dtype parameter {kind!r}")
+    value = convert(otherwise if given is None else given, kind).array
+    if value.shape:
+        raise errors.invalid_argument(
+            f"{word}_value must be a scalar, but got: {errors.brackets(value.shape)}", "OneHot"
+        )
+    return value
 
 
 def identity(input: Any, name: str | None = None) -> Any:
@@ -310,12 +368,12 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 # -- asking ----------------------------------------------------------------------------------------------------------
 def shape(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The shape as a tensor."""
-    return wrap(sizes_of(operand(input).array.shape, numpy_dtype(out_type)))
+    return wrap(sizes_of(operand(input).array.shape, index_type(out_type, "Shape")))
 
 
 def size(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The number of elements as a tensor."""
-    kind, count = numpy_dtype(out_type), _math.prod(operand(input).array.shape)
+    kind, count = index_type(out_type, "Size"), _math.prod(operand(input).array.shape)
     return wrap(number(count, kind) if is_dimension(count) else np.array(count, kind))
 
 
@@ -331,7 +389,12 @@ def is_tensor(x: Any) -> bool:
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
     """The shape of an elementwise op on two shapes."""
-    first, second = TensorShape(shape_x), TensorShape(shape_y)
+    for word, given in (("shape_x", shape_x), ("shape_y", shape_y)):
+        if not isinstance(given, TensorShape):
+            raise TypeError(
+                f"Expected a TensorShape for argument '{word}', but got {given!r}. Use tf.TensorShape(...)."
+            )
+    first, second = shape_x, shape_y
     if first.rank is None or second.rank is None:
         return TensorShape(None)
     x, y = first.as_list(), second.as_list()
@@ -350,9 +413,16 @@ def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> Tensor
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """The shape of an elementwise op on two shapes, as a tensor."""
-    x, y = shape_of(shape_x), shape_of(shape_y)
+    first, second = (integers(shape, "BroadcastArgs", "T", fixed=True) for shape in (shape_x, shape_y))
+    for given in (first, second):
+        if np.ndim(given) != 1:
+            raise errors.invalid_argument(
+                f"In[0] and In[1] must be vectors, got shape {errors.brackets(np.shape(given))}", "BroadcastArgs"
+            )
+    x, y = shape_of(first), shape_of(second)
+    wide = any(getattr(given, "dtype", None) == np.int64 for given in (first, second))
     try:
-        return wrap(np.array(np.broadcast_shapes(x, y), np.int32))
+        return wrap(np.array(np.broadcast_shapes(x, y), np.int64 if wide else np.int32))
     except ValueError:
         raise errors.incompatible_shapes("BroadcastArgs", x, y) from None
 
@@ -368,6 +438,16 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
         )
     result: Tensor = array.identity(x)
     return result
+
+
+def _vector_of_sizes(shape: Any, op: str, attr: str) -> Axes:
+    """A shape argument that must be a vector: one number alone is not a shape."""
+    if type(shape) is not tuple and type(shape) is not list:
+        found = integers(shape, op, attr)
+        if np.ndim(found) != 1:
+            raise errors.invalid_argument(f"sizes input must be 1-D, not {errors.brackets(np.shape(found))}", op)
+        shape = found
+    return shape_of(shape, op, attr)
 
 
 # -- shaping ---------------------------------------------------------------------------------------------------------
@@ -408,7 +488,7 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     """Axes in another order, the reverse by default."""
     x = operand(a)
     rank = len(x.array.shape)
-    order = tuple(reversed(builtins.range(rank))) if perm is None else shape_of(perm)
+    order = tuple(reversed(builtins.range(rank))) if perm is None else _vector_of_sizes(perm, "Transpose", "Tperm")
     order = tuple(p + rank if p < 0 else p for p in order)
     if len(order) != rank:
         raise errors.invalid_argument(
@@ -420,13 +500,13 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     if sorted(order) != list(builtins.range(rank)):
         raise errors.invalid_argument(f"{errors.brackets(order)} is not a permutation of {rank} axes", "Transpose")
     result: Tensor = array.transpose(x, perm=order)
-    return math.conj(result) if conjugate and x.dtype.is_complex else result
+    return math.conj(result) if truth(conjugate) and x.dtype.is_complex else result
 
 
 def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
     """A new axis of length 1."""
     x = operand(input)
-    have, at = tuple(x.array.shape), integer(axis)
+    have, at = tuple(x.array.shape), integer(axis, "ExpandDims", "Tdim", vector=True)
     if not -len(have) - 1 <= at <= len(have):
         raise errors.invalid_argument(
             f"Tried to expand dim index {at} for tensor with {len(have)} dimensions.", "ExpandDims"
@@ -444,7 +524,10 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
         drop = [i for i, n in enumerate(have) if n == 1]
     else:
         drop = []
-        for a in shape_of(axis):
+        if isinstance(axis, Tensor):
+            raise TypeError(f"Expected list for 'axis' argument to 'squeeze' Op, not {axis!r}.")
+        for a in axis if isinstance(axis, (list, tuple, builtins.range)) else [axis]:
+            a = whole(a, "squeeze_dims")
             if not -len(have) <= a < len(have):
                 raise errors.invalid_argument(
                     f"Tried to squeeze dim index {a} for tensor with {len(have)} dimensions.", "Squeeze"
@@ -461,7 +544,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
 
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """Repeated to a larger shape, as elementwise ops do by themselves."""
-    x, wanted = operand(input), shape_of(shape)
+    x, wanted = operand(input), _vector_of_sizes(shape, "BroadcastTo", "Tidx")
     if len(x.array.shape) > len(wanted):
         raise errors.invalid_argument(
             f"Rank of input ({len(x.array.shape)}) must be no greater than rank of output shape ({len(wanted)}).",
@@ -480,10 +563,12 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """Backward along axes."""
     x = operand(tensor)
-    plain = static(axis)
-    if np.ndim(plain) == 0:
-        raise errors.invalid_argument("'dims' must be 1-dimension, not 0", "ReverseV2")
+    plain = integers(axis, "ReverseV2")
+    if np.ndim(plain) != 1:
+        raise errors.invalid_argument(f"'dims' must be 1-dimension, not {np.ndim(plain)}", "ReverseV2")
     rank, axes = len(x.array.shape), shape_of(plain)
+    if not rank:  # TensorFlow gives scalars back without a look at the axes
+        return array.identity(x)
     for i, a in enumerate(axes):
         if not -rank <= a < rank:
             raise errors.invalid_argument(f"'axis'[{i}] = {a} is out of valid range [0, {rank - 1}]", "ReverseV2")
@@ -505,7 +590,7 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
         raise errors.invalid_argument("ConcatOp : Expected at least one tensor to concatenate, got none", "ConcatV2")
     tensors = _one_dtype(values, "ConcatV2")
     rank = len(tensors[0].array.shape)
-    at = integer(axis)
+    at = integer(axis, "ConcatV2", vector=True)
     if not rank and len(tensors) > 1:
         raise errors.invalid_argument("ConcatOp : Can't concatenate scalars (use tf.stack instead)", "ConcatV2")
     if not -rank <= at < rank and len(tensors) > 1:
@@ -533,9 +618,12 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 
 
 def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
-    """Tensors of one dtype: plain members take the first tensor's."""
+    """Tensors of one dtype: plain members take the first tensor's or, without one, that of the first member."""
     known = next((v.dtype for v in values if isinstance(v, (Tensor, Variable))), None)
-    tensors = [convert(v) if isinstance(v, (Tensor, Variable)) else operand(v, known) for v in values]
+    tensors = []
+    for v in values:
+        tensors.append(convert(v) if isinstance(v, (Tensor, Variable)) else operand(v, known))
+        known = known or tensors[0].dtype
     for t in tensors[1:]:
         if t.array.dtype != tensors[0].array.dtype:
             raise errors.mismatched_dtypes(op, tensors[0].dtype, t.dtype)
@@ -544,10 +632,16 @@ def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
 
 def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape along a new axis."""
-    if isinstance(values, (Tensor, Variable)) or not isinstance(values, (list, tuple)):
-        values = list(iter(values))
+    at = whole(axis, "axis")
+    if not at and not isinstance(values, (Tensor, Variable)):
+        try:
+            return convert(values)  # a list of plain values is a constant
+        except (TypeError, ValueError):
+            pass
+    if not isinstance(values, (list, tuple)):
+        values = _members(values)
     if not values:
-        return wrap(np.zeros(0, np.float32))
+        raise IndexError("list index out of range: tf.stack needs at least one tensor where the axis is not 0.")
     tensors = _one_dtype(values, "Pack")
     have = tensors[0].array.shape
     for i, t in enumerate(tensors):
@@ -557,23 +651,35 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
                 f"{errors.brackets(t.array.shape)}",
                 "Pack",
             )
-    at = integer(axis)
     if not -len(have) - 1 <= at <= len(have):
         raise ValueError(f"Argument `axis` = {at} not in range [{-len(have) - 1}, {len(have) + 1})")
     result: Tensor = array.stack(*tensors, axis=at + len(have) + 1 if at < 0 else at)
     return result
 
 
+def _members(values: Any) -> list[Any]:
+    """What a tensor or another sequence has along its first axis."""
+    if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__getitem__"):
+        raise TypeError(f"Expected a list of tensors to stack, but got {values!r} of class {type(values).__name__}.")
+    if isinstance(values, np.ndarray) and not values.ndim:
+        raise TypeError("Expected a list of tensors to stack, but got an array without axes.")
+    return list(values)
+
+
 def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
     """The slices along an axis, as a list."""
     x = operand(value)
-    rank, at = len(x.array.shape), integer(axis)
+    rank, at = len(x.array.shape), whole(axis, "axis")
+    count = None if num is None else whole(num, "num")
+    if not rank and num is not None:
+        raise errors.invalid_argument("Input must have at least 1 dimension, got shape []", "Unpack")
     if not -rank <= at < rank:
-        raise ValueError(f"Argument `axis` = {at} not in range [{-rank}, {rank})")
+        kind = ValueError if num is None else errors.invalid_argument
+        raise kind(f"Argument `axis` = {at} not in range [{-rank}, {rank})")
     at += rank if at < 0 else 0
-    if num is not None and num != x.array.shape[at]:
+    if count is not None and count != x.array.shape[at]:
         raise errors.invalid_argument(
-            f"Input shape axis {at} must equal {num}, got shape {errors.brackets(x.array.shape)}", "Unpack"
+            f"Input shape axis {at} must equal {count}, got shape {errors.brackets(x.array.shape)}", "Unpack"
         )
     return list(array.unstack(x, axis=at))
 
@@ -581,13 +687,13 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
 def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split") -> list[Tensor]:
     """Pieces along an axis: a number of equal ones, or of the given sizes."""
     x = operand(value)
-    rank, at = len(x.array.shape), integer(axis)
+    rank, at = len(x.array.shape), integer(axis, "Split", fixed=True)
     if not -rank <= at < rank:
         raise errors.invalid_argument(f"-input rank({-rank}) <= split_dim < input rank ({rank}), but got {at}", "Split")
     at += rank if at < 0 else 0
-    total, plain = x.array.shape[at], static(num_or_size_splits)
+    total, plain = x.array.shape[at], _split_sizes(num_or_size_splits)
     if np.ndim(plain) == 0:
-        pieces = integer(plain)
+        pieces = int(plain)
         if pieces < 1:
             raise errors.invalid_argument(f"Value for attr 'num_split' of {pieces} must be at least minimum 1", "Split")
         if total % pieces:
@@ -598,7 +704,13 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, n
             )
         sizes: Axes = (total // pieces,) * pieces
     else:
-        sizes = tuple(integer(n) for n in plain)
+        sizes = shape_of(plain, "SplitV", "Tlen")
+        if num is not None and whole(num, "num_split") != len(sizes):
+            raise errors.invalid_argument(
+                f"size of the split_tensor must match num_split: {len(sizes)} sizes for num={num!r}", "SplitV"
+            )
+        if not sizes:
+            raise errors.invalid_argument("Value for attr 'num_split' of 0 must be at least minimum 1", "SplitV")
         if sizes.count(-1) > 1:
             raise errors.invalid_argument("There can only be one -1 in the input.", "SplitV")
         if -1 in sizes:
@@ -613,14 +725,33 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, n
     return list(array.split(x, sizes=sizes, axis=at))
 
 
+def _split_sizes(given: Any) -> Any:
+    """How to split: a number of pieces as an int, or their sizes as a vector."""
+    if isinstance(given, (int, np.integer)):
+        if not -(2**31) <= given < 2**31:
+            raise ValueError(f"Can't convert Python sequence with out-of-range integer to Tensor: {given}")
+        return given
+    if is_dimension(given):
+        return given
+    if np.ndim(static(given) if is_library(given) else array_from(given)) == 0:
+        raise ValueError(
+            "Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
+            f"{given!r}. Pass a Python int."
+        )
+    return integers(given, "SplitV", "Tlen")
+
+
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """x where the condition holds, y elsewhere; without x and y the coordinates where it holds.
 
     >>> where([True, False], [1, 2], [10, 20]).numpy().tolist()
     [1, 20]
     """
-    truth = operand(condition)
     if x is None and y is None:
+        truth = operand(condition)
+        if truth.dtype.name == "string" or not truth.array.shape:
+            what = "a string tensor" if truth.dtype.name == "string" else "a scalar"
+            raise errors.invalid_argument(f"WhereOp : Unhandled input: the condition is {what}.", "Where")
         if not is_known(truth):
             raise errors.unknown_shape(
                 "tf.where(condition)",
@@ -630,10 +761,17 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         return wrap(np.argwhere(np.asarray(truth.array)).astype(np.int64))
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
+    truth = operand(condition, None if is_library(condition) else as_dtype("bool"))
     if not truth.dtype.is_bool:
-        raise ValueError(
-            f"Tensor conversion requested dtype bool for Tensor with dtype {truth.dtype.name}: {truth!r}. "
-            "A comparison (x != 0) makes a condition of it."
+        if not (is_library(x) and is_library(y)):
+            raise ValueError(
+                f"Tensor conversion requested dtype bool for Tensor with dtype {truth.dtype.name}: {truth!r}. "
+                "A comparison (x != 0) makes a condition of it."
+            )
+        raise errors.invalid_argument(
+            f"cannot compute SelectV2 as input #0(zero-based) was expected to be a bool tensor but is a "
+            f"{truth.dtype.word} tensor. A comparison (x != 0) makes a condition of it.",
+            "SelectV2",
         )
     x, y = operands(x, y)
     try:
@@ -661,19 +799,13 @@ def gather(
     >>> gather([10, 20, 30], [2, 0]).numpy().tolist()
     [30, 10]
     """
-    x, where = operand(params), operand(indices)
-    if where.dtype.name not in ("int16", "int32", "int64"):
-        raise errors.invalid_argument(
-            f"Value for attr 'Tindices' of {where.dtype.word} is not in the list of allowed values: "
-            "int16, int32, int64",
-            "GatherV2",
-        )
+    x, where = operand(params), index_operand(indices, "GatherV2", "Tindices", "int16, int32, int64", empty=False)
     rank, depth = len(x.array.shape), len(where.array.shape)
     if not rank:
         raise errors.invalid_argument("params must be at least 1 dimensional", "GatherV2")
-    lead = integer(batch_dims)
+    lead = whole(batch_dims, "batch_dims", 0)
     lead += depth if lead < 0 else 0
-    at = lead if axis is None else integer(axis)
+    at = lead if axis is None else integer(axis, "GatherV2", "Taxis")
     if not -rank <= at < rank:
         raise errors.invalid_argument(
             f"Shape must be at least rank {at + 1 if at >= 0 else -at} but is rank {rank}", "GatherV2"
@@ -698,9 +830,8 @@ def gather_nd(
     params: Any, indices: Any, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
 ) -> Tensor:
     """Elements or slices at coordinates (the last axis of indices); with the policy IGNORE, zeros for those outside."""
-    x, where = operand(params), operand(indices)
-    if not where.dtype.is_integer:
-        raise errors.unsupported_dtype("GatherNd", where.dtype)
+    x, where = operand(params), index_operand(indices, "GatherNd", "Tindices", "int16, int32, int64", empty=False)
+    batch_dims = _batch_dims(batch_dims)
     if not where.array.shape:
         raise errors.invalid_argument("indices must be at least a vector", "GatherNd")
     if bad_indices_policy == "IGNORE":
@@ -715,9 +846,20 @@ def gather_nd(
     return result
 
 
+def _batch_dims(given: Any) -> int:
+    plain = static(given)
+    if isinstance(plain, np.ndarray) and not plain.ndim:
+        plain = plain.item()
+    if not isinstance(plain, (int, np.integer)) and not is_dimension(plain):
+        raise TypeError(f"Expected an integer for argument 'batch_dims', but got {given!r}.")
+    if plain < 0:
+        raise ValueError(f"batch_dims = {plain} must be >= 0.")
+    return plain
+
+
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
     """The elements where a mask holds."""
-    return _boolean_mask(tensor, mask, None if axis is None else integer(axis))
+    return _boolean_mask(tensor, mask, None if axis is None else extent(axis, "axis", "Where"))
 
 
 def moveaxis_last(x: Tensor, axis: int) -> Tensor:
@@ -735,7 +877,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     >>> complex(1.0, -2.0).numpy().item()
     (1-2j)
     """
-    x, y = operands(real, imag)
+    x, y = operand(real), operand(imag)
     if x.dtype != y.dtype or x.dtype.name not in ("float32", "float64"):
         raise TypeError(
             f"The `real` and `imag` components have incorrect types: {x.dtype.name} {y.dtype.name}. They must be "

@@ -12,11 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import integer, shape_of, static
+from gradtape.api.arguments import (
+    allowed_text,
+    choice,
+    flag,
+    index_type,
+    integer,
+    integers,
+    number,
+    shape_of,
+    text,
+    whole,
+)
 from gradtape.api.array import cast
 from gradtape.arrays import numpy_namespace
-from gradtape.conversion import operand, operands
-from gradtape.dtypes import as_dtype
+from gradtape.conversion import hinted_operands, operand, operands
 from gradtape.ops import array, convolution as ops, index, math, reduce
 from gradtape.tensor import Tensor
 
@@ -30,30 +40,43 @@ _SECOND = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 # -- reading arguments -----------------------------------------------------------------------------------------------
 def _channels_second(data_format: Any, n: int, op: str) -> bool:
     """Whether a data_format says that channels come second; None means last."""
-    if data_format is None or data_format == _LAST.get(n):
+    if data_format is None:
         return False
-    if data_format == _SECOND.get(n):
-        return True
-    raise errors.invalid_argument(
-        f"Value for attr 'data_format' of \"{data_format}\" is not in the list of allowed values: "
-        f'"{_LAST.get(n)}", "{_SECOND.get(n)}"',
-        op,
-    )
+    if n == 1 and op.startswith("Conv"):
+        return choice(data_format, "data_format", ("NWC", "NCW")) == "NCW"
+    return allowed_text(data_format, "data_format", (_LAST.get(n, ""), _SECOND.get(n, "")), op) == _SECOND.get(n)
 
 
 def _numbers(value: Any, n: int, second: bool, name: str) -> Axes:
     """A stride, dilation or window argument as one int for each axis: batch, space, channels."""
     if value is None:
         return (1,) * (n + 2)
-    plain = static(value)
-    given = [integer(plain)] if np.ndim(plain) == 0 else [integer(v) for v in plain]
+    members = list(value) if _is_sized(value) else [value]
+    if len(members) not in (1, n, n + 2):
+        raise ValueError(
+            f"{name} should be of length 1, {n} or {n + 2}. Received: {name}={value} of length {len(members)}"
+        )
+    given = [whole(member, name) for member in members]
+    if any(v >= 2**31 for v in given):
+        raise OverflowError(f"{name} is too large: {value}")
     if len(given) == n + 2:
         return (given[0], *given[2:], given[1]) if second else tuple(given)
-    if len(given) not in (1, n):
-        raise ValueError(
-            f"{name} should be of length 1, {n} or {n + 2}. Received: {name}={value} of length {len(given)}"
-        )
     return (1, *(given * n if len(given) == 1 else given), 1)
+
+
+def _is_sized(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return bool(value.array.shape)
+    return hasattr(value, "__len__") and not (isinstance(value, np.ndarray) and not value.ndim)
+
+
+def _listed(value: Any, n: int, name: str, op: str) -> Any:
+    """A stride or dilation argument that must name every axis."""
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"Expected list for '{name}' argument to '{op}' Op, not {value!r}.")
+    if len(value) != n + 2:
+        raise errors.invalid_argument(f"Sliding window {name} field must specify {n + 2} dimensions", op)
+    return value
 
 
 def _space(value: Any, n: int, second: bool, name: str, op: str) -> Axes:
@@ -76,9 +99,19 @@ def _same(size: int, window: int, stride: int, dilation: int) -> tuple[int, int]
     return total // 2, total - total // 2
 
 
-def _pairs(padding: Any, sizes: Axes, window: Axes, strides: Axes, dilations: Axes, second: bool, op: str) -> Pairs:
-    """A padding argument as a pair for each axis of space."""
-    if isinstance(padding, str):
+def _pairs(
+    padding: Any,
+    sizes: Axes,
+    window: Axes,
+    strides: Axes,
+    dilations: Axes,
+    second: bool,
+    op: str,
+    explicit: bool = True,
+) -> Pairs:
+    """A padding argument as a pair for each axis of space; not every op takes a list (`explicit`)."""
+    if not isinstance(padding, (list, tuple)):
+        padding = text(padding, "padding")
         if padding == "VALID":
             return ((0, 0),) * len(sizes)
         if padding == "SAME":
@@ -89,14 +122,18 @@ def _pairs(padding: Any, sizes: Axes, window: Axes, strides: Axes, dilations: Ax
             op,
         )
     n = len(sizes)
-    pairs = [tuple(integer(v) for v in static(pair)) for pair in static(padding)]
-    if len(pairs) != n + 2:
+    if not explicit:
+        raise TypeError(f"Expected string for argument 'padding' not {padding!r}.")
+    if any(not isinstance(pair, (list, tuple)) or len(pair) != 2 for pair in padding):
         raise ValueError(
-            f"When padding is a list, it must be of size {n + 2}. Received: padding={padding} of size {len(pairs)}"
+            "When padding is a list, each element of padding must be a list/tuple of size 2. "
+            f"Received: padding={padding}"
         )
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"When padding is a list, each element must be a list of size 2. Received: padding={padding}")
-    first, *rest = pairs
+    if len(padding) != n + 2:
+        raise ValueError(
+            f"When padding is a list, it must be of size {n + 2}. Received: padding={padding} of size {len(padding)}"
+        )
+    first, *rest = [tuple(whole(v, "explicit_paddings") for v in pair) for pair in padding]
     last = rest.pop(0 if second else -1)
     if any(first) or any(last):
         raise errors.invalid_argument(
@@ -105,6 +142,19 @@ def _pairs(padding: Any, sizes: Axes, window: Axes, strides: Axes, dilations: Ax
     if any(v < 0 for pair in rest for v in pair):
         raise errors.invalid_argument(f"All elements of explicit_paddings must be nonnegative. Received: {padding}", op)
     return tuple((low, high) for low, high in rest)
+
+
+def _check_fit(sizes: Axes, window: Axes, strides: Axes, dilations: Axes, pairs: Pairs, op: str) -> None:
+    """Refuse windows that are larger than the padded image by more than a stride."""
+    for size, k, s, d, (low, high) in zip(sizes, window, strides, dilations, pairs, strict=True):
+        reach = (k - 1) * d + 1
+        room = size + low + high - reach + s
+        if room <= -s:
+            raise errors.invalid_argument(
+                f"Computed output size would be negative: {-(-room // s)} [input_size: {size}, "
+                f"effective_filter_size: {reach}, stride: {s}]",
+                op,
+            )
 
 
 def _to_last(x: Tensor) -> Tensor:
@@ -138,7 +188,7 @@ def _checked(x: Tensor, y: Tensor, n: int, op: str) -> None:
     if x.array.dtype != y.array.dtype:
         raise errors.mismatched_dtypes(op, x.dtype, y.dtype)
     if not (x.dtype.is_floating or x.dtype.name == "int32"):
-        raise errors.unsupported_dtype(op, x.dtype)
+        raise errors.unsupported_dtype(op, x.dtype, "half, bfloat16, float, double, int32")
     if len(y.array.shape) != n + 2:
         raise errors.invalid_argument(
             f"convolution filter must be {n + 2}-dimensional: {errors.brackets(y.array.shape)}", op
@@ -156,8 +206,9 @@ def _convolve(
     dilations: Any,
     op: str,
     stride_name: str = "strides",
+    explicit: bool = False,
 ) -> Tensor:
-    x, y = operands(input, filters)
+    x, y = hinted_operands(input, filters)
     _checked(x, y, n, op)
     second = _channels_second(data_format, n, op)
     steps = _space(strides, n, second, stride_name, op)
@@ -174,7 +225,8 @@ def _convolve(
         raise errors.invalid_argument(
             f"output depth must be evenly divisible by number of groups: {channels} vs {groups}", op
         )
-    pairs = _pairs(padding, tuple(sizes), tuple(window), steps, rates, second, op)
+    pairs = _pairs(padding, tuple(sizes), tuple(window), steps, rates, second, op, explicit)
+    _check_fit(tuple(sizes), tuple(window), steps, rates, pairs, op)
     result: Tensor = ops.conv(x, y, strides=steps, dilations=rates, padding=pairs, groups=groups)
     if second:
         result = _to_second(result)
@@ -217,7 +269,7 @@ def conv2d(
     >>> conv2d(image, [[[[1.0]], [[1.0]]]], 1, "VALID").numpy().ravel().tolist()
     [3.0, 7.0]
     """
-    return _convolve(input, filters, 2, strides, padding, data_format, dilations, "Conv2D")
+    return _convolve(input, filters, 2, strides, padding, data_format, dilations, "Conv2D", explicit=True)
 
 
 def conv3d(
@@ -230,7 +282,9 @@ def conv3d(
     name: str | None = None,
 ) -> Tensor:
     """Slide filters [depth, height, width, channels, out channels] over volumes."""
-    return _convolve(input, filters, 3, strides, padding, data_format, dilations, "Conv3D")
+    return _convolve(
+        input, filters, 3, _listed(strides, 3, "strides", "Conv3D"), padding, data_format, dilations, "Conv3D"
+    )
 
 
 def convolution(
@@ -247,7 +301,7 @@ def convolution(
     >>> convolution([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).numpy().ravel().tolist()
     [21.0, 42.0]
     """
-    x, y = operands(input, filters)
+    x, y = hinted_operands(input, filters)
     n = len(y.array.shape) - 2
     if n not in _LAST:
         raise ValueError(
@@ -260,7 +314,18 @@ def convolution(
 
 def atrous_conv2d(value: Any, filters: Any, rate: Any, padding: Any, name: str | None = None) -> Tensor:
     """A convolution whose filters reach out: `rate` - 1 places are left out between their taps."""
-    return convolution(value, filters, padding=padding, dilations=[integer(rate)] * 2)
+    choice(padding, "padding", ("SAME", "VALID"))
+    for word, given in (("value", value), ("filters", filters)):
+        if len(operand(given).array.shape) != 4:
+            raise ValueError(f"`{word}` must be a 4-D tensor. Received: {word}.shape={operand(given).shape}")
+    return convolution(value, filters, padding=padding, dilations=[_rate(rate)] * 2)
+
+
+def _rate(rate: Any) -> int:
+    found = whole(rate, "rate")
+    if found < 1:
+        raise ValueError(f"`rate` must be at least 1. Received: {rate}")
+    return found
 
 
 # -- transposed ------------------------------------------------------------------------------------------------------
@@ -275,12 +340,12 @@ def _transposed(
     dilations: Any,
     op: str,
 ) -> Tensor:
-    z, y = operands(input, filters)
+    z, y = hinted_operands(input, filters)
     _checked(z, y, n, op)
     second = _channels_second(data_format, n, op)
     steps = _space(strides, n, second, "strides", op)
     rates = _space(dilations, n, second, "dilations", op)
-    wanted = shape_of(output_shape)
+    wanted = shape_of(output_shape, op, "T", fixed=True)
     if len(wanted) != n + 2:
         raise ValueError(
             f"output_shape must have shape ({n + 2},), one size for each axis of the result. "
@@ -307,7 +372,7 @@ def _transposed(
         )
     if not depth or channels % depth or inputs % max(channels // depth, 1):
         raise errors.invalid_argument(f"Computed input depth {channels} doesn't match filter input depth {depth}", op)
-    pairs = _pairs(padding, tuple(sizes), tuple(window), steps, rates, second, op)
+    pairs = _pairs(padding, tuple(sizes), tuple(window), steps, rates, second, op, explicit=n == 2)
     expected = conv_sizes(tuple(sizes), tuple(window), steps, rates, pairs)
     for i, (actual, computed) in enumerate(zip(have[1:-1], expected, strict=True)):
         if actual != computed:
@@ -401,7 +466,7 @@ def atrous_conv2d_transpose(
     value: Any, filters: Any, output_shape: Any, rate: Any, padding: Any, name: str | None = None
 ) -> Tensor:
     """The transpose of `atrous_conv2d`."""
-    return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=integer(rate))
+    return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=_rate(rate))
 
 
 # -- one filter for each channel -------------------------------------------------------------------------------------
@@ -430,13 +495,14 @@ def depthwise_conv2d(
     >>> depthwise_conv2d(image, [[[[1.0], [10.0]]]], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
     [1.0, 20.0, 3.0, 40.0]
     """
-    x, y = operands(input, filter)
+    x, y = hinted_operands(input, filter)
     op = "DepthwiseConv2dNative"
+    _listed(strides, 2, "strides", op)
     if len(x.array.shape) != 4:
         raise errors.invalid_argument(f"input must be 4-dimensional: {errors.brackets(x.array.shape)}", op)
     second = _channels_second(data_format, 2, op)
     filters = _depthwise_filters(y, x.array.shape[1 if second else -1], op)
-    return _convolve(x, filters, 2, strides, padding, data_format, dilations, op)
+    return _convolve(x, filters, 2, strides, padding, data_format, dilations, op, explicit=True)
 
 
 def depthwise_conv2d_backprop_input(
@@ -516,9 +582,14 @@ def dilation2d(
     [5.0, 5.0]
     """
     op = "Dilation2D"
-    if data_format != "NHWC":
-        raise ValueError(f"`data_format` values other than 'NHWC' are not supported. Received: {data_format!r}")
-    x, y = operands(input, filters)
+    choice(data_format, "data_format", ("NHWC",))
+    x, y = hinted_operands(input, filters)
+    if x.array.dtype != y.array.dtype:
+        raise errors.mismatched_dtypes(op, x.dtype, y.dtype)
+    if x.array.dtype.kind not in "fiuV":
+        raise errors.unsupported_dtype(op, x.dtype, "fiu")
+    _listed(strides, 2, "strides", op)
+    _listed(dilations, 2, "rates", op)
     if len(x.array.shape) != 4 or len(y.array.shape) != 3:
         raise errors.invalid_argument(
             f"input must be 4-dimensional and filter 3-dimensional: {errors.brackets(x.array.shape)} and "
@@ -532,7 +603,8 @@ def dilation2d(
         )
     window, sizes = tuple(y.array.shape[:2]), tuple(x.array.shape[1:3])
     steps, rates = _space(strides, 2, False, "strides", op), _space(dilations, 2, False, "dilations", op)
-    pairs = _pairs(padding, sizes, window, steps, rates, False, op)
+    pairs = _pairs(padding, sizes, window, steps, rates, False, op, explicit=False)
+    _check_fit(sizes, window, steps, rates, pairs, op)
     how: dict[str, Any] = {"window": window, "strides": steps, "dilations": rates, "padding": pairs}
     sums = ops.conv_patches(x, **how) + y  # [batch, *out, *window, channels]
     if any(low or high for low, high in pairs):
@@ -555,7 +627,9 @@ def erosion2d(
     value: Any, filters: Any, strides: Any, padding: Any, data_format: str, dilations: Any, name: str | None = None
 ) -> Tensor:
     """Greyscale erosion: the smallest of value - flipped filter in every window."""
-    x, y = operands(value, filters)
+    x, y = hinted_operands(value, filters)
+    if len(y.array.shape) != 3:
+        raise errors.invalid_argument(f"filter must be 3-dimensional: {errors.brackets(y.array.shape)}", "Dilation2D")
     flipped = array.flip(y, axis=(0, 1))
     result: Tensor = -dilation2d(-x, flipped, strides, padding, data_format, dilations)
     return result
@@ -596,7 +670,8 @@ def _pooling(
     if second:
         x = _to_last(x)
     sizes = tuple(x.array.shape[1:-1])
-    pairs = _pairs(padding, sizes, tuple(window), tuple(steps), rates, second, op)
+    pairs = _pairs(padding, sizes, tuple(window), tuple(steps), rates, second, op, explicit=op == "MaxPool")
+    _check_fit(sizes, tuple(window), tuple(steps), rates, pairs, op)
     depth = channels != 1 or channel_steps != 1
     if depth:  # channels are one more axis of space
         pair = _same(x.array.shape[-1], channels, channel_steps, 1) if padding == "SAME" else (0, 0)
@@ -622,7 +697,7 @@ def _pooled(result: Any, windows: _Windows) -> Tensor:
 def _max(input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: Any, dilations: Any = None) -> Tensor:
     windows = _pooling(input, n, ksize, strides, padding, data_format, dilations, "MaxPool3D" if n == 3 else "MaxPool")
     if not (windows.x.dtype.is_floating or windows.x.dtype.is_integer):
-        raise errors.unsupported_dtype("MaxPool", windows.x.dtype)
+        raise errors.unsupported_dtype("MaxPool", windows.x.dtype, "fiu")
     return _pooled(ops.max_pool(windows.x, **windows.how), windows)
 
 
@@ -633,7 +708,7 @@ def _average(
     windows = _pooling(input, n, ksize, strides, padding, data_format, dilations, op)
     x = windows.x
     if not x.dtype.is_floating:
-        raise errors.unsupported_dtype(op, x.dtype)
+        raise errors.unsupported_dtype(op, x.dtype, "f")
     few_bits = x.dtype.size < 4
     sums = ops.sum_pool(cast(x, "float32") if few_bits else x, **windows.how)
     counts: Any = float(prod(windows.how["window"]))
@@ -734,6 +809,8 @@ def pool(
     """
     window = shape_of(window_shape)
     n = len(window)
+    if not isinstance(pooling_type, str):
+        raise TypeError(f"Expected a string for argument 'pooling_type', but got {pooling_type!r}.")
     if pooling_type not in ("MAX", "AVG") or n not in _LAST:
         raise ValueError(f'{n}-D {pooling_type} pooling is not supported. Types are "MAX" and "AVG", over 1 to 3 axes.')
     function = _max if pooling_type == "MAX" else _average
@@ -762,21 +839,18 @@ def max_pool_with_argmax(
     >>> max_pool_with_argmax([[[[1.0], [5.0], [2.0], [3.0]]]], [1, 2], [1, 2], "VALID").argmax.numpy().ravel().tolist()
     [1, 3]
     """
-    kind = as_dtype(output_dtype)
-    if kind.name not in ("int32", "int64"):
-        raise errors.unsupported_dtype("MaxPoolWithArgmax", kind)
-    if data_format != "NHWC":
-        raise ValueError(f"`data_format` values other than 'NHWC' are not supported. Received: {data_format!r}")
+    kind = index_type(output_dtype, "MaxPoolWithArgmax", "Targmax", "int64")
+    choice(data_format, "data_format", ("NHWC",))
     windows = _pooling(input, 2, ksize, strides, padding, data_format, None, "MaxPoolWithArgmax")
     output, where = ops.max_and_position(
-        windows.x, within_batch=bool(include_batch_in_index), dtype=kind.numpy_dtype, **windows.how
+        windows.x, within_batch=flag(include_batch_in_index, "include_batch_in_index"), dtype=kind, **windows.how
     )
     return MaxPoolWithArgmax(_pooled(output, windows), _pooled(where, windows))
 
 
 # -- rearranging space -----------------------------------------------------------------------------------------------
 def _block(block_size: Any, op: str) -> int:
-    size = integer(block_size)
+    size = whole(block_size, "block_size")
     if size < 2:
         raise errors.invalid_argument(f"Value for attr 'block_size' of {size} must be at least minimum 2", op)
     return size
@@ -830,9 +904,11 @@ def depth_to_space(input: Any, block_size: Any, data_format: str = "NHWC", name:
 
 
 def _blocks(block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pairs]:
-    plain = static(block_shape)
-    amounts = [[integer(v) for v in static(pair)] for pair in static(pairs)]
-    blocks = (integer(plain),) * len(amounts) if np.ndim(plain) == 0 else tuple(integer(v) for v in plain)
+    plain, table = integers(block_shape, op, "Tblock_shape"), integers(pairs, op, f"T{name}")
+    if np.ndim(table) != 2 or np.ndim(plain) > 1:
+        raise errors.invalid_argument(f"{name} should be a matrix of pairs, and block_shape a vector", op)
+    amounts = np.asarray(table).tolist()
+    blocks = (integer(plain),) * len(amounts) if np.ndim(plain) == 0 else shape_of(plain)
     if len(amounts) != len(blocks) or any(len(pair) != 2 for pair in amounts):
         raise errors.invalid_argument(
             f"{name} should have shape [{len(blocks)}, 2]: a pair for each of the {len(blocks)} blocks", op
@@ -915,11 +991,17 @@ def local_response_normalization(
             f"in must be 4-dimensional. Received shape {errors.brackets(x.array.shape)}", "LRN"
         )
     if not x.dtype.is_floating:
-        raise errors.unsupported_dtype("LRN", x.dtype)
-    shape, r = tuple(x.array.shape), integer(depth_radius)
+        raise errors.unsupported_dtype("LRN", x.dtype, "half, bfloat16, float")
+    shape, r = tuple(x.array.shape), whole(depth_radius, "depth_radius", 5)
+    if not 0 <= r < 2**31:
+        raise errors.invalid_argument(f"depth_radius = {r} is out of range", "LRN")
+    r = min(r, shape[-1])  # a window beyond all channels sums what they have
     rows = array.reshape(math.square(x), shape=(prod(shape[:-1]), shape[-1], 1))
     near = ops.sum_pool(rows, window=(2 * r + 1,), strides=(1,), dilations=(1,), padding=((r, r),))
-    scale, offset, power = (cast(array.stop_gradient(operand(v)), x.dtype) for v in (alpha, bias, beta))
+    given = (("alpha", alpha, 1.0), ("bias", bias, 1.0), ("beta", beta, 0.5))
+    scale, offset, power = (
+        operand(otherwise if value is None else number(value, word), x.dtype) for word, value, otherwise in given
+    )
     base = array.reshape(near, shape=shape) * scale + offset
     result: Tensor = x * math.power(base, -power)
     return result

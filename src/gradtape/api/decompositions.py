@@ -8,13 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import integer, static
+from gradtape.api.arguments import (
+    allowed_text,
+    choice,
+    flag,
+    index_type,
+    integer,
+    integers,
+    scalar_operand,
+    static,
+    truth,
+)
 from gradtape.api.array import positions
 from gradtape.api.control_flow import while_loop
 from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import constant_operand, operand, operands
-from gradtape.dtypes import as_dtype
+from gradtape.conversion import constant_operand, convert, hinted_operands, is_library, operand, operands
+from gradtape.dtypes import DType
 from gradtape.ops import array, factorisations, index, linalg, math, reduce
 from gradtape.tensor import Tensor
 
@@ -57,7 +67,7 @@ def _checked(x: Tensor, op: str, *, square: bool = True) -> Tensor:
     """A stack of matrices of floating or complex numbers, or TensorFlow's error."""
     shape = x.array.shape
     if not (x.dtype.is_floating or x.dtype.is_complex):
-        raise errors.unsupported_dtype(op, x.dtype)
+        raise errors.unsupported_dtype(op, x.dtype, "fc")
     if len(shape) < 2:
         raise errors.invalid_argument(
             f"Input tensor 0 must have rank >= 2, got {len(shape)}. Received shape {errors.brackets(shape)}.", op
@@ -121,7 +131,7 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     [[0.5, 0.0], [0.0, 0.25]]
     """
     result: Tensor = _widened(factorisations.inv, _checked(operand(input), "MatrixInverse"))
-    return _adjoint(result) if adjoint else result
+    return _adjoint(result) if flag(adjoint, "adjoint") else result
 
 
 def det(input: Any, name: str | None = None) -> Tensor:
@@ -172,7 +182,7 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
             f"Input matrix and rhs are incompatible. Received shapes {errors.brackets(a)} and {errors.brackets(b)}.",
             "MatrixSolve",
         )
-    return _widened(factorisations.solve, x, y, adjoint=bool(adjoint))
+    return _widened(factorisations.solve, x, y, adjoint=flag(adjoint, "adjoint"))
 
 
 def triangular_solve(
@@ -203,7 +213,8 @@ def triangular_solve(
             "MatrixTriangularSolve",
         )
     _broadcast_batches(a, b, "MatrixTriangularSolve")
-    return _widened(factorisations.triangular_solve, x, y, lower=bool(lower), adjoint=bool(adjoint))
+    below, conjugate = flag(lower, "lower", True), flag(adjoint, "adjoint")
+    return _widened(factorisations.triangular_solve, x, y, lower=below, adjoint=conjugate)
 
 
 def _broadcast_batches(a: tuple[int, ...], b: tuple[int, ...], op: str) -> tuple[int, ...]:
@@ -221,6 +232,10 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
     return triangular_solve(x, triangular_solve(x, y), adjoint=True)
 
 
+def _real_dtype(x: Tensor) -> DType:
+    return x.dtype.real_dtype
+
+
 def lstsq(matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None) -> Tensor:
     """Least squares: the x that makes |matrix x - rhs|² + l2_regularizer |x|² smallest.
 
@@ -235,12 +250,12 @@ def lstsq(matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, n
             f"{errors.brackets(y.array.shape)}. Both must have the same number of rows.",
             "MatrixSolveLs",
         )
-    if not fast:
+    strength = scalar_operand(l2_regularizer, _real_dtype(x), "MatrixSolveLs", "l2_regularizer")
+    if fast is not True and not truth(fast):
         return _matmul(pinv(x), y)
     rows, columns = x.array.shape[-2:]
     tall = rows >= columns
     gram = _matmul(x, x, adjoint_x=True) if tall else _matmul(x, x, adjoint_y=True)
-    strength = operand(l2_regularizer)
     if not is_known(strength):
         gram = gram + np.eye(min(rows, columns)).astype(x.array.dtype) * strength.array.astype(x.array.dtype)
     elif np.any(np.asarray(strength.array)):
@@ -256,8 +271,7 @@ _FORMATS = ("compact", "sequence", "matrix")
 
 def _bands(diagonals: Any, diagonals_format: str) -> Tensor:
     """Tridiagonal matrices in compact form: [..., 3, n] with superdiagonal, diagonal, subdiagonal."""
-    if diagonals_format not in _FORMATS:
-        raise ValueError(f"Unrecognized diagonals_format: {diagonals_format}. It must be one of {_FORMATS}.")
+    choice(diagonals_format, "diagonals_format", _FORMATS, "Unrecognized diagonals_format.")
     if diagonals_format == "compact":
         compact = operand(diagonals)
     elif diagonals_format == "matrix":
@@ -383,6 +397,7 @@ def banded_triangular_solve(
     count, n = x.array.shape[-2:]
     if not 1 <= count <= n:
         raise errors.invalid_argument(f"Number of bands {count} must be between 1 and {n}", "BandedTriangularSolve")
+    lower, adjoint = flag(lower, "lower", True), flag(adjoint, "adjoint")
     band = (1 - count, 0) if lower else (0, count - 1)
     if count == 1:
         matrix = diag(_slices(x, 0, slice(None)))
@@ -393,10 +408,18 @@ def banded_triangular_solve(
 
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The solution x of A x = rhs, given the LU factors of A."""
-    x, y = _pair(lower_upper, rhs, "MatrixTriangularSolve")
-    order = operand(perm)
-    if validate_args:
-        _check_lu(x, order)
+    x, order = operand(lower_upper), operand(perm)
+    _check_lu(x, order)
+    y = hinted_operands(x, rhs)[1]
+    if len(y.array.shape) < 2:
+        raise ValueError(f"Input `rhs` must have at least 2 dimensions. Received: {len(y.array.shape)}.")
+    if y.array.shape[-2] != x.array.shape[-1]:
+        raise ValueError(
+            f"Input `lower_upper` of shape {x.array.shape} and input `rhs` of shape {y.array.shape} do not fit."
+        )
+    if x.array.dtype != y.array.dtype:
+        raise errors.mismatched_dtypes("MatrixTriangularSolve", x.dtype, y.dtype)
+    truth(validate_args)
     lead = _broadcast_batches(x.array.shape, y.array.shape, "MatrixTriangularSolve")
     y = array.broadcast_to(y, shape=(*lead, *y.array.shape[-2:]))
     rows = array.broadcast_to(order, shape=(*lead, order.array.shape[-1]))
@@ -407,6 +430,7 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The inverse of A, given its LU factors."""
     x = operand(lower_upper)
+    _check_lu(x, operand(perm))
     eye = np.broadcast_to(np.eye(x.array.shape[-1], dtype=x.array.dtype), x.array.shape)
     return lu_solve(x, perm, constant_operand(eye), validate_args)
 
@@ -418,8 +442,8 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
     [[1.0, 2.0], [4.0, 3.0]]
     """
     x, order = operand(lower_upper), operand(perm)
-    if validate_args:
-        _check_lu(x, order)
+    _check_lu(x, order)
+    truth(validate_args)
     product = _matmul(_unit_lower(x), band_part(x, 0, -1))
     lead = len(product.array.shape) - 2
     inverse = reduce.argsort(array.broadcast_to(order, shape=product.array.shape[:-1]), axis=lead)
@@ -436,6 +460,10 @@ def _check_lu(x: Tensor, perm: Tensor) -> None:
         raise ValueError(f"Input `lower_upper` must have at least 2 dimensions. Received: {len(shape)}.")
     if shape[-1] != shape[-2]:
         raise ValueError(f"Input `lower_upper` must be (batches of) square matrices. Received shape {shape}.")
+    if len(perm.array.shape) != len(shape) - 1:
+        raise ValueError(f"`rank(lower_upper)` must equal `rank(perm) + 1`. Received {shape} and {perm.array.shape}.")
+    if perm.dtype.name not in ("int32", "int64"):
+        raise errors.unsupported_dtype("InvertPermutation", perm.dtype, "int32, int64")
     if perm.array.shape[-1:] != shape[-1:]:
         raise ValueError(f"Input `perm` must have length {shape[-1]}. Received shape {perm.array.shape}.")
 
@@ -452,7 +480,7 @@ def cholesky(input: Any, name: str | None = None) -> Tensor:
 
 def lu(input: Any, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
     """LU with row swaps: both triangles in one matrix (the lower one has ones on its diagonal), and the rows' order."""
-    wanted = as_dtype(output_idx_type).numpy_dtype
+    wanted = index_type(output_idx_type, "Lu", "output_idx_type")
     factors, order = _widened(factorisations.lu, _checked(operand(input), "Lu"))
     return Lu(factors, order if order.array.dtype == wanted else array.discrete_cast(order, dtype=wanted))
 
@@ -465,7 +493,7 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
     [[3.0, 1.0], [4.0, 2.0]]
     """
     x = _checked(operand(input), "Qr", square=False)
-    return Qr(*_widened(factorisations.qr, x, full_matrices=bool(full_matrices)))
+    return Qr(*_widened(factorisations.qr, x, full_matrices=flag(full_matrices, "full_matrices")))
 
 
 def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -513,8 +541,9 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
     [4.0, 3.0]
     """
     x = _checked(operand(tensor), "Svd", square=False)
-    if compute_uv:
-        return _widened(factorisations.svd, x, full_matrices=bool(full_matrices))
+    full = flag(full_matrices, "full_matrices")
+    if flag(compute_uv, "compute_uv", True):
+        return _widened(factorisations.svd, x, full_matrices=full)
     return _widened(factorisations.svdvals, x)
 
 
@@ -528,6 +557,19 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
     _check_matrix(x)
     if rcond is None:
         rcond = 10.0 * max(x.array.shape[-2:]) * _epsilon(x)
+    else:
+        rcond = convert(rcond, None if is_library(rcond) else x.dtype.real_dtype)
+        if rcond.dtype != x.dtype.real_dtype:
+            raise ValueError(
+                f"Tensor conversion requested dtype {x.dtype.real_dtype.name} for Tensor with dtype "
+                f"{rcond.dtype.name}: {rcond!r}"
+            )
+        if (
+            rcond.array.shape != x.array.shape[: len(rcond.array.shape)]
+            or len(rcond.array.shape) > len(x.array.shape) - 2
+        ):
+            raise ValueError(f"Dimensions of rcond {rcond.shape} and of the batch of {x.shape} do not fit.")
+    truth(validate_args)
     ratio = np.asarray(static(rcond), np.float64)
     return _cut_pinv(x, ratio) if _cuts(x, ratio) else _widened(factorisations.pinv, x, rcond=ratio)
 
@@ -603,13 +645,17 @@ def eigh_tridiagonal(
     main, side = operands(alpha, beta)
     if main.array.dtype != side.array.dtype:
         raise ValueError(f"'alpha' and 'beta' must have the same type. Received {main.dtype.name}, {side.dtype.name}.")
-    if select not in ("a", "i", "v"):
-        raise ValueError(f"'select must have a value in {{'a', 'i', 'v'}}. Received {select!r}.")
+    choice(select, "select", ("a", "i", "v"))
+    for word, vector in (("alpha", main), ("beta", side)):
+        if len(vector.array.shape) != 1:
+            raise ValueError(f"'{word}' must be a vector. Received shape {vector.shape}.")
+    if side.array.shape[0] != main.array.shape[0] - 1:
+        raise ValueError(f"'beta' must be one element shorter than 'alpha'. Received {side.shape} and {main.shape}.")
     if select != "a" and select_range is None:
         raise ValueError(f"'select_range' must be given when select is {select!r}.")
     # eigh reads the lower triangle: the subdiagonal is the conjugate of beta.
     matrix = diag(main) + diag(math.conj(side), k=-1)
-    if eigvals_only:
+    if truth(eigvals_only):
         values = eigvalsh(matrix)
         vectors = None
     else:
@@ -637,6 +683,10 @@ def expm(input: Any, name: str | None = None) -> Tensor:
     [[1.0, 1.0], [0.0, 1.0]]
     """
     x = operand(input)
+    if len(x.array.shape) < 2:
+        raise errors.invalid_argument(
+            f"Input tensor 0 must have rank >= 2, got {len(x.array.shape)}", "MatrixExponential"
+        )
     if not (x.dtype.is_floating or x.dtype.is_complex):
         raise ValueError(f"tf.linalg.expm does not support matrices of type {x.dtype!r}")
     return _widened(factorisations.expm, _checked(x, "MatrixExponential"))
@@ -665,23 +715,19 @@ _ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 def _band(k: Any, op: str) -> tuple[int, int]:
     """The lowest and highest diagonal of an argument k: one, or two that are in order."""
-    plain = np.asarray(static(k))
+    plain = np.asarray(integers(k, op, "k", fixed=True))
     if plain.ndim > 1 or plain.size not in (1, 2):
         raise errors.invalid_argument(
             f"diag_index must be a scalar or vector, received shape: {errors.brackets(plain.shape)}", op
         )
-    low, high = integer(plain.ravel()[0]), integer(plain.ravel()[-1])
+    low, high = int(plain.ravel()[0]), int(plain.ravel()[-1])
     if low > high:
         raise errors.invalid_argument(f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}", op)
     return low, high
 
 
-def _check_align(align: str, op: str) -> None:
-    if align not in _ALIGNMENTS:
-        allowed = ", ".join(f'"{a}"' for a in _ALIGNMENTS)
-        raise errors.invalid_argument(
-            f"Value for attr 'align' of \"{align}\" is not in the list of allowed values: {allowed}", op
-        )
+def _alignment(align: Any, op: str) -> str:
+    return allowed_text(align, "align", _ALIGNMENTS, op, "RIGHT_LEFT")
 
 
 def _check_bounds(low: int, high: int, rows: int, columns: int, op: str) -> None:
@@ -728,7 +774,7 @@ def diag(
     """
     x, op = operand(diagonal), "MatrixDiagV3"
     low, high = _band(k, op)
-    _check_align(align, op)
+    align = _alignment(align, op)
     shape = x.array.shape
     if not shape:
         raise errors.invalid_argument("diagonal must be at least 1-dim, received shape: []", op)
@@ -762,7 +808,7 @@ def diag(
     values = _slices(x, which, position) if many else _slices(x, position)
     at = (*(slice(None) for _ in lead), row, column)
     result: Tensor = array.setitem(values, index=at, shape=(*lead, rows, columns))
-    padding = np.asarray(static(padding_value))
+    padding = _padding(x, padding_value, op)
     if not padding.any():
         return result
     inside = np.zeros((rows, columns), bool)
@@ -780,7 +826,7 @@ def diag_part(
     """
     x, op = operand(input), "MatrixDiagPartV3"
     low, high = _band(k, op)
-    _check_align(align, op)
+    align = _alignment(align, op)
     shape = _at_least_matrix(x, op)
     rows, columns = shape[-2:]
     _check_bounds(low, high, rows, columns, op)
@@ -791,12 +837,16 @@ def diag_part(
     lead = shape[:-2]
     at = (*(slice(None) for _ in lead), which, position)
     result: Tensor = array.setitem(values, index=at, shape=(*lead, high - low + 1, longest))
-    padding = np.asarray(static(padding_value))
+    padding = _padding(x, padding_value, op)
     if not padding.any():
         return result
     inside = np.zeros((high - low + 1, longest), bool)
     inside[which, position] = True
     return math.where(inside, result, _plain(x, padding))
+
+
+def _padding(x: Tensor, value: Any, op: str) -> Any:
+    return static(scalar_operand(value, x.dtype, op, "padding_value"))
 
 
 def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
@@ -815,7 +865,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, alig
     op = "MatrixSetDiagV3"
     x, d = _pair(input, diagonal, op)
     low, high = _band(k, op)
-    _check_align(align, op)
+    align = _alignment(align, op)
     shape = _at_least_matrix(x, op)
     lead, (rows, columns) = shape[:-2], shape[-2:]
     _check_bounds(low, high, rows, columns, op)
@@ -845,7 +895,7 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     x = operand(input)
     shape = _at_least_matrix(x, "MatrixBandPart")
     rows, columns = shape[-2:]
-    below, above = integer(num_lower), integer(num_upper)
+    below, above = (integer(n, "MatrixBandPart", "Tindex") for n in (num_lower, num_upper))
     if below > rows:
         raise errors.invalid_argument(
             f"num_lower must be negative or less or equal to number of rows ({rows}) got: {below}", "MatrixBandPart"
@@ -879,6 +929,10 @@ def trace(x: Any, name: str | None = None) -> Tensor:
 def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     """A tensor of twice the rank, zero except where both halves of an index are equal."""
     x = operand(diagonal)
+    if x.dtype.name not in ("bfloat16", "float16", "float32", "float64", "int32", "int64", "complex64", "complex128"):
+        raise errors.unsupported_dtype(
+            "Diag", x.dtype, "bfloat16, half, float, double, int32, int64, complex64, complex128"
+        )
     shape = tuple(x.array.shape)
     if not shape:
         raise errors.invalid_argument("Input must be at least rank 1, got 0", "Diag")

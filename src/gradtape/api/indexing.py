@@ -9,11 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of
+from gradtape.api.arguments import (
+    Axes,
+    choice,
+    index_operand,
+    index_type,
+    integer,
+    numpy_dtype,
+    shape_of,
+    static,
+    whole,
+)
 from gradtape.api.array import cast
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import convert, operand, operands, wrap
+from gradtape.conversion import convert, is_library, operand, operands, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.ops import array, index, math, reduce, scatter
 from gradtape.tensor import Tensor
@@ -26,7 +36,12 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: str =
     >>> scatter_nd([[1], [3], [1]], [5, 6, 7], [5]).numpy().tolist()
     [0, 12, 0, 6, 0]
     """
-    where, values, wanted = operand(indices), operand(updates), shape_of(shape)
+    where, values = operand(indices), operand(updates)
+    wanted = shape_of(shape, "ScatterNd", "Tindices", fixed=True)
+    if np.ndim(static(shape)) != 1:
+        raise errors.invalid_argument(
+            f"Shape must be a vector, got shape {errors.brackets(np.shape(static(shape)))}", "ScatterNd"
+        )
     where, values = _checked(where, values, wanted, "ScatterNd", bad_indices_policy)
     result: Tensor = index.scatter_nd(values, where, shape=wanted, batch_dims=0)
     return result
@@ -96,8 +111,8 @@ def _scattered(tensor: Any, indices: Any, updates: Any, op: str, policy: str) ->
 
 def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -> tuple[Tensor, Tensor]:
     """Indices and updates that fit the shape; with the policy IGNORE those outside are left out."""
-    if not where.dtype.is_integer:
-        raise errors.unsupported_dtype(op, where.dtype)
+    if where.dtype.name not in ("int16", "int32", "int64"):
+        raise errors.unsupported_dtype(op, where.dtype, "int16, int32, int64", "Tindices")
     have, given = tuple(where.array.shape), tuple(values.array.shape)
     if not given:
         raise errors.invalid_argument(f"Updates shape must have rank at least one. Found:{errors.brackets(given)}", op)
@@ -153,19 +168,27 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
     >>> [p.numpy().tolist() for p in dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
     [[20], [10, 30]]
     """
-    which = operand(partitions)
+    which = operand(partitions, None if is_library(partitions) else as_dtype("int32"))
+    if which.dtype.name != "int32":
+        raise errors.invalid_argument(
+            "cannot compute DynamicPartition as input #1(zero-based) was expected to be a int32 tensor but is a "
+            f"{which.dtype.word} tensor",
+            "DynamicPartition",
+        )
     if not is_known(which):
         raise errors.unknown_shape(
             "tf.dynamic_partition",
             "Use tf.where(partitions == i, data, 0) for part i, or tf.math.unsorted_segment_sum for sums of the parts.",
             "DynamicPartition",
         )
-    x, ids, count = operand(data), np.asarray(which.array), integer(num_partitions)
+    x, ids, count = operand(data), np.asarray(which.array), whole(num_partitions, "num_partitions")
     have = tuple(x.array.shape)
     if count < 1:
         raise errors.invalid_argument(
             f"Value for attr 'num_partitions' of {count} must be at least minimum 1", "DynamicPartition"
         )
+    if count >= 2**31:
+        raise ValueError(f"Value for attr 'num_partitions' of {count} is too large.")
     if have[: ids.ndim] != ids.shape:
         raise errors.invalid_argument(
             f"data.shape must start with partitions.shape, got data.shape = {errors.brackets(have)}, "
@@ -190,12 +213,24 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     >>> dynamic_stitch([[0, 2], [1]], [[1, 3], [2]]).numpy().tolist()
     [1, 2, 3]
     """
+    for word, given in (("indices", indices), ("data", data)):
+        if not isinstance(given, (list, tuple)):
+            raise TypeError(f"Expected list for '{word}' argument to 'dynamic_stitch' Op, not {given!r}.")
     if len(indices) != len(data):
         raise ValueError(
             f"List argument 'data' to 'dynamic_stitch' Op with length {len(data)} must match length {len(indices)} of "
             "argument 'indices'."
         )
-    given = [operand(i) for i in indices]
+    if not indices:
+        raise errors.invalid_argument("Value for attr 'N' of 0 must be at least minimum 1", "DynamicStitch")
+    given = [operand(i, None if is_library(i) else as_dtype("int32")) for i in indices]
+    for i in given:
+        if i.dtype.name != "int32":
+            raise errors.invalid_argument(
+                f"cannot compute DynamicStitch as indices were expected to be int32 tensors but one is a "
+                f"{i.dtype.word} tensor",
+                "DynamicStitch",
+            )
     if not all(map(is_known, given)):
         raise errors.unknown_shape(
             "tf.dynamic_stitch",
@@ -237,15 +272,15 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
 
 # -- searching -------------------------------------------------------------------------------------------------------
 def searchsorted(
-    sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = "int32", name: str | None = None
+    sorted_sequence: Any, values: Any, side: Any = "left", out_type: Any = "int32", name: str | None = None
 ) -> Tensor:
     """Where each value would have to be inserted to keep its row in order.
 
     >>> searchsorted([1, 3, 5], [0, 3, 9]).numpy().tolist()
     [0, 1, 3]
     """
-    if side not in ("left", "right"):
-        raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = '{side}'.")
+    kind = index_type(out_type, "LowerBound")
+    side = choice(side, "side", ("left", "right"))
     op = "LowerBound" if side == "left" else "UpperBound"
     rows, wanted = operand(sorted_sequence), operand(values)
     if rows.array.dtype != wanted.array.dtype:
@@ -256,7 +291,7 @@ def searchsorted(
     if sequence.shape[:-1] != queries.shape[:-1]:
         raise errors.invalid_argument("Leading dim_size of both tensors must match.", op)
     found = common_namespace([sequence, queries]).searchsorted(sequence, queries, side=side)
-    return wrap(found.astype(numpy_dtype(out_type)))
+    return wrap(found.astype(kind))
 
 
 class Unique(NamedTuple):
@@ -280,6 +315,7 @@ def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> Unique:
     >>> [t.numpy().tolist() for t in unique([3, 1, 3])]
     [[3, 1], [0, 1, 0]]
     """
+    index_type(out_idx, "Unique", "out_idx")
     y, idx, _ = scatter.unique(_vector(x, "Unique"))
     return Unique(y, _as(idx, out_idx))
 
@@ -290,6 +326,7 @@ def unique_with_counts(x: Any, out_idx: Any = "int32", name: str | None = None) 
     >>> unique_with_counts([3, 1, 3]).count.numpy().tolist()
     [2, 1]
     """
+    index_type(out_idx, "UniqueWithCounts", "out_idx")
     y, idx, count = scatter.unique_with_counts(_vector(x, "UniqueWithCounts"))
     return UniqueWithCounts(y, _as(idx, out_idx), _as(count, out_idx))
 
@@ -305,7 +342,7 @@ def _vector(x: Any, op: str) -> Tensor:
 
 
 def _as(x: Tensor, dtype: Any) -> Tensor:
-    return wrap(np.asarray(x.array).astype(numpy_dtype(dtype)))
+    return wrap(np.asarray(x.array).astype(numpy_dtype("int32" if dtype is None else dtype)))
 
 
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
@@ -314,7 +351,7 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     >>> invert_permutation([2, 0, 1]).numpy().tolist()
     [1, 2, 0]
     """
-    given = operand(x).array
+    given = index_operand(x, "InvertPermutation", "T", empty=False).array
     if len(given.shape) != 1:
         raise errors.invalid_argument("invert_permutation expects a 1D vector.", "InvertPermutation")
     if not is_known(given):

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api import math as tfmath
-from gradtape.api.arguments import axes_of, axis_of, integer, static
+from gradtape.api.arguments import axes_of, axis_of, flag, integer, integers, static, truth
 from gradtape.api.array import eye as eye, transpose
 from gradtape.api.decompositions import (
     band_part as band_part,
@@ -50,7 +50,7 @@ from gradtape.api.decompositions import (
     tridiagonal_matmul as tridiagonal_matmul,
     tridiagonal_solve as tridiagonal_solve,
 )
-from gradtape.conversion import convert, operand, operands, wrap
+from gradtape.conversion import convert, hinted_operands, is_library, operand, wrap
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, linalg, math, reduce
 from gradtape.tensor import Tensor
@@ -79,13 +79,15 @@ def matmul(
     >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().item()
     11.0
     """
-    if not (transpose_a or transpose_b or adjoint_a or adjoint_b):
+    if transpose_a is False and transpose_b is False and adjoint_a is False and adjoint_b is False:
         return linalg.plain_matmul(a, b)
+    transpose_a, transpose_b = flag(transpose_a, "transpose_a"), flag(transpose_b, "transpose_b")
+    adjoint_a, adjoint_b = flag(adjoint_a, "adjoint_a"), flag(adjoint_b, "adjoint_b")
     if transpose_a and adjoint_a:
         raise ValueError("Only one of `transpose_a` and `adjoint_a` can be True. Received both.")
     if transpose_b and adjoint_b:
         raise ValueError("Only one of `transpose_b` and `adjoint_b` can be True. Received both.")
-    x, y = operands(a, b)
+    x, y = hinted_operands(a, b)
     if x.dtype.is_complex:  # only there a transpose is not an adjoint
         x = matrix_transpose(x) if transpose_a else x
         y = matrix_transpose(y) if transpose_b else y
@@ -104,7 +106,7 @@ def matvec(
     name: str | None = None,
 ) -> Tensor:
     """A matrix times a vector."""
-    x, y = operands(a, b)
+    x, y = hinted_operands(a, b)
     column = array.reshape(y, shape=(*y.array.shape, 1))
     product = matmul(x, column, transpose_a=transpose_a, adjoint_a=adjoint_a)
     result: Tensor = array.reshape(product, shape=product.array.shape[:-1])
@@ -117,7 +119,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
     rank = len(x.array.shape)
     if rank < 2:
         raise ValueError(f"Argument `a` should be a (batch) matrix with rank >= 2.  Received `a` = {x!r}")
-    return transpose(x, (*range(rank - 2), rank - 1, rank - 2), conjugate=conjugate)
+    return transpose(x, (*range(rank - 2), rank - 1, rank - 2), conjugate=truth(conjugate))
 
 
 def adjoint(matrix: Any, name: str | None = None) -> Tensor:
@@ -131,15 +133,9 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     >>> tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1).numpy().tolist()
     [[11.0]]
     """
-    x, y = operands(a, b)
-    plain = static(axes)
+    x, y = hinted_operands(a, b)
     rank_x, rank_y = len(x.array.shape), len(y.array.shape)
-    if np.ndim(plain) == 0:
-        count = integer(plain)
-        pairs = (list(range(rank_x - count, rank_x)), list(range(count)))
-    else:
-        first, second = ([integer(i) for i in np.atleast_1d(static(given))] for given in plain)
-        pairs = (first, second)
+    pairs = _contracted(axes, x, rank_y)
     over_x = [axis_of(i, rank_x, "Tensordot") for i in pairs[0]]
     over_y = [axis_of(i, rank_y, "Tensordot") for i in pairs[1]]
     if [x.array.shape[i] for i in over_x] != [y.array.shape[i] for i in over_y]:
@@ -158,12 +154,58 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     return result
 
 
+def _contracted(axes: Any, x: Tensor, rank_y: int) -> tuple[list[int], list[int]]:
+    """The axes of x and y that tensordot sums over, in pairs."""
+    rank_x = len(x.array.shape)
+    if isinstance(axes, (list, tuple)) and not (len(axes) == 2 and all(np.ndim(static(part)) == 0 for part in axes)):
+        if len(axes) != 2:
+            raise ValueError(f"`axes` must be an integer or have length 2. Received {axes}.")
+        first, second = ([integer(i, "Tensordot") for i in _vector(part)] for part in axes)
+    elif isinstance(axes, (list, tuple)):
+        first, second = ([integer(i, "Tensordot")] for i in axes)
+    else:
+        found = integers(axes, "Tensordot", fixed=True)
+        if np.ndim(found) == 0:
+            count = int(found)
+            if count < 0:
+                raise ValueError(f"`axes` must be at least 0. Received: {axes}.")
+            if count > rank_x or count > rank_y:
+                raise ValueError(
+                    f"`axes` must not be larger than the number of dimensions of tensor {x!r}. Received {axes}, vs "
+                    f"tensor dimensions {rank_x} and {rank_y}."
+                )
+            return list(range(rank_x - count, rank_x)), list(range(count))
+        if len(found) != 2:
+            raise ValueError(f"`axes` must be an integer or have length 2. Received {axes!r}.")
+        first, second = (np.atleast_1d(part).tolist() for part in found)
+    if len(first) != len(second):
+        raise ValueError(
+            f"Different number of contraction axes `a` and `b`, {len(first)} != {len(second)}. Received {axes}."
+        )
+    return first, second
+
+
+def _vector(part: Any) -> Any:
+    return np.atleast_1d(integers(part, "Tensordot", fixed=True)) if is_library(part) else (
+        part if isinstance(part, (list, tuple)) else [part]
+    )  # fmt: skip
+
+
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """Sums of products by index letters, any equation.
 
     >>> einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]]).numpy().tolist()
     [[11.0]]
     """
+    if not isinstance(equation, str):
+        raise TypeError(f"Expected a string for argument 'equation', but got {equation!r}.")
+    strange = set(kwargs) - {"optimize", "name"}
+    if strange:
+        raise TypeError(
+            f"Invalid keyword arguments for einsum: {', '.join(sorted(strange))}. Expected: name, optimize."
+        )
+    if not inputs:
+        raise ValueError("At least one tensor to multiply is needed. Received none.")
     operands_ = [operand(inputs[0])]
     operands_ += [operand(x, operands_[0].dtype) for x in inputs[1:]]
     for x in operands_[1:]:
@@ -182,13 +224,13 @@ def norm(
     >>> norm([3.0, 4.0]).numpy().item()
     5.0
     """
-    x = operand(tensor)
-    keep = bool(keepdims)
+    x, keep, plain = operand(tensor), truth(keepdims), _norm_axis(axis)
     rank = len(x.array.shape)
-    plain = static(axis)
-    if plain is not None and np.ndim(plain) == 1:
-        if len(plain) != 2 or integer(plain[0]) == integer(plain[1]):
-            raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
+    if x.array.dtype.kind not in "fcV":
+        kind = TypeError if x.array.dtype.kind in "bO" else errors.invalid_argument
+        raise kind(f"tf.norm takes floating and complex numbers; received {x.dtype.name}: use tf.cast first.")
+    _check_order(ord, plain)
+    if isinstance(plain, tuple):
         return _matrix_norm(x, ord, axes_in_order(plain, rank), keep)
     axes = axes_of(plain, rank, "Norm")
     if ord in ("fro", "euclidean", 2, 2.0):
@@ -204,6 +246,35 @@ def norm(
         raise ValueError(f"'ord' must be a supported vector norm, got {ord}.")
     powers = reduce.sum_(size ** float(ord), axis=axes, keepdims=keep)
     return powers ** (1.0 / ord)
+
+
+def _norm_axis(axis: Any) -> Any:
+    """None, an int or a pair of ints."""
+    if axis is None:
+        return None
+    sentence = f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis!r}"
+    pair = isinstance(axis, (list, tuple))
+    try:
+        if pair:
+            plain: Any = tuple(int(np.asarray(static(a)).item().__index__()) for a in axis)
+        else:
+            plain = int(np.asarray(static(axis)).item().__index__())
+    except (TypeError, ValueError, AttributeError):
+        raise ValueError(sentence) from None
+    if pair and (len(plain) != 2 or plain[0] == plain[1]):
+        raise ValueError(sentence)
+    return plain
+
+
+def _check_order(ord: Any, axis: Any) -> None:
+    sentence = f"'ord' must be a supported {'matrix' if isinstance(axis, tuple) else 'vector'} norm, got {ord!r}."
+    if isinstance(ord, (str, bytes)):
+        if ord not in ("fro", "euclidean"):
+            raise ValueError(sentence)
+    elif isinstance(ord, Tensor) or ord is None or not isinstance(ord, (int, float, np.number, list, tuple, complex)):
+        raise TypeError(f"{sentence} Pass a Python number or a name.")
+    elif not isinstance(ord, (int, float, np.number)):
+        raise ValueError(sentence)
 
 
 def axes_in_order(axis: Any, rank: int) -> tuple[int, int]:

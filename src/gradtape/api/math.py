@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import axes_of, axis_of, integer, numpy_dtype
+from gradtape.api.arguments import axes_of, axis_of, extent, flag, integer, static, truth
 from gradtape.api.array import cast
 from gradtape.api.indexing import (
     bincount as bincount,
@@ -69,8 +69,10 @@ from gradtape.api.special import (
 )
 from gradtape.arrays import namespace_of
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import constant_operand, convert, operand, operands, wrap
+from gradtape.conversion import constant_operand, convert, is_library, operand, operands, wrap
+from gradtape.dtypes import as_dtype
 from gradtape.indexed_slices import IndexedSlices, map_values
+from gradtape.literals import cannot_convert
 from gradtape.ops import array, index, math, nn, operators, reduce, segment
 from gradtape.tensor import Tensor
 
@@ -113,13 +115,14 @@ def abs(x: Any, name: str | None = None) -> Tensor:
 
 def angle(input: Any, name: str | None = None) -> Tensor:
     """The argument of complex numbers, in radians; of real ones 0 or pi."""
+    input = _numeric(input, "fc", "angle")
     result: Tensor = math.angle(operand(input))
     return result
 
 
 def real(input: Any, name: str | None = None) -> Tensor:
     """The real part; real numbers as they are."""
-    x = operand(input)
+    x = _numeric(input, "fciu", "input must be a numeric tensor, but got tensor with dtype")
     result: Tensor = math.real(x) if x.dtype.is_complex else x
     return result
 
@@ -127,6 +130,8 @@ def real(input: Any, name: str | None = None) -> Tensor:
 def imag(input: Any, name: str | None = None) -> Tensor:
     """The imaginary part; of real numbers zeros."""
     x = operand(input)
+    if x.dtype.name == "string":
+        return wrap(np.full(x.array.shape, b"", object))
     result: Tensor = math.imag(x) if x.dtype.is_complex else wrap(namespace_of(x.array).zeros_like(x.array))
     return result
 
@@ -137,9 +142,19 @@ def conj(x: Any, name: str | None = None) -> Tensor:
     >>> conj(1 + 2j).numpy().item()
     (1-2j)
     """
-    x = operand(x)
+    x = _numeric(x, "fciu", "Expected numeric or variant tensor, got dtype")
     result: Tensor = math.conj(x) if x.dtype.is_complex else x
     return result
+
+
+def _numeric(value: Any, kinds: str, sentence: str) -> Tensor:
+    """An input of numbers; others are a TypeError here."""
+    x = operand(value)
+    if x.array.dtype.kind.replace("V", "f") not in kinds:
+        if sentence == "angle":
+            raise cannot_convert(3.141592653589793 if x.dtype.is_integer else 0, x.dtype)
+        raise TypeError(f"{sentence} {x.dtype!r}. Use tf.cast first.")
+    return x
 
 
 def sign(x: Any, name: str | None = None) -> Tensor:
@@ -169,7 +184,9 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """x / y as Python divides."""
-    return operators.true_divide(x, y)
+    if not is_library(x) and not is_library(y):
+        x = convert(x)
+    return x / y
 
 
 def round(x: Any, name: str | None = None) -> Tensor:
@@ -179,6 +196,8 @@ def round(x: Any, name: str | None = None) -> Tensor:
     [0.0, 2.0, -3.0]
     """
     x = operand(x)
+    if x.array.dtype.kind in "bO":
+        raise errors.unsupported_dtype("Round", x.dtype, "fciu")
     result: Tensor = x if x.dtype.is_integer else math.rint(x)
     return result
 
@@ -206,9 +225,14 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     """A scalar times a tensor, or times the values of IndexedSlices."""
-    factor = operand(scalar, None if isinstance(x, IndexedSlices) else convert(x).dtype)
+    factor = operand(scalar, None if isinstance(x, IndexedSlices) or is_library(scalar) else convert(x).dtype)
     if factor.array.shape:
         raise ValueError(f"The argument `scalar` must be a 0-D tensor. Received a tensor of shape {factor.shape}.")
+    if not isinstance(x, IndexedSlices) and factor.dtype != convert(x).dtype:
+        raise ValueError(
+            f"Tensor conversion requested dtype {convert(x).dtype.name} for Tensor with dtype {factor.dtype.name}: "
+            f"{factor!r}. Use tf.cast first."
+        )
     return map_values(lambda t: factor * t, x)
 
 
@@ -218,15 +242,17 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     >>> add_n([1.0, 2.0, 3.0]).numpy().item()
     6.0
     """
-    if isinstance(inputs, (Tensor, IndexedSlices)):
-        return convert(inputs)
-    tensors = [convert(t) for t in inputs]
+    tensors = _listed(inputs)
     if not tensors:
         raise ValueError(
             "Inputs to `add_n` must be a non-empty Python iterable of Tensors with the same dtype and shape."
         )
     total = tensors[0]
+    if total.array.dtype.kind in "bO":
+        raise errors.unsupported_dtype("AddN", total.dtype, "fciu")
     for tensor in tensors[1:]:
+        if tensor.array.dtype != total.array.dtype:
+            raise errors.mismatched_dtypes("AddN", total.dtype, tensor.dtype)
         if tensor.array.shape != total.array.shape:
             raise errors.invalid_argument(
                 f"Shapes of all inputs must match: {errors.brackets(total.array.shape)} vs. "
@@ -237,18 +263,39 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     return total
 
 
+def _listed(inputs: Any) -> list[Tensor]:
+    """The tensors of a list argument; a single tensor is not a list."""
+    if is_library(inputs) and not isinstance(inputs, (list, tuple)):
+        return [convert(inputs)]
+    if isinstance(inputs, (dict, str)) or not hasattr(inputs, "__iter__"):
+        raise TypeError(f"Inputs to `add_n` must be a Python iterable of Tensors, got {inputs!r}.")
+    known = next((t.dtype for t in inputs if isinstance(t, Tensor)), None)
+    found: list[Tensor] = []
+    for value in inputs:
+        found.append(convert(value) if is_library(value) else convert(value, known))
+        known = known or found[0].dtype
+    return found
+
+
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow."""
     return -math.softplus(-operand(x))
 
 
+def _condition(value: Any) -> Tensor:
+    """A plain value that must be booleans."""
+    return operand(value, None if is_library(value) else as_dtype("bool"))
+
+
 # -- reductions ------------------------------------------------------------------------------------------------------
 def _reduction(name: str, function: Any, doc: str, kinds: str = "fciuV") -> Any:
+    convert_first = _condition if kinds == "b" else operand
+
     def reduction(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-        x = input_tensor if type(input_tensor) is Tensor else operand(input_tensor)
+        x = input_tensor if type(input_tensor) is Tensor else convert_first(input_tensor)
         if x.array.dtype.kind not in kinds:
-            raise errors.unsupported_dtype(function.__name__.title(), x.dtype)
-        return function(x, axis=axes_of(axis, len(x.array.shape)), keepdims=bool(keepdims))
+            raise errors.unsupported_dtype(function.__name__.title(), x.dtype, kinds)
+        return function(x, axis=axes_of(axis, len(x.array.shape)), keepdims=truth(keepdims))
 
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = doc
@@ -303,7 +350,8 @@ def count_nonzero(
     """How many elements are not zero."""
     x = operand(input)
     zero = np.array(b"", object) if x.dtype.name == "string" else np.zeros((), x.array.dtype)
-    return cast(reduce_sum(cast(math.not_equal(x, constant_operand(zero)), "int64"), axis, keepdims), dtype)
+    keep = truth(keepdims)
+    return cast(reduce_sum(cast(math.not_equal(x, constant_operand(zero)), "int64"), axis, keep), dtype)
 
 
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
@@ -319,17 +367,21 @@ def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str |
     >>> argmax([[1, 5], [7, 2]]).numpy().tolist()
     [1, 0]
     """
-    return _arg(reduce.argmax, input, axis, output_type, "ArgMax")
+    return _arg(reduce.argmax, input, axis, output_type, "ArgMax", "int16, uint16, int32, int64")
 
 
 def argmin(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
     """The index of the smallest along an axis (0 by default); of equal ones the first."""
-    return _arg(reduce.argmin, input, axis, output_type, "ArgMin")
+    return _arg(reduce.argmin, input, axis, output_type, "ArgMin", "int32, int64")
 
 
-def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str) -> Tensor:
-    x = operand(input)
-    shape, at = tuple(x.array.shape), 0 if axis is None else integer(axis)
+def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str, allowed: str) -> Tensor:
+    x, wanted = operand(input), as_dtype("int64" if output_type is None else output_type)
+    if x.dtype.name == "string":
+        raise errors.unsupported_dtype(op, x.dtype, "fciub")
+    if wanted.name not in allowed.split(", "):
+        raise errors.unsupported_dtype(op, wanted, allowed, "output_type")
+    shape, at = tuple(x.array.shape), 0 if axis is None else _position(axis, op)
     if not -len(shape) <= at < len(shape):
         raise errors.invalid_argument(
             f"Expected dimension in the range [{-len(shape)}, {len(shape)}), but got {at}", op
@@ -337,10 +389,18 @@ def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str) -> Ten
     at += len(shape) if at < 0 else 0
     if not shape[at]:
         raise errors.invalid_argument(f"Reduction axis {at} is empty in shape {errors.brackets(shape)}", op)
-    where, wanted = function(x, axis=at), numpy_dtype(output_type)
-    if where.array.dtype != wanted:
-        where = array.discrete_cast(where, dtype=wanted)
+    where = function(x, axis=at)
+    if where.array.dtype != wanted.numpy_dtype:
+        where = array.discrete_cast(where, dtype=wanted.numpy_dtype)
     return where
+
+
+def _position(axis: Any, op: str) -> int:
+    if isinstance(axis, (list, tuple, range, dict, str, bytes, complex)) or not (
+        is_library(axis) or isinstance(axis, (int, float, np.number, np.ndarray))
+    ):
+        raise TypeError(f"axis must be int or Tensor with integer datatype, got {axis!r}")
+    return integer(axis, op)
 
 
 # -- scans -----------------------------------------------------------------------------------------------------------
@@ -360,26 +420,44 @@ def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = Fals
 
 def _scan(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: str) -> Tensor:
     x = operand(x)
+    if x.array.dtype.kind in "bO":
+        raise errors.unsupported_dtype(op, x.dtype, "fciu")
     result: Tensor = function(
-        x, axis=scan_axis(axis, len(x.array.shape), op), exclusive=bool(exclusive), reverse=bool(reverse)
+        x,
+        axis=scan_axis(axis, len(x.array.shape), op),
+        exclusive=flag(exclusive, "exclusive"),
+        reverse=flag(reverse, "reverse"),
     )
     return result
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
 def argsort(
-    values: Any, axis: Any = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+    values: Any, axis: Any = -1, direction: Any = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
     """The indices that sort; equal elements keep their order."""
-    x = operand(values)
+    x, at = operand(values), _sort_axis(axis)
+    if not isinstance(direction, str):
+        unhashable = isinstance(direction, (list, dict, set, np.ndarray, Tensor))
+        kind = TypeError if unhashable else ValueError
+        raise kind(f"Argument `direction` should be one of ASCENDING, DESCENDING. Received: direction={direction!r}")
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(
             f"Argument `direction` should be one of ASCENDING, DESCENDING. Received: direction={direction}"
         )
     if x.dtype.is_bool or x.dtype.is_complex or x.dtype.name == "string":
-        raise errors.unsupported_dtype("TopKV2", x.dtype)
-    order = reduce.argsort(x, axis=axis_of(axis, len(x.array.shape), "TopKV2"), descending=direction == "DESCENDING")
+        raise errors.unsupported_dtype("TopKV2", x.dtype, "fiu")
+    order = reduce.argsort(x, axis=axis_of(at, len(x.array.shape), "TopKV2"), descending=direction == "DESCENDING")
     return array.discrete_cast(order, dtype=np.dtype(np.int32))
+
+
+def _sort_axis(axis: Any) -> int:
+    plain = static(axis) if is_library(axis) else axis
+    if isinstance(plain, np.ndarray) and not plain.ndim:
+        plain = plain.item()
+    if not isinstance(plain, (int, float, np.number)) or plain != plain:
+        raise ValueError(f"axis must be a constant scalar, got {axis!r}.")
+    return int(plain)
 
 
 def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
@@ -390,21 +468,32 @@ def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | 
     """
     x = operand(values)
     order = argsort(x, axis, direction)
-    result: Tensor = index.take_along_axis(x, order, axis=axis_of(axis, len(x.array.shape)))
+    result: Tensor = index.take_along_axis(x, order, axis=axis_of(_sort_axis(axis), len(x.array.shape)))
     return result
 
 
 def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis, the last by default."""
     x = operand(logits)
-    result: Tensor = nn.softmax(x, axis=axis_of(-1 if axis is None else axis, len(x.array.shape), "Softmax"))
+    result: Tensor = nn.softmax(x, axis=_softmax_axis(x, axis, "Softmax"))
     return result
+
+
+def _softmax_axis(x: Tensor, axis: Any, op: str) -> int:
+    if x.array.dtype.kind not in "fV":
+        raise errors.unsupported_dtype(op, x.dtype, "half, bfloat16, float, double")
+    rank, at = len(x.array.shape), -1 if axis is None else extent(axis, "axis", op)
+    if not -rank <= at < rank:
+        raise errors.invalid_argument(
+            f"{op} axis {at} is not in [{-rank}, {rank}): logits must have at least 1 dimension", op
+        )
+    return at + rank if at < 0 else at
 
 
 def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """log(softmax(x)), without overflow."""
     x = operand(logits)
-    result: Tensor = nn.log_softmax(x, axis=axis_of(-1 if axis is None else axis, len(x.array.shape), "LogSoftmax"))
+    result: Tensor = nn.log_softmax(x, axis=_softmax_axis(x, axis, "LogSoftmax"))
     return result
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import axis_of, integer
-from gradtape.conversion import operand as to_tensor, wrap
+from gradtape.api.arguments import axis_of, flag, index_operand, index_type as integer_type, integer, whole
+from gradtape.conversion import is_library, operand as to_tensor, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.ops import array, index, math, reduce
 from gradtape.tensor import Tensor
@@ -28,7 +28,10 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = "int32"
     >>> values.numpy().tolist(), indices.numpy().tolist()
     ([4.0, 4.0, 3.0], [1, 3, 2])
     """
-    x, count = to_tensor(input), integer(k)
+    x, count, descending = to_tensor(input), integer(k, "TopKV2", "Tk"), flag(sorted, "sorted", True)
+    dtype = integer_type(index_type, "TopKV2", "index_type")
+    if x.array.dtype.kind in "bcO":
+        raise errors.unsupported_dtype("TopKV2", x.dtype, "fiu")
     shape = tuple(x.array.shape)
     if not shape:
         raise errors.invalid_argument("input must be >= 1-D, got shape []", "TopKV2")
@@ -36,7 +39,7 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = "int32"
         raise errors.invalid_argument(f"Need k >= 0, got {count}", "TopKV2")
     if shape[-1] < count:
         raise errors.invalid_argument(f"input must have at least k columns. Had {shape[-1]}, needed {count}", "TopKV2")
-    dtype = as_dtype(index_type).numpy_dtype
+    del descending  # sorted or not: the largest come first either way
     return TopKV2(*reduce.top_k(x, axis=len(shape) - 1, k=count, descending=True, dtype=dtype))
 
 
@@ -67,7 +70,7 @@ def approx_min_k(
 
 
 def _along(x: Any, k: Any, axis: int, *, largest: bool) -> tuple[Tensor, Tensor]:
-    x, count = to_tensor(x), integer(k)
+    x, count = to_tensor(x), whole(k, "k")
     at = axis_of(axis, len(x.array.shape), "ApproxTopK")
     have = x.array.shape[at]
     if not 0 <= count <= have:
@@ -81,7 +84,13 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
     >>> in_top_k([1, 0], [[0.1, 0.9], [0.2, 0.8]], 1).numpy().tolist()
     [True, False]
     """
-    rows, columns = to_tensor(targets), to_tensor(predictions)
+    rows = index_operand(targets, "InTopKV2", "T")
+    columns = to_tensor(predictions, None if is_library(predictions) else as_dtype("float32"))
+    if columns.dtype.name != "float32":
+        raise ValueError(
+            f"Tensor conversion requested dtype float32 for Tensor with dtype {columns.dtype.name}: {columns!r}"
+        )
+    most = integer(k, "InTopKV2", fixed=True)
     wanted, scores = rows.array, columns.array
     if scores.ndim != 2:
         raise errors.invalid_argument(f"predictions must be 2-dimensional. Received shape {scores.shape}", "InTopKV2")
@@ -99,5 +108,5 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
     chosen = index.take_along_axis(columns, places, axis=1)
     larger = reduce.sum_(wrap(math.greater(columns, chosen).array.astype(np.int32)), axis=(1,))
     finite = reduce.all_(math.isfinite(columns), axis=(1,))
-    result: Tensor = math.logical_and(math.logical_and(known, finite), math.less(larger, integer(k)))
+    result: Tensor = math.logical_and(math.logical_and(known, finite), math.less(larger, most))
     return result

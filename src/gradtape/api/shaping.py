@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import Axes, integer, numpy_dtype, shape_of, static
+from gradtape.api.arguments import (
+    Axes,
+    element_type,
+    index_operand,
+    index_type,
+    integers,
+    shape_of,
+    static,
+    whole,
+)
 from gradtape.api.array import cast, positions, stack
 from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import convert, operand, wrap
+from gradtape.conversion import array_from, convert, is_library, operand, wrap
 from gradtape.dtypes import as_dtype, bool as bool_
 from gradtape.ops import array, index, math, scatter
 from gradtape.tensor import Tensor
@@ -32,9 +41,9 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     >>> tile([1, 2], [2]).numpy().tolist()
     [1, 2, 1, 2]
     """
-    x, plain = operand(input), static(multiples)
+    x, plain = operand(input), integers(multiples, "Tile", "Tmultiples")
     have = tuple(x.array.shape)
-    if not isinstance(plain, (list, tuple)) and np.ndim(plain) != 1:
+    if np.ndim(plain) != 1:
         raise errors.invalid_argument(
             f"Expected multiples to be 1-D, but got shape {errors.brackets(np.shape(plain))}", "Tile"
         )
@@ -61,10 +70,12 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     [3, 4, 4]
     """
     x = operand(input)
-    if axis is None:
+    if axis is None or not x.array.shape:
         x, at = array.reshape(x, shape=(-1,) if x.array.shape else (1,)), 0
     else:
-        rank, at = len(x.array.shape), integer(axis)
+        rank, at = len(x.array.shape), axis
+        if not isinstance(at, (int, np.integer)) or isinstance(at, bool):
+            raise TypeError(f"axis must be an int; got {type(axis).__name__}.")
         if not -rank <= at < rank:
             raise ValueError(f"axis={at} out of bounds: expected {-rank}<=axis<{rank}")
         at += rank if at < 0 else 0
@@ -74,6 +85,10 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
             "tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat"
         )
     have, counts = tuple(x.array.shape), np.asarray(given.array)
+    if not counts.size and not is_library(repeats):
+        counts = counts.astype(np.int32)
+    if counts.dtype.kind == "b" and not is_library(repeats):
+        counts = counts.astype(np.int32)
     if counts.dtype.kind not in "iu":
         raise TypeError(
             f"Argument `tensor` (name: repeats) must be of type integer. Received `tensor` = {counts} of dtype: "
@@ -140,14 +155,16 @@ def pad(
     >>> pad([1, 2, 3], [[1, 2]], "SYMMETRIC").numpy().tolist()
     [1, 1, 2, 3, 3, 2]
     """
-    x, widths = operand(tensor), np.asarray(static(paddings))
+    if not isinstance(mode, str):
+        raise TypeError(f"Expected a string for argument 'mode', but got {mode!r}.")
     kind = mode.upper()
+    op = "PadV2" if kind == "CONSTANT" else "MirrorPad"
+    x, widths = operand(tensor), np.asarray(integers(paddings, op, "Tpaddings"))
     if kind not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
         raise ValueError(
             'Value of argument `mode` expected to be one of "CONSTANT", "REFLECT", or "SYMMETRIC". '
             f"Received `mode` = {mode}"
         )
-    op = "Pad" if kind == "CONSTANT" else "MirrorPad"
     have = tuple(x.array.shape)
     if not have and not widths.size:
         return array.identity(x)
@@ -205,7 +222,8 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     >>> roll([1, 2, 3, 4], 1, 0).numpy().tolist()
     [4, 1, 2, 3]
     """
-    x, given, axes = operand(input), operand(shift), shape_of(axis)
+    x, given = operand(input), index_operand(shift, "Roll", "Tshift", empty=False)
+    axes = shape_of(index_operand(axis, "Roll", "Taxis", empty=False))
     if not is_known(given):
         return _rolled(x, given, axes)
     shifts = shape_of(given)
@@ -246,8 +264,8 @@ def reverse_sequence(
     """
     if seq_axis is None:
         raise TypeError("Expected int for argument 'seq_dim' not None.")
-    x, lengths = operand(input), operand(seq_lengths)
-    have, along, batch = tuple(x.array.shape), integer(seq_axis), 0 if batch_axis is None else integer(batch_axis)
+    x, lengths = operand(input), index_operand(seq_lengths, "ReverseSequence", "Tlen")
+    have, along, batch = tuple(x.array.shape), whole(seq_axis, "seq_dim"), whole(batch_axis, "batch_dim", 0)
     for axis, word in ((along, "seq_dim"), (batch, "batch_dim")):
         if not 0 <= axis < len(have):
             raise errors.invalid_argument(f"Invalid {word} {axis}", "ReverseSequence")
@@ -278,12 +296,11 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
     >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy().tolist()
     [[2, 3], [5, 6]]
     """
-    x, sizes = operand(input_), shape_of(size)
+    x, sizes = operand(input_), shape_of(size, "Slice", "Index", fixed=True)
     have = tuple(x.array.shape)
-    given = operand(begin)
-    if not is_known(given):
+    if is_library(begin) and not is_known(given := operand(begin)):
         return _sliced(x, given, sizes)
-    starts = shape_of(given)
+    starts = shape_of(begin, "Slice", "Index", fixed=True)
     if not len(starts) == len(sizes) == len(have):
         raise errors.invalid_argument(
             f"Expected begin and size arguments to be 1-D tensors of size {len(have)}, but got shapes "
@@ -339,8 +356,12 @@ def strided_slice(
     >>> strided_slice([1, 2, 3, 4, 5], [0], [5], [2]).numpy().tolist()
     [1, 3, 5]
     """
-    x, starts, ends = operand(input_), shape_of(begin), shape_of(end)
-    steps = (1,) * len(starts) if strides is None else shape_of(strides)
+    x = operand(input_)
+    starts, ends = (_slice_ends(given) for given in (begin, end))
+    steps = (1,) * len(starts) if strides is None else _slice_ends(strides)
+    begin_mask, end_mask = whole(begin_mask, "begin_mask", 0), whole(end_mask, "end_mask", 0)
+    ellipsis_mask, new_axis_mask = whole(ellipsis_mask, "ellipsis_mask", 0), whole(new_axis_mask, "new_axis_mask", 0)
+    shrink_axis_mask = whole(shrink_axis_mask, "shrink_axis_mask", 0)
     have = tuple(x.array.shape)
     if not len(starts) == len(ends) == len(steps):
         raise errors.invalid_argument(
@@ -379,6 +400,17 @@ def strided_slice(
     return result
 
 
+def _slice_ends(given: Any) -> Axes:
+    found = integers(given, "StridedSlice", "Index", fixed=True)
+    if np.ndim(found) != 1:
+        raise errors.invalid_argument(
+            f"Expected begin, end, and strides to be 1D equal size tensors, but got shape "
+            f"{errors.brackets(np.shape(found))}",
+            "StridedSlice",
+        )
+    return shape_of(found)
+
+
 # -- masks, several tensors at once ----------------------------------------------------------------------------------
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
     """True for the first `lengths[i]` places of row i.
@@ -387,23 +419,33 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: st
     [[1, 0, 0, 0], [1, 1, 1, 0]]
     """
     given = operand(lengths)
+    if given.dtype.name == "string":
+        raise errors.UnimplementedError(None, None, "Cast string to int64 is not supported [Op:Cast]")
+    wanted = as_dtype("bool" if dtype is None else dtype)
+    if wanted.name == "string":
+        raise errors.UnimplementedError(None, None, "Cast bool to string is not supported [Op:Cast]")
+    if given.dtype.is_bool or given.dtype.is_complex:
+        given = cast(given, "int64")
     if maxlen is None:
         if not is_known(given):
             raise errors.unknown_shape("tf.sequence_mask", "Pass maxlen.")
         counts = np.asarray(given.array)
         longest: Any = max(counts.max(initial=0), 0) if counts.size else 0
     else:
-        longest = np.asarray(static(maxlen))
-        if longest.dtype == object and is_dimension(longest.item()):
+        longest = np.asarray(static(maxlen) if is_library(maxlen) or is_dimension(maxlen) else array_from(maxlen))
+        if longest.dtype == object and not longest.ndim and is_dimension(longest.item()):
             mask = math.less(positions(longest.item(), given.array.dtype), given[..., None])
-            return mask if as_dtype(dtype).is_bool else cast(mask, dtype)
+            return mask if wanted.is_bool else cast(mask, wanted)
+        if longest.dtype.kind not in "iuf":
+            raise TypeError(f"Expected an integer for argument 'maxlen', but got {maxlen!r}.")
+        if not longest.ndim and (longest < 0 or longest != longest):
+            raise errors.invalid_argument(f"maxlen must be a non-negative number, got {longest}", "Range")
         if longest.ndim:
             raise ValueError(
                 f"Argument `maxlen` must be scalar for sequence_mask, received `maxlen` = {longest} with shape "
                 f"'{longest.shape}' instead"
             )
     mask = math.less(np.arange(float(longest)).astype(given.array.dtype), given[..., None])
-    wanted = as_dtype(dtype)
     return mask if wanted.is_bool else wrap(mask.array.astype(wanted.numpy_dtype))
 
 
@@ -414,12 +456,27 @@ def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
 
 def shape_n(input: Any, out_type: Any = "int32", name: str | None = None) -> list[Tensor]:
     """The shapes of several tensors."""
-    return [wrap(np.array(operand(x).array.shape, numpy_dtype(out_type))) for x in input]
+    kind = index_type(out_type, "ShapeN")
+    return [wrap(np.array(operand(x).array.shape, kind)) for x in _listed(input, "ShapeN")]
 
 
 def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
     """The same values, as tensors of their own."""
-    return [array.identity(operand(x)) for x in input]
+    return [array.identity(operand(x)) for x in _listed(input, "IdentityN")]
+
+
+def _listed(values: Any, op: str) -> list[Any]:
+    """The members of a list argument; an op needs at least one."""
+    if (
+        isinstance(values, (str, dict))
+        or not hasattr(values, "__iter__")
+        or np.shape(getattr(values, "array", [0])) == ()
+    ):
+        raise TypeError(f"Expected list for 'input' argument to '{op}' Op, not {values!r}.")
+    found = list(values)
+    if not found:
+        raise errors.invalid_argument("Value for attr 'N' of 0 must be at least minimum 1", op)
+    return found
 
 
 def guarantee_const(input: Any, name: str | None = None) -> Tensor:
@@ -440,7 +497,7 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     >>> hex(bitcast(1.0, "uint32").numpy().item())
     '0x3f800000'
     """
-    x, wanted = operand(input), as_dtype(type)
+    x, wanted = operand(input), element_type(type)
     for dtype in (x.dtype, wanted):
         if dtype.is_bool or dtype.name == "string":
             raise errors.unsupported_dtype("Bitcast", dtype)
@@ -463,7 +520,10 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     >>> unravel_index([1, 5], [2, 3]).numpy().tolist()
     [[0, 1], [1, 2]]
     """
-    flat, sizes = operand(indices), shape_of(dims)
+    flat = index_operand(indices, "UnravelIndex", "Tidx", empty=False)
+    sizes = shape_of(dims, "UnravelIndex", "Tidx", fixed=True)
+    if np.ndim(static(dims)) != 1:
+        raise errors.invalid_argument("The dims should be a vector", "UnravelIndex")
     if any(n == 0 for n in sizes):
         raise errors.invalid_argument("input dims cannot contain a dim of zero", "UnravelIndex")
     if is_known(flat):

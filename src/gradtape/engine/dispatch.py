@@ -21,13 +21,15 @@ from gradtape.conversion import (
     constant_operand,
     converter_of,
     converters,
+    hinted_operands,
+    is_library,
     number_beside,
     operand,
     operands,
     register_converter,
     wrap,
 )
-from gradtape.dtypes import dtype_of
+from gradtape.dtypes import as_dtype, dtype_of
 from gradtape.engine import tape as stack
 from gradtape.engine.op import Op, Rule, registry, short_way
 from gradtape.engine.tape import only
@@ -128,7 +130,10 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
                 return other
             xp = common_namespace(arrays)
             break
-    value = _lookup(xp, op.name)(*arrays, **attrs)
+    try:
+        value = _lookup(xp, op.name)(*arrays, **attrs)
+    except _RAW as error:
+        raise _explained(op, arrays, error) from None
     outputs: Any
     if type(value) is tuple:
         outputs = tuple([wrap(v if type(v) is ndarray else _as_array(v)) for v in value])
@@ -180,13 +185,20 @@ def primitive(name: str, args: Sequence[str], *rules: Rule | None, **facts: Any)
 def _call_of_one(op: Op) -> Callable[..., Any]:
     """The call of a primitive with one input and one output: `run`, without what is for several (benchmark: mlp32)."""
 
+    checked = bool(op.kinds) and op.kinds != "any"
+
     def call(x: Any, /, **attrs: Any) -> Any:
         if type(x) is not Tensor:
             x = operand(x)
         array = x.array
+        if checked and array.dtype is not _FLOAT32 and not _allowed(op, array):
+            raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
         if type(array) is not ndarray or meet is not None:
             return run(op, (x,), attrs)
-        value = _lookup(numpy_namespace, op.name)(array, **attrs)
+        try:
+            value = _lookup(numpy_namespace, op.name)(array, **attrs)
+        except _RAW as error:
+            raise _explained(op, (array,), error) from None
         out = wrap(value if type(value) is ndarray else _as_array(value))
         if active_stack() is not None:
             record(op, (x,), out, attrs)
@@ -223,15 +235,18 @@ def _following_unary(op: Op) -> Callable[..., Any]:
         if type(x) is not Tensor:
             x = operand(x)
         array = x.array
-        if type(array) is ndarray:
-            value = kernel(array)
-            if type(value) is not ndarray:
-                value = _as_array(value)
-        else:
-            value = _lookup(namespace_of(array), op.name)(array)
+        try:
+            if type(array) is ndarray:
+                value = kernel(array)
+                if type(value) is not ndarray:
+                    value = _as_array(value)
+            else:
+                value = _lookup(namespace_of(array), op.name)(array)
+        except _RAW as error:
+            raise _explained(op, (array,), error) from None
         dtype = array.dtype
         if dtype is not _FLOAT32:
-            value = _settle(op, array, value)
+            value = _settle(op, array, value, op.kinds)
         out = Tensor()
         out.array = value
         out.uid = uid = next(uids)
@@ -253,11 +268,13 @@ def _following_unary(op: Op) -> Callable[..., Any]:
 def _severing_unary(op: Op) -> Callable[..., Any]:
     """A primitive without a derivative: rounding, questions. Tapes only learn that a path ended here."""
 
+    plain = as_dtype("bool") if op.kinds == "b" else None
+
     def call(x: Any, name: str | None = None) -> Tensor:
-        x = operand(x)
+        x = operand(x, None if plain is None or is_library(x) else plain)
         array = x.array
         if not _allowed(op, array):
-            raise errors.unsupported_dtype(op.tf_name, dtype_of(array))
+            raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
         out = wrap(_as_array(_lookup(namespace_of(array), op.name)(array)))
         record(op, (x,), out, _NO_ATTRS)
         return out
@@ -307,12 +324,15 @@ def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
-    call = _following_call(op, operator) if op.differentiable else _severing_call(op, operator)
+    call = _following_call(op, operator) if op.differentiable else _severing_call(op)
     call.__name__ = call.__qualname__ = op.name
     return call
 
 
 def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
+    first_decides = op.hinted and not operator
+    reflected = _REFLECTED.get(op.name, "")
+    kinds = op.kinds + "b" if operator and op.name == "multiply" else op.kinds  # x * y of booleans is x and y
     kernel = partial(_numpy_kernel(op), **attrs) if any(attrs.values()) else _numpy_kernel(op)
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
     keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
@@ -323,10 +343,12 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
             # (benchmarks: rnn, mlp32).
             if type(x) is Tensor and (reading := converters.get(type(y))) is not None:
                 y = reading(y)
-            elif type(x) is float and type(y) is Tensor:
+            elif type(x) is float and type(y) is Tensor and not first_decides:
                 x = number_beside(x, y.array)
-            elif operator and gives_way(y):
+            elif operator and gives_way(y, reflected):
                 return NotImplemented
+            elif first_decides or (op.hinted and is_library(x)):
+                x, y = hinted_operands(x, y)
             else:
                 x, y = operands(x, y)
         a, b = x.array, y.array
@@ -345,7 +367,7 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
             if type(value) is Tensor:
                 return value
         if dtype is not _FLOAT32:
-            value = _settle(op, a, value)
+            value = _settle(op, a, value, kinds)
         out = Tensor()
         out.array = value
         out.uid = uid = next(uids)
@@ -373,16 +395,19 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
     return call
 
 
-def _severing_call(op: Op, operator: bool) -> Callable[..., Any]:
+def _severing_call(op: Op) -> Callable[..., Any]:
     """A primitive without a derivative: comparisons, logic, rounding. Tapes only learn that a path ended here."""
 
+    plain = as_dtype("bool") if op.kinds == "b" else None
+
     def call(x: Any, y: Any, name: str | None = None) -> Any:
-        if operator and gives_way(y):
-            return NotImplemented
-        x, y = operands(x, y)
+        if plain is None:
+            x, y = operands(x, y)
+        else:
+            x, y = (operand(t, None if is_library(t) else plain) for t in (x, y))
         a, b = x.array, y.array
         if not _allowed(op, a):
-            raise errors.unsupported_dtype(op.tf_name, dtype_of(a))
+            raise errors.unsupported_dtype(op.tf_name, dtype_of(a), op.kinds)
         value = _general_binary(op, a, b, _NO_ATTRS, (x, y))
         if type(value) is Tensor:
             return value
@@ -424,14 +449,26 @@ def exchange_stack(active: Callable[[], stack.Stack] | None) -> None:
     active_stack = stack.active_stack if active is None else active
 
 
-def gives_way(other: Any) -> bool:
-    """Whether an operator should leave the work to the other operand: something foreign that is no array."""
+_REFLECTED = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+}
+
+
+_CONVERTED = (Tensor, int, float, complex, str, bytes, list, tuple, set, frozenset, dict, ndarray, np.generic)
+"""Operands that are converted, or refused, and never asked for an operator of their own."""
+
+
+def gives_way(other: Any, reflected: str) -> bool:
+    """Whether an operator leaves the work to the other operand: a foreign object, no array, that has its own."""
     kind = type(other)
     if kind is Tensor or kind is float or kind is int or kind in converters:
         return False
     return kind is Batched or (
-        not isinstance(other, (Tensor, int, float, complex, str, bytes, list, tuple, ndarray, np.generic))
-        and other is not None
+        not isinstance(other, _CONVERTED)
+        and hasattr(kind, reflected)
         and converter_of(other) is None
         and not hasattr(other, "__array__")
         and not hasattr(other, "__dlpack__")
@@ -453,8 +490,8 @@ def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tupl
         if _recorded_inside((a, b)):
             return _run_inside(op, tensors, attrs)
         return _as_array(_lookup(common_namespace((a, b)), op.name)(a, b, **attrs))
-    except (ValueError, TypeError) as error:
-        raise _binary_error(op, a, b) or error from None
+    except _RAW as error:
+        raise _binary_error(op, a, b) or _explained(op, (a, b), error) from None
 
 
 def _binary_error(op: Op, a: Any, b: Any) -> Exception | None:
@@ -462,7 +499,27 @@ def _binary_error(op: Op, a: Any, b: Any) -> Exception | None:
         np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
         return errors.incompatible_shapes(op.tf_name, a.shape, b.shape)
-    return None if _allowed(op, a) else errors.unsupported_dtype(op.tf_name, dtype_of(a))
+    return None if _allowed(op, a) else errors.unsupported_dtype(op.tf_name, dtype_of(a), op.kinds)
+
+
+_RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, NotImplementedError)
+"""What a kernel of NumPy or JAX raises by itself; TensorFlow's own errors of running ops are none of these."""
+
+
+def _explained(op: Op, arrays: Sequence[Any], error: Exception) -> Exception:
+    """TensorFlow's error in the place of one that NumPy or JAX raised inside a kernel."""
+    if isinstance(error, (errors.OperatorNotAllowedInGraphError, errors.InaccessibleTensorError)):
+        return error
+    for array in arrays:
+        if array.dtype.kind == "O" or (op.kinds and not _allowed(op, array)):
+            return errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
+    if isinstance(error, MemoryError) or "too big" in str(error):
+        largest = max(arrays, key=lambda array: len(array.shape))
+        return errors.out_of_memory(largest.shape, dtype_of(largest), op.tf_name)
+    sentence = str(error).strip().split("\n")[0] or type(error).__name__
+    return errors.invalid_argument(
+        f"{sentence} Received shapes {', '.join(errors.brackets(array.shape) for array in arrays)}.", op.tf_name
+    )
 
 
 def _allowed(op: Op, array: Any) -> bool:
@@ -470,8 +527,9 @@ def _allowed(op: Op, array: Any) -> bool:
     return kind in op.kinds or op.kinds == "any"
 
 
-def _settle(op: Op, array: Any, value: Any) -> Any:
+def _settle(op: Op, array: Any, value: Any, kinds: str) -> Any:
     """The dtype of the result is the input's, where the primitive takes it at all; NumPy has wider ideas."""
-    if not _allowed(op, array):
-        raise errors.unsupported_dtype(op.tf_name, dtype_of(array))
+    kind = "f" if array.dtype.kind == "V" else array.dtype.kind
+    if kind not in kinds and kinds != "any":
+        raise errors.unsupported_dtype(op.tf_name, dtype_of(array), kinds)
     return value if value.dtype == array.dtype else value.astype(array.dtype)

@@ -38,6 +38,7 @@ class Op:
 
     `outputs` is 0 for one output, else their number (-1: it varies); a rule's d is then a list.
     `listed` is false for records of whole programs (a compiled call, a branch, a loop), which have no kernel.
+    `hinted` marks a primitive of two operands whose first one alone decides about the dtype of a plain second one.
     `unregistered` marks a primitive without a derivative whose gradient TensorFlow refuses instead of leaving it out.
     """
 
@@ -50,6 +51,7 @@ class Op:
         "elementwise",
         "explain",
         "fallible",
+        "hinted",
         "joint",
         "joint_saves",
         "joint_zeros",
@@ -88,6 +90,7 @@ class Op:
         joint_zeros: bool = True,
         as_given: bool = False,
         fallible: bool = False,
+        hinted: bool = False,
         unregistered: bool = False,
         explain: Callable[[Any, Any], Exception | None] | None = None,
         listed: bool = True,
@@ -97,6 +100,7 @@ class Op:
         self.elementwise, self.linear, self.outputs = elementwise, linear, outputs
         self.kinds = kinds
         self.jvp, self.joint, self.fallible, self.unregistered = jvp, joint, fallible, unregistered
+        self.hinted = hinted
         self.joint_saves, self.joint_zeros, self.as_given, self.explain = joint_saves, joint_zeros, as_given, explain
         for rule in self.rules:
             if rule is not None and parameters(rule)[:1] != ("d",):

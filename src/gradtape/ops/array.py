@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import conversion
+from gradtape import conversion, errors
 from gradtape.arrays.batched import Batched, batch_rules
 from gradtape.arrays.dimensions import is_known_shape
 from gradtape.arrays.owners import Owners
 from gradtape.arrays.symbolic import as_value
 from gradtape.conversion import constant_operand, operand
+from gradtape.dtypes import DType
 from gradtape.engine.dispatch import declare, linear, primitive, run
 from gradtape.engine.op import Op, numpy_dtype, registry
 from gradtape.ops.batching import shift_axis
@@ -204,10 +205,31 @@ stack = primitive("stack", (), joint=_stack_pull, tf_name="Pack", linear=True, b
 
 
 def _pack(values: list[Any]) -> Any:
+    have = values[0].array.shape
+    for i, value in enumerate(values):
+        if value.array.shape != have:
+            raise errors.invalid_argument(
+                f"Shapes of all inputs must match: values[0].shape = {errors.brackets(have)} != values[{i}].shape = "
+                f"{errors.brackets(value.array.shape)}",
+                "Pack",
+            )
     return stack(*values, axis=0)
 
 
+def cast(x: Any, dtype: DType) -> Any:
+    """A tensor in another dtype, whatever the two are."""
+    have = x.dtype
+    if have == dtype:
+        return x
+    if "string" in (have.name, dtype.name):
+        raise errors.UnimplementedError(None, None, f"Cast {have.name} to {dtype.name} is not supported [Op:Cast]")
+    if (dtype.is_floating or dtype.is_complex) and (have.is_floating or have.is_complex):
+        return astype(x, dtype=dtype.numpy_dtype, source=have.numpy_dtype)
+    return discrete_cast(x, dtype=dtype.numpy_dtype)
+
+
 conversion.pack.append(_pack)
+conversion.cast.append(cast)
 
 
 # -- slices ----------------------------------------------------------------------------------------------------------

@@ -117,7 +117,11 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
         )
     x, mask = operand(x), np.asarray(truth.array)
     shape, start = x.array.shape, axis or 0
+    if not -len(shape) <= start < max(len(shape), 1):
+        raise ValueError(f"axis = {axis} is out of range for a tensor of shape {shape}.")
     start += len(shape) if start < 0 else 0
+    if mask.dtype.kind == "O":
+        raise errors.UnimplementedError(None, None, "tf.boolean_mask takes a mask of booleans or numbers [Op:Where]")
     if mask.ndim == 0:
         raise ValueError("mask cannot be scalar.")
     if shape[start : start + mask.ndim] != mask.shape:

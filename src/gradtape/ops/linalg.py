@@ -129,6 +129,7 @@ matmul, plain_matmul = product(
     aligned=_matmul_aligned,
     jvp=_matmul_jvp,
     explain=_matmul_problem,
+    hinted=True,
 )
 
 

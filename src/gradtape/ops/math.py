@@ -16,7 +16,7 @@ from gradtape.engine.op import Op
 REAL = "fiu"
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
-add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2", kinds="fciuO")  # words are joined
+add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2", kinds="fciuO", hinted=True)  # words are joined
 subtract = binary("subtract", lambda d: d, lambda d: -d, tf_name="Sub")
 multiply = binary("multiply", lambda d, y: d * y, lambda d, x: x * d, tf_name="Mul")
 
@@ -31,7 +31,7 @@ def _divide_dy(d: Any, y: Any, out: Any) -> Any:
 
 
 divide = binary("divide", lambda d, y: d / y, _divide_dy, tf_name="RealDiv")
-negative = unary("negative", lambda d: -d, tf_name="Neg", kinds="fciu")
+negative = unary("negative", lambda d: -d, tf_name="Neg", kinds="fci")
 
 
 def _square_dx(d: Any, x: Any) -> Any:
@@ -172,7 +172,7 @@ logical_not = unary("logical_not", None, kinds="b")
 bitwise_and = binary("bitwise_and", None, None, kinds="iub")
 bitwise_or = binary("bitwise_or", None, None, kinds="iub")
 bitwise_xor = binary("bitwise_xor", None, None, kinds="iub")
-invert = unary("invert", None, kinds="iub")
+invert = unary("invert", None, kinds="iu")
 isnan = unary("isnan", None, tf_name="IsNan", kinds="f", unregistered=True)
 isinf = unary("isinf", None, tf_name="IsInf", kinds="f", unregistered=True)
 isfinite = unary("isfinite", None, tf_name="IsFinite", kinds="f", unregistered=True)
@@ -248,6 +248,8 @@ def _angle_dx(d, x, xp):
     return xp.complex(-d, d * 0) / xp.complex(xp.imag(x), xp.real(x))  # i d / conj(x), and TensorFlow's parts at 0
 
 
-absolute = primitive("absolute", ("x",), _absolute_dx, tf_name="Abs", batch=lambda xp, size, batched, x: xp.absolute(x))
-sign = primitive("sign", ("x",), _sign_dx, batch=lambda xp, size, batched, x: xp.sign(x))
+absolute = primitive(
+    "absolute", ("x",), _absolute_dx, tf_name="Abs", kinds="fci", batch=lambda xp, size, batched, x: xp.absolute(x)
+)
+sign = primitive("sign", ("x",), _sign_dx, kinds="fci", batch=lambda xp, size, batched, x: xp.sign(x))
 angle = primitive("angle", ("x",), _angle_dx, batch=lambda xp, size, batched, x: xp.angle(x))

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
+from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import operand, operands, wrap
+from gradtape.conversion import hinted_operands, is_library, operand, operands, wrap
 from gradtape.engine.dispatch import as_operator, gives_way
 from gradtape.ops import array, linalg, math
 from gradtape.ops.indexing import get_item
@@ -19,22 +20,33 @@ from gradtape.tensor import Tensor
 Operator = Callable[..., Any]
 
 _divide = as_operator(math.divide)
-_floor_divide = as_operator(math.floor_divide)
-_mod = as_operator(math.mod)
-_power = as_operator(math.power)
 
 
 def true_divide(x: Any, y: Any, name: str | None = None) -> Any:
     """x / y; integers are divided in float64 (the small ones in float32), as TensorFlow does."""
+    return _quotient(*hinted_operands(x, y))
+
+
+def _divide_operator(x: Any, y: Any) -> Any:
     if type(x) is Tensor and x.array.dtype.kind == "f":
-        return _divide(x, y)
-    pair = _paired(x, y)
-    if pair is NotImplemented:
+        try:
+            return _divide(x, y)
+        except (errors.InvalidArgumentError, TypeError, ValueError):
+            pass  # the general way says what TensorFlow says
+    if gives_way(y, "__rtruediv__"):
         return NotImplemented
-    x, y = pair
+    return _quotient(*(hinted_operands(x, y) if is_library(x) else operands(x, y)))
+
+
+def _quotient(x: Tensor, y: Tensor) -> Any:
+    kind = x.array.dtype.kind
     if x.array.dtype != y.array.dtype:
         raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype!r} != {y.dtype!r}.")
-    if x.array.dtype.kind in "iu":
+    if kind in "bO":
+        raise TypeError(
+            f"Invalid dtype {x.dtype!r} in __truediv__. Expected an integer, floating or complex dtype: use tf.cast."
+        )
+    if kind in "iu":
         wide = np.dtype(np.float64 if x.array.dtype.itemsize > 2 else np.float32)
         x, y = (wrap(t.array.astype(wide)) for t in (x, y))
     return math.divide(x, y)
@@ -42,23 +54,20 @@ def true_divide(x: Any, y: Any, name: str | None = None) -> Any:
 
 def floor_divide(x: Any, y: Any, name: str | None = None) -> Any:
     """Division towards minus infinity."""
-    return _integer_checked(_floor_divide, x, y, "FloorDiv")
+    return _integer_checked(math.floor_divide, x, y, "FloorDiv")
 
 
 def floor_mod(x: Any, y: Any, name: str | None = None) -> Any:
     """The remainder of floor division: it has the divisor's sign."""
-    return _integer_checked(_mod, x, y, "FloorMod")
+    return _integer_checked(math.mod, x, y, "FloorMod")
 
 
-def _integer_checked(operator: Operator, x: Any, y: Any, op: str) -> Any:
-    pair = _paired(x, y)
-    if pair is NotImplemented:
-        return NotImplemented
-    x, y = pair
-    whole = x.array.dtype.kind in "iu" and y.array.dtype.kind in "iu"
+def _integer_checked(function: Operator, x: Any, y: Any, op: str) -> Any:
+    x, y = operands(x, y)
+    whole = x.array.dtype.kind in "iu" and y.array.dtype == x.array.dtype
     if whole and is_known(y) and np.any(np.asarray(y.array) == 0):
         raise errors.invalid_argument("Integer division by zero", op)
-    return operator(x, y)
+    return function(x, y)
 
 
 def power(x: Any, y: Any, name: str | None = None) -> Any:
@@ -67,33 +76,41 @@ def power(x: Any, y: Any, name: str | None = None) -> Any:
     >>> power(2.0, [1.0, 3.0]).numpy().tolist()
     [2.0, 8.0]
     """
-    pair = _paired(x, y)
-    if pair is NotImplemented:
-        return NotImplemented
-    x, y = pair
-    whole = x.array.dtype.kind == "i" and y.array.dtype.kind == "i"
+    x, y = operands(x, y)
+    whole = x.array.dtype.kind == "i" and y.array.dtype == x.array.dtype
     if whole and is_known(y) and np.any(np.asarray(y.array) < 0):
         raise errors.invalid_argument("Integers to negative integer powers are not allowed", "Pow")
-    return _power(x, y)
+    return math.power(x, y)
 
 
-def _paired(x: Any, y: Any) -> Any:
-    if gives_way(y) or gives_way(x):
-        return NotImplemented
-    return operands(x, y)
+def _method(function: Operator, name: str) -> Operator:
+    """A function of two operands as an operator: it leaves the work to a foreign operand that has its own."""
+    reflected = f"__r{name}__"
+
+    def method(x: Any, y: Any) -> Any:
+        return NotImplemented if gives_way(y, reflected) else function(x, y)
+
+    return method
 
 
 def _truth(logical: Operator, bitwise: Operator) -> Operator:
-    def method(x: Any, y: Any) -> Any:
+    def function(x: Any, y: Any) -> Any:
         x, y = operands(x, y)
         return (logical if x.array.dtype.kind == "b" else bitwise)(x, y)
 
-    return method
+    return function
 
 
 def _invert(x: Any) -> Any:
     x = operand(x)
     return math.logical_not(x) if x.array.dtype.kind == "b" else math.invert(x)
+
+
+def _comparison(function: Operator) -> Operator:
+    def method(x: Any, y: Any) -> Any:
+        return NotImplemented if type(y) is Batched else function(x, y)
+
+    return method
 
 
 def _equality(function: Operator, otherwise: bool) -> Operator:
@@ -102,10 +119,9 @@ def _equality(function: Operator, otherwise: bool) -> Operator:
     def method(x: Any, y: Any) -> Any:
         if y is None:
             return otherwise
-        pair = _paired(x, y)
-        if pair is NotImplemented:
+        if type(y) is Batched:
             return NotImplemented
-        x, y = pair
+        x, y = operands(x, y)
         try:
             broadcast_shapes(x.array.shape, y.array.shape)
         except ValueError:
@@ -123,9 +139,8 @@ def _iterate(x: Any) -> Iterator[Any]:
     return iter(array.unstack(x, axis=0)) if x.array.shape[0] else iter(())
 
 
-def matmul_operator(x: Any, y: Any) -> Any:
-    pair = _paired(x, y)
-    return NotImplemented if pair is NotImplemented else linalg.plain_matmul(*pair)
+def _matmul(x: Any, y: Any) -> Any:
+    return linalg.plain_matmul(*(hinted_operands(x, y) if is_library(x) else operands(x, y)))
 
 
 def reflected(function: Operator) -> Operator:
@@ -141,20 +156,20 @@ BINARY: dict[str, Operator] = {
     "add": as_operator(math.add),
     "sub": as_operator(math.subtract),
     "mul": as_operator(math.multiply),
-    "truediv": true_divide,
-    "floordiv": floor_divide,
-    "mod": floor_mod,
-    "pow": power,
-    "matmul": matmul_operator,
-    "and": _truth(math.logical_and, math.bitwise_and),
-    "or": _truth(math.logical_or, math.bitwise_or),
-    "xor": _truth(math.logical_xor, math.bitwise_xor),
+    "truediv": _divide_operator,
+    "floordiv": _method(floor_divide, "floordiv"),
+    "mod": _method(floor_mod, "mod"),
+    "pow": _method(power, "pow"),
+    "matmul": _method(_matmul, "matmul"),
+    "and": _method(_truth(math.logical_and, math.bitwise_and), "and"),
+    "or": _method(_truth(math.logical_or, math.bitwise_or), "or"),
+    "xor": _method(_truth(math.logical_xor, math.bitwise_xor), "xor"),
 }
 COMPARISON: dict[str, Operator] = {
-    "lt": as_operator(math.less),
-    "le": as_operator(math.less_equal),
-    "gt": as_operator(math.greater),
-    "ge": as_operator(math.greater_equal),
+    "lt": _comparison(math.less),
+    "le": _comparison(math.less_equal),
+    "gt": _comparison(math.greater),
+    "ge": _comparison(math.greater_equal),
 }
 
 
