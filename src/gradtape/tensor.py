@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +17,7 @@ from numpy import ndarray
 
 from gradtape import errors, memory
 from gradtape.dtypes import DType, dtype_of
+from gradtape.interrupts import setting
 from gradtape.shape import TensorShape, known_shape
 
 Array: TypeAlias = Any
@@ -366,14 +366,9 @@ for _name in _GRAPH_ONLY:
 _shown: ContextVar[bool] = ContextVar("gradtape_shown", default=False)
 
 
-@contextmanager
-def dimensions_shown() -> Iterator[None]:
+def dimensions_shown() -> setting[bool]:
     """Within the block `tensor.shape` has unknown dimensions as they are, to compute with them: for derivatives."""
-    token = _shown.set(True)
-    try:
-        yield
-    finally:
-        _shown.reset(token)
+    return setting(_shown, True)
 
 
 class Unwritten(Tensor):

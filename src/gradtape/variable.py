@@ -6,8 +6,7 @@ import _thread
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from gradtape.conversion import array_from, convert, operand, placed, register_c
 from gradtape.dtypes import DType, as_dtype, dtype_of
 from gradtape.engine.tape import active_recorders, active_stack, expecting, miss
 from gradtape.indexed_slices import IndexedSlices
+from gradtape.interrupts import setting
 from gradtape.ops import array, index, operators
 from gradtape.ops.indexing import basic_index, get_item
 from gradtape.shape import TensorShape
@@ -436,8 +436,8 @@ class Variable:
                 and value.shape == change.shape
                 and _is_ours(value, tensor)
             ):  # no reading of the old value is left: reuse its memory. There is no other thread to keep out.
+                self._buffer = None  # what a compiled program left is older from now on, also if a signal comes next
                 how(value, change, value)
-                self._buffer = None  # what a compiled program left is older from now on
                 if active_stack() is not None:
                     self._notice(delta)
                 return _view_of(self) if read_value else None
@@ -775,14 +775,9 @@ updating: Callable[[], Any] = _guard.get
 memory a program has been given."""
 
 
-@contextmanager
-def called_back() -> Iterator[None]:
+def called_back() -> setting[Any]:
     """Python that a program calls passes the lock: the thread that holds it waits for the program."""
-    token = _guard.set(_guests)
-    try:
-        yield
-    finally:
-        _guard.reset(token)
+    return setting(_guard, _guests)
 
 
 def _calibrate() -> tuple[int, int, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import attrgetter
 from types import ModuleType
@@ -18,8 +16,9 @@ from gradtape.api.scopes import name_scope
 from gradtape.compile.gradients import gradients, hessians
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype, float32
+from gradtape.interrupts import settings
 from gradtape.tensor import Tensor
-from gradtape.variable import Variable, VariableAggregation, VariableSynchronization
+from gradtape.variable import Variable, VariableAggregation, VariableSynchronization, name_prefix
 
 _variable_prefix: ContextVar[str] = ContextVar("gradtape_variable_scope", default="")
 
@@ -88,16 +87,19 @@ def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
     return random.uniform(shape, -limit, limit, dtype)
 
 
-@contextmanager
-def variable_scope(name_or_scope: str, default_name: str | None = None, **options: Any) -> Iterator[str]:
+class variable_scope(settings):
     """A prefix for the names of variables made by `get_variable`."""
-    inner = name_or_scope or default_name or ""
-    token = _variable_prefix.set(f"{_variable_prefix.get()}{inner}/" if inner else "")
-    try:
-        with name_scope(name_or_scope, default_name) as scope:
-            yield scope
-    finally:
-        _variable_prefix.reset(token)
+
+    def __init__(self, name_or_scope: str, default_name: str | None = None, **options: Any) -> None:
+        self._name = name_or_scope or default_name or ""
+        super().__init__()
+
+    def __enter__(self) -> str:
+        inner = f"{_variable_prefix.get()}{self._name}/" if self._name else ""
+        scope = name_scope(self._name).within(name_prefix.get())
+        self._pairs = (_variable_prefix, inner), (name_prefix, scope)
+        super().__enter__()
+        return scope
 
 
 def _enabled(*args: Any, **kwargs: Any) -> None:

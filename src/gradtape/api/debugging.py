@@ -12,6 +12,7 @@ from gradtape.api.arguments import integer, static
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, operands
 from gradtape.dtypes import DType, as_dtype, float32
+from gradtape.interrupts import float_errors_ignored
 from gradtape.ops import math, scatter
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
@@ -122,7 +123,7 @@ def assert_near(
         raise ValueError(f"data type {a.dtype.name} not inexact")
     default = 10 * _epsilon(a.dtype)
     relative, absolute = (default if t is None else np.asarray(static(t)).item() for t in (rtol, atol))
-    with np.errstate(invalid="ignore"):
+    with float_errors_ignored():
         near = np.abs(a - b) <= absolute + relative * np.abs(b)
     if near.all():
         return

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any
 
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.devices import device_scope
 from gradtape.compile.function import init_scope as init_scope
+from gradtape.interrupts import setting
 from gradtape.variable import name_prefix
 
 
-class name_scope:
+class name_scope(setting[str]):
     """A prefix for names; the value of the `with` block is the full scope with a slash at its end.
 
     >>> with name_scope("outer"), name_scope("inner") as scope:
@@ -25,24 +25,20 @@ class name_scope:
         if name is not None and not isinstance(name, str):
             raise ValueError("name for name_scope must be a string.")
         self._name = name or default_name or ""
-        self._tokens: list[Any] = []
+        super().__init__(name_prefix, "")
 
     @property
     def name(self) -> str:
         return self._name
 
-    def __enter__(self) -> str:
-        outer = name_prefix.get()
-        full = self._name
-        if full and not full.endswith("/"):
-            full = f"{outer}{full}/"
-        self._tokens.append(name_prefix.set(full))
-        return full
+    def within(self, outer: str) -> str:
+        """The full scope, inside of another one."""
+        return self._name if not self._name or self._name.endswith("/") else f"{outer}{self._name}/"
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        name_prefix.reset(self._tokens.pop())
+    def __enter__(self) -> str:
+        self._value = full = self.within(name_prefix.get())
+        super().__enter__()
+        return full
 
 
 def current_scope() -> str:

@@ -10,8 +10,7 @@ of the program whose derivative it is. So a closure may hold on to a symbolic va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import numpy as np
 from gradtape.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
 from gradtape.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape.errors import OperatorNotAllowedInGraphError
+from gradtape.interrupts import setting
 from gradtape.memory import Recipe
 
 Shape = tuple[int, ...]
@@ -293,18 +293,13 @@ def _out_of_scope(value: Symbolic) -> OutOfScopeError:
     )
 
 
-_tracing: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
-current_graph = _tracing.get
+graph_traced: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
+current_graph = graph_traced.get
 
 
-@contextmanager
-def tracing(graph: Graph | None) -> Iterator[None]:
+def tracing(graph: Graph | None) -> setting[Graph | None]:
     """Within the block ops on symbolic arrays go into this graph (None: there is none, code runs eagerly)."""
-    token = _tracing.set(graph)
-    try:
-        yield
-    finally:
-        _tracing.reset(token)
+    return setting(graph_traced, graph)
 
 
 # -- recording nodes -------------------------------------------------------------------------------------------------

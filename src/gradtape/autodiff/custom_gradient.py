@@ -61,11 +61,8 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
     def decorated(*args: Any, **kwargs: Any) -> Any:
         _refuse_batches(args)
         watcher = _VariableWatcher()
-        stack.start(watcher)
-        try:
+        with stack.started(watcher):
             result, grad_fn = function(*args, **kwargs)
-        finally:
-            stack.stop(watcher)
         if not callable(grad_fn):
             raise TypeError(f"unsupported callable: {grad_fn!r} should be the gradient function of {_name(function)}")
         inputs = nest.flatten(args)

@@ -14,6 +14,7 @@ from gradtape.autodiff.arguments import UnconnectedGradients, array_of
 from gradtape.autodiff.rows import chunks, next_level, only_tensor, or_zeros, row_bytes, rows_of
 from gradtape.conversion import convert, wrap
 from gradtape.engine.forward import push
+from gradtape.interrupts import float_errors_ignored
 from gradtape.tensor import is_followable
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def jvp(tape: GradientTape, target: Any, sources: Any, tangents: Any, policy: Un
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     targets = [only_tensor("target", t) for t in nest.flatten(target)]
     directions = [_direction(s, t) for s, t in zip(flat, nest.flatten(tangents), strict=True)]
-    with tape._asking("jvp") as traced:
+    with tape._asking("jvp") as traced, float_errors_ignored():
         start: dict[int, Any] = {}
         for source, direction in zip(flat, directions, strict=True):
             if is_followable(array_of(source)):
@@ -130,7 +131,7 @@ def _recorded_gradient(tape: GradientTape, target: Any, sources: Any, method: st
     target = only_tensor("target", target)
     second = type(tape)(persistent=True)
     second.options = {name: on for name, on in tape.options.items() if name in ("check_numerics", "strong_zeros")}
-    with tape._asking(method):
+    with tape._asking(method), float_errors_ignored():
         second._recording = recording.twin()
         with second:
             second._witness = tape._witness  # it knows the lines, and looks on no more

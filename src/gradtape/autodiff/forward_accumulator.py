@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from gradtape import nest
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
@@ -17,6 +15,7 @@ from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.forward import push
 from gradtape.engine.tape import Recorder, active_recorders
+from gradtape.interrupts import float_errors_ignored, guarded
 from gradtape.ops.array import broadcast_to
 from gradtape.tensor import Tensor, is_followable
 from gradtape.variable import Variable, held
@@ -35,7 +34,7 @@ class _Pusher(Recorder):
     def append(self, record: Any) -> None:
         active = active_recorders()
         outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
-        with stack.only(outside), np.errstate(all="ignore"):
+        with stack.only(outside), float_errors_ignored():
             push(record, self.tangents, self.tracked, traced=True)
 
 
@@ -110,13 +109,25 @@ class ForwardAccumulator:
     def __enter__(self) -> ForwardAccumulator:
         if self._recording:
             raise ValueError("Accumulator is already recording.")
-        stack.start(self._pusher)
-        self._recording = True
-        return self
+        try:
+            self._recording = True
+            stack.start(self._pusher)
+            return self
+        except BaseException:
+            self._stop()
+            raise
 
+    @guarded
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        try:
+            self._stop()
+        except BaseException:
+            self._stop()
+            raise
+
+    def _stop(self) -> None:
         if self._recording:
             stack.stop(self._pusher)
             self._recording = False

@@ -6,8 +6,7 @@ import contextlib
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
 from types import FrameType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -34,6 +33,7 @@ from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep, traced_sweep
 from gradtape.engine.strong import strengthen, weaken
 from gradtape.engine.tape import Record, Recorder
+from gradtape.interrupts import float_errors_ignored, guarded
 from gradtape.tensor import Tensor, is_followable, next_uid
 from gradtape.variable import Variable, held
 
@@ -116,8 +116,8 @@ class _Recording(Recorder):
             self.unreached = self.records[-1 : -SKELETON - 1 : -1]
         if self.unreached:
             self.unreached = [(r[0], r[1], r[2], (), None, r[5]) for r in self.unreached[:SKELETON]]
-        self.records.clear()
         self.consumed = True
+        self.records.clear()
         if len(self.tracked) > SKELETON:
             self.tracked = {uid: self.tracked[uid] for uid, _ in zip(self.roots, range(SKELETON), strict=False)}
         return self
@@ -163,6 +163,7 @@ class GradientTape:
     _recording: _Recording | None = None
     _active = False
     _paused = False
+    _blocks: tuple[str, ...] = ()  # the `with` blocks that are open: of recording, or of a pause
     _stops = 0  # how many stop_recording blocks are open
     _variables: Mapping[int, Variable] = MappingProxyType({})  # the watched ones of a record that is gone
     _used_at: tuple[str, int] | None = None  # the file and line of the question that used it up
@@ -191,38 +192,51 @@ class GradientTape:
                 "lines": lines,
             }
             self.options = {name: value for name, value in chosen.items() if value}
-        self._blocks: list[str] = []  # the `with` blocks that are open: of recording, or of a pause
         self._log: list[Any] = []  # the fields of events: recording begins and ends, something is watched
 
     # -- recording ---------------------------------------------------------------------------------------------------
+    # A signal may interrupt all of this anywhere: see `gradtape.interrupts` for the rules.
     def __enter__(self) -> GradientTape:
         if self._paused:  # `with tape.pause():` - the block is the pause
-            self._blocks.append("pause")
+            self._blocks = (*self._blocks, "pause")
             return self
         if self._active:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
-        self._start()
-        self._blocks.append("record")
-        stack.expecting.append(None)
-        if self._witness is not None:
-            stack.start(self._witness)
-        return self
+        try:
+            self._blocks = (*self._blocks, "record")
+            self._start()
+            stack.expecting.add(id(self))
+            if self._witness is not None:
+                stack.start(self._witness)
+            return self
+        except BaseException:
+            self._abandon()
+            self._blocks = self._blocks[:-1]
+            raise
 
+    @guarded
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        block = self._blocks.pop() if self._blocks else "record"
-        if block == "pause":
-            if self._paused:
-                self.resume()
-            return
-        self._paused = False
-        if stack.expecting:
-            stack.expecting.pop()
-        if self._witness is not None:
-            stack.stop(self._witness)
-        if self._active:
-            self._stop("exit")
+        try:
+            if self._blocks and self._blocks[-1] == "pause":
+                if self._paused:
+                    self.resume()
+            else:
+                self._paused = False
+                stack.expecting.discard(id(self))
+                if self._witness is not None:
+                    stack.stop(self._witness)
+                if self._active:
+                    self._stop("exit")
+        except BaseException:
+            if self._blocks and self._blocks[-1] == "pause":
+                self._recover()
+            else:
+                self._abandon()
+            raise
+        finally:
+            self._blocks = self._blocks[:-1]
 
     def _start(self) -> None:
         if self._recording is None:
@@ -245,6 +259,23 @@ class GradientTape:
             self._profiler.leave()
         if len(self._log) < SKELETON:
             self._log.append((why, next_uid(), 0, 0, None if why == "exit" else _user_line()))
+
+    def _abandon(self) -> None:
+        """End a block of which nobody knows how far it began or ended."""
+        stack.expecting.discard(id(self))
+        for recorder in (self._witness, self._recording):
+            if recorder is not None:
+                stack.stop(recorder)
+        self._active = self._paused = False
+        if self._profiler is not None:
+            self._profiler.leave()
+
+    def _recover(self) -> None:
+        """Record, wherever a change between recording and not recording was interrupted."""
+        if self._recording is not None:
+            stack.stop(self._recording)
+        self._active = self._paused = False
+        self._start()
 
     def _state(self) -> str:
         if self._active:
@@ -291,8 +322,7 @@ class GradientTape:
             for source in sources:
                 self._log.append(("watch", next_uid(), source.uid, 0, None, get_ident()))
 
-    @contextmanager
-    def stop_recording(self) -> Iterator[None]:
+    def stop_recording(self) -> _Stopped:
         """Nothing in the block is recorded by this tape; other tapes go on. Blocks may be nested.
 
         >>> import gradtape as tf
@@ -304,24 +334,7 @@ class GradientTape:
         >>> float(tape.gradient(y, x))
         4.0
         """
-        if self._recording is None and not self._stops:
-            raise RuntimeError("Trying to stop recording a tape which is not recording.")
-        if not self._active and not self._stops and not self._paused:
-            raise ValueError(f"Tape is not recording. It is {self._state()}.")
-        was_active = self._active
-        if was_active:
-            self._stop("stop_recording")
-        self._stops += 1
-        try:
-            yield
-        finally:
-            self._stops -= 1
-            if was_active:
-                if self._active:
-                    raise ValueError(
-                        "Tape is still recording, This can happen if you try to re-enter an already-active tape."
-                    )
-                self._start()
+        return _Stopped(self)
 
     def pause(self) -> GradientTape:
         """Stop recording until `resume`, or to the end of a `with tape.pause():` block. Returns the tape itself.
@@ -339,26 +352,40 @@ class GradientTape:
         """
         if not self._active:
             raise ValueError(f"pause() needs a tape that is recording, but this tape is {self._state()}.")
-        self._stop("pause")
-        self._paused = True
-        return self
+        try:
+            self._stop("pause")
+            self._paused = True
+            return self
+        except BaseException:
+            self._recover()
+            raise
 
     def resume(self) -> None:
         """Go on recording after `pause`."""
         if not self._paused:
             raise ValueError(f"resume() needs a tape that was paused, but this tape is {self._state()}.")
-        self._paused = False
-        self._start()
+        try:
+            self._paused = False
+            self._start()
+        except BaseException:
+            self._recover()
+            raise
 
     def reset(self) -> None:
         """Forget every op and every watch; recording goes on with an empty record."""
         if not self._active:
             raise ValueError(f"Tape is not recording. It is {self._state()}.")
-        self._stop("reset")
-        if self._recording is not None:
-            self._forgotten = (*self._forgotten[-9:], self._recording.bury())
-        self._recording = None
-        self._start()
+        try:
+            self._stop("reset")
+            if self._recording is not None:
+                self._forgotten = (*self._forgotten[-9:], self._recording.bury())
+            self._recording = None
+            self._start()
+        except BaseException:
+            if self._recording is not None and self._recording.consumed:
+                self._recording = None
+            self._recover()
+            raise
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """The variables this tape follows, in the order of their creation."""
@@ -410,7 +437,7 @@ class GradientTape:
                 _refuse_unregistered(recording, targets)
                 companions = _companions(recording)
                 break
-        with _Question(self, "gradient") as traced:
+        with _Question(self, "gradient") as traced, float_errors_ignored():
             start = seed_cotangents(targets, seeds, flat_sources, traced, companions)
             cotangents = self._sweep(recording, start, flat_sources, traced, last=True)
             found = [cotangents.get(source.uid) for source in flat_sources]
@@ -537,7 +564,7 @@ class GradientTape:
         """The recorded gradient, for the tape's own use: no question is asked, nothing is said or consumed."""
         assert self._recording is not None
         start = seed_cotangents([target], [None], sources, traced=True)
-        with np.errstate(all="ignore"):
+        with float_errors_ignored():
             cotangents = self._sweep(self._recording, start, sources, True, last=False)
         return [finished(cotangents.get(s.uid), s, UnconnectedGradients.NONE) for s in sources]
 
@@ -621,7 +648,7 @@ class GradientTape:
 class _Question:
     """The time in which a tape answers: it may be recorded itself, and at the end a plain tape is used up."""
 
-    __slots__ = ("_errors", "_first", "_method", "_tape", "_was_active")
+    __slots__ = ("_first", "_method", "_tape", "_was_active")
 
     def __init__(self, tape: GradientTape, method: str) -> None:
         self._tape, self._method = tape, method
@@ -629,41 +656,102 @@ class _Question:
     def __enter__(self) -> bool:
         tape = self._tape
         self._was_active = tape._active
-        if self._was_active:
-            if tape._persistent:
-                _warn_per_call_site(
-                    "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient "
-                    "than calling it outside the context (the gradient ops are recorded too, which costs time and "
-                    "memory). Do it only to get higher-order derivatives; otherwise use stop_recording.",
-                    self._method,
-                    most=1,
-                )
-            else:
+        if self._was_active and tape._persistent:
+            _warn_per_call_site(
+                "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient than "
+                "calling it outside the context (the gradient ops are recorded too, which costs time and memory). Do "
+                "it only to get higher-order derivatives; otherwise use stop_recording.",
+                self._method,
+                most=1,
+            )
+        try:
+            if self._was_active and not tape._persistent:
                 tape._stop("question")
-        if tape._witness is not None:  # it looks at the program, not at the walk back
-            stack.stop(tape._witness)
-        self._first = next_uid()
-        self._errors = np.errstate(all="ignore")
-        self._errors.__enter__()
-        return stack.active_stack() is not None
+            if tape._witness is not None:  # it looks at the program, not at the walk back
+                stack.stop(tape._witness)
+            self._first = next_uid()
+            return stack.active_stack() is not None
+        except BaseException:
+            self._recover()
+            raise
 
+    @guarded
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._errors.__exit__(kind, error, trace)
-        tape = self._tape
-        if kind is None:
+        try:
+            tape = self._tape
+            if kind is not None:
+                self._recover()
+                return
             if not tape._persistent:
                 tape._forget()
-        elif tape._recording is not None and tape._recording.consumed:
-            tape._forget()  # interrupted in the middle of a sweep that was freeing the record
-        elif self._was_active and not tape._persistent:
-            tape._start()
-        if tape._witness is not None and "record" in tape._blocks:
-            stack.start(tape._witness)
-        if kind is None:
+            if tape._witness is not None and "record" in tape._blocks:
+                stack.start(tape._witness)
             where = _user_line() if tape._used_at is None else tape._used_at
             answers.append((self._first, next_uid(), self._method, where))
+        except BaseException:
+            self._recover()
+            raise
+
+    def _recover(self) -> None:
+        """After an error the tape is what it was, or used up, if the walk back was freeing the record."""
+        tape = self._tape
+        if tape._recording is not None and tape._recording.consumed:
+            tape._forget()
+        elif tape._recording is not None and self._was_active and not tape._persistent:
+            tape._recover()
+        if tape._witness is not None and "record" in tape._blocks:
+            stack.stop(tape._witness)
+            stack.start(tape._witness)
+
+
+class _Stopped(contextlib.ContextDecorator):
+    """The block of `stop_recording`."""
+
+    def __init__(self, tape: GradientTape) -> None:
+        self._tape = tape
+
+    def _recreate_cm(self) -> _Stopped:
+        return _Stopped(self._tape)
+
+    def __enter__(self) -> None:
+        tape = self._tape
+        if tape._recording is None and not tape._stops:
+            raise RuntimeError("Trying to stop recording a tape which is not recording.")
+        if not tape._active and not tape._stops and not tape._paused:
+            raise ValueError(f"Tape is not recording. It is {tape._state()}.")
+        self._before = tape._stops
+        self._was_active = tape._active
+        try:
+            if self._was_active:
+                tape._stop("stop_recording")
+            tape._stops = self._before + 1
+        except BaseException:
+            self._recover()
+            raise
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            tape = self._tape
+            tape._stops = self._before
+            if self._was_active:
+                if tape._active:
+                    raise ValueError(
+                        "Tape is still recording, This can happen if you try to re-enter an already-active tape."
+                    )
+                tape._start()
+        except BaseException:
+            self._recover()
+            raise
+
+    def _recover(self) -> None:
+        self._tape._stops = self._before
+        if self._was_active:
+            self._tape._recover()
 
 
 def _refuse_unregistered(recording: _Recording, targets: list[Any]) -> None:

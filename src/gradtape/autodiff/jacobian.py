@@ -15,6 +15,7 @@ from gradtape.autodiff.arguments import UnconnectedGradients, array_of, as_tenso
 from gradtape.autodiff.rows import chunks, joined, next_level, only_tensor, or_zeros, reshaped, row_bytes, rows_of
 from gradtape.conversion import wrap
 from gradtape.engine.sparse import Rows
+from gradtape.interrupts import float_errors_ignored
 from gradtape.memory import Recipe
 from gradtape.tensor import is_followable
 
@@ -59,7 +60,7 @@ def jacobian(
     shape = tuple(value.shape)
     if mode == "auto":  # one walk carries rows or columns: the fewer of the two
         mode = "forward" if 0 < sum(math.prod(array_of(s).shape) for s in flat) < math.prod(shape) else "reverse"
-    with tape._asking("jacobian") as traced:
+    with tape._asking("jacobian") as traced, float_errors_ignored():
         if not is_followable(value):
             blocks = [[None] for _ in flat]
             joined = 0
@@ -169,7 +170,7 @@ def batch_jacobian(
     unit = row_bytes(recording, [source], value.dtype.itemsize)
     spans = chunks(columns, unit, parallel_iterations if use_pfor else 1)
     blocks: list[Any] = []
-    with tape._asking("batch_jacobian") as traced:
+    with tape._asking("batch_jacobian") as traced, float_errors_ignored():
         for start, stop in spans:
             hot = _columns(shape, start, stop, value.dtype)
             seed = _seed(hot, value, traced)
@@ -198,7 +199,7 @@ def batch_gradient(
     if not shape:
         raise ValueError("Shape () must have rank at least 1")
     (given,) = seeds_of(target, [target], output_gradients)
-    with tape._asking("batch_gradient") as traced:
+    with tape._asking("batch_gradient") as traced, float_errors_ignored():
         start: Any = given if given is not None else wrap(namespace_of(value).ones_like(value))
         start = start if traced else start.array
         seed = Batched(namespace_of(start).reshape(start, shape=(1, *shape)), next_level(), aligned=True)

@@ -11,10 +11,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar, Token
-from types import TracebackType
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from numpy import ndarray
@@ -24,6 +21,7 @@ from gradtape.arrays.batched import Batched
 from gradtape.arrays.symbolic import Symbolic, current_graph
 from gradtape.engine import dispatch
 from gradtape.engine.op import Op
+from gradtape.interrupts import setting
 from gradtape.ops import array
 from gradtape.tensor import CONSTANT, Tensor, device_name
 
@@ -134,7 +132,7 @@ def cpu_count() -> int | None:
 
 # -- choosing --------------------------------------------------------------------------------------------------------
 _NOT_CHOSEN = object()
-_target: ContextVar[Any] = ContextVar("gradtape_device", default=_NOT_CHOSEN)
+chosen_device: ContextVar[Any] = ContextVar("gradtape_device", default=_NOT_CHOSEN)
 """A JAX device, or None for NumPy."""
 
 _default_target: Any = None
@@ -186,7 +184,7 @@ def find(device: Device) -> Any:
         return jax_device(CPU)
 
 
-class device_scope:
+class device_scope(setting[Any]):
     """Where new tensors are put, for the block. None takes back what blocks around it said."""
 
     def __init__(self, device_name: Any) -> None:
@@ -198,24 +196,15 @@ class device_scope:
             device_name = device_name.to_string()
         self._asked = device_name
         self._device = parse(device_name) if device_name else None
-        self._tokens: list[Token[Any] | None] = []
+        super().__init__(chosen_device, _NOT_CHOSEN)
 
     def __enter__(self) -> None:
-        if self._asked is None:
-            self._tokens.append(_target.set(_NOT_CHOSEN))
-        elif self._device is None:  # a name without a device changes nothing
-            self._tokens.append(None)
-        else:
-            found = find(self._device)
-            _install(found)
-            self._tokens.append(_target.set(found))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        token = self._tokens.pop()
-        if token is not None:
-            _target.reset(token)
+        if self._device is not None:
+            self._value = find(self._device)
+            _install(self._value)
+        elif self._asked is not None:  # a name without a device changes nothing
+            self._value = chosen_device.get()
+        super().__enter__()
 
 
 def set_engine(name: str) -> None:
@@ -248,18 +237,8 @@ def _install(target: Any) -> None:
 
 def chosen() -> Any:
     """Where new arrays go: a JAX device, or None for NumPy."""
-    target = _target.get()
+    target = chosen_device.get()
     return _default_target if target is _NOT_CHOSEN else target
-
-
-@contextmanager
-def on_host() -> Iterator[None]:
-    """Within the block new tensors are NumPy's, whatever was chosen."""
-    token = _target.set(None)
-    try:
-        yield
-    finally:
-        _target.reset(token)
 
 
 def _place(value: Any) -> Any:
@@ -283,7 +262,7 @@ def move(x: Tensor, target: Any) -> Tensor:
 
 def identity(x: Tensor) -> Tensor:
     """`tf.identity`: a tensor of its own, on the device that is chosen, if one is."""
-    target = _target.get()
+    target = chosen_device.get()
     moved = x if target is _NOT_CHOSEN else move(x, target)
     result: Tensor = array.identity(x) if moved is x else moved
     return result

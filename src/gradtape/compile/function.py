@@ -20,10 +20,11 @@ from numpy import ndarray
 from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, is_known, no_value, tracing
+from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, graph_traced, is_known, no_value, tracing
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
+from gradtape.interrupts import settings
 from gradtape.shape import TensorSpec, VariableSpec
 from gradtape.tensor import Tensor
 from gradtape.variable import Passed, Variable, on_host, stored, updating
@@ -78,8 +79,7 @@ def is_symbolic_tensor(tensor: Any) -> bool:
     return isinstance(tensor, Tensor) and not is_known(tensor)
 
 
-@contextmanager
-def init_scope() -> Iterator[None]:
+def init_scope() -> settings:
     """Outside of every tape and every function that is being traced: what runs in the block runs now, once.
 
     >>> import gradtape as tf
@@ -91,8 +91,7 @@ def init_scope() -> Iterator[None]:
     >>> _ = f(tf.constant(1.0))
     True
     """
-    with tracing(None), stack.only(()):
-        yield
+    return settings((graph_traced, None), (stack.active, None))
 
 
 class Function:
@@ -125,6 +124,7 @@ class Function:
         self._general: General | None = None  # traces for unknown dimensions
         self._tracing = threading.RLock()
         self._traces = 0
+        self._has_trace = False  # whether one came to its end: until then variables may be created
         self._created: list[Any] = []  # variables of the first call
         self._storm: list[bool] = []  # of the last calls, whether they had to be traced
         self._reads_data = False  # whether it iterates over a dataset, which no program can
@@ -382,12 +382,12 @@ class Function:
 
         `shapes` take the place of those that the tensors have; `kind` is the class of the result.
         """
-        first = not self._traces
-        concrete = self._traced(given, leaves, passed, first, shapes, kind)
+        concrete = self._traced(given, leaves, passed, not self._has_trace, shapes, kind)
         if concrete.graph.created:
             # As TensorFlow does: variables belong to the first call. The second trace finds them there.
             self._created.extend(concrete.graph.created)
             concrete = self._traced(given, leaves, passed, False, shapes, kind)
+        self._has_trace = True
         return concrete
 
     def _traced(

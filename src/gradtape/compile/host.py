@@ -7,6 +7,7 @@ it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from gradtape.dtypes import as_dtype
 from gradtape.engine import tape as stack
 from gradtape.engine.op import program_op
 from gradtape.engine.tape import active_recorders
+from gradtape.interrupts import guarded
 from gradtape.ops import scatter
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor, is_followable
@@ -28,14 +30,37 @@ from gradtape.variable import called_back
 failures: list[BaseException] = []
 """What callbacks raised while a program ran."""
 
+_abandoned: list[None] = []
+"""An entry for each program that nobody waited for: a signal came first. What its callbacks raise is of no interest."""
 
-def raise_failures() -> None:
-    """Wait for the effects of the programs that were started, and raise what went wrong in one of them."""
-    jax.effects_barrier()
-    if failures:
-        first = failures[0]
-        failures.clear()
-        raise first
+
+class effects:
+    """Around the launch of a program that calls Python: at the end wait for it, and raise what went wrong."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        if _abandoned:
+            jax.effects_barrier()
+            failures.clear()
+            _abandoned.clear()
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                jax.effects_barrier()
+            else:
+                _abandoned.append(None)
+        except BaseException:
+            _abandoned.append(None)
+            raise
+        if failures and kind is None:
+            first = failures[0]
+            failures.clear()
+            raise first
 
 
 def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:

@@ -1,4 +1,10 @@
-"""Programs: a graph and the outputs somebody wants of it, compiled by XLA when first called."""
+"""Programs: a graph and the outputs somebody wants of it, compiled by XLA when first called.
+
+A program that updates variables may be given their memory. XLA takes it when the program is launched: from then on the
+old values are gone, and the new ones are in the results alone. So a launch and the storing of its results must not be
+torn apart by an exception (`Program.launch`), and a program that can fail while it runs is given no memory: one that
+calls Python, and one for which there may not be enough of it.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache, cached_property
+from itertools import starmap
 from typing import Any
 
 import jax
 import numpy as np
 
+from gradtape import errors
 from gradtape.arrays.dimensions import Sizes, evaluated
 from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape.arrays.xla_engine import xla_namespace
@@ -24,8 +32,9 @@ compiler_options: dict[str, Any] = {}
 class Program:
     """What computes some values of a graph from the graph's inputs.
 
-    `donated` are variables (uids) whose memory the program may write to; they get it back from the caller. One that is
-    `silent` computes again what another has computed, and prints and checks nothing.
+    `donated` are variables (uids) whose memory the program may write to; they get it back from the caller. What calls
+    Python may fail, and gets none. One that is `silent` computes again what another has computed, and prints and checks
+    nothing.
     """
 
     def __init__(
@@ -44,10 +53,14 @@ class Program:
         self.acts = any(map(_acts, self.nodes))
         self.feeds = [feed for feed in graph.feeds if id(feed.symbol) in used]
         self.donated = tuple(
-            i for i, feed in enumerate(self.feeds) if feed.kind == "variable" and feed.value.uid in donated
+            i
+            for i, feed in enumerate(self.feeds)
+            if feed.kind == "variable" and feed.value.uid in donated and not self.acts
         )
         self.specs: list[Any] | None = None  # shapes and dtypes of its inputs
         self.first_seconds: float | None = None  # how long the first call took, compilation included
+        self._kinds: set[tuple[Any, ...]] = set()  # of arrays, for which JAX launches it without Python code
+        self._new_bytes = 0  # what a call allocates, where that is much
         self._constants: list[Any] | None = None
         self._lock = threading.Lock()
         self._batched: dict[tuple[bool, ...], Callable[..., Any]] = {}
@@ -113,8 +126,13 @@ class Program:
                 supplies.append((slot, feed.value))
         return arguments, variables, passed, supplies
 
-    def arrays(self, given: Sequence[Any], passed: Sequence[Variable] = ()) -> list[Any]:
-        """One array for each feed, for a call with these arguments, and these variables among them."""
+    def arrays(
+        self, given: Sequence[Any], passed: Sequence[Variable] = (), numpy_slots: list[int] | None = None
+    ) -> list[Any]:
+        """One array for each feed, for a call with these arguments, and these variables among them.
+
+        `numpy_slots` gets the slots of variables whose values are NumPy arrays.
+        """
         if self._constants is None:
             # Constants are handed over once, and stay where the program runs.
             self._constants = [
@@ -129,9 +147,15 @@ class Program:
             with updating():  # or another thread's program gets the memory in between
                 for slot, variable, keep in variables:
                     buffer = variable._buffer  # spelled out: a step may have hundreds of variables
-                    arrays[slot] = variable._lend(keep) if buffer is None or keep or variable._lent else buffer
+                    if buffer is None or keep or variable._lent:
+                        buffer = variable._lend(keep)
+                        if type(buffer) is np.ndarray and numpy_slots is not None:
+                            numpy_slots.append(slot)
+                    arrays[slot] = buffer
                 for slot, number, keep in places:
-                    arrays[slot] = passed[number]._lend(keep)
+                    arrays[slot] = buffer = passed[number]._lend(keep)
+                    if type(buffer) is np.ndarray and numpy_slots is not None:
+                        numpy_slots.append(slot)
         for slot, supply in supplies:
             arrays[slot] = supply()
         return arrays
@@ -175,11 +199,60 @@ class Program:
         with self._lock:
             specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are given away
             began = time.perf_counter()
-            results: tuple[Any, ...] = jax.block_until_ready(self.jitted(*arrays))
+            try:
+                if self.donated and not self._new_bytes:
+                    self._new_bytes = _new_bytes(self.jitted.lower(*arrays).compile())  # type: ignore[attr-defined]
+                results: tuple[Any, ...] = self.jitted(*arrays)
+            except BaseException:
+                self._forget_compiled()
+                raise
+            jax.block_until_ready(results)
             if self.first_seconds is None:
                 self.specs = specs
                 self.first_seconds = time.perf_counter() - began
         return results
+
+    def _forget_compiled(self) -> None:
+        """Compile it again next time: after an exception (of a signal, say) in the first call with arrays of some
+        kinds, JAX runs Python code for every later one."""
+        self.__dict__.pop("jitted", None)
+        self.first_seconds = None
+        self._kinds.clear()
+
+    def launch(self, given: Sequence[Any], passed: Sequence[Variable], results: list[Any]) -> None:
+        """Start it on these arguments and on the memory of variables, and add what it gives to a list. Whatever is
+        raised here, or arrives meanwhile: if the list is empty, the variables have their memory.
+
+        Memory is taken in the course of one call of C code, which puts the results into the list: no signal handler
+        runs in between. For arrays of kinds that it has not seen, JAX runs Python code around the launch, and gets
+        copies of the variables.
+        """
+        numpy_slots: list[int] = []
+        arrays = self.arrays(given, passed, numpy_slots)
+        kinds = (*map(type, given), *numpy_slots)
+        if kinds not in self._kinds:
+            return self._launch_on_copies(arrays, kinds, results)
+        if self._new_bytes:
+            _try_to_allocate(self._new_bytes)
+        results.extend(starmap(self.jitted, (arrays,)))
+
+    def _launch_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], results: list[Any]) -> None:
+        """Launch it without giving memory away, and wait until it has run."""
+        first = self.first_seconds is None
+        for slot in self.donated:
+            if type(arrays[slot]) is not np.ndarray:
+                arrays[slot] = arrays[slot].copy()
+            elif first:  # as JAX will have it from the second call on
+                arrays[slot] = jax.device_put(arrays[slot])
+        try:
+            found = self(*arrays)
+        except BaseException:
+            self._forget_compiled()
+            raise
+        if self.donated:
+            jax.block_until_ready(found)
+            self._kinds.add(tuple([k for k in kinds if k not in self.donated]) if first else kinds)
+        results.append(found)
 
     def batched(self, flags: tuple[bool, ...]) -> Callable[..., Any]:
         """The program over many rows of some inputs at once."""
@@ -194,6 +267,27 @@ class Program:
 def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
     """A variable of a program in a call that passes these: what stands for an argument is one of them."""
     return passed[variable.number] if passed and isinstance(variable, Passed) else variable
+
+
+def _new_bytes(compiled: Any) -> int:
+    """What a call of a compiled program allocates on the processor, besides the memory it is given; 0 if it is less
+    than a megabyte."""
+    memory = compiled.memory_analysis()
+    if memory is None or not default_is_processor():
+        return 0
+    new = memory.temp_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
+    return int(new) if new >= 2**20 else 0
+
+
+def _try_to_allocate(size: int) -> None:
+    """Fail before a program is launched that would find no memory. On the processor XLA allocates it after the launch:
+    the program fails when its old values are gone."""
+    try:
+        np.empty(size, np.uint8)
+    except MemoryError:
+        raise errors.ResourceExhaustedError(
+            None, None, f"Out of memory allocating {size} bytes. The program has not run; variables are unchanged."
+        ) from None
 
 
 def cost(program: Program) -> dict[str, float]:
@@ -242,16 +336,14 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Any], silent: bool) -> tupl
     return kept, used
 
 
-ANYWHERE: Any = nullcontext()  # made once: every call of a function asks for it
-
-
 def on_processor() -> Any:
     """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
-    return ANYWHERE if _default_is_processor() else jax.default_device(jax.devices("cpu")[0])
+    return nullcontext() if default_is_processor() else jax.default_device(jax.devices("cpu")[0])
 
 
 @cache
-def _default_is_processor() -> bool:
+def default_is_processor() -> bool:
+    """Whether programs run on the processor where nothing else is said."""
     return bool(jax.default_backend() == "cpu")
 
 

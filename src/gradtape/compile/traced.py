@@ -22,15 +22,16 @@ from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, 
 from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
 from gradtape.compile import recognise
-from gradtape.compile.host import raise_failures
-from gradtape.compile.program import ANYWHERE, Program, bound, on_processor, to_numpy
+from gradtape.compile.host import effects
+from gradtape.compile.program import Program, bound, default_is_processor, on_processor, to_numpy
 from gradtape.conversion import wrap
 from gradtape.engine import dispatch, tape as stack
 from gradtape.engine.backward import traced_sweep
 from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
 from gradtape.engine.op import Op, program_op
 from gradtape.engine.sparse import Rows
-from gradtape.engine.tape import Record, Recorder, active_recorders
+from gradtape.engine.tape import Record, Recorder, active_recorders, active_stack
+from gradtape.interrupts import guarded
 from gradtape.memory import Recipe
 from gradtape.tensor import Tensor, Unwritten, is_followable, next_uid
 from gradtape.variable import Variable, updating
@@ -155,7 +156,7 @@ class Traced:
 
         Inside of another trace the program becomes a part of that one.
         """
-        recorders = active_recorders()
+        recorders = () if active_stack() is None else active_recorders()
         wanted: tuple[int, ...] = ()
         if self.unknown:
             sizes = tuple([(name, tensors[i].array.shape[axis]) for name, (i, axis) in self.unknown.items()])
@@ -260,23 +261,42 @@ class Traced:
                 for variable in reversed(changing):
                     variable._tensor = variable._reading(inside.pop())
             return inside
-        if not changing:
-            with on_processor() if host else ANYWHERE:
-                results = program(*program.arrays(arrays, passed))
+        if host and not default_is_processor():
+            with on_processor():
+                results = self._launched(program, arrays, passed, changing)
         else:
-            # Nobody may read a variable between the moment its memory is given away and the one it comes back.
-            with updating(), on_processor() if host else ANYWHERE:
-                results = program(*program.arrays(arrays, passed))
-                first = len(results) - len(changing)
-                for variable, value in zip(changing, results[first:], strict=True):
-                    # No method for this: a step may have hundreds of variables.
-                    variable._held, variable._buffer, variable._lent = None, value, False
-            results = results[:first]
-        if program.acts:
-            raise_failures()
+            results = self._launched(program, arrays, passed, changing)
         if host:
             return [*map(to_numpy, results[:count]), *results[count:]]
         return list(results)
+
+    def _launched(
+        self, program: Program, arrays: Sequence[Any], passed: Sequence[Variable], changing: Sequence[Variable]
+    ) -> tuple[Any, ...]:
+        """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
+        if not changing:
+            if not program.acts:
+                return program(*program.arrays(arrays, passed))
+            with effects():
+                return program(*program.arrays(arrays, passed))
+        first = len(program.outputs) - len(changing)
+        launched: list[Any] = []
+        with updating():  # nobody may read a variable between the moment its memory is taken and the one it comes back
+            try:
+                if program.acts:
+                    with effects():
+                        program.launch(arrays, passed, launched)
+                else:
+                    program.launch(arrays, passed, launched)
+                for variable, value in zip(changing, launched[0][first:], strict=True):
+                    # No method for this: a step may have hundreds of variables.
+                    variable._held, variable._buffer, variable._lent = None, value, False
+            except BaseException:
+                if launched and program.donated:  # a signal, say: the old values are gone
+                    _store_in_any_case(changing, launched[0][first:])
+                raise
+        results: tuple[Any, ...] = launched[0][:first]
+        return results
 
     # -- derivatives -------------------------------------------------------------------------------------------------
     def derivative(self, wanted: tuple[int, ...], needs: Sequence[Shape | None] = ()) -> Derivative:
@@ -313,6 +333,24 @@ class Traced:
             if uid in record[1]:
                 return record[5][0] if type(record[5]) is tuple else record[5]
         return np.dtype(np.float32)
+
+
+@guarded
+def _store_in_any_case(variables: Sequence[Variable], values: Sequence[Any]) -> None:
+    """Give variables their new values although signals arrive: three in a row would be needed to prevent it."""
+    try:
+        _store(variables, values)
+    except BaseException:
+        try:
+            _store(variables, values)
+        finally:
+            _store(variables, values)
+        raise
+
+
+def _store(variables: Sequence[Variable], values: Sequence[Any]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable._held, variable._buffer, variable._lent = None, value, False
 
 
 class InParts:

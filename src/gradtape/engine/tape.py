@@ -22,12 +22,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gradtape import tensor
+from gradtape.interrupts import guarded, setting
 
 if TYPE_CHECKING:
     from gradtape.engine.op import Op
@@ -92,8 +93,8 @@ Stack: TypeAlias = tuple[Any, Any, Any, Any] | None
 around it. An op finds there all it needs, without an iterator (benchmark: chain)."""
 
 # A context variable is per thread and per asyncio task: nobody records another one's ops.
-_active: ContextVar[Stack] = ContextVar("gradtape_active", default=None)
-active_stack: Callable[[], Stack] = _active.get
+active: ContextVar[Stack] = ContextVar("gradtape_active", default=None)
+active_stack: Callable[[], Stack] = active.get
 tensor.recording = active_stack
 
 
@@ -111,9 +112,9 @@ def active_recorders() -> tuple[Recorder, ...]:
     return tuple(recorders)
 
 
-expecting: list[None] = []
-"""One entry for every tape of any thread that records or pauses: while there is one, readings that nobody records are
-noted, so that a tape can say what it missed."""
+expecting: set[int] = set()
+"""The ids of the tapes of any thread that record or pause: while there is one, readings that nobody records are noted,
+so that a tape can say what it missed."""
 
 missed: deque[tuple[int, int, int, str]] = deque(maxlen=1000)
 """Readings of variables that nobody recorded: when (a uid), the variable's uid, the thread and its name."""
@@ -129,26 +130,47 @@ def start(recorder: Recorder) -> None:
     """Let every op of this thread or task be seen by the recorder."""
     if not recorder.born:
         recorder.born = clock()
-    _active.set(link(recorder, active_stack()))
+    active.set(link(recorder, active_stack()))
 
 
 def stop(recorder: Recorder) -> None:
     """Take the recorder out, wherever in the stack it is."""
     stack = active_stack()
     if stack is not None and stack[2] is recorder:
-        _active.set(stack[3])
+        active.set(stack[3])
     else:
-        _active.set(_stack_of([r for r in active_recorders() if r is not recorder]))
+        active.set(_stack_of([r for r in active_recorders() if r is not recorder]))
 
 
-@contextmanager
-def only(recorders: Sequence[Recorder]) -> Iterator[None]:
+class started:
+    """Within the block every op of this thread or task is seen by the recorder too."""
+
+    __slots__ = ("_recorder",)
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __enter__(self) -> None:
+        try:
+            start(self._recorder)
+        except BaseException:
+            stop(self._recorder)
+            raise
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            stop(self._recorder)
+        except BaseException:
+            stop(self._recorder)
+            raise
+
+
+def only(recorders: Sequence[Recorder]) -> setting[Stack]:
     """Within the block just these recorders see ops."""
-    token = _active.set(_stack_of(recorders))
-    try:
-        yield
-    finally:
-        _active.reset(token)
+    return setting(active, _stack_of(recorders))
 
 
 def _stack_of(recorders: Sequence[Recorder]) -> Stack:

@@ -29,6 +29,7 @@ from gradtape.conversion import array_from, convert, register_converter, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.engine import tape as stack
 from gradtape.indexed_slices import IndexedSlices, map_values
+from gradtape.interrupts import float_errors_ignored
 from gradtape.ops import array, math as elementwise
 from gradtape.tensor import Tensor
 
@@ -257,7 +258,7 @@ def _run_symbolically(fn: Callable[..., Any], args: Any, kwargs: Any, first: int
         sizes = tuple(n if n is not None else other if i else first for i, n in enumerate(x.shape))
         return _nothing(sizes, x.dtype) if x.sparse else _placeholder(sizes, x.dtype)
 
-    with StatelessScope(), SymbolicScope(), tracing(None), stack.only(()), np.errstate(all="ignore"):
+    with StatelessScope(), SymbolicScope(), tracing(None), stack.only(()), float_errors_ignored():
         args, kwargs = tree.map_structure(stand_in, (args, kwargs))
         return fn(*args, **kwargs)
 

@@ -15,6 +15,7 @@ import numpy as np
 from gradtape.arrays import numpy_namespace
 from gradtape.engine.op import write_pulls
 from gradtape.engine.strong import concrete
+from gradtape.interrupts import float_errors_ignored
 
 if TYPE_CHECKING:
     from gradtape.engine.op import Op
@@ -299,7 +300,7 @@ def recomputed(op: Op, arrays: list[Any], attrs: dict[str, Any]) -> list[Any] | 
     if kernel is None:
         return None
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with float_errors_ignored(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = kernel(*arrays, **attrs)
     except Exception:  # a kernel may refuse values that were not there the first time
@@ -351,7 +352,7 @@ def _by_slope(step: Step, d: Any) -> tuple[Cause, bool] | None:
     pull = op.checked_pulls[step.position]  # type: ignore[index]
     values = tuple(None if v is None else _Plain(concrete(v)) for v in step.values)
     assert pull is not None
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         product, slope = (concrete(pull(each, values, step.attrs, each.shape)) for each in (d, np.ones_like(d)))
     at = None if product is None or product.shape != d.shape else first_bad(product)
     if at is None:

@@ -32,6 +32,7 @@ from gradtape.engine import backward, dispatch, forward, tape as stack
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import concrete, strengthen
 from gradtape.engine.tape import Record, Recorder, active_recorders
+from gradtape.interrupts import float_errors_ignored
 from gradtape.lens.causes import (
     Cause,
     Operand,
@@ -403,7 +404,7 @@ def nan_origin(tape: GradientTape, target: Any, sources: Any = None) -> Origin:
     check_differentiable("sources", flat)
     lines = lines_of(tape)
     records = [Record.of(record) for record in recording.records]
-    with np.errstate(all="ignore"), stack.only(()):
+    with float_errors_ignored(), stack.only(()):
         if any(_is_bad(array_of(t)) for t in targets):
             return _search_forward(records, targets, flat, recording.variables, lines)
         origin = _search_backward(tape, recording, targets, flat if sources is not None else None, lines)

@@ -46,7 +46,7 @@ class _Clock(threading.local):
 
 _clock = _Clock()
 _lock = threading.Lock()
-_measuring = 0  # how many profiled tapes are recording
+_measuring: set[int] = set()  # the ids of the profilers whose tapes are recording
 
 
 def _measured(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,15 +61,16 @@ def _measured(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _measure(change: int) -> None:
-    """Exchange the kernels when the first profiled tape begins, and put them back when the last one ends."""
-    global _measuring
+def _measure(profiler: int, on: bool) -> None:
+    """Exchange the kernels when the first profiled tape begins, and put them back when the last one ends.
+
+    Doing it twice is the same as once, so that a change that was interrupted can be made again.
+    """
     with _lock:
-        before, _measuring = _measuring, _measuring + change
-        if before == 0 and _measuring:
-            exchange_kernels(_measured)
-        elif before and _measuring == 0:
-            exchange_kernels(None)
+        (_measuring.add if on else _measuring.discard)(profiler)
+        if _measuring != {profiler} - (set() if on else {profiler}):
+            return  # others measure
+        exchange_kernels(_measured if on else None)
 
 
 class Span(NamedTuple):
@@ -98,11 +99,11 @@ class Profiler:
         self._taken = 0
 
     def enter(self) -> None:
-        _measure(+1)
+        _measure(id(self), True)
         self._began, self._taken = (_now(), _clock.total), 0
 
     def leave(self) -> None:
-        _measure(-1)
+        _measure(id(self), False)
         if self._began is not None:
             start, total = self._began
             self.blocks.append((start, _now()))

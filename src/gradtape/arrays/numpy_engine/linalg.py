@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
+from gradtape.interrupts import float_errors_ignored
 
 Array = Any
 
@@ -87,7 +88,7 @@ def _solve_upper(x: Array, y: Array) -> Array:
 def _substitute_upper(x: Array, y: Array) -> Array:
     n = x.shape[-1]
     result = np.zeros((*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *y.shape[-2:]), y.dtype)
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         for i in range(n - 1, -1, -1):
             known = np.matmul(x[..., i : i + 1, i + 1 :], result[..., i + 1 :, :])[..., 0, :]
             result[..., i, :] = (y[..., i, :] - known) / x[..., i, i, None]
@@ -139,7 +140,7 @@ def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
     """Gauss with row swaps; what is above the diagonal grows to two elements."""
     n = len(main)
     rows = []  # of the upper triangle: diagonal and the two elements right of it
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         if n:
             first, second, third = main[0], upper[0], np.zeros_like(main[0])
         for i in range(n - 1):
@@ -377,7 +378,7 @@ def _in_double(function: Any, x: Array) -> Array:
     result = np.full_like(wide, np.nan)
     usable = np.all(np.isfinite(wide), axis=(1, 2))
     if np.any(usable):
-        with np.errstate(all="ignore"):
+        with float_errors_ignored():
             result[usable] = function(wide[usable])
     return result.astype(x.dtype, copy=False).reshape(x.shape)
 

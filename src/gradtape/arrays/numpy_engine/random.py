@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.interrupts import float_errors_ignored
+
 Array = Any
 Shape = tuple[int, ...]
 
@@ -49,7 +51,7 @@ def advanced_state(state: Array, delta: Array) -> Array:
     """The state of a generator 256 * delta blocks later: what one number may use, times how many were drawn."""
     low, high, key = state.astype(np.uint64)
     step, above = np.uint64(int(delta) * 256 % 2**64), np.uint64((int(delta) >> 56) % 2**64)
-    with np.errstate(over="ignore"):
+    with float_errors_ignored():
         at = low + step
         return np.array([at, high + above + np.uint64(at < low), key]).astype(np.int64)
 
@@ -271,7 +273,7 @@ def truncated_quantile(x: Array, y: Array, u: Array) -> Array:
     far = above - below < 1e-290  # beyond the last representable probability the tail is an exponential
     if np.any(far):
         shrink = np.exp((np.minimum(b * b - a * a, 0)) / 2)
-        with np.errstate(invalid="ignore"):
+        with float_errors_ignored():
             tail = -np.sqrt(np.maximum(b * b - 2 * np.log(np.maximum(p * (1 - shrink) + shrink, 5e-324)), 0))
         result = np.where(far, tail, result)
     result = np.clip(result, a, b)
@@ -337,7 +339,7 @@ def random_gamma(stream: Array, alpha: Array) -> Array:
         x = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * turn)
         v = (1 + c[elements] * x) ** 3
         accept, _ = tries.uniform(elements, 2 * attempt + 1)
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with float_errors_ignored():
             inside = np.log(accept) < 0.5 * x * x + d[elements] * (1 - v + np.log(v))
         return d[elements] * v, (v > 0) & inside
 
@@ -345,7 +347,7 @@ def random_gamma(stream: Array, alpha: Array) -> Array:
     small = np.flatnonzero(alpha < 1)
     if small.size:
         _, u = tries.uniform(small, 1)
-        with np.errstate(divide="ignore"):
+        with float_errors_ignored():
             result[small] *= np.exp(np.log(u) / alpha[small])
     return result.reshape(shape).astype(dtype)
 
@@ -385,7 +387,7 @@ def random_poisson(stream: Array, rate: Array, *, dtype: Any) -> Array:
             u = u - 0.5
             us = 0.5 - np.abs(u)
             k = np.floor((2 * a[i] / us + b[i]) * u + lam[i] + 0.43)
-            with np.errstate(invalid="ignore", divide="ignore"):
+            with float_errors_ignored():
                 left = np.log(v * alpha[i] / (a[i] / (us * us) + b[i]))
                 right = -lam[i] + k * np.log(lam[i]) - _log_factorial(k)
             slow = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= right)
@@ -448,7 +450,7 @@ def random_binomial(stream: Array, counts: Array, probs: Array, *, dtype: Any) -
             k = np.floor((2 * a[i] / us + b[i]) * u + centre[i])
             inside = (k >= 0) & (k <= n_[i])
             k_ = np.where(inside, k, 0)
-            with np.errstate(invalid="ignore", divide="ignore"):
+            with float_errors_ignored():
                 left = np.log(v * alpha[i] / (a[i] / (us * us) + b[i]))
             right = (
                 _log_factorial(mode[i])
@@ -466,7 +468,7 @@ def random_binomial(stream: Array, counts: Array, probs: Array, *, dtype: Any) -
 def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) -> Array:
     """Class numbers [batch, count], each row with the probabilities softmax(logits)."""
     batch, classes = logits.shape
-    with np.errstate(invalid="ignore"):
+    with float_errors_ignored():
         wide = logits.astype(np.float64)
         finite = np.where(np.isfinite(wide), wide, -np.inf)
         shifted = finite - np.max(finite, axis=1, keepdims=True, initial=-np.inf)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.interrupts import float_errors_ignored
+
 Array = Any
 Axes = tuple[int, ...]
 
@@ -73,7 +75,7 @@ def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     x = np.moveaxis(x, axis, 0)
     if reverse:
         x = x[::-1]
-    with np.errstate(invalid="ignore"):
+    with float_errors_ignored():
         result = np.logaddexp.accumulate(x, axis=0)
     if exclusive:
         result = np.concatenate([np.full_like(result[:1], -np.inf), result[:-1]])
@@ -85,7 +87,7 @@ def weighted_scan(d: Array, x: Array, y: Array, *, axis: int, exclusive: bool = 
     dtype = d.dtype
     if dtype.itemsize == 2:
         d, x, y = (a.astype(np.float32) for a in (d, x, y))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with float_errors_ignored():
         halves = []
         for part in (np.maximum(d, 0), np.maximum(-d, 0)):
             total = _running_log(np.where(part > 0, np.log(part) - y, -np.inf), axis, exclusive, reverse)

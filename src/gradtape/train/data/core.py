@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ import numpy as np
 
 from gradtape import conversion, errors, nest
 from gradtape.arrays.seeds import seeds
-from gradtape.arrays.symbolic import current_graph, tracing
-from gradtape.compile.devices import on_host
+from gradtape.arrays.symbolic import current_graph, graph_traced
+from gradtape.compile.devices import chosen_device
 from gradtape.conversion import convert, wrap
-from gradtape.engine.tape import active_recorders, only
+from gradtape.engine.tape import active, active_stack
+from gradtape.interrupts import settings
 from gradtape.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -82,15 +83,9 @@ class Recipe:
 
 def outside() -> AbstractContextManager[Any]:
     """Input pipelines are no part of what tapes record or functions trace, and run on the processor."""
-    placing = conversion.place is not None
-    if not active_recorders() and current_graph() is None and not placing:
+    if active_stack() is None and current_graph() is None and conversion.place is None:
         return nullcontext()
-    stack = ExitStack()
-    stack.enter_context(tracing(None))
-    stack.enter_context(only(()))
-    if placing:
-        stack.enter_context(on_host())
-    return stack
+    return settings((graph_traced, None), (active, None), (chosen_device, None))
 
 
 def delivered(element: Any) -> Any:

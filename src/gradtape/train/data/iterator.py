@@ -25,15 +25,16 @@ class IteratorBase(PythonState):
         refuse_tracing()
         self._recipe = recipe
         self._lock = threading.RLock()  # threads may share an iterator
+        self._interrupted = False
         self._start([], 0)
 
     def _start(self, seeds: list[int], position: int) -> None:
-        self._run = Run(seeds)
-        self._position = 0
+        """Begin an iteration, again if there are seeds, behind the elements that were read."""
+        run = Run(seeds)
         with outside():
-            self._elements = self._recipe.elements(self._run)
-        for _ in range(position):
-            next(self)
+            elements = self._recipe.elements(run)
+            _skip(elements, position)
+        self._run, self._elements, self._position, self._interrupted = run, elements, position, False
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -41,8 +42,16 @@ class IteratorBase(PythonState):
     def __next__(self) -> Any:
         refuse_tracing()
         with self._lock, outside():
-            element = next(self._elements)
-            self._position += 1
+            if self._interrupted:  # it may have ended the generators that make the elements
+                self._start(self._run.seeds, self._position)
+            try:
+                element = next(self._elements)
+                self._position += 1
+            except Exception:
+                raise
+            except BaseException:  # a signal
+                self._interrupted = True
+                raise
         return delivered(element)
 
     def get_next(self) -> Any:
@@ -68,6 +77,18 @@ class IteratorBase(PythonState):
     def deserialize(self, string_value: bytes) -> None:
         state = json.loads(string_value)
         self._start(state["seeds"], state["position"])
+
+
+def _skip(elements: Iterator[Any], count: int) -> None:
+    """Pass by elements that were read before; what raised an error then does so again, and was not counted."""
+    while count:
+        try:
+            next(elements)
+        except StopIteration:
+            return
+        except Exception:
+            continue
+        count -= 1
 
 
 class OwnedIterator(IteratorBase):

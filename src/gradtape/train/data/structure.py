@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape import nest
 from gradtape.conversion import convert, converter_of, wrap
+from gradtape.interrupts import float_errors_ignored
 from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
 
@@ -109,7 +110,7 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
     """
     sizes = _SIZES if any(None in _dims(leaf) for leaf in nest.flatten(specs)) else _SIZES[:1]
     try:
-        with np.errstate(all="ignore"):
+        with float_errors_ignored():
             one, *others = [spec_of(function(*nest.map_structure(lambda s: _stand_in(s, n), specs))) for n in sizes]  # noqa: B023
         return nest.map_structure(_common, one, others[0]) if others else one
     except Exception:

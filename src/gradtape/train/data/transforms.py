@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections import deque
+import weakref
 from collections.abc import Callable
 from contextvars import copy_context
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -430,40 +431,36 @@ def prefetched(source: Recipe, buffer_size: Any) -> Recipe:
 
 
 class _Buffer:
-    """What a thread made and nobody took yet."""
+    """What a thread made and nobody took yet.
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.items: deque[tuple[Any, BaseException | None]] = deque()
-        self.changed = threading.Condition()
-        self.closed = False
+    There is no lock that a signal could leave locked: both queues are C code.
+    """
+
+    def __init__(self, reader: _Ahead, size: int) -> None:
+        self._items: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._room: SimpleQueue[Any] = SimpleQueue()  # a None for every element that may be added
+        for _ in range(size):
+            self._room.put(None)
+        self._reader = weakref.ref(reader, self._room.put)  # when it is gone, its dead reference arrives there
 
     def put(self, element: Any, error: BaseException | None = None) -> bool:
         """Add something when there is room; False if nobody wants it any more."""
-        with self.changed:
-            self.changed.wait_for(lambda: self.closed or len(self.items) < self.size)
-            self.items.append((element, error))
-            self.changed.notify_all()
-            return not self.closed
+        if self._room.get() is not None:
+            return False
+        self._items.put((element, error))
+        return True
 
     def get(self) -> tuple[Any, BaseException | None]:
-        with self.changed:
-            self.changed.wait_for(lambda: self.items)
-            item = self.items.popleft()
-            self.changed.notify_all()
-            return item
-
-    def close(self) -> None:
-        with self.changed:
-            self.closed = True
-            self.changed.notify_all()
+        item = self._items.get()
+        self._room.put(None)
+        return item
 
 
 class _Ahead:
     """Elements that another thread makes. It ends with them, or when this iterator does."""
 
     def __init__(self, source: Recipe, run: Run, size: int) -> None:
-        self._buffer = _Buffer(size)
+        self._buffer = _Buffer(self, size)
         self._done = False
         work = threading.Thread(
             target=copy_context().run, args=(_work, source, run, self._buffer), name="gradtape-prefetch", daemon=True
@@ -483,9 +480,6 @@ class _Ahead:
             self._done = True
             raise StopIteration
         return element
-
-    def __del__(self) -> None:
-        self._buffer.close()
 
 
 def _work(source: Recipe, run: Run, buffer: _Buffer) -> None:

@@ -1,0 +1,158 @@
+"""State that is restored although a signal arrives, wherever it arrives.
+
+CPython runs the handlers of signals at a few places: when a Python function begins, after a call of a C function, and
+when a loop jumps back. A handler that raises (Ctrl-C does) raises there, also inside `__enter__`, and also before the
+first line of `__exit__`, where no `try` of that function is in force yet. Code that changes state follows three rules:
+
+    1. What changes the state is one call of a C function, or an assignment: it has happened or it has not.
+    2. `__enter__` undoes a change that it may have made: everything after the change is inside of a `try`.
+    3. `__exit__` is `guarded`: an exception anywhere in it, also at its beginning, leads to its handler, which
+       restores the state once more. Restoring twice is the same as restoring once.
+
+`finally: variable.set(before)` is safe by rule 1: no handler can run between the end of the block and the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ContextDecorator
+from contextvars import ContextVar, copy_context
+from copy import copy
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def guarded(function: Function) -> Function:
+    """Extend the `try` that a function begins with, so that it covers the function's beginning too.
+
+    From Python 3.11 on, a function begins with an instruction that runs the handlers of signals, and then comes its
+    first statement. The table of exception handlers of the code says which instructions a `try` covers; its first
+    entry is that of the first statement. Python 3.10 has neither such an instruction nor a table, and runs no handlers
+    in front of a `try`.
+    """
+    code: Any = function.__code__
+    table: bytes = getattr(code, "co_exceptiontable", b"")
+    if table:
+        rest = iter(table)
+        start, length = _read(rest), _read(rest)
+        entry = (*_written(0, first=True), *_written(start + length))
+        function.__code__ = code.replace(co_exceptiontable=bytes([*entry, *rest]))
+    return function
+
+
+def _read(table: Iterator[int]) -> int:
+    """A number in a table of exception handlers: six bits a byte, the highest first, 64 where another byte follows."""
+    byte = next(table)
+    value = byte & 63
+    while byte & 64:
+        byte = next(table)
+        value = value << 6 | byte & 63
+    return value
+
+
+def _written(value: int, first: bool = False) -> Iterable[int]:
+    """A number as it stands in the table; 128 marks the first byte of an entry."""
+    digits = [value & 63]
+    while value := value >> 6:
+        digits.append(value & 63 | 64)
+    digits[-1] |= 128 * first
+    return reversed(digits)
+
+
+class setting(Generic[T]):
+    """Within the block a context variable has another value.
+
+    >>> from contextvars import ContextVar
+    >>> color = ContextVar("color", default="white")
+    >>> with setting(color, "red"):
+    ...     print(color.get())
+    red
+    >>> color.get()
+    'white'
+    """
+
+    __slots__ = ("_outer", "_value", "_variable")
+
+    def __init__(self, variable: ContextVar[T], value: T) -> None:
+        self._variable, self._value = variable, value
+        self._outer: tuple[T, ...] = ()  # the values to restore: a block may be entered again, also inside itself
+
+    def __enter__(self) -> Any:
+        self._outer = (*self._outer, self._variable.get())
+        try:
+            self._variable.set(self._value)
+        except BaseException:
+            self._variable.set(self._outer[-1])
+            self._outer = self._outer[:-1]
+            raise
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._variable.set(self._outer[-1])
+        except BaseException:
+            self._variable.set(self._outer[-1])
+            raise
+        finally:
+            self._outer = self._outer[:-1]
+
+
+class settings(ContextDecorator):
+    """Within the block several context variables have other values. It can decorate a function, too."""
+
+    def __init__(self, *pairs: tuple[ContextVar[Any], Any]) -> None:
+        self._pairs = pairs
+        self._outer: tuple[list[Any], ...] = ()
+
+    def _recreate_cm(self) -> settings:
+        again = copy(self)
+        again._outer = ()
+        return again
+
+    def __enter__(self) -> Any:
+        self._outer = (*self._outer, [variable.get() for variable, _ in self._pairs])
+        try:
+            for variable, value in self._pairs:
+                variable.set(value)
+        except BaseException:
+            self._restore()
+            self._outer = self._outer[:-1]
+            raise
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._restore()
+        except BaseException:
+            self._restore()
+            raise
+        finally:
+            self._outer = self._outer[:-1]
+
+    def _restore(self) -> None:
+        for (variable, _), before in zip(self._pairs, self._outer[-1], strict=True):
+            variable.set(before)
+
+
+def _error_handling() -> tuple[Any, Any]:
+    """NumPy's context variable for floating-point errors, and its value when all of them are ignored."""
+    with np.errstate(all="ignore"):
+        context = copy_context()
+    return next(((variable, value) for variable, value in context.items() if "extobj" in variable.name), (None, None))
+
+
+_HANDLING, _IGNORED = _error_handling()
+
+
+def float_errors_ignored() -> Any:
+    """Within the block NumPy does not mind floating-point errors: `np.errstate(all="ignore")`, by the rules above."""
+    return np.errstate(all="ignore") if _HANDLING is None else setting(_HANDLING, _IGNORED)

@@ -1,0 +1,340 @@
+"""Signals: wherever one arrives, recording, tracing and locks are as they were, and variables have a value.
+
+See interrupts.py for how a signal is made to arrive at every place, one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import jax
+import numpy as np
+import pytest
+from interrupts import every_interrupt, interrupted_at
+
+import gradtape as tf
+from gradtape import tensor, variable
+from gradtape.api import compat
+from gradtape.arrays.symbolic import current_graph
+from gradtape.compile import devices
+from gradtape.engine import dispatch, tape as stack
+
+
+def state():
+    """All that a block may set."""
+    return {
+        "recorders": stack.active_stack(),
+        "open tapes": set(stack.expecting),
+        "graph": current_graph(),
+        "dimensions shown": tensor._shown.get(),
+        "NumPy's errors": np.geterr(),
+        "names": (variable.name_prefix.get(), compat._variable_prefix.get()),
+        "device": devices.chosen_device.get(),
+        "lock": (variable.updating() is variable._guests, variable.updating()._is_owned()),
+        "kernels": (dispatch.active_stack, dispatch._lookup),
+    }
+
+
+w = tf.Variable([1.0, 2.0, 3.0])
+x = tf.constant([4.0, 5.0, 6.0])
+
+
+def recorded():
+    with tf.GradientTape() as tape:
+        y = tf.sin(w)
+    tape.gradient(y, w)
+
+
+def nested():
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = w * w
+        with outer.stop_recording():
+            w * 2.0
+        g = inner.gradient(y, w)
+    outer.gradient(g, w)
+
+
+def paused():
+    with tf.GradientTape() as tape:
+        y = w * w
+        with tape.pause():
+            w * 1.0
+        tape.pause()
+        tape.resume()
+        tape.reset()
+        y = w * 2.0
+    tape.gradient(y, w)
+
+
+def with_options():
+    with tf.GradientTape(profile=True, lines=True, check_numerics=True) as tape:
+        y = w * w
+    tape.gradient(y, w)
+
+
+def jacobians():
+    with tf.GradientTape(persistent=True) as tape:
+        y = w * w
+    tape.jacobian(y, w)
+    tape.jacobian(y, w, experimental_use_pfor=False)
+
+
+def second_derivatives():
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.reduce_sum(w * w)
+    tape.hvp(y, w, x)
+    tape.jvp(y, w, x)
+
+
+def forward():
+    with tf.autodiff.ForwardAccumulator(w, x) as accumulator:
+        y = w * w
+    accumulator.jvp(y)
+
+
+@tf.custom_gradient
+def tripled(z):
+    return z * 3.0, lambda upstream: upstream * 3.0
+
+
+def custom():
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.recompute_grad(tripled)(x)
+    tape.gradient(y, x)
+
+
+def scopes():
+    with (
+        tf.name_scope("a"),
+        tf.compat.v1.variable_scope("b"),
+        tf.device("/CPU:0"),
+        tf.init_scope(),
+        tf.control_dependencies([]),
+    ):
+        w * 1.0
+
+
+def rows():
+    tf.vectorized_map(lambda row: row * row, tf.ones([3, 2]))
+    tf.map_fn(lambda row: row * row, tf.ones([3, 2]))
+
+
+def random_numbers():
+    tf.random.normal([3])
+    tf.random.Generator.from_seed(1).uniform([2])
+
+
+def assigned():
+    w.assign([1.0, 2.0, 3.0])
+    w.assign_add(x)
+    w.assign_sub(x)
+    w[0].assign(1.0)
+    w.scatter_nd_update([[0]], [1.0])
+
+
+def traced():
+    @tf.function
+    def loop(z):
+        total = tf.zeros([])
+        for _ in tf.range(3):
+            if total > 1.0:
+                total += tf.reduce_sum(z)
+            else:
+                total += 1.0
+        with tf.GradientTape() as tape:
+            y = w * z
+        return tape.gradient(y, w), total
+
+    loop.get_concrete_function(x)
+
+
+STEPS = {traced: 211, second_derivatives: 5, jacobians: 3, with_options: 3}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        recorded,
+        nested,
+        paused,
+        with_options,
+        jacobians,
+        second_derivatives,
+        forward,
+        custom,
+        scopes,
+        rows,
+        random_numbers,
+        assigned,
+        traced,
+    ],
+)
+def test_a_signal_leaves_everything_as_it_was(action):
+    action()
+    before = state()
+    count = 0
+    for where in every_interrupt(action, step=STEPS.get(action, 1)):
+        count += 1
+        assert state() == before, where
+    assert count > 50
+    action()
+
+
+def test_an_iterator_goes_on_where_it_was():
+    data = tf.data.Dataset.range(4).map(lambda i: i + 1).batch(1).filter(lambda b: True)
+    iterators, position = [], 0
+
+    def read():
+        iterators.append(iter(data))
+        next(iterators[-1])
+        next(iterators[-1])
+
+    for where in every_interrupt(read, step=3):
+        if not iterators:
+            continue
+        rest = [int(b[0]) for b in iterators.pop()]
+        assert rest in ([1, 2, 3, 4], [2, 3, 4], [3, 4]), where
+        position = max(position, 4 - len(rest))
+    assert position == 2
+
+
+def test_prefetching_leaves_no_lock_locked():
+    data = tf.data.Dataset.range(20).map(lambda i: i + 1).filter(lambda i: True).prefetch(1)
+    for _ in every_interrupt(lambda: next(iter(data)), step=2):
+        pass
+    assert [int(i) for i in data] == list(range(1, 21))
+
+
+# -- compiled updates ------------------------------------------------------------------------------------------------
+def updated(variables):
+    """A compiled function that adds 1 to every variable."""
+
+    @tf.function
+    def step(z):
+        for v in variables:
+            v.assign_add(z)
+        return z * 2.0
+
+    return step
+
+
+def values_of(variables):
+    return [float(v.numpy()[0]) for v in variables]
+
+
+def all_old_or_all_new(before, after):
+    return after in (before, [value + 1.0 for value in before])
+
+
+ONE = tf.constant([1.0, 1.0])
+
+
+def test_a_signal_in_a_compiled_update_leaves_all_variables_old_or_all_new():
+    variables = [tf.Variable([0.0, 0.0]) for _ in range(5)]
+    step = updated(variables)
+    step(ONE)
+    before, outcomes = values_of(variables), set()
+    for where in every_interrupt(lambda: step(ONE)):
+        after = values_of(variables)
+        assert all_old_or_all_new(before, after), (where, before, after)
+        outcomes.add(after == before)
+        before = after
+    assert outcomes == {True, False}
+    variables[0].assign_add(ONE)  # one is NumPy's now: JAX sees arrays of a new kind
+    variables[1].numpy()
+    before = values_of(variables)
+    for where in every_interrupt(lambda: step(ONE), step=2):
+        after = values_of(variables)
+        assert all_old_or_all_new(before, after), (where, before, after)
+        variables[0].assign(after[0] * ONE)
+        before = after
+
+
+def test_a_signal_in_the_first_calls_of_a_compiled_update():
+    """JAX runs Python code there, before and after the launch."""
+    variables = [tf.Variable([0.0, 0.0]) for _ in range(2)]
+    step = updated(variables)
+    jax_code = os.path.dirname(jax.__file__)
+    for place in range(1, 9_000, 599):
+        step = updated(variables)
+        before = values_of(variables)
+        interrupted_at(place, lambda: (step(ONE), step(ONE)), (jax_code,))  # noqa: B023 - called at once
+        after = values_of(variables)
+        assert after[0] in (before[0], before[0] + 1.0, before[0] + 2.0)
+        assert after[0] == after[1]
+    before = values_of(variables)
+    updated(variables)(ONE)
+    assert values_of(variables) == [value + 1.0 for value in before]
+
+
+def fails(z):
+    raise KeyError("no")
+
+
+def test_a_callback_that_fails_leaves_all_variables_old():
+    a, b = tf.Variable([1.0]), tf.Variable([2.0])
+
+    @tf.function
+    def step(z):
+        a.assign_add(z)
+        b.assign_add(tf.py_function(lambda y: y if y[0] < 5.0 else fails(y), [z], tf.TensorSpec([1], tf.float32)))
+        a.assign_add(z)
+
+    step(tf.constant([1.0]))
+    assert (a.numpy().item(), b.numpy().item()) == (3.0, 3.0)
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            step(tf.constant([7.0]))
+        assert (a.numpy().item(), b.numpy().item()) == (3.0, 3.0)
+    step(tf.constant([1.0]))
+    assert (a.numpy().item(), b.numpy().item()) == (5.0, 4.0)
+
+
+def test_what_an_abandoned_program_raises_is_of_no_interest():
+    v, begun = tf.Variable([1.0]), threading.Event()
+
+    def slow(z):
+        begun.set()
+        time.sleep(0.3)
+        return fails(z) if z[0] > 5.0 else z
+
+    step = tf.function(lambda z: v.assign_add(tf.py_function(slow, [z], tf.TensorSpec([1], tf.float32))))
+    step(tf.constant([1.0]))
+    begun.clear()
+
+    def interrupt():
+        begun.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises((KeyboardInterrupt, KeyError)):  # or it fails before the signal is noticed
+        step(tf.constant([7.0]))
+    thread.join()
+    assert v.numpy().item() == 2.0
+    step(tf.constant([1.0]))
+    assert v.numpy().item() == 3.0
+
+
+def test_a_program_that_would_find_no_memory_does_not_begin(monkeypatch):
+    v = tf.Variable(np.ones(600, np.float32))
+
+    @tf.function
+    def step():
+        v.assign_add(tf.sort(tf.reshape(v[:, None] * v, [-1]))[-600:])  # 600 * 600 numbers on the way
+
+    step()
+    (program,) = [concrete._traced.plain for concrete in step._functions]
+    assert program._new_bytes >= 600 * 600 * 4
+    monkeypatch.setattr(program, "_new_bytes", 2**62)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="variables are unchanged"):
+        step()
+    assert v.numpy()[0] == 2.0
+    monkeypatch.undo()
+    step()
+    assert v.numpy()[0] == 6.0
