@@ -138,7 +138,7 @@ def test_kernels_are_put_back():
         raise ZeroDivisionError
     assert cells() == originals
     assert dispatch._lookup is getattr
-    assert profiles._measuring == 0
+    assert not profiles._measuring
 
 
 def test_threads_do_not_mix():
@@ -158,7 +158,7 @@ def test_threads_do_not_mix():
         thread.join()
     assert [len(seen[n].rows) for n in (3, 4, 5)] == [50] * 3
     assert all(entry.calls == 50 and entry.forward > 0 for found in seen.values() for entry in found.by_op)
-    assert profiles._measuring == 0
+    assert not profiles._measuring
 
 
 def test_custom_gradients_and_functions_of_the_user():
