@@ -242,7 +242,8 @@ def test_mutations(tmp_path, name, caplog):
             continue
         except Exception as error:
             pytest.fail(f"{name} {number}: {type(error).__name__}: {error}\n{damaged[:400]!r}")
-        assert found == content or not guarded, f"{name} {number}: another content without an error"
+        lost = guarded and damaged  # an empty file has no records, compressed or not
+        assert found == content or not lost, f"{name} {number}: another content without an error"
     path.write_bytes(sound)
     assert read() == content
 

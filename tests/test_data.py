@@ -885,3 +885,127 @@ def test_experimental_names():
     assert plain(experimental.Counter().take(2)) == [0, 1]
     assert int(experimental.get_single_element(Dataset.from_tensors(4))) == 4
     assert experimental.AUTOTUNE == tf.data.AUTOTUNE
+
+
+# -- datasets of datasets --------------------------------------------------------------------------------------------
+def unfolded(x):
+    """An element as lists: datasets within it with their elements."""
+    if isinstance(x, (tuple, list, Dataset)):
+        return [unfolded(part) for part in x]
+    if isinstance(x, dict):
+        return {key: unfolded(part) for key, part in x.items()}
+    return x.numpy().tolist()
+
+
+def total(dataset):
+    return dataset.reduce(np.int64(0), lambda a, b: a + b)
+
+
+NESTED = {  # each was run with TensorFlow 2.21
+    "from_tensors": (lambda: Dataset.from_tensors((Dataset.range(3), 5)), [[[0, 1, 2], 5]]),
+    "rows": (lambda: Dataset.from_tensor_slices([Dataset.range(2), Dataset.range(3)]), [[0, 1], [0, 1, 2]]),
+    "map": (lambda: Dataset.range(3).map(lambda i: (i, Dataset.range(i))), [[0, []], [1, [0]], [2, [0, 1]]]),
+    "map of map": (
+        lambda: Dataset.range(3).map(lambda i: Dataset.range(i)).map(lambda d: d.map(lambda y: y + 1)),
+        [[], [1], [1, 2]],
+    ),
+    "reduce": (lambda: Dataset.range(4).map(lambda i: Dataset.range(i)).map(total), [0, 0, 1, 3]),
+    "flat_map": (
+        lambda: Dataset.range(4).map(lambda i: (i, Dataset.range(i))).flat_map(lambda i, d: d.map(lambda y: y * i)),
+        [0, 0, 2, 0, 3, 6],
+    ),
+    "windows of windows": (lambda: Dataset.range(8).window(2).window(2), [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]),
+    "windows of windows, flat": (
+        lambda: Dataset.range(8).window(2).window(2).flat_map(lambda w: w.flat_map(lambda x: x.batch(2)).batch(2)),
+        [[[0, 1], [2, 3]], [[4, 5], [6, 7]]],
+    ),
+    "windows of tuples": (
+        lambda: Dataset.from_tensor_slices(([1, 2, 3], [4, 5, 6])).window(2).flat_map(lambda a, b: Dataset.zip(a, b)),
+        [[1, 4], [2, 5], [3, 6]],
+    ),
+    "filter": (lambda: Dataset.range(7).window(3).filter(lambda w: total(w) > 5), [[3, 4, 5], [6]]),
+    "batch and unbatch": (lambda: Dataset.range(6).window(2).batch(2).unbatch(), [[0, 1], [2, 3], [4, 5]]),
+    "rebatch": (lambda: Dataset.range(6).window(2).batch(2).rebatch(3).unbatch(), [[0, 1], [2, 3], [4, 5]]),
+    "batch of pairs": (
+        lambda: Dataset.range(3).map(lambda i: (i, Dataset.range(i))).batch(2).unbatch(),
+        [[0, []], [1, [0]], [2, [0, 1]]],
+    ),
+    "group_by_window": (
+        lambda: Dataset.range(6).group_by_window(lambda x: x % 2, lambda key, group: Dataset.from_tensors(group), 3),
+        [[0, 2, 4], [1, 3, 5]],
+    ),
+    "from_generator": (
+        lambda: Dataset.from_generator(
+            lambda: iter([Dataset.range(2), Dataset.range(3)]),
+            output_signature=tf.data.DatasetSpec(tf.TensorSpec([], tf.int64)),
+        ),
+        [[0, 1], [0, 1, 2]],
+    ),
+    "choose": (
+        lambda: Dataset.choose_from_datasets(
+            [Dataset.range(4).window(2), Dataset.range(9, 12).window(2)],
+            Dataset.from_tensor_slices(np.array([0, 1, 0])),
+        ),
+        [[0, 1], [9, 10], [2, 3]],
+    ),
+    "scan": (
+        lambda: Dataset.range(6).window(3).scan(np.int64(0), lambda s, w: (s + total(w), s)),
+        [0, 3],
+    ),
+    "in memory": (lambda: Dataset.range(4).window(2).cache().repeat(2), [[0, 1], [2, 3], [0, 1], [2, 3]]),
+    "order and number": (
+        lambda: Dataset.range(12).window(2).skip(1).take(4).shard(2, 1).prefetch(2)
+        .concatenate(Dataset.range(1).window(1)),
+        [[4, 5], [8, 9], [0]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_datasets_of_datasets(name):
+    make, want = NESTED[name]
+    assert unfolded(list(make())) == want
+
+
+def test_specs_of_datasets_of_datasets():
+    numbers = tf.TensorSpec([], tf.int64)
+    spec = tf.data.DatasetSpec(numbers)
+    windows = Dataset.range(6).window(2)
+    assert windows.element_spec == Dataset.range(3).map(lambda i: Dataset.range(i)).element_spec == spec
+    assert repr(windows.batch(2).element_spec) == f"DatasetSpec({numbers!r}, TensorShape([None]))"
+    assert repr(windows.batch(2, drop_remainder=True).element_spec) == f"DatasetSpec({numbers!r}, TensorShape([2]))"
+    assert windows.batch(2).unbatch().element_spec == spec
+    assert windows.window(2).element_spec == tf.data.DatasetSpec(spec)
+    assert tf.data.DatasetSpec.from_value(Dataset.range(2)) == spec
+    assert spec.value_type is Dataset
+    assert spec.is_compatible_with(Dataset.range(3))
+    assert not spec.is_compatible_with(Dataset.from_tensor_slices(["a"]))
+    assert not spec.is_compatible_with(windows.batch(2).element_spec)
+    assert not spec.is_compatible_with(Dataset.zip(Dataset.range(2), Dataset.range(2)))
+
+
+def test_datasets_of_datasets_in_files(tmp_path):
+    windows = Dataset.range(5).window(2).enumerate()
+    want = [[0, [0, 1]], [1, [2, 3]], [2, [4]]]
+    cached = windows.cache(str(tmp_path / "cache"))
+    assert [unfolded(list(cached)) for _ in range(2)] == [want] * 2
+    windows.batch(2).save(tmp_path / "saved")
+    loaded = Dataset.load(tmp_path / "saved")
+    assert unfolded(list(loaded.unbatch())) == want
+    assert loaded.element_spec == windows.batch(2).element_spec
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: Dataset.from_tensor_slices(Dataset.range(3)), ValueError, "Slicing dataset elements is not supported"),
+        (lambda: Dataset.from_tensor_slices((Dataset.range(2), [1, 2])), ValueError, "Slicing dataset elements"),
+        (lambda: list(Dataset.range(4).window(2).unbatch()), ValueError, "Slicing dataset elements is not supported"),
+        (lambda: Dataset.range(4).window(2).padded_batch(2), TypeError, "not supported for datasets of datasets"),
+        (lambda: list(Dataset.range(4).window(2).unique()), TypeError, "does not support type DatasetSpec"),
+        (lambda: list(Dataset.range(3).flat_map(lambda i: i)), TypeError, "must return a `tf.data.Dataset` object"),
+    ],
+)
+def test_what_datasets_of_datasets_cannot(call, error, match):
+    with pytest.raises(error, match=match):
+        call()

@@ -246,7 +246,6 @@ from gradtape.api.signal import (
     irfftnd as irfftnd,
     rfftnd as rfftnd,
 )
-from gradtape.api.sparse import SparseTensor as SparseTensor
 from gradtape.api.tensor_array import TensorArray as TensorArray
 from gradtape.autodiff.arguments import (
     AggregationMethod as AggregationMethod,
@@ -291,6 +290,7 @@ from gradtape.dtypes import (
 )
 from gradtape.indexed_slices import IndexedSlices as IndexedSlices
 from gradtape.lens import attach as _attach_views
+from gradtape.ops.sparse_tensor import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
 from gradtape.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
 from gradtape.tensor import Tensor as Tensor
 from gradtape.variable import (

@@ -34,6 +34,7 @@ from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.literals import cannot_convert
 from gradtape.ops import array, index, math, reduce
 from gradtape.ops.indexing import boolean_mask as _boolean_mask
+from gradtape.ops.sparse_tensor import SparseTensor, map_values as map_sparse
 from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable, held
@@ -99,8 +100,9 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     [1, -1]
     """
     wanted = as_dtype(dtype)
-    if isinstance(x, IndexedSlices):
-        return map_values(lambda t: cast(t, wanted), x)
+    if isinstance(x, (IndexedSlices, SparseTensor)):
+        over: Any = map_values if isinstance(x, IndexedSlices) else map_sparse
+        return over(lambda t: cast(t, wanted), x)
     tensor = convert(x) if not isinstance(x, Variable) else x.read()
     if tensor.dtype == wanted:
         return tensor if not isinstance(x, Variable) else x.value()
@@ -352,6 +354,8 @@ def _hot_value(otherwise: int, word: str, given: Any, kind: DType) -> Any:
 
 def identity(input: Any, name: str | None = None) -> Any:
     """The same values, as a tensor of its own; within `tf.device`, on that device."""
+    if type(input) is SparseTensor:
+        return map_sparse(identity, input)
     return map_values(array.identity if conversion.place is None else _identity, input)
 
 
@@ -359,8 +363,10 @@ def _identity(x: Any) -> Tensor:
     return devices.identity(operand(x))
 
 
-def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+def stop_gradient(input: Any, name: str | None = None) -> Any:
     """The same values; no gradient flows back through."""
+    if type(input) is SparseTensor:
+        return map_sparse(stop_gradient, input)
     result: Tensor = array.stop_gradient(operand(input))
     return result
 
@@ -368,23 +374,29 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 # -- asking ----------------------------------------------------------------------------------------------------------
 def shape(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The shape as a tensor."""
+    if type(input) is SparseTensor:
+        return cast(input.dense_shape, out_type)
     return wrap(sizes_of(operand(input).array.shape, index_type(out_type, "Shape")))
 
 
 def size(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The number of elements as a tensor."""
+    if type(input) is SparseTensor:
+        return reduce.prod(cast(input.dense_shape, out_type), axis=(0,))
     kind, count = index_type(out_type, "Size"), _math.prod(operand(input).array.shape)
     return wrap(number(count, kind) if is_dimension(count) else np.array(count, kind))
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
     """The number of axes as a tensor."""
+    if type(input) is SparseTensor:
+        return size(input.dense_shape)
     return wrap(np.array(len(operand(input).array.shape), np.int32))
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether x is a tensor, a variable, or IndexedSlices."""
-    return isinstance(held(x), (Tensor, Variable, IndexedSlices))
+    """Whether x is a tensor, dense or sparse, a variable, or IndexedSlices."""
+    return isinstance(held(x), (Tensor, Variable, IndexedSlices, SparseTensor))
 
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:

@@ -24,6 +24,12 @@ from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, math
+from gradtape.ops.sparse_tensor import (
+    SparseTensor,
+    SparseTensorSpec,
+    stack as stack_sparse,
+    unstack as unstack_sparse,
+)
 from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
@@ -301,6 +307,8 @@ def map_fn(
     if not callable(fn):
         raise TypeError(f"The provided function {fn} is not callable. fn must be callable.")
     signature = dtype if fn_output_signature is None else fn_output_signature
+    if any(isinstance(leaf, (SparseTensor, SparseTensorSpec)) for leaf in nest.flatten((elems, signature))):
+        return _mapped_sparse(fn, elems, signature)
     tensors, rows, count = _rows(elems)
     template = elems if signature is None else signature
     if _is_traced(*tensors) and count:
@@ -317,6 +325,46 @@ def map_fn(
         for column, (kind, shape) in zip(columns, specs, strict=True)
     ]
     return nest.pack_sequence_as(template, stacked)
+
+
+def _mapped_sparse(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
+    """`map_fn` where sparse tensors go in or come out: row by row, as sparse tensors."""
+    leaves = [leaf if isinstance(leaf, SparseTensor) else convert(leaf) for leaf in nest.flatten(elems)]
+    columns = [
+        unstack_sparse(leaf) if isinstance(leaf, SparseTensor) else list(array.unstack(leaf, axis=0)) for leaf in leaves
+    ]
+    for column in columns[1:]:
+        if len(column) != len(columns[0]):
+            raise ValueError(f"Dimensions {len(columns[0])} and {len(column)} are not compatible")
+    template = elems if signature is None else signature
+    wanted = leaves if signature is None else nest.flatten(signature)
+    results = []
+    for row in zip(*columns, strict=True):
+        result = fn(nest.pack_sequence_as(elems, list(row)))
+        nest.assert_same_structure(template, result, check_types=signature is not None)
+        results.append(nest.flatten(result))
+    made = [_stacked(i, like, [result[i] for result in results]) for i, like in enumerate(wanted)]
+    return nest.pack_sequence_as(template, made)
+
+
+def _stacked(component: int, like: Any, rows: list[Any]) -> Any:
+    """What the function returned for each row, as one tensor of the kind that `like` is or describes."""
+    if not isinstance(like, (SparseTensor, SparseTensorSpec)):
+        kind = like.dtype if isinstance(like, Tensor) else _spec(like)[0]
+        tensors: list[Tensor] = []
+        for row in rows:
+            tensors.append(_element(row, kind, tensors))
+        return stack(tensors)
+    for row in rows:
+        if not isinstance(row, SparseTensor) or row.dtype != like.dtype:
+            expected = SparseTensorSpec(None, like.dtype) if isinstance(like, SparseTensor) else like
+            raise ValueError(
+                f"Error in map_fn:\n  Expected `fn` to return a:\n    {expected}\n  But it returned a:\n    {row}\n"
+                f"  (component {component})"
+            )
+    if not rows:
+        raise ValueError("map_fn over no rows cannot tell the shape of a sparse result.")
+    return stack_sparse(rows)
 
 
 def _mapped(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], template: Any, signature: Any) -> Any:

@@ -74,6 +74,7 @@ from gradtape.dtypes import as_dtype
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.literals import cannot_convert
 from gradtape.ops import array, index, math, nn, operators, reduce, segment
+from gradtape.ops.sparse_tensor import SparseTensor, map_values as map_sparse
 from gradtape.tensor import Tensor
 
 # -- elementwise: the primitives, under TensorFlow's names -----------------------------------------------------------
@@ -109,6 +110,8 @@ def abs(x: Any, name: str | None = None) -> Tensor:
     >>> abs(3 + 4j).numpy().item()
     5.0
     """
+    if type(x) is SparseTensor:
+        return map_sparse(abs, x)  # type: ignore[return-value]
     result: Tensor = math.absolute(operand(x))
     return result
 
@@ -163,6 +166,8 @@ def sign(x: Any, name: str | None = None) -> Tensor:
     >>> sign([-2.0, 0.0, 3.0]).numpy().tolist()
     [-1.0, 0.0, 1.0]
     """
+    if type(x) is SparseTensor:
+        return map_sparse(sign, x)  # type: ignore[return-value]
     result: Tensor = math.sign(operand(x))
     return result
 
@@ -184,7 +189,7 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """x / y as Python divides."""
-    if not is_library(x) and not is_library(y):
+    if not is_library(x) and not is_library(y) and type(x) is not SparseTensor:
         x = convert(x)
     return x / y
 

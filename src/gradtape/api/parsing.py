@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.sparse import SparseTensor
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
 from gradtape.train.data.records import TFRecordOptions as TFRecordOptions, TFRecordWriter as TFRecordWriter

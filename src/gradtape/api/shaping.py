@@ -24,6 +24,7 @@ from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import array_from, convert, is_library, operand, wrap
 from gradtape.dtypes import as_dtype, bool as bool_
 from gradtape.ops import array, index, math, scatter
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
@@ -487,6 +488,8 @@ def guarantee_const(input: Any, name: str | None = None) -> Tensor:
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value as a NumPy array, or None where it is not known while a function is traced."""
+    if isinstance(tensor, SparseTensor):
+        return None
     known = convert(tensor)
     return np.array(known.array) if is_known(known) else None
 

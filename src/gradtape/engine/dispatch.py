@@ -48,6 +48,11 @@ instead: Callable[[Op, Sequence[Tensor], dict[str, Any]], Tensor | None] | None 
 """Says what to run in the place of an op on values that are no NumPy arrays, once functions are traced."""
 
 
+by_values: dict[type, Callable[[str, Callable[..., Any], Any], Any]] = {}
+"""What a primitive of one tensor, given by its name and its call, makes of an operand that is no tensor but holds the
+values of one: a sparse tensor."""
+
+
 class TensorNamespace:
     """The primitives over tensors: what a rule computes in when the backward sweep itself is recorded."""
 
@@ -231,9 +236,14 @@ def _following_unary(op: Op) -> Callable[..., Any]:
     keep_x, keep_out = [slot in op.saves for slot in range(2)]
     keep_out_only = keep_out and not keep_x
 
-    def call(x: Any, name: str | None = None) -> Tensor:
+    def call(x: Any, name: str | None = None) -> Any:
         if type(x) is not Tensor:
-            x = operand(x)
+            try:
+                x = operand(x)
+            except ValueError:
+                if type(x) not in by_values:
+                    raise
+                return by_values[type(x)](op.name, call, x)
         array = x.array
         try:
             if type(array) is ndarray:

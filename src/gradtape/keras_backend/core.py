@@ -22,7 +22,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 from gradtape import variable as variables
 from gradtape.api import array as arrays, control_flow, indexing, scopes, segments
-from gradtape.api.sparse import SparseTensor
+from gradtape.api.sparse import to_dense
 from gradtape.arrays.symbolic import current_graph, is_known, tracing
 from gradtape.autodiff import custom_gradient as customs
 from gradtape.conversion import array_from, convert, register_converter, wrap
@@ -31,6 +31,7 @@ from gradtape.engine import tape as stack
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.interrupts import float_errors_ignored
 from gradtape.ops import array, math as elementwise
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 
 SUPPORTS_SPARSE_TENSORS = True
@@ -152,10 +153,14 @@ def dense(x: Any, dtype: Any = None) -> Tensor:
     """A tensor with all its elements: what ops compute with that do not look at coordinates."""
     if type(x) is not Tensor:
         if isinstance(x, _HOLDERS):
-            x = x.value if isinstance(x, KerasVariable) else convert(x)
+            x = x.value if isinstance(x, KerasVariable) else _filled_up(x)
         else:
             return _from_plain(x, dtype)
     return x if dtype is None else _as_dtype(x, dtype_of(dtype))
+
+
+def _filled_up(x: Any) -> Tensor:
+    return to_dense(x) if isinstance(x, SparseTensor) else convert(x)
 
 
 def _as_dtype(x: Tensor, wanted: DType) -> Tensor:
@@ -197,7 +202,7 @@ def _fits_32_bits(x: Any) -> bool:
 
 def convert_to_numpy(x):
     if isinstance(x, SPARSE):
-        x = convert(x)
+        x = _filled_up(x)
     if isinstance(x, (list, tuple)):
         return np.array([convert_to_numpy(part) for part in x])
     return np.array(x)

@@ -13,7 +13,6 @@ from keras.src.backend.common.backend_utils import vectorize_impl
 
 from gradtape.api import linalg as tflinalg, math as tfmath, shaping, special
 from gradtape.api.control_flow import while_loop
-from gradtape.api.sparse import SparseTensor
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
@@ -47,6 +46,7 @@ from gradtape.keras_backend._common import (
 from gradtape.keras_backend.core import cast as cast_either, convert_to_tensor as convert_either, of_values
 from gradtape.keras_backend.sparse import bincount as sparse_bincount
 from gradtape.ops import array as ops, index, linalg, math, reduce, segment, signal, special as bits
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 
 

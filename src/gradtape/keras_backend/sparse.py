@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape.api.sparse import SparseTensor
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert
 from gradtape.indexed_slices import IndexedSlices
@@ -37,6 +36,7 @@ from gradtape.keras_backend._common import (
 )
 from gradtape.keras_backend.core import SPARSE, cast as cast_either, dense, of_values
 from gradtape.ops import array as ops, index, math as elementwise, reduce
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 
 Function = Callable[..., Any]

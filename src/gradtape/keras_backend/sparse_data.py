@@ -9,9 +9,9 @@ from keras.src import tree
 from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDataset
 
-from gradtape.api.sparse import SparseTensor
 from gradtape.keras_backend.core import shape
 from gradtape.keras_backend.sparse import elements_of, take_rows
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 
 

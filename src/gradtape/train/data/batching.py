@@ -15,7 +15,16 @@ from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
 from gradtape.train.data.core import END, INFINITE, UNKNOWN, Elements, Pulled, Recipe, Run, reading, whole
 from gradtape.train.data.sources import shapes_like
-from gradtape.train.data.structure import each, in_batches, packer, reshaped, spec_of, spec_of_result
+from gradtape.train.data.structure import (
+    TENSOR_SPECS,
+    in_batches,
+    joined,
+    packer,
+    row_spec,
+    rows_of,
+    spec_of,
+    spec_of_result,
+)
 from gradtape.train.data.transforms import inner, key_of
 
 Make = Callable[[Recipe], Any]
@@ -70,7 +79,7 @@ def _arrays(component: int, tensors: list[Any]) -> list[ndarray]:
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"Batching of {type(tensor).__name__} values is not supported (component {component}): elements need "
-                "to be dense tensors. A dataset within a dataset becomes tensors by flat_map."
+                "to be tensors, or datasets."
             )
     arrays = [np.asarray(tensor.array) for tensor in tensors]
     for array in arrays:
@@ -85,6 +94,8 @@ def _arrays(component: int, tensors: list[Any]) -> list[ndarray]:
 def _stacked(component: int, tensors: list[Any]) -> Any:
     if tensors[0] is None:
         return None
+    if not isinstance(tensors[0], Tensor) and (whole_ := joined(tensors)) is not None:
+        return whole_
     arrays = _arrays(component, tensors)
     shape = arrays[0].shape
     result = np.empty((len(arrays), *shape), arrays[0].dtype)
@@ -105,6 +116,7 @@ def padded_batch(
     n, drop = _positive(whole(batch_size, "batch_size"), "PaddedBatchDatasetV2"), bool(drop_remainder)
     spec = source.spec
     specs: list[Any] = nest.flatten(spec)
+    _check_dense(specs)
     shapes = _padded_shapes(spec, specs, padded_shapes)
     values = _padding_values(spec, specs, padding_values)
 
@@ -118,6 +130,17 @@ def padded_batch(
     made = [TensorSpec(TensorShape([n if drop else None]).concatenate(shape), leaf.dtype)
             for shape, leaf in zip(shapes, specs, strict=True)]  # fmt: skip
     return Recipe("_PaddedBatchDataset", elements, lambda: packer(spec)(made), _count(source.size, n, drop))
+
+
+def _check_dense(specs: list[Any]) -> None:
+    for spec in specs:
+        if hasattr(spec, "_batched"):
+            raise TypeError("`padded_batch` is not supported for datasets of datasets")
+        if not isinstance(spec, TensorSpec):
+            raise TypeError(
+                "`padded_batch` is only supported for datasets that produce tensor elements but type spec of elements "
+                f"in the input dataset is not a subclass of TensorSpec: `{spec}`."
+            )
 
 
 def _padded_shapes(spec: Any, specs: list[Any], wanted: Any) -> list[TensorShape]:
@@ -187,8 +210,16 @@ def _filled_up(arrays: list[ndarray], shape: TensorShape, value: Any) -> Tensor:
 
 
 # -- batches taken apart ---------------------------------------------------------------------------------------------
-def _first_sizes(element: Any) -> list[int]:
-    return [leaf.array.shape[0] for leaf in nest.flatten(element) if isinstance(leaf, Tensor)]
+def _columns(element: Any) -> list[Any]:
+    """The leaves of an element, to take rows of: arrays, lists of rows where a leaf is no dense tensor, and None."""
+    return [
+        np.asarray(leaf.array) if isinstance(leaf, Tensor) else leaf if leaf is None else rows_of(leaf)
+        for leaf in nest.flatten(element)
+    ]
+
+
+def _row(column: Any, i: int) -> Any:
+    return wrap(column[i, ...]) if isinstance(column, ndarray) else column and column[i]
 
 
 def unbatch(source: Recipe) -> Recipe:
@@ -199,10 +230,10 @@ def unbatch(source: Recipe) -> Recipe:
 
     def elements(run: Run) -> Elements:
         for element in source.elements(run):
-            leaves = nest.flatten(element)
-            if any(isinstance(leaf, Tensor) and not leaf.array.shape for leaf in leaves):
+            columns = _columns(element)
+            if any(isinstance(column, ndarray) and not column.ndim for column in columns):
                 raise ValueError("Cannot unbatch an input with scalar components.")
-            sizes = _first_sizes(element)
+            sizes = [len(column) for column in columns if column is not None]
             for i, size in enumerate(sizes):
                 if size != sizes[0]:
                     raise reading(
@@ -210,17 +241,16 @@ def unbatch(source: Recipe) -> Recipe:
                         f"{sizes[0]} but component {i} had size, {size}."
                     )
             pack = packer(element)
-            arrays = [leaf if leaf is None else np.asarray(leaf.array) for leaf in leaves]
             for i in range(sizes[0]):
-                yield pack([array if array is None else wrap(array[i, ...]) for array in arrays])
+                yield pack([_row(column, i) for column in columns])
 
     def find_spec() -> Any:
         _check_rows(source.spec)
-        return each(lambda leaf: reshaped(leaf, leaf.shape[1:]), source.spec)
+        return nest.map_structure(row_spec, source.spec)
 
     size = source.size if source.size == INFINITE else UNKNOWN
     if known is not None and source.size >= 0:
-        first = next((leaf.shape[0] for leaf in nest.flatten(known) if isinstance(leaf, TensorSpec)), None)
+        first = next((leaf.shape[0] for leaf in nest.flatten(known) if isinstance(leaf, TENSOR_SPECS)), None)
         size = UNKNOWN if first is None else first * source.size
     return Recipe("_UnbatchDataset", elements, find_spec, size)
 
@@ -241,7 +271,7 @@ def _cheap_spec(source: Recipe) -> Any:
 def _check_rows(spec: Any) -> None:
     known = None
     for leaf in nest.flatten(spec):
-        if not isinstance(leaf, TensorSpec) or leaf.shape.rank is None:
+        if not isinstance(leaf, TENSOR_SPECS) or leaf.shape.rank is None:
             continue
         if leaf.shape.rank == 0:
             raise ValueError("Cannot unbatch an input with scalar components.")
@@ -268,35 +298,49 @@ def rebatch(source: Recipe, batch_size: Any, drop_remainder: Any) -> Recipe:
     for size in sizes:
         _positive(size, "RebatchDatasetV2")
     known = _cheap_spec(source)
-    if known is not None and any(isinstance(s, TensorSpec) and s.shape.rank == 0 for s in nest.flatten(known)):
+    if known is not None and any(isinstance(s, TENSOR_SPECS) and s.shape.rank == 0 for s in nest.flatten(known)):
         raise _scalars()
 
     def elements(run: Run) -> Elements:
-        waiting: list[list[ndarray]] = []
+        waiting: list[list[Any]] = []
         count, turn = 0, itertools.cycle(sizes)
         wanted, pack = next(turn), None
         for element in source.elements(run):
             pack = packer(element)
-            waiting.append([np.asarray(leaf.array) for leaf in nest.flatten(element)])
-            if any(not array.ndim for array in waiting[-1]):
+            waiting.append(_columns(element))
+            if any(isinstance(column, ndarray) and not column.ndim for column in waiting[-1]):
                 raise _scalars()
-            count += len(waiting[-1][0])
+            count += next(len(column) for column in waiting[-1] if column is not None)
             if count < wanted:
                 continue
-            whole_ = [np.concatenate(parts) for parts in zip(*waiting, strict=True)]
+            columns = [_end_to_end(parts) for parts in zip(*waiting, strict=True)]
             start = 0
             while count - start >= wanted:
-                yield pack([wrap(array[start : start + wanted]) for array in whole_])
+                yield pack([_leaf(None if column is None else column[start : start + wanted]) for column in columns])
                 start, wanted = start + wanted, next(turn)
-            waiting, count = [[array[start:] for array in whole_]], count - start
+            waiting, count = [[None if column is None else column[start:] for column in columns]], count - start
         if count and pack is not None and not drop:
-            yield pack([wrap(np.concatenate(parts)) for parts in zip(*waiting, strict=True)])
+            yield pack([_leaf(_end_to_end(parts)) for parts in zip(*waiting, strict=True)])
 
     def find_spec() -> Any:
         first = sizes[0] if drop and not several else None
-        return each(lambda leaf: reshaped(leaf, TensorShape([first]).concatenate(leaf.shape[1:])), source.spec)
+        return in_batches(nest.map_structure(row_spec, source.spec), first)
 
     return Recipe("_RebatchDataset", elements, find_spec, source.size if source.size == INFINITE else UNKNOWN)
+
+
+def _end_to_end(parts: tuple[Any, ...]) -> Any:
+    """Columns one after the other."""
+    if parts[0] is None:
+        return None
+    return np.concatenate(parts) if isinstance(parts[0], ndarray) else list(itertools.chain.from_iterable(parts))
+
+
+def _leaf(column: Any) -> Any:
+    """The leaf that has these rows."""
+    if column is None:
+        return None
+    return wrap(column) if isinstance(column, ndarray) else joined(column)
 
 
 # -- windows and groups ----------------------------------------------------------------------------------------------
@@ -440,6 +484,7 @@ def bucket(
     def find_spec() -> Any:
         if no_padding:
             return in_batches(source.spec, None)
+        _check_dense(nest.flatten(source.spec))
         shapes = _padded_shapes(source.spec, nest.flatten(source.spec), padded_shapes)
         flat = [TensorSpec(TensorShape([None]).concatenate(s), leaf.dtype)
                 for s, leaf in zip(shapes, nest.flatten(source.spec), strict=True)]  # fmt: skip

@@ -15,27 +15,69 @@ from gradtape.train.data import batching, sources, storage, transforms
 from gradtape.train.data.core import INFINITE, UNKNOWN, Recipe, Run, Seeds, delivered, outside, whole
 from gradtape.train.data.iterator import NumpyIterator, OwnedIterator, refuse_tracing
 from gradtape.train.data.options import Options
+from gradtape.train.data.structure import DatasetBatch
 
 
 class DatasetSpec:
-    """What a dataset within a dataset looks like."""
+    """What a dataset within a dataset looks like; with a `dataset_shape`, so many of them as one element."""
 
     def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
         self.element_spec = element_spec
         self._shape = TensorShape(dataset_shape)
 
+    @classmethod
+    def from_value(cls, value: Dataset) -> DatasetSpec:
+        """The specification of a dataset.
+
+        >>> DatasetSpec.from_value(Dataset.range(2))
+        DatasetSpec(TensorSpec(shape=(), dtype=tf.int64, name=None), TensorShape([]))
+        """
+        return cls(value.element_spec)
+
+    @property
+    def value_type(self) -> type:
+        """The class of what this specifies."""
+        return Dataset
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a dataset, or another specification, has elements that fit."""
+        if isinstance(spec_or_value, (Dataset, DatasetBatch)):
+            spec_or_value = spec_or_value._element_of_dataset()
+        if not isinstance(spec_or_value, DatasetSpec) or not self._shape.is_compatible_with(spec_or_value._shape):
+            return False
+        try:
+            nest.assert_same_structure(self.element_spec, spec_or_value.element_spec)
+        except (TypeError, ValueError):
+            return False
+        pairs = zip(nest.flatten(self.element_spec), nest.flatten(spec_or_value.element_spec), strict=True)
+        return all(one.is_compatible_with(other) if hasattr(one, "is_compatible_with") else one == other
+                   for one, other in pairs)  # fmt: skip
+
     def __repr__(self) -> str:
         return f"DatasetSpec({self.element_spec!r}, {self._shape!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DatasetSpec) and self.element_spec == other.element_spec
+        return (
+            isinstance(other, DatasetSpec)
+            and self.element_spec == other.element_spec
+            and repr(self._shape) == repr(other._shape)
+        )
 
     def __hash__(self) -> int:
         return hash(str(self.element_spec))
 
-    def _stand_in(self, of: Callable[[Any], Any]) -> Dataset:
+    def _batched(self, size: int | None) -> DatasetSpec:
+        return DatasetSpec(self.element_spec, TensorShape([size]).concatenate(self._shape))
+
+    def _row(self) -> DatasetSpec:
+        if not self._shape.rank:
+            raise ValueError("Slicing dataset elements is not supported for rank 0.")
+        return DatasetSpec(self.element_spec, self._shape[1:])
+
+    def _stand_in(self, of: Callable[[Any], Any]) -> Any:
         element = nest.map_structure(of, self.element_spec)
-        return Dataset._of(Recipe("_VariantDataset", lambda run: iter((element,)), lambda: self.element_spec, 1))
+        made = Dataset._of(Recipe("_VariantDataset", lambda run: iter((element,)), lambda: self.element_spec, 1))
+        return DatasetBatch([made]) if self._shape.rank else made
 
 
 class Dataset:

@@ -13,6 +13,7 @@ from gradtape import errors, nest
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.function import ReadsDataError
 from gradtape.conversion import wrap
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 from gradtape.train.checkpoint import PythonState
 from gradtape.train.data.core import END, Recipe, Run, delivered, outside
@@ -124,6 +125,11 @@ class NumpyIterator:
 def _plain(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
         return leaf.numpy()
+    if isinstance(leaf, SparseTensor):
+        filler = b"" if leaf.dtype.name == "string" else 0
+        dense = np.full(np.asarray(leaf.dense_shape.array), filler, leaf.dtype.numpy_dtype)
+        dense[tuple(np.asarray(leaf.indices.array).T)] = np.asarray(leaf.values.array)
+        return dense
     return leaf.as_numpy_iterator() if hasattr(leaf, "as_numpy_iterator") else leaf
 
 

@@ -14,10 +14,21 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype
+from gradtape.ops.sparse_tensor import SparseTensor, SparseTensorSpec
 from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
 from gradtape.train.data.core import END, INFINITE, UNKNOWN, Elements, Recipe, Run, Seeds, reading, whole
-from gradtape.train.data.structure import NoneTensorSpec, call, normalized, packer, spec_of, spec_of_result
+from gradtape.train.data.structure import (
+    TENSOR_SPECS,
+    NoneTensorSpec,
+    call,
+    normalized,
+    packer,
+    row_spec,
+    rows_of,
+    spec_of,
+    spec_of_result,
+)
 from gradtape.train.data.table import Progression, Table, straight
 
 
@@ -49,14 +60,28 @@ def slices(value: Any) -> Recipe:
     if all(column is None for column in columns):
         raise ValueError("Invalid `element`. `element` should not be empty.")
     count = _common_length([column for column in columns if column is not None])
+    if any(isinstance(column, list) for column in columns):
+        return _sliced(element, columns, count)
     table = straight(columns, element, count)
     specs = [_row_spec(column) for column in columns]
     return Recipe("_TensorSliceDataset", table.elements, lambda: nest.pack_sequence_as(element, specs), count, table)
 
 
+def _sliced(element: Any, columns: list[Any], count: int) -> Recipe:
+    """Rows of sparse tensors and of batches of datasets, beside those of arrays."""
+    pack = packer(element)
+    specs = [row_spec(spec) for spec in nest.flatten(spec_of(element))]
+
+    def row(i: int) -> Any:
+        return pack([column and column[i] if not isinstance(column, np.ndarray) else wrap(column[i, ...])
+                     for column in columns])  # fmt: skip
+
+    return Recipe("_TensorSliceDataset", lambda run: map(row, range(count)), lambda: pack(specs), count)
+
+
 def _column(leaf: Any) -> Any:
     if not isinstance(leaf, Tensor):
-        raise TypeError(f"Rows can be taken of dense tensors only, got {type(leaf).__name__}.")
+        return rows_of(leaf)
     column = np.asarray(leaf.array).view()
     column.flags.writeable = False  # batches are views of it
     if not column.ndim:
@@ -117,7 +142,7 @@ def generated(
             )
         output_signature = _signature(output_types, output_shapes)
     for leaf in nest.flatten(output_signature):
-        if not isinstance(leaf, TensorSpec):
+        if not hasattr(leaf, "is_compatible_with"):
             raise TypeError(
                 f"`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found {type(leaf)} "
                 "which is not."
@@ -169,17 +194,14 @@ def _fitting(signature: Any, value: Any) -> Any:
     try:
         leaves = _leaves_like(signature, value)
         specs = nest.flatten(signature)
-        made = [convert(leaf) if isinstance(leaf, Tensor) else convert(leaf, spec.dtype)
-                for leaf, spec in zip(leaves, specs, strict=True)]  # fmt: skip
-        if any(tensor.dtype is not spec.dtype for tensor, spec in zip(made, specs, strict=True)):
-            raise TypeError
+        made = [_of_kind(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
     except (TypeError, ValueError, KeyError):
         raise reading(
             "TypeError: `generator` yielded an element that did not match the expected structure. The expected "
             f"structure was {signature}, but the yielded element was {value}."
         ) from None
     for tensor, spec in zip(made, specs, strict=True):
-        if not spec.shape.is_compatible_with(tensor.shape):
+        if not spec.is_compatible_with(tensor):
             raise reading(
                 f"TypeError: `generator` yielded an element of shape {tensor.shape} where an element of shape "
                 f"{spec.shape} was expected."
@@ -187,8 +209,20 @@ def _fitting(signature: Any, value: Any) -> Any:
     return packer(signature)(made)
 
 
+def _of_kind(value: Any, spec: Any) -> Any:
+    """A value of the kind and the dtype that a specification has; TypeError if it is another one."""
+    if isinstance(spec, TensorSpec):
+        value = convert(value) if isinstance(value, Tensor) else convert(value, spec.dtype)
+    if isinstance(spec, TENSOR_SPECS):
+        if isinstance(value, SparseTensor) != isinstance(spec, SparseTensorSpec) or value.dtype is not spec.dtype:
+            raise TypeError
+    elif not spec.is_compatible_with(value):
+        raise TypeError
+    return value
+
+
 def _leaves_like(signature: Any, value: Any) -> list[Any]:
-    if isinstance(signature, TensorSpec):
+    if not nest.is_nested(signature):
         return [value]
     if isinstance(signature, Mapping):
         if set(signature) != set(value):
@@ -280,7 +314,7 @@ def concatenated(first: Recipe, second: Recipe) -> Recipe:
 
 
 def _either(one: Any, other: Any) -> Any:
-    return one.most_specific_compatible_type(other) if isinstance(one, TensorSpec) else one
+    return one.most_specific_compatible_type(other) if isinstance(one, TENSOR_SPECS) else one
 
 
 def directed(sources: list[Recipe], choices: Callable[[Run], Any], stop_on_empty: bool) -> Recipe:

@@ -11,17 +11,19 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.conversion import convert
+from gradtape.ops.sparse_tensor import SparseTensor, SparseTensorSpec
 from gradtape.shape import TensorSpec
 from gradtape.train.atomic import Staged, alone_in, flush_folder, named_errors, open_to_read, publish, remove_abandoned
 from gradtape.train.data.core import Elements, Recipe, Run
 from gradtape.train.data.records import RecordStream, TFRecordOptions, framed, lost, opened, records_in
-from gradtape.train.data.structure import NoneTensorSpec, packer
+from gradtape.train.data.structure import TENSOR_SPECS, DatasetBatch, NoneTensorSpec, packer
 from gradtape.train.tensors import parsed, serialized
-from gradtape.train.wire import decode, encode
+from gradtape.train.wire import Message, bytes_in, decode, encode, messages_in
 
 _DESCRIPTION = "dataset_spec.json"
 _ELEMENT_FILE = re.compile(r"elements(-\d+)?\.tfrecord")
-_LEAF, _COUNT = 1, 15  # fields of a record: the parts of an element or, in the last one, how many elements there are
+_TENSOR, _SPARSE, _DATASET, _BATCH = 1, 2, 3, 4  # fields of a record: the leaves of an element
+_COUNT = 15  # the field of the last record: how many elements there are
 
 
 def path_of(path: Any) -> str:
@@ -33,48 +35,90 @@ def path_of(path: Any) -> str:
 
 # -- elements --------------------------------------------------------------------------------------------------------
 def _record(element: Any) -> bytes:
-    return encode([(_LEAF, b"" if leaf is None else serialized(leaf)) for leaf in nest.flatten(element)])
+    return encode([_field(leaf) for leaf in nest.flatten(element)])
+
+
+def _field(leaf: Any) -> tuple[int, Any]:
+    """A leaf as a field. Datasets are written with all their elements."""
+    if leaf is None:
+        return _TENSOR, b""
+    if isinstance(leaf, SparseTensor):
+        return _SPARSE, [(1, serialized(part)) for part in (leaf.indices, leaf.values, leaf.dense_shape)]
+    if isinstance(leaf, DatasetBatch):
+        return _BATCH, [_field(dataset) for dataset in leaf.datasets]
+    if hasattr(leaf, "_recipe"):
+        return _DATASET, [(1, _record(element)) for element in leaf._recipe.elements(Run())]
+    return _TENSOR, serialized(leaf)
 
 
 def _elements(file: IO[bytes], path: str, spec: Any, expected: int | None) -> Elements:
     """The elements in an open file, as many as they have to be: the last record says so if nothing else does."""
-    pack, specs = packer(spec), nest.flatten(spec)
     count = 0
     for record in records_in(file):
         try:
             fields = decode(record)
-        except ValueError as error:
-            raise lost(f"{path}: element {count} cannot be read: {error}") from None
-        if fields and fields[0][0] == _COUNT:
-            expected = fields[0][1]
-            continue
-        if len(fields) != len(specs):
+            if fields and fields[0][0] == _COUNT:
+                expected = fields[0][1]
+                continue
+            element = _unpacked(fields, spec)
+        except _OtherElements as error:
             raise errors.invalid_argument(
-                f"Component count mismatch: expected {len(specs)} but got {len(fields)}. {path} holds other elements "
-                "than this dataset: remove it, or use another name.",
+                f"{error}. {path} holds other elements than this dataset: remove it, or use another name.",
                 "IteratorGetNext",
-            )
-        yield pack([_leaf(i, value, one, path) for i, ((_, value), one) in enumerate(zip(fields, specs, strict=True))])
+            ) from None
+        except (ValueError, errors.InvalidArgumentError) as error:
+            raise lost(f"{path}: element {count} cannot be read: {error}") from None
+        yield element
         count += 1
     if count != expected:
         what = "the end is missing" if expected is None else f"there should be {expected}"
         raise lost(f"{path} is truncated: it has {count} elements, and {what}. Remove it, and write it again")
 
 
-def _leaf(component: int, value: Any, spec: Any, path: str) -> Any:
-    if value == b"":
+class _OtherElements(Exception):
+    """What is stored is sound, and nothing that the specification specifies."""
+
+
+def _unpacked(fields: Message, spec: Any) -> Any:
+    """The element that fields describe."""
+    specs = nest.flatten(spec)
+    if len(fields) != len(specs):
+        raise _OtherElements(f"Component count mismatch: expected {len(specs)} but got {len(fields)}")
+    leaves = [_leaf(i, *field, one) for i, (field, one) in enumerate(zip(fields, specs, strict=True))]
+    return packer(spec)(leaves)
+
+
+def _leaf(component: int, field: int, value: Any, spec: Any) -> Any:
+    if value == b"" and field == _TENSOR:
         return None
-    try:
-        tensor = parsed(value)
-    except errors.InvalidArgumentError as error:
-        raise lost(f"{path}: component {component} of an element cannot be read: {error}") from None
-    if isinstance(spec, TensorSpec) and tensor.dtype != spec.dtype:
-        raise errors.invalid_argument(
-            f"Data type mismatch at component {component}: expected {spec.dtype.name} but got {tensor.dtype.name}. "
-            f"{path} holds other elements than this dataset: remove it, or use another name.",
-            "IteratorGetNext",
+    data = bytes_in({field: value}, field)
+    wanted = _DATASET if hasattr(spec, "element_spec") else _SPARSE if isinstance(spec, SparseTensorSpec) else _TENSOR
+    if field not in ((_DATASET, _BATCH) if wanted == _DATASET else (wanted,)):
+        raise _OtherElements(f"Component {component} is of another kind: expected {spec}")
+    if field == _TENSOR:
+        leaf: Any = parsed(data)
+    elif field == _SPARSE:
+        parts = [parsed(bytes_in({number: part}, number)) for number, part in decode(data)]
+        if len(parts) != 3:
+            raise ValueError("A sparse tensor has coordinates, values and a shape.")
+        leaf = SparseTensor(*parts)
+    elif field == _BATCH:
+        return DatasetBatch([_dataset(bytes_in({number: part}, number), spec) for number, part in decode(data)])
+    else:
+        return _dataset(data, spec)
+    if isinstance(spec, TENSOR_SPECS) and leaf.dtype != spec.dtype:
+        raise _OtherElements(
+            f"Data type mismatch at component {component}: expected {spec.dtype.name} but got {leaf.dtype.name}"
         )
-    return tensor
+    return leaf
+
+
+def _dataset(data: bytes, spec: Any) -> Any:
+    from gradtape.train.data.dataset import Dataset
+
+    inner = spec.element_spec
+    elements = [_unpacked(message, inner) for message in messages_in(decode(data), 1)]
+    return Dataset._of(Recipe("_VariantDataset", lambda run: iter(elements), lambda: inner, len(elements)))
 
 
 # -- caches ----------------------------------------------------------------------------------------------------------
@@ -219,6 +263,10 @@ def _open(path: str, compression: str) -> tuple[_Saved, IO[bytes]]:
 def _described(spec: Any) -> Any:
     if isinstance(spec, TensorSpec):
         return {"tensor": [None if spec.shape.rank is None else spec.shape.as_list(), spec.dtype.name]}
+    if isinstance(spec, SparseTensorSpec):
+        return {"sparse": [None if spec.shape.rank is None else spec.shape.as_list(), spec.dtype.name]}
+    if hasattr(spec, "element_spec"):
+        return {"dataset": [_described(spec.element_spec), spec._shape.as_list()]}
     if isinstance(spec, NoneTensorSpec):
         return None
     if isinstance(spec, dict):
@@ -232,9 +280,14 @@ def _restored(described: Any) -> Any:
     if described is None:
         return NoneTensorSpec()
     ((kind, content),) = described.items()
-    if kind == "tensor":
+    if kind in ("tensor", "sparse"):
         shape, dtype = content
-        return TensorSpec(shape, dtype)
+        return (TensorSpec if kind == "tensor" else SparseTensorSpec)(shape, dtype)
+    if kind == "dataset":
+        from gradtape.train.data.dataset import DatasetSpec
+
+        inner, shape = content
+        return DatasetSpec(_restored(inner), shape)
     if kind == "dict":
         return {key: _restored(part) for key, part in content}
     if kind == "tuple":

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import nest
-from gradtape.conversion import convert, converter_of, wrap
+from gradtape.conversion import convert, wrap
+from gradtape.dtypes import DType
 from gradtape.interrupts import float_errors_ignored
+from gradtape.ops.sparse_tensor import SparseTensor, SparseTensorSpec, stack, unstack
 from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
 
@@ -29,9 +31,26 @@ class NoneTensorSpec:
         return hash(NoneTensorSpec)
 
 
+class DatasetBatch:
+    """Datasets as one element: what `batch` makes of datasets of datasets, and `unbatch` takes apart again."""
+
+    def __init__(self, datasets: list[Any]) -> None:
+        self.datasets = datasets
+
+    def _element_of_dataset(self) -> Any:
+        return self.datasets[0]._element_of_dataset()._batched(len(self.datasets))
+
+    @property
+    def element_spec(self) -> Any:
+        return self._element_of_dataset().element_spec
+
+    def __repr__(self) -> str:
+        return f"<DatasetBatch of {len(self.datasets)} datasets, element_spec={self.element_spec!r}>"
+
+
 def is_whole(value: Any) -> bool:
-    """Whether a value is a leaf as it is: a tensor, None, a dataset, an optional value."""
-    return isinstance(value, Tensor) or value is None or hasattr(value, "_element_of_dataset")
+    """Whether a value is a leaf as it is: a tensor, dense or sparse, None, a dataset, an optional value."""
+    return isinstance(value, (Tensor, SparseTensor)) or value is None or hasattr(value, "_element_of_dataset")
 
 
 def normalized(value: Any) -> Any:
@@ -48,8 +67,8 @@ def normalized(value: Any) -> Any:
     if isinstance(value, Mapping):
         made = {key: normalized(part) for key, part in value.items()}
         return made if type(value) is dict else nest.pack_sequence_as(value, nest.flatten(made))
-    if converter_of(value) is None and hasattr(value, "indices") and hasattr(value, "dense_shape"):
-        return value  # a sparse tensor
+    if isinstance(value, list) and value and all(hasattr(part, "_recipe") for part in value):
+        return DatasetBatch(value)
     return convert(value)
 
 
@@ -83,23 +102,60 @@ def _leaf_spec(leaf: Any) -> Any:
         return NoneTensorSpec()
     if isinstance(leaf, Tensor):
         return TensorSpec(leaf.shape, leaf.dtype)
+    if isinstance(leaf, SparseTensor):
+        return SparseTensorSpec(leaf.shape, leaf.dtype)
     if hasattr(leaf, "_element_of_dataset"):
         return leaf._element_of_dataset()
     return type(leaf)
 
 
-def each(change: Callable[[TensorSpec], TensorSpec], spec: Any) -> Any:
+TENSOR_SPECS = (TensorSpec, SparseTensorSpec)
+
+
+def each(change: Callable[[Any], Any], spec: Any) -> Any:
     """A specification with that of every tensor changed."""
-    return nest.map_structure(lambda leaf: change(leaf) if isinstance(leaf, TensorSpec) else leaf, spec)
+    return nest.map_structure(lambda leaf: change(leaf) if isinstance(leaf, TENSOR_SPECS) else leaf, spec)
 
 
-def reshaped(spec: TensorSpec, shape: Any) -> TensorSpec:
-    return TensorSpec(shape, spec.dtype)
+def reshaped(spec: Any, shape: Any) -> Any:
+    return type(spec)(shape, spec.dtype)
 
 
 def in_batches(spec: Any, size: int | None) -> Any:
     """The specification of batches of what `spec` specifies."""
-    return each(lambda leaf: reshaped(leaf, TensorShape([size]).concatenate(leaf.shape)), spec)
+    return nest.map_structure(lambda leaf: _batched_spec(leaf, size), spec)
+
+
+def _batched_spec(leaf: Any, size: int | None) -> Any:
+    if isinstance(leaf, TENSOR_SPECS):
+        return reshaped(leaf, TensorShape([size]).concatenate(leaf.shape))
+    return leaf._batched(size) if hasattr(leaf, "_batched") else leaf
+
+
+def row_spec(leaf: Any) -> Any:
+    """The specification of the rows of what `leaf` specifies."""
+    if isinstance(leaf, TENSOR_SPECS):
+        return reshaped(leaf, leaf.shape[1:])
+    return leaf._row() if hasattr(leaf, "_row") else leaf
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+def rows_of(leaf: Any) -> Any:
+    """The rows of a leaf that is no dense tensor: a list."""
+    if isinstance(leaf, SparseTensor):
+        return unstack(leaf)
+    if isinstance(leaf, DatasetBatch):
+        return leaf.datasets
+    if hasattr(leaf, "_recipe"):
+        raise ValueError("Slicing dataset elements is not supported for rank 0.")
+    raise TypeError(f"Rows can be taken of tensors only, got {type(leaf).__name__}.")
+
+
+def joined(leaves: list[Any]) -> Any:
+    """Leaves that are no dense tensors as one, whose rows they are; None if they are of another kind."""
+    if all(isinstance(leaf, SparseTensor) for leaf in leaves):
+        return stack(leaves)
+    return DatasetBatch(leaves) if all(hasattr(leaf, "_recipe") for leaf in leaves) else None
 
 
 def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: Callable[[], tuple[Any, ...]]) -> Any:
@@ -122,23 +178,31 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
 
 
 def _dims(spec: Any) -> Any:
+    if isinstance(spec, SparseTensorSpec):
+        return [None]  # the number of its values is not known
     return (spec.shape.dims or [None] * (spec.shape.rank is None)) if isinstance(spec, TensorSpec) else ()
 
 
 def _stand_in(spec: Any, size: int) -> Any:
-    if not isinstance(spec, TensorSpec):
+    if not isinstance(spec, TENSOR_SPECS):
         return None if isinstance(spec, NoneTensorSpec) else spec._stand_in(lambda inner: _stand_in(inner, size))
     if spec.shape.rank is None:
         raise ValueError("Nothing can stand in for a tensor of unknown rank.")
     shape = [size if n is None else n for n in spec.shape]
-    if spec.dtype.name == "string":
-        return wrap(np.full(shape, b"", object))
-    return wrap(np.ones(shape, spec.dtype.numpy_dtype))
+    if isinstance(spec, SparseTensorSpec):
+        where = np.argwhere(np.ones([min(n, 2) for n in shape], bool))
+        where = where[: 1 if size == _SIZES[0] else 2 % (len(where) + 1)]  # another number of values each time
+        return SparseTensor(where, _ones([len(where)], spec.dtype), np.array(shape, np.int64))
+    return _ones(shape, spec.dtype)
+
+
+def _ones(shape: Any, dtype: DType) -> Tensor:
+    return wrap(np.full(shape, b"", object) if dtype.name == "string" else np.ones(shape, dtype.numpy_dtype))
 
 
 def _common(one: Any, other: Any) -> Any:
-    if isinstance(one, TensorSpec):
+    if isinstance(one, TENSOR_SPECS):
         return one.most_specific_compatible_type(other)
     if hasattr(one, "element_spec"):  # of a dataset within a dataset
-        return type(one)(nest.map_structure(_common, one.element_spec, other.element_spec))
+        return type(one)(nest.map_structure(_common, one.element_spec, other.element_spec), one._shape)
     return one

@@ -340,9 +340,14 @@ def unique(source: Recipe) -> Recipe:
     def elements(run: Run) -> Elements:
         seen: set[Any] = set()
         for element in source.elements(run):
-            if not isinstance(element, Tensor):
+            if nest.is_nested(element):
                 raise errors.invalid_argument(
                     "UniqueDataset only supports inputs with a single component.", "UniqueDataset"
+                )
+            if not isinstance(element, Tensor):
+                raise TypeError(
+                    f"`tf.data.Dataset.unique` does not support type {spec_of(element)} -- only `tf.int32`, "
+                    "`tf.int64`, and `tf.string` are supported."
                 )
             array = np.asarray(element.array)
             key = (array.shape, tuple(array.ravel().tolist()) if array.dtype == object else array.tobytes())
