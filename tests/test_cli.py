@@ -339,7 +339,8 @@ def test_namespaces_resolve_however_they_are_kept(monkeypatch: pytest.MonkeyPatc
 def test_keras_that_is_not_installed_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     # As in an environment without Keras, whatever this one has: None in sys.modules makes an import fail.
     monkeypatch.delattr(gradtape, "keras", raising=False)
-    monkeypatch.delitem(sys.modules, "gradtape.keras", raising=False)
+    for name in ("gradtape.keras", "gradtape.keras_backend"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "keras", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 

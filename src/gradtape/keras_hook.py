@@ -1,6 +1,6 @@
 """How Keras 3 finds gradtape among its backends.
 
-Keras chooses a backend by name, in five modules, and knows its own names only. A finder on Python's import path adds
+Keras chooses a backend by name, in a few modules, and knows its own names only. A finder on Python's import path adds
 one more branch to each of these choices while Keras is being imported, and leaves every other module alone. Keras'
 announced plug-in packages will make this module needless.
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -31,17 +31,18 @@ PUBLIC = "keras._tf_keras.keras"
 
 _VARIABLE = "KERAS_BACKEND"
 _CONFIG = "keras.src.backend.config"
-CHOICES = {  # what the new branch does in each module that chooses by the backend's name
+CHOICES: dict[str, tuple[str, ...]] = {  # what the new branch does in modules that choose by the backend's name
     "keras.src.backend": (
         "from gradtape.keras_backend.interface import *\n"
-        "from gradtape.keras_backend.core import Variable as BackendVariable"
+        "from gradtape.keras_backend.core import Variable as BackendVariable",
     ),
-    "keras.src.layers.layer": "from gradtape.keras_backend.layer import Layer as BackendLayer",
-    "keras.src.models.model": "from gradtape.keras_backend.trainer import Trainer",
-    "keras.src.optimizers.optimizer": "from gradtape.keras_backend.optimizer import Optimizer as BackendOptimizer",
+    "keras.src.layers.layer": ("from gradtape.keras_backend.layer import Layer as BackendLayer",),
+    "keras.src.models.model": ("from gradtape.keras_backend.trainer import Trainer",),
+    "keras.src.optimizers.optimizer": ("from gradtape.keras_backend.optimizer import Optimizer as BackendOptimizer",),
     "keras.src.export.saved_model": (
-        "from gradtape.keras_backend.exporting import ExportArchive as BackendSavedModelExportArchive"
+        "from gradtape.keras_backend.exporting import ExportArchive as BackendSavedModelExportArchive",
     ),
+    "keras.src.utils.traceback_utils": ("from gradtape import errors as tf_errors", "tensor_cls = 'tf.Tensor'"),
 }
 _AFTERWARDS = {  # said at the end of modules that ask for names, or for a part of TensorFlow, when they are used
     "keras.src.legacy.backend": "import gradtape as tf",
@@ -144,7 +145,7 @@ class _Loader(SourceFileLoader):
             import ast  # not before it is needed: `import gradtape` brings this module in
 
             tree = ast.parse(self.get_data(self.path), self.path)
-            _add_branch(tree, CHOICES[fullname], self.path)
+            add_branches(tree, CHOICES[fullname], self.path)
             return compile(tree, self.path, "exec", dont_inherit=True)
         return super().get_code(fullname)
 
@@ -185,13 +186,18 @@ def _check_version() -> None:
         )
 
 
-def _add_branch(tree: ast.Module, statements: str, path: str) -> None:
-    """Put `elif backend() == "gradtape":` before the last `else` of the module's choice of a backend."""
+def add_branches(tree: ast.Module, branches: Sequence[str], path: str) -> None:
+    """Put `elif backend() == "gradtape":` before the last `else` of the module's choices of a backend, in order."""
     import ast
 
-    for node in tree.body:
-        if not isinstance(node, ast.If) or not node.orelse or "backend()" not in ast.unparse(node.test):
-            continue
+    choices = [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.orelse and _asks_for(node.test)]
+    chained = [node.orelse[0] for node in choices if len(node.orelse) == 1]
+    choices = [node for node in choices if node not in chained]
+    if len(choices) < len(branches):
+        raise ImportError(
+            f"{path} chooses no backend where gradtape expects it: this Keras is not one it was tested with."
+        )
+    for node, statements in zip(choices, branches, strict=False):
         last = node
         while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
             last = last.orelse[0]
@@ -207,5 +213,10 @@ def _add_branch(tree: ast.Module, statements: str, path: str) -> None:
                     inner.lineno = inner.end_lineno = last.orelse[0].lineno
         branch.lineno = branch.end_lineno = last.orelse[0].lineno
         last.orelse = [ast.fix_missing_locations(branch)]
-        return
-    raise ImportError(f"{path} chooses no backend where gradtape expects it: this Keras is not one it was tested with.")
+
+
+def _asks_for(test: ast.expr) -> bool:
+    """Whether a condition compares the backend's name."""
+    import ast
+
+    return "backend() ==" in ast.unparse(test)

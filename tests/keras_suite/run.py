@@ -221,7 +221,7 @@ class NamesLoader(SourceFileLoader):
 
         tree = ast.parse(self.get_data(self.path), self.path)
         if fullname in keras_hook.CHOICES:
-            keras_hook._add_branch(tree, keras_hook.CHOICES[fullname], self.path)
+            keras_hook.add_branches(tree, keras_hook.CHOICES[fullname], self.path)
         for name, node in self._named(tree):
             if any(fnmatch.fnmatch(name, pattern) for pattern in self.PATTERNS[fullname]):
                 self._rename(node)
@@ -254,7 +254,7 @@ def run_here(backend: str, areas: list[str], options: list[str]) -> Outcomes:
         from gradtape import keras_hook  # which lets Keras find the backend
 
         # A test that chooses by the backend's name, as five modules of Keras do.
-        keras_hook.CHOICES["keras.src.trainers.trainer_test"] = "from gradtape.keras_backend.trainer import Trainer"
+        keras_hook.CHOICES["keras.src.trainers.trainer_test"] = ("from gradtape.keras_backend.trainer import Trainer",)
         NamesLoader.read()
         sys.meta_path.insert(0, NamesLoader)
     import keras  # noqa: F401 - before anything stands in for what it looks for

@@ -160,6 +160,8 @@ class Graph:
     open    whether there are dimensions without a number among the shapes
     passed  by uid, what stands for the variables among the arguments; a call says which variables they are
     shared  which of these the code knows by themselves, too: the program is for no other variables in their place
+    root    the graph in which all this is, in the end
+    transient (of the root) whether it holds what is true during this call only: the program is not kept
     """
 
     def __init__(self, name: str, outer: Graph | None = None, first: Graph | None = None) -> None:
@@ -167,6 +169,8 @@ class Graph:
         self.turn: Symbolic | None = None
         self.open: bool = any(g is not None and g.open for g in (outer, first))
         around = outer or first
+        self.root: Graph = self if around is None else around.root
+        self.transient = False
         self.passed: dict[int, Any] = {} if around is None else around.passed
         self.shared: set[int] = set() if around is None else around.shared
         self.nodes: list[Node] = []
@@ -358,8 +362,10 @@ def _static(value: Any) -> Any:
 
 
 def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
-    import jax
-
+    try:
+        import jax
+    except ImportError:
+        return _evaluated_on_zeros(name, args, attrs)
     from gradtape.arrays.xla_engine import xla_namespace
 
     function = getattr(xla_namespace, name)
@@ -372,7 +378,19 @@ def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Spec
             full[i] = array
         return function(*full, **attrs)
 
-    result = jax.eval_shape(filled, *specs)
+    return _described(jax.eval_shape(filled, *specs))
+
+
+def _evaluated_on_zeros(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
+    """The same where there is no JAX: for Keras, which asks for shapes of code that will never be a program."""
+    if "function" in attrs:  # of a program that calls back
+        return _described(tuple([np.zeros(*spec) for spec in attrs["specs"]]) if "specs" in attrs else np.int32(0))
+    zeros = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if type(a) is Symbolic else a for a in args]
+    with np.errstate(all="ignore"):
+        return _described(getattr(numpy_namespace, name)(*zeros, **attrs))
+
+
+def _described(result: Any) -> _Specs:
     several = isinstance(result, (tuple, list))
     outputs = tuple(result) if several else (result,)
     return several, tuple([(tuple(out.shape), np.dtype(out.dtype)) for out in outputs])

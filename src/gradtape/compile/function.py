@@ -145,6 +145,13 @@ class Function:
         """The parameters of the Python function."""
         return self._parameters
 
+    @property
+    def __signature__(self) -> inspect.Signature:  # where `inspect.getfullargspec` looks, and so `keras.layers.Lambda`
+        try:
+            return self._parameters
+        except ValueError as error:  # a builtin function that does not say
+            raise AttributeError(str(error)) from None
+
     def experimental_get_tracing_count(self) -> int:
         """How often the Python code was run to be compiled.
 
@@ -348,6 +355,8 @@ class Function:
                 concrete = self._generalised().function_for(self, given, leaves, key, passed)
             if concrete is None:
                 concrete = self._traced_at_last(given, leaves, passed)
+            if concrete.graph.transient:
+                return concrete
             if passed:
                 self._concrete[_for_these(key, passed)] = concrete
             if not concrete.graph.shared:
@@ -432,7 +441,7 @@ class Function:
             if args and type(args[-1]) is _Keywords:
                 *front, kwargs = args
                 args = tuple(front)
-            with _graph_errors():
+            with graph_errors():
                 result = self._converted(*args, **kwargs)
             result = nest.map_structure(_as_result, result, expand_composites=True)
             outputs = [leaf for leaf in nest.flatten(result, expand_composites=True) if leaf is not None]
@@ -463,7 +472,7 @@ class ReadsDataError(RuntimeError):
 
 
 @contextmanager
-def _graph_errors() -> Iterator[None]:
+def graph_errors() -> Iterator[None]:
     """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow."""
     try:
         yield

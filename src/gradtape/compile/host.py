@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-import jax
 import numpy as np
 
 from gradtape import errors, nest
@@ -41,7 +40,7 @@ class effects:
 
     def __enter__(self) -> None:
         if _abandoned:
-            jax.effects_barrier()
+            _wait_for_effects()
             failures.clear()
             _abandoned.clear()
 
@@ -51,7 +50,7 @@ class effects:
     ) -> None:
         try:
             if kind is None:
-                jax.effects_barrier()
+                _wait_for_effects()
             else:
                 _abandoned.append(None)
         except BaseException:
@@ -61,6 +60,12 @@ class effects:
             first = failures[0]
             failures.clear()
             raise first
+
+
+def _wait_for_effects() -> None:
+    import jax  # not at the top: while Keras infers shapes, there may be effects to trace and no JAX
+
+    jax.effects_barrier()
 
 
 def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:

@@ -158,7 +158,8 @@ class General:
             flat = nest.flatten(found._given, expand_composites=True)
             flat = [next(specs) if isinstance(leaf, TensorSpec) else leaf for leaf in flat]
             found._given = nest.pack_sequence_as(given, flat, expand_composites=True)
-            group.functions.append(found)
+            if not found.graph.transient:
+                group.functions.append(found)
         return found
 
     def _group(self, leaves: list[Any], key: Any) -> _Group:
@@ -186,7 +187,9 @@ class General:
             except Exception:  # whatever is wrong with the code itself will be said by the trace for these very shapes
                 owner._traces = traces
                 continue
-            group.functions.insert(0, function.declare(owner, patterns))
+            function.declare(owner, patterns)
+            if not function.graph.transient:
+                group.functions.insert(0, function)
             return function
         return None
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,16 +20,19 @@ from keras.src.backend.common import KerasVariable, standardize_dtype
 from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.stateless_scope import StatelessScope, get_stateless_scope
-from keras.src.backend.common.symbolic_scope import SymbolicScope
+from keras.src.backend.common.symbolic_scope import SymbolicScope, in_symbolic_scope
 
 from gradtape import variable as variables
 from gradtape.api import array as arrays, control_flow, indexing, scopes, segments
 from gradtape.api.sparse import to_dense
-from gradtape.arrays.symbolic import current_graph, is_known, tracing
+from gradtape.arrays.dimensions import is_dimension, variable
+from gradtape.arrays.symbolic import Graph, as_value, current_graph, is_known, tracing
 from gradtape.autodiff import custom_gradient as customs
+from gradtape.compile.function import can_compile, graph_errors
 from gradtape.conversion import array_from, convert, register_converter, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.engine import tape as stack
+from gradtape.errors import OpError
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.interrupts import float_errors_ignored
 from gradtape.ops import array, math as elementwise
@@ -66,10 +71,18 @@ class Variable(KerasVariable):
         if scope is not None:
             replaced = scope.get_current_value(self)
             if replaced is not None:
+                _will_not_last()
                 return self._maybe_autocast(replaced)
-        if self._value is None:  # made while shapes are inferred: any value of the right shape and dtype will do
-            return self._maybe_autocast(_placeholder(self._shape, self._dtype))
+        if self._value is None:  # made within a stateless scope, and initialized at its end
+            _will_not_last()
+            return self._maybe_autocast(self._value_to_be())
         return self._maybe_autocast(self._value.read())
+
+    def _value_to_be(self) -> Tensor:
+        """What it will be initialized with; any value of its shape and dtype, where only shapes are inferred."""
+        if in_symbolic_scope():
+            return _placeholder(self._shape, self._dtype)
+        return dense(self._initializer(self._shape, dtype=self._dtype), self._dtype)
 
     def _direct_assign(self, value: Tensor) -> None:
         assert self._value is not None
@@ -102,6 +115,13 @@ class Variable(KerasVariable):
         return self.value.__array__(dtype, copy)
 
 
+def _will_not_last() -> None:
+    """Keep no program that is traced with a value a variable has for the moment only."""
+    graph = current_graph()
+    if graph is not None:
+        graph.root.transient = True
+
+
 def _introduce(cls: type) -> None:
     """Let ops take variables of this class for tensors, and tapes for the variables they hold."""
     register_converter(cls, lambda keras_variable: keras_variable.value)
@@ -117,8 +137,9 @@ _introduce(Variable)
 
 
 def _placeholder(shape: Any, dtype: Any) -> Tensor:
-    """Zeros that take the memory of one element: read only, as all tensors are."""
-    return wrap(np.broadcast_to(np.zeros((), dtype_of(dtype).numpy_dtype), shape))
+    """What stands for the value of a variable that has none yet: a value of the trace, or zeros."""
+    zeros = _zeros(shape, dtype)
+    return zeros if current_graph() is None else wrap(as_value(zeros.array))
 
 
 # -- conversions -----------------------------------------------------------------------------------------------------
@@ -234,54 +255,117 @@ def random_seed_dtype():
 
 
 # -- shapes without values -------------------------------------------------------------------------------------------
-_SIZES = (7, 11)
-"""What stands for an unknown first dimension: small, because what is computed with it is thrown away."""
-_SAFE_SIZES = (83, 89)
-"""What stands for unknown dimensions elsewhere: room enough for windows and crops."""
+_SIZES = (((7, 83), (11, 89)), ((83, 83), (89, 89)), ((24, 24), (48, 48)), ((2, 3), (3, 5)), ((840, 840), (1680, 1680)))
+"""What stands for unknown dimensions, in pairs: for the first axis and for the others. A code runs with both of a pair,
+and what differs in the results depends on what is unknown. Small for a batch, room for windows and crops elsewhere;
+all of one size, for code in which they have to agree; with many divisors, for code that splits; smaller than tables."""
 
 
 def compute_output_spec(fn, *args, **kwargs):
     """The shapes and dtypes that a function gives for symbolic arguments.
 
-    The function runs on zeros, with two sizes for what is unknown: dimensions of the result that differ depend on it.
+    The function is traced, as for a program that never runs: no variable changes, nothing is printed or drawn, and
+    compiled functions in it are a part of the trace. Code that cannot be traced for unknown dimensions is traced for
+    two sizes of each; code that looks at values runs on zeros of these sizes.
     """
-    unknown = any(isinstance(x, KerasTensor) and None in x.shape for x in tree.flatten((args, kwargs)))
-    if not unknown:
-        return tree.map_structure(_spec, _run_symbolically(fn, args, kwargs, 0, 0))
-    try:
-        first, second = (_run_symbolically(fn, args, kwargs, *sizes) for sizes in zip(_SIZES, _SAFE_SIZES, strict=True))
-    except Exception:
-        # The first dimension may have to agree with another one that is unknown, or to be large.
-        first, second = (_run_symbolically(fn, args, kwargs, size, size) for size in _SAFE_SIZES)
-    return tree.map_structure(_merged_spec, first, second)
+    given = [x for x in tree.flatten((args, kwargs)) if isinstance(x, KerasTensor)]
+    unknown = any(None in x.shape for x in given)
+    traced = not any(x.sparse for x in given)
+    failure = None
+    if traced and unknown and can_compile():
+        try:
+            return _run_symbolically(fn, args, kwargs, _traced_argument, None)
+        except Exception:  # what is wrong with the function in any case will be said for sizes that have a number
+            pass
+    for stand_in in (_traced_argument, _zeros) if traced else (_zeros,):
+        sizes = list(_SIZES) if unknown else [((0, 0),)]
+        for pair in sizes:
+            try:
+                found = [_run_symbolically(fn, args, kwargs, stand_in, size) for size in pair]
+            except Exception as error:
+                failure = failure or error
+                _add_multiples(sizes, error)
+            else:
+                return tree.map_structure(_merged_spec, found[0], found[-1])
+    raise _rebuildable(failure)
 
 
-def _run_symbolically(fn: Callable[..., Any], args: Any, kwargs: Any, first: int, other: int) -> Any:
-    def stand_in(x: Any) -> Any:
+def _add_multiples(sizes: list[Any], error: Exception) -> None:
+    """Try the number that an error asks for, too: "the requested shape requires a multiple of 84"."""
+    wanted = re.search(r"requires a multiple of (\d+)", str(error))
+    if wanted is not None and len(sizes) > 1:
+        n = int(wanted[1])
+        pair = ((n, n), (2 * n, 2 * n))
+        if n and pair not in sizes:
+            sizes.append(pair)
+
+
+def _rebuildable(error: Any) -> Exception:
+    """An error of TensorFlow's classes, which Keras can make again from a longer message alone, as it does."""
+    if not isinstance(error, OpError):
+        return error
+    kind = type(error)
+
+    class Rebuilt(kind):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*(args if len(args) > 1 else (None, None, *args)))
+
+    Rebuilt.__name__, Rebuilt.__qualname__, Rebuilt.__module__ = kind.__name__, kind.__qualname__, kind.__module__
+    return Rebuilt(error.message).with_traceback(error.__traceback__)
+
+
+def _run_symbolically(
+    fn: Callable[..., Any], args: Any, kwargs: Any, stand_in: Callable[[Any, Any], Any], sizes: tuple[int, int] | None
+) -> Any:
+    """What the function gives, with these sizes for unknown dimensions; None: with dimensions that have no number."""
+    graph = Graph("scratch_graph") if stand_in is _traced_argument else None
+    if graph is not None:
+        graph.open = sizes is None
+        graph.concrete = lambda symbol: np.zeros(symbol.shape, symbol.dtype)
+    unknowns = (variable(f"d{i}") for i in itertools.count())
+
+    def size(axis: int, n: int | None) -> Any:
+        return n if n is not None else next(unknowns) if sizes is None else sizes[min(axis, 1)]
+
+    def filled(x: Any) -> Any:
         if not isinstance(x, KerasTensor):
             return x
-        sizes = tuple(n if n is not None else other if i else first for i, n in enumerate(x.shape))
-        return _nothing(sizes, x.dtype) if x.sparse else _placeholder(sizes, x.dtype)
+        shape = tuple([size(axis, n) for axis, n in enumerate(x.shape)])
+        return _nothing(shape, x.dtype) if x.sparse else stand_in(shape, x.dtype)
 
-    with StatelessScope(), SymbolicScope(), tracing(None), stack.only(()), float_errors_ignored():
-        args, kwargs = tree.map_structure(stand_in, (args, kwargs))
-        return fn(*args, **kwargs)
+    with StatelessScope(), SymbolicScope(), tracing(graph), stack.only(()), float_errors_ignored(), graph_errors():
+        args, kwargs = tree.map_structure(filled, (args, kwargs))
+        return tree.map_structure(_spec, fn(*args, **kwargs))
+
+
+def _traced_argument(shape: tuple[Any, ...], dtype: Any) -> Tensor:
+    graph = current_graph()
+    assert graph is not None
+    return wrap(graph.argument(shape, dtype_of(dtype).numpy_dtype))
+
+
+def _zeros(shape: Any, dtype: Any) -> Tensor:
+    """Zeros that take the memory of one element: read only, as all tensors are."""
+    return wrap(np.broadcast_to(np.zeros((), dtype_of(dtype).numpy_dtype), shape))
 
 
 def _nothing(sizes: tuple[int, ...], dtype: Any) -> SparseTensor:
     """A sparse tensor of zeros."""
-    return SparseTensor(np.zeros((0, len(sizes)), np.int64), _placeholder((0,), dtype), np.array(sizes, np.int64))
+    return SparseTensor(np.zeros((0, len(sizes)), np.int64), _zeros((0,), dtype), np.array(sizes, np.int64))
 
 
 def _spec(x: Any) -> Any:
-    return _merged_spec(x, x)
+    if not is_tensor(x):
+        return x
+    sizes = tuple([None if is_dimension(n) else int(n) for n in shape(x)])
+    return KerasTensor(sizes, x.dtype.name, sparse=isinstance(x, SparseTensor))
 
 
 def _merged_spec(x: Any, y: Any) -> Any:
-    if not is_tensor(x):
+    if not isinstance(x, KerasTensor):
         return x
-    sizes = (n if n == m else None for n, m in zip(shape(x), shape(y), strict=True))
-    return KerasTensor(tuple(sizes), x.dtype.name, sparse=isinstance(x, SparseTensor))
+    sizes = (n if n == m else None for n, m in zip(x.shape, y.shape, strict=True))
+    return KerasTensor(tuple(sizes), x.dtype, sparse=x.sparse)
 
 
 # -- control flow ----------------------------------------------------------------------------------------------------

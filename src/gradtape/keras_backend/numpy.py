@@ -1676,7 +1676,7 @@ def take(x, indices, axis=None):
     if axis is None:
         x, axis = flat(x), 0
     at = axis_of(axis, len(sizes_of(x)))
-    return look_up(x, counted_from_the_front(indices, sizes_of(x)[at]), at)
+    return index.checked_take(x, counted_from_the_front(indices, sizes_of(x)[at]), at)
 
 
 def take_along_axis(x, indices, axis=None):
