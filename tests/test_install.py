@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import subprocess
 import sys
 import venv
@@ -19,8 +21,15 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
 
 
-def call(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=600)
+def call(*command: str | Path, cwd: Path, **environment: str) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -53,7 +62,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     info = f"gradtape-{gradtape.__version__}.dist-info"
 
-    assert {name.partition("/")[0] for name in names} == {"gradtape", info}
+    hook = {"_gradtape_keras.py", "gradtape_keras.pth"}  # lets `import keras` find the backend
+    assert {name.partition("/")[0] for name in names} == {"gradtape", info} | hook
     assert "gradtape/py.typed" in names
     assert f"{info}/licenses/LICENSE" in names
     packed = {name for name in names if name.endswith(".py")}
@@ -61,7 +71,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     # `gradtape bench` measures with these.
     home = "gradtape/commands/packed"
     benchmarks = {f"{home}/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "benchmarks").rglob("*.py")}
-    assert packed == package | benchmarks
+    assert packed == package | benchmarks | {"_gradtape_keras.py"}
 
 
 def test_only_numpy_and_ml_dtypes_are_required(wheel: Path) -> None:
@@ -83,6 +93,34 @@ def test_a_program_of_two_lines(programs: Path, tmp_path: Path) -> None:
     )
 
     assert call(programs / "python", "-c", program, cwd=tmp_path) == "6.0\n"
+
+
+def test_other_programs_start_as_before(programs: Path, tmp_path: Path) -> None:
+    code = "import sys; print(len(sys.modules), 'gradtape' in sys.modules, '_gradtape_keras' in sys.modules)"
+    count, *there = call(programs / "python", "-c", code, cwd=tmp_path).split()
+    without = call(programs / "python", "-S", "-c", code.replace("import sys", "import sys, site"), cwd=tmp_path)
+    assert there == ["False", "True"]
+    assert int(count) <= int(without.split()[0]) + 3, "what is installed brings in one small module"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "imports", "backend"),
+    [
+        ("gradtape", "keras", "gradtape"),
+        ("", "keras", "gradtape"),
+        ("", "keras, gradtape", "gradtape"),
+        ("numpy", "keras", "numpy"),
+    ],
+)
+def test_keras_finds_the_backend(chosen: str, imports: str, backend: str, programs: Path, tmp_path: Path) -> None:
+    """Without a word from the program: TensorFlow, which is Keras' default, is not installed."""
+    keras = importlib.util.find_spec("keras")
+    if keras is None or keras.origin is None:
+        pytest.skip("Keras is not installed")
+    environment = {"PYTHONPATH": str(Path(keras.origin).parents[1]), "KERAS_HOME": str(tmp_path)}
+    code = f"import {imports}, sys; print(keras.config.backend(), 'gradtape' in sys.modules)"
+    done = call(programs / "python", "-c", code, cwd=tmp_path, KERAS_BACKEND=chosen, **environment)
+    assert done == f"{backend} {backend == 'gradtape'}\n"
 
 
 def test_the_command_is_installed(programs: Path, tmp_path: Path) -> None:

@@ -76,10 +76,55 @@ def test_every_way_in_gives_keras_on_gradtape(code):
 
 
 @pytest.mark.slow
-def test_the_backends_name_in_the_environment():
-    code = "import gradtape, keras, os; print(keras.config.backend(), os.environ['KERAS_BACKEND'])"
-    assert python(code, KERAS_BACKEND="gradtape") == "gradtape gradtape"
-    assert python(code, KERAS_BACKEND="numpy") == "numpy numpy", "gradtape takes Keras only when it is asked to"
+@pytest.mark.parametrize(
+    ("code", "chosen", "file", "backend"),
+    [
+        ("import gradtape, keras", "gradtape", None, "gradtape"),
+        ("import gradtape as tf; import keras", "", None, "gradtape"),  # the default is TensorFlow, which is not there
+        ("import gradtape as tf; import keras", "tensorflow", "jax", "gradtape"),
+        ("import gradtape as tf; import keras", "numpy", "tensorflow", "numpy"),
+        ("import gradtape as tf; import keras", "", "numpy", "numpy"),
+        ("import _gradtape_keras, keras", "gradtape", None, "gradtape"),  # what Python does when it starts
+        ("import _gradtape_keras, keras, gradtape", "", "tensorflow", "gradtape"),
+        ("import _gradtape_keras, keras, gradtape", "", "numpy", "numpy"),
+    ],
+)
+def test_a_choice_is_left_alone_and_the_default_is_not(code, chosen, file, backend, tmp_path):
+    if file is not None:
+        (tmp_path / "keras.json").write_text(f'{{"backend": "{file}"}}')
+    code = f"{code}, os; print(keras.config.backend(), os.environ['KERAS_BACKEND'])"
+    said = python(code, KERAS_BACKEND=chosen, KERAS_HOME=str(tmp_path))
+    assert said == f"{backend} {chosen}".strip()
+
+
+def test_gradtape_is_imported_for_keras_only_where_it_is_wanted(monkeypatch, tmp_path):
+    before = list(sys.meta_path)
+    hook = importlib.import_module("_gradtape_keras")
+    sys.meta_path[:] = before
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    for chosen, file, backend in [
+        ("jax", '{"backend": "torch"}', "jax"),
+        ("", '{"backend": "torch"}', "torch"),
+        ("", '{"floatx": "float64"}', "tensorflow"),
+        ("", "damaged", "tensorflow"),
+        ("", "[]", "tensorflow"),
+        ("", None, "tensorflow"),
+    ]:
+        monkeypatch.setenv("KERAS_BACKEND", chosen)
+        (tmp_path / "keras.json").unlink(missing_ok=True)
+        if file is not None:
+            (tmp_path / "keras.json").write_text(file)
+        assert hook.chosen_backend() == backend
+        assert hook.is_wanted() == (backend == "tensorflow")
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    (tmp_path / "tensorflow.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not hook.is_wanted(), "a TensorFlow that is installed is what was chosen"
+    assert keras_hook.backend_for("tensorflow") == ("gradtape" if keras_hook._who_asked else "tensorflow")
+
+
+@pytest.mark.slow
+def test_a_choice_of_another_backend_ends_where_gradtape_keras_is_imported():
     own = "import gradtape, os; print(gradtape.keras.config.backend(), os.environ['KERAS_BACKEND'])"
     assert python(own, KERAS_BACKEND="numpy") == "gradtape numpy", "other processes are not told"
 

@@ -5,15 +5,17 @@ one more branch to each of these choices while Keras is being imported, and leav
 announced plug-in packages will make this module needless.
 
 Keras is given to gradtape if `KERAS_BACKEND=gradtape` (or Keras' configuration file) says so, if `gradtape.keras` is
-what is imported, or if gradtape stands in for TensorFlow. Nothing here imports Keras.
+what is imported, or if gradtape stands in for TensorFlow; and where Keras would use TensorFlow, which is its default,
+and TensorFlow is not installed. Another choice of the user's is left alone. Nothing here imports Keras.
+
+What is installed with gradtape brings this module in before `import keras`, where nothing has imported gradtape: see
+`_gradtape_keras.py`.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
@@ -29,7 +31,6 @@ TESTED = ("3.15",)
 PUBLIC = "keras._tf_keras.keras"
 """Keras as TensorFlow shows it: Keras' own names, and some of its past (`backend.mean`) that Keras itself hides."""
 
-_VARIABLE = "KERAS_BACKEND"
 _CONFIG = "keras.src.backend.config"
 CHOICES: dict[str, tuple[str, ...]] = {  # what the new branch does in modules that choose by the backend's name
     "keras.src.backend": (
@@ -94,7 +95,7 @@ def claim() -> None:
     if config is not None and config.backend() != NAME:
         raise ImportError(
             f"Keras is already imported, with its {config.backend()} backend, and a process has one backend only. "
-            "Import gradtape.keras, or set KERAS_BACKEND=gradtape and import gradtape, before the first `import keras`."
+            "Import gradtape.keras, or set KERAS_BACKEND=gradtape, before the first `import keras`."
         )
     prefer("gradtape.keras")
 
@@ -141,39 +142,50 @@ class _Loader(SourceFileLoader):
     """Loads a module of Keras with the branch added; the code as it is stays in Python's cache untouched."""
 
     def get_code(self, fullname: str) -> Any:
-        if fullname in CHOICES:
-            import ast  # not before it is needed: `import gradtape` brings this module in
+        if fullname not in CHOICES and fullname != _CONFIG:
+            return super().get_code(fullname)
+        import ast  # not before it is needed: `import gradtape` brings this module in
 
-            tree = ast.parse(self.get_data(self.path), self.path)
+        tree = ast.parse(self.get_data(self.path), self.path)
+        if fullname == _CONFIG:
+            _add_decision(tree)
+        else:
             add_branches(tree, CHOICES[fullname], self.path)
-            return compile(tree, self.path, "exec", dont_inherit=True)
-        return super().get_code(fullname)
+        return compile(tree, self.path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
-        if module.__name__ == _CONFIG:
-            with _named_in_the_environment():
-                super().exec_module(module)
-        else:
-            super().exec_module(module)
+        super().exec_module(module)
         if module.__name__ in _AFTERWARDS:
             exec(_AFTERWARDS[module.__name__], vars(module))
 
 
-@contextmanager
-def _named_in_the_environment() -> Iterator[None]:
-    """Where Keras' configuration looks first; other processes that this one starts shall not see it there."""
-    before = os.environ.get(_VARIABLE)
-    if _who_asked:
-        os.environ[_VARIABLE] = NAME
-    if os.environ.get(_VARIABLE) == NAME:
+def backend_for(chosen: str) -> str:
+    """The backend that Keras uses, after it has read the environment and its configuration file."""
+    if _who_asked or (chosen == "tensorflow" and not _is_installed("tensorflow")):
+        chosen = NAME
+    if chosen == NAME:
         _check_version()
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(_VARIABLE, None)
-        else:
-            os.environ[_VARIABLE] = before
+    return chosen
+
+
+def _add_decision(config: ast.Module) -> None:
+    """Let Keras' configuration ask `backend_for` as soon as it knows the name, and before it acts upon it."""
+    import ast
+
+    for place, node in enumerate(config.body):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "_BACKEND != 'tensorflow'":
+            asked = ast.parse("from gradtape import keras_hook\n_BACKEND = keras_hook.backend_for(_BACKEND)").body
+            for statement in asked:
+                for inner in ast.walk(statement):
+                    ast.copy_location(inner, node)
+            config.body[place:place] = asked
+            return
+
+
+def _is_installed(package: str) -> bool:
+    """Whether there is a package of this name, besides gradtape under it."""
+    spec = PathFinder.find_spec(package)
+    return spec is not None and spec.origin is not None
 
 
 def _check_version() -> None:
