@@ -64,11 +64,18 @@ class IndexedSlices:
         shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape!s}"
         return f"IndexedSlices(indices={self._indices!s}, values={self._values!s}{shape})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self._values, self._indices, self._dense_shape)
+
     @property
     def name(self) -> str:
         raise AttributeError("IndexedSlices.name is undefined when eager execution is enabled.")
 
     op = graph = name
+
+
+def _unpickled(values: Any, indices: Any, dense_shape: Any) -> IndexedSlices:
+    return IndexedSlices(values, indices, dense_shape)
 
 
 nest.register_composite(

@@ -233,7 +233,12 @@ class TensorShape:
         return "<unknown>" if self._dims is None else str(self._dims)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TensorShape, (self._dims,)
+        return _unpickled_shape, (self._dims,)
+
+
+def _unpickled_shape(dims: Any) -> TensorShape:
+    """By a function, whose module is gradtape's also where the class goes under TensorFlow's name."""
+    return TensorShape(dims)
 
 
 _new = object.__new__
@@ -419,7 +424,12 @@ class TensorSpec:
         return f"{type(self).__name__}(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._shape, self._dtype, self._name)
+        facts = (self._shape, self._dtype, self._name)
+        return (_unpickled_spec if type(self) is TensorSpec else type(self)), facts
+
+
+def _unpickled_spec(shape: TensorShape, dtype: dtypes.DType, name: str | None) -> TensorSpec:
+    return TensorSpec(shape, dtype, name)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,14 @@ Code written for TensorFlow runs unchanged once :func:`install_as_tensorflow` ha
 
 How names resolve:
 
-* ``tensorflow`` is the gradtape module itself, so ``tensorflow.GradientTape is gradtape.GradientTape``;
+* ``tensorflow`` has every name of gradtape, so ``tensorflow.GradientTape is gradtape.GradientTape``, and TensorFlow's
+  version, for which programs and libraries look;
 * ``tensorflow.x.y`` is the namespace one reaches as ``gradtape.x.y``, however gradtape keeps it (a submodule,
   a module from elsewhere in the package exposed as an attribute, a lazy attribute);
 * anything else is an ``ImportError`` that says what gradtape does not have.
+
+Tensors, variables and what belongs to them are classes of the module ``tensorflow`` meanwhile: libraries tell by that
+what they are given. Their pickles name gradtape's modules, and so are read with and without an alias.
 """
 
 from __future__ import annotations
@@ -23,7 +27,16 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from gradtape import keras_hook
+from gradtape import keras_hook, version
+from gradtape.api.compat import like_tensorflow
+from gradtape.ops.sparse_tensor import SparseTensor
+from gradtape.api.tensor_array import TensorArray
+from gradtape.autodiff.gradient_tape import GradientTape
+from gradtape.dtypes import DType
+from gradtape.indexed_slices import IndexedSlices
+from gradtape.shape import TensorShape, TensorSpec
+from gradtape.tensor import Tensor
+from gradtape.variable import Variable
 
 __all__ = ["install_as_tensorflow", "uninstall_as_tensorflow"]
 
@@ -31,6 +44,8 @@ _ALIAS = "tensorflow"
 _PACKAGE = __name__.partition(".")[0]
 # TensorFlow's own rooms, which its users are asked not to enter and some do.
 _PRIVATE = frozenset({"compiler", "core", "dtensor", "python", "tools"})
+_SHOWN = (Tensor, Variable, IndexedSlices, SparseTensor, TensorShape, TensorSpec, DType, TensorArray, GradientTape)
+_homes: dict[type, str] = {}
 
 
 def install_as_tensorflow() -> None:
@@ -50,7 +65,7 @@ def install_as_tensorflow() -> None:
       RuntimeError: if another module named ``tensorflow`` has already been imported.
     """
     present = sys.modules.get(_ALIAS)
-    if present is not None and present is not importlib.import_module(_PACKAGE):
+    if present is not None and not isinstance(present, _TensorFlow):
         where = getattr(present, "__file__", None) or "an unknown place"
         raise RuntimeError(
             f"Cannot install gradtape as tensorflow: another tensorflow is already imported, from {where}. "
@@ -58,6 +73,7 @@ def install_as_tensorflow() -> None:
         )
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+        _show_classes()
         keras_hook.prefer(_ALIAS)  # whose own backend would take gradtape for TensorFlow, and go on to its insides
 
 
@@ -69,10 +85,51 @@ def uninstall_as_tensorflow() -> None:
     ours = [finder for finder in sys.meta_path if isinstance(finder, _Finder)]
     for finder in ours:
         sys.meta_path.remove(finder)
+    _hide_classes()
     keras_hook.withdraw(_ALIAS)
     if ours:
         for name in [name for name in sys.modules if name == _ALIAS or name.startswith(_ALIAS + ".")]:
             del sys.modules[name]
+
+
+class _TensorFlow(ModuleType):
+    """The module ``tensorflow``: gradtape's names, and what TensorFlow says of itself."""
+
+    def __init__(self) -> None:
+        self._gradtape = importlib.import_module(_PACKAGE)
+        super().__init__(_ALIAS, self._gradtape.__doc__)
+        own = {name: value for name, value in vars(self._gradtape).items() if not name.startswith("__")}
+        self.__dict__.update(own, __file__=self._gradtape.__file__, __path__=[], __package__=_ALIAS)
+        self.__spec__ = ModuleSpec(_ALIAS, _Loader(self), is_package=True)
+        self.__version__ = version.TENSORFLOW
+        self.__git_version__, self.__compiler_version__ = version.TENSORFLOW_GIT, version.COMPILER_VERSION
+        self.version = like_tensorflow(version, f"{_ALIAS}.version")
+        self.compat = ModuleType(f"{_ALIAS}.compat", self._gradtape.compat.__doc__)
+        self.compat.__dict__.update({**vars(self._gradtape.compat), "v2": self, "__name__": f"{_ALIAS}.compat"})
+
+    def __getattr__(self, name: str) -> Any:
+        """What is loaded when it is first used, and what was put into gradtape since."""
+        return getattr(vars(self)["_gradtape"], name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *dir(self._gradtape)} - {"_gradtape"})
+
+
+def _show_classes() -> None:
+    """Let the classes by which libraries know tensors say that they are TensorFlow's."""
+    todo = list(_SHOWN)
+    while todo:
+        kind = todo.pop()
+        if kind.__module__.partition(".")[0] == _PACKAGE:
+            _homes[kind] = kind.__module__
+            kind.__module__ = _ALIAS
+            todo.extend(kind.__subclasses__())
+
+
+def _hide_classes() -> None:
+    while _homes:
+        kind, home = _homes.popitem()
+        kind.__module__ = home
 
 
 class _Finder(MetaPathFinder):
@@ -109,7 +166,8 @@ class _Loader(Loader):
 
 def _resolve(fullname: str) -> ModuleType:
     """The namespace of gradtape that stands for the TensorFlow module of this name, or an ``ImportError``."""
-    namespace = importlib.import_module(_PACKAGE)
+    present = sys.modules.get(_ALIAS)
+    namespace: ModuleType = present if isinstance(present, _TensorFlow) else _TensorFlow()
     for part in fullname.split(".")[1:]:
         try:
             found = _child(namespace, part)
@@ -128,12 +186,13 @@ def _child(namespace: ModuleType, name: str) -> Any:
     found = getattr(namespace, name, None)
     if found is not None or not hasattr(namespace, "__name__"):
         return found
-    submodule = f"{namespace.__name__}.{name}"
+    home = _PACKAGE if isinstance(namespace, _TensorFlow) else namespace.__name__
+    submodule = f"{home}.{name}"
     try:
         return importlib.import_module(submodule)
     except ModuleNotFoundError as error:
         # The submodule is missing, or its parent is no package. That it imports something missing is another matter.
-        if error.name in (submodule, namespace.__name__):
+        if error.name in (submodule, home):
             return None
         raise
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import version
 from gradtape.api import random
 from gradtape.api.arguments import shape_of
 from gradtape.api.normalization import fused_batch_norm
@@ -187,6 +188,14 @@ def _own_namespace(v1: ModuleType, name: str) -> None:
     setattr(v1, name, own)
 
 
+def like_tensorflow(version: ModuleType, name: str) -> ModuleType:
+    """A namespace `version` that has TensorFlow's."""
+    shown = ModuleType(name, "The version of TensorFlow that gradtape has the names of.")
+    shown.__dict__.update({n: v for n, v in vars(version).items() if n.isupper() and not n.startswith("TENSORFLOW")})
+    shown.VERSION, shown.GIT_VERSION = version.TENSORFLOW, version.TENSORFLOW_GIT  # type: ignore[attr-defined]
+    return shown
+
+
 def build(root: ModuleType) -> ModuleType:
     """The namespace `compat`, made of the finished root."""
     compat = ModuleType(f"{root.__name__}.compat", __doc__)
@@ -210,6 +219,9 @@ def build(root: ModuleType) -> ModuleType:
         *inside, last = name.split(".")
         setattr(getattr(v1, inside[0]) if inside else v1, last, attrgetter(ours)(root))
     v1.nn.fused_batch_norm = fused_batch_norm
+    shown = like_tensorflow(version, f"{v1.__name__}.version")
+    v1.__dict__.update({n: v for n, v in vars(shown).items() if n.isupper()}, version=shown)
+    v1.__dict__["__version__"] = version.TENSORFLOW
     compat.v1, compat.v2 = v1, root  # type: ignore[attr-defined]
     compat.as_bytes = lambda text, encoding="utf-8": text.encode(encoding) if isinstance(text, str) else bytes(text)  # type: ignore[attr-defined]
     compat.as_text = lambda text, encoding="utf-8": text if isinstance(text, str) else text.decode(encoding)  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import sys
 from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -96,7 +97,7 @@ def _child(parent: Any, name: str) -> Any:
     if parent is gradtape and name in ROOMS:
         return _ABSENT
     found = getattr(parent, name, _ABSENT)
-    if found is _ABSENT and isinstance(parent, ModuleType) and hasattr(parent, "__path__"):
+    if found is _ABSENT and hasattr(parent, "__path__") and parent.__name__ in sys.modules:
         module = f"{parent.__name__}.{name}"
         if importlib.util.find_spec(module) is not None:
             found = importlib.import_module(module)

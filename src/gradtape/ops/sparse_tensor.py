@@ -95,8 +95,15 @@ class SparseTensor:
         picked: Tensor = index.gather_nd(whole, self.indices, batch_dims=0)
         return picked
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.indices, self.values, self.dense_shape)
+
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
+
+
+def _unpickled(indices: Tensor, values: Tensor, dense_shape: Tensor) -> SparseTensor:
+    return SparseTensor(indices, values, dense_shape)
 
 
 def _is_tensor(value: Any) -> bool:
