@@ -231,6 +231,31 @@ def test_a_layers_variables_are_watched_sources():
     assert [v.name for v in tape.watched_variables()] == [f"{v.path}:0" for v in layer.trainable_variables]
 
 
+def test_what_variables_show_is_what_tensorflows_do():
+    """Recorded: where Keras gives a TensorShape with TensorFlow, where a tuple, and which dtypes have 64 bits."""
+    layer, x = layers.Dense(2), layers.Input((4,))
+    model = keras.Model(x, layer(x))
+    optimizer = keras.optimizers.Adam(0.5)
+    optimizer.build(model.trainable_variables)
+    for variable in (keras.Variable(np.ones((4, 2))), layer.kernel, model.weights[0], optimizer.variables[2]):
+        assert type(variable.shape) is tf.TensorShape
+        assert variable.shape == [4, 2] == variable.shape.as_list()
+        assert variable.shape.rank == 2
+        assert variable.shape.num_elements() == np.prod(variable.shape) == 8
+        assert type(keras.ops.shape(variable)) is tuple
+    for shape in (x.shape, model.output_shape, layer.compute_output_shape((None, 4))):
+        assert type(shape) is tuple
+    assert optimizer.iterations.dtype == "int64"
+    assert type(optimizer.iterations.numpy()) is np.int64
+    assert int(optimizer.iterations + tf.constant(1, tf.int64)) == 1
+    assert type(optimizer.learning_rate.numpy()) is np.float32
+    assert keras.backend.result_type("int64", "float64") == keras.backend.result_type("float64") == "float64"
+    mean = keras.metrics.Mean()
+    mean.update_state([1.0, 2.0])
+    assert f"{mean.result():.2f} {mean.result()}" == "1.50 1.5"
+    assert f"{keras.Variable(1.5, name='v')}" == "<Variable path=v, shape=(), dtype=float32, value=1.5>"
+
+
 def test_watching_before_build_finds_nothing():
     """A layer has no variables before it is built: what is watched then is an empty list, and gradients are None."""
     layer = layers.Dense(1)

@@ -37,6 +37,7 @@ from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.interrupts import float_errors_ignored
 from gradtape.ops import array, math as elementwise
 from gradtape.ops.sparse_tensor import SparseTensor
+from gradtape.shape import TensorShape, known_shape
 from gradtape.tensor import Tensor
 
 SUPPORTS_SPARSE_TENSORS = True
@@ -109,7 +110,11 @@ class Variable(KerasVariable):
         return getattr(super(), method)(change)
 
     def numpy(self) -> Any:
-        return convert_to_numpy(self.value)
+        return self.value.numpy()
+
+    @property
+    def shape(self) -> TensorShape:
+        return known_shape(self._shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.value.__array__(dtype, copy)

@@ -8,7 +8,6 @@ from keras.src.optimizers import base_optimizer
 
 from gradtape.api import clip
 from gradtape.conversion import convert
-from gradtape.dtypes import int64
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.keras_backend.core import cast, dense
 from gradtape.train.tracking import attributes_of
@@ -19,8 +18,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
     """Keras' optimizer over Keras' and gradtape's variables."""
 
     def _trackable_children(self) -> dict[str, Any]:
-        """What checkpoints save of it. Keras counts steps in 64 bits with TensorFlow, and so do the files."""
-        held(self._iterations).saved_dtype = int64.numpy_dtype
+        """What checkpoints save of it."""
         return attributes_of(self)
 
     def _var_key(self, variable: Any) -> int:

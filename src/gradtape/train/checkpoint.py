@@ -296,9 +296,7 @@ def _values_of(thing: Found) -> dict[str, tuple[str, ndarray]]:
     """What is saved of an object, by attribute: its name for people and its value."""
     value = _stateful(thing.value)
     if isinstance(value, Variable):
-        array = np.asarray(value.read().array)
-        saved = array.astype(getattr(value, "saved_dtype", array.dtype), copy=False)
-        return {VALUE: (value.name.removesuffix(":0"), saved)}
+        return {VALUE: (value.name.removesuffix(":0"), np.asarray(value.read().array))}
     if isinstance(value, PythonState):
         text = value.serialize()
         return {STATE: (thing.key, np.array(text.encode() if isinstance(text, str) else text, object))}
