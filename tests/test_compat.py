@@ -150,6 +150,44 @@ def test_variables_are_watched():
     assert df is None
 
 
+def test_updates_are_functions_too():
+    v = tf.Variable([1.0, 2.0])
+    assert v1.assign(v, [3.0, 4.0]).numpy().tolist() == [3.0, 4.0]
+    assert v1.assign_add(v, [1.0, 1.0]).numpy().tolist() == [4.0, 5.0]
+    assert v1.assign_sub(v, [2.0, 2.0]).numpy().tolist() == v.numpy().tolist() == [2.0, 3.0]
+
+
+def test_initializers_know_their_dtype_and_have_older_defaults():
+    tf.random.set_seed(1)
+    assert 0.9 < np.std(v1.random_normal_initializer()([2000])) < 1.1
+    assert np.abs(v1.truncated_normal_initializer()([2000]).numpy()).max() <= 2.0
+    uniform = v1.random_uniform_initializer()([2000]).numpy()
+    assert 0.0 <= uniform.min() < 0.1 < 0.9 < uniform.max() < 1.0
+    assert v1.random_uniform_initializer(0, 9, dtype=tf.int32)([3]).dtype == tf.int32
+    for maker in (v1.zeros_initializer, v1.ones_initializer, v1.constant_initializer):
+        made = maker(dtype=tf.float64)
+        assert made([2]).dtype == tf.float64
+        assert made([2], tf.int32).dtype == tf.int32
+        assert maker.from_config(made.get_config())([2]).dtype == tf.float64
+    assert v1.constant_initializer([1, 2])([2]).dtype == tf.float32
+    assert v1.get_variable("made", [2], initializer=v1.ones_initializer()).numpy().tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="floating point"):
+        v1.random_normal_initializer(dtype=tf.int32)
+
+
+def test_older_arguments_of_neural_functions():
+    x, kernel = tf.ones([1, 4, 1]), tf.ones([2, 1, 1])
+    for arguments in ({"filter": kernel}, {"filters": kernel}):
+        assert v1.nn.convolution(x, padding="VALID", **arguments).shape == (1, 3, 1)
+    assert v1.nn.convolution(x, kernel, "VALID", dilation_rate=[2]).shape == (1, 2, 1)
+    logits = np.sin(np.arange(40)).reshape(5, 2, 4).astype("float32")
+    labels = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], tf.constant([1, 2, 0], tf.int32), [2, 2])
+    for loss in (v1.nn.ctc_loss(labels, logits, [5, 3]), tf.nn.ctc_loss(labels, logits, None, [5, 3], blank_index=-1)):
+        np.testing.assert_allclose(loss, [3.5409293, 2.3790808], rtol=1e-6)  # recorded
+    with pytest.raises(ValueError, match="Argument `blank_index` must be provided when `labels` is a `SparseTensor`"):
+        tf.nn.ctc_loss(labels, logits, None, [5, 3])
+
+
 # -- other scopes ----------------------------------------------------------------------------------
 def test_devices():
     for name in ("/CPU:0", "cpu:0", "/device:CPU:0", None, ""):

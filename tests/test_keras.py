@@ -174,6 +174,31 @@ def test_names_are_keras_own_and_some_of_its_past():
         _ = tf.keras.nothing
 
 
+# Recorded from TensorFlow 2.21: functions of `keras.backend`, which Keras writes in terms of TensorFlow.
+BACKEND = {
+    "concatenate": (lambda K, x: K.concatenate([x, x]), [[1.0, 2.0, 1.0, 2.0], [3.0, 4.0, 3.0, 4.0]]),
+    "repeat_elements": (lambda K, x: K.repeat_elements(x, 2, 1), [[1.0, 1.0, 2.0, 2.0], [3.0, 3.0, 4.0, 4.0]]),
+    "conv1d": (lambda K, x: K.conv1d(x[:, :, None], tf.ones([2, 1, 1])), [[[3.0]], [[7.0]]]),
+    "conv2d": (lambda K, x: K.conv2d(x[None, :, :, None], tf.ones([2, 2, 1, 1])), [[[[10.0]]]]),
+    "rnn": (
+        lambda K, x: K.rnn(lambda x, s: (x + s[0], [x + s[0]]), x[:, :, None], [tf.zeros([2, 1])])[0],
+        [[3.0], [7.0]],
+    ),
+    "update": (lambda K, x: K.update(tf.Variable(x), -x), [[-1.0, -2.0], [-3.0, -4.0]]),
+    "update_add": (lambda K, x: K.update_add(tf.Variable(x), x), [[2.0, 4.0], [6.0, 8.0]]),
+    "switch": (lambda K, x: K.switch(tf.constant(True), lambda: x, lambda: -x), [[1.0, 2.0], [3.0, 4.0]]),
+    "eval": (lambda K, x: K.eval(x * 2), [[2.0, 4.0], [6.0, 8.0]]),
+    "random_normal_variable": (lambda K, x: tf.shape(K.random_normal_variable((2,), 0.0, 1.0)), [2]),
+    "int_shape": (lambda K, x: K.int_shape(x), [2, 2]),
+}
+
+
+@pytest.mark.parametrize("name", BACKEND)
+def test_functions_of_keras_past(name):
+    call, wanted = BACKEND[name]
+    assert np.asarray(call(keras.backend, tf.constant([[1.0, 2.0], [3.0, 4.0]]))).tolist() == wanted
+
+
 def test_every_public_name_of_keras_is_keras_own():
     """Whatever gradtape's own modules are called: all that TensorFlow's `tf.keras` has is found, and is the same."""
     for module in pkgutil.iter_modules(keras_backend.__path__, "gradtape.keras_backend."):

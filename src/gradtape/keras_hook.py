@@ -50,7 +50,10 @@ _AFTERWARDS = {  # said at the end of modules that ask for names, or for a part 
         "PYTHON_DTYPES_MAP.update({int: 'int64', 'int': 'int64', complex: 'complex128'})\n"
         "BIT64_TO_BIT32_DTYPE.update(int64='int64', float64='float64')"
     ),
-    "keras.src.legacy.backend": "import gradtape as tf",
+    "keras.src.legacy.backend": (
+        "import gradtape\nfrom gradtape.keras_backend.interface import LegacyTensorFlow\n"
+        "tf = LegacyTensorFlow(gradtape)"
+    ),
     "keras.src.saving.serialization_lib": "from gradtape.keras_backend.interface import tensorflow_types as tf",
     "keras.src.utils.rng_utils": (
         "import types\nimport gradtape.api.random as drawn\ntf = types.SimpleNamespace(available=True, random=drawn)"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import version
-from gradtape.api import random
+from gradtape.api import compat_initializers, nn, random
 from gradtape.api.arguments import shape_of
 from gradtape.api.normalization import fused_batch_norm
 from gradtape.api.scopes import name_scope
@@ -101,6 +101,58 @@ class variable_scope(settings):
         self._pairs = (_variable_prefix, inner), (name_prefix, scope)
         super().__enter__()
         return scope
+
+
+def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
+    """Replace the value of a variable."""
+    return ref.assign(value)
+
+
+def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+    """Add to the value of a variable."""
+    return ref.assign_add(value)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+    """Subtract from the value of a variable."""
+    return ref.assign_sub(value)
+
+
+def convolution(
+    input: Any,
+    filter: Any = None,
+    padding: Any = None,
+    strides: Any = None,
+    dilation_rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    filters: Any = None,
+    dilations: Any = None,
+) -> Tensor:
+    """Convolution over one, two or three axes of space; the filters say how many."""
+    given = filter if filters is None else filters
+    rates = dilation_rate if dilations is None else dilations
+    result: Tensor = nn.convolution(input, given, strides, padding, data_format, rates, name)
+    return result
+
+
+def ctc_loss(
+    labels: Any = None,
+    inputs: Any = None,
+    sequence_length: Any = None,
+    preprocess_collapse_repeated: bool = False,
+    ctc_merge_repeated: bool = True,
+    ignore_longer_outputs_than_inputs: bool = False,
+    time_major: bool = True,
+    logits: Any = None,
+) -> Tensor:
+    """-log p(labels | inputs), summed over all alignments; the last class is the blank."""
+    if preprocess_collapse_repeated or not ctc_merge_repeated:
+        raise NotImplementedError("ctc_loss merges repetitions in the result, and none in the labels.")
+    result: Tensor = nn.ctc_loss(
+        labels, inputs if logits is None else logits, None, sequence_length, time_major, blank_index=-1
+    )
+    return result
 
 
 def _enabled(*args: Any, **kwargs: Any) -> None:
@@ -211,6 +263,10 @@ def build(root: ModuleType) -> ModuleType:
         "enable_v2_behavior": _enabled,
         "gradients": gradients,
         "hessians": hessians,
+        "assign": assign,
+        "assign_add": assign_add,
+        "assign_sub": assign_sub,
+        **{name: maker for name, maker in vars(compat_initializers).items() if name.endswith("_initializer")},
     }.items():
         setattr(v1, name, value)
     for name in ("debugging", "image", "nn", "random"):
@@ -218,7 +274,7 @@ def build(root: ModuleType) -> ModuleType:
     for name, ours in _older_names().items():
         *inside, last = name.split(".")
         setattr(getattr(v1, inside[0]) if inside else v1, last, attrgetter(ours)(root))
-    v1.nn.fused_batch_norm = fused_batch_norm
+    v1.nn.fused_batch_norm, v1.nn.convolution, v1.nn.ctc_loss = fused_batch_norm, convolution, ctc_loss
     shown = like_tensorflow(version, f"{v1.__name__}.version")
     v1.__dict__.update({n: v for n, v in vars(shown).items() if n.isupper()}, version=shown)
     v1.__dict__["__version__"] = version.TENSORFLOW

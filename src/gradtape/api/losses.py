@@ -12,8 +12,9 @@ from gradtape.api import math as tfmath
 from gradtape.api.arguments import integer, static
 from gradtape.api.array import cast, concat, gather
 from gradtape.api.random import log_uniform_candidate_sampler
+from gradtape.api.sparse import SparseTensor
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import operand, wrap
+from gradtape.conversion import convert, operand, wrap
 from gradtape.ops import array, ctc, math, nn, reduce
 from gradtape.tensor import Tensor
 
@@ -118,7 +119,7 @@ def ctc_loss(
 ) -> Tensor:
     """-log p(labels | logits), summed over all alignments of the labels with the steps of time.
 
-    labels        [batch, most labels] integers, of which the first label_length count
+    labels        [batch, most labels] integers, of which the first label_length count; or a SparseTensor of them
     logits        [time, batch, classes], or [batch, time, classes] with logits_time_major=False
     blank_index   the class of the blank, 0 by default; negative ones count from the end
 
@@ -128,8 +129,11 @@ def ctc_loss(
     >>> round(loss.numpy().item(), 4)
     0.2877
     """
-    if hasattr(labels, "dense_shape"):
-        raise TypeError("labels must be a dense tensor of integers [batch, labels]: use tf.sparse.to_dense first.")
+    if isinstance(labels, SparseTensor):
+        if blank_index is None:
+            raise ValueError("Argument `blank_index` must be provided when `labels` is a `SparseTensor`.")
+        rows = tfmath.bincount(labels.indices[:, 0], minlength=labels.shape[0], dtype="int32")
+        labels, label_length = convert(labels), rows
     x, y = operand(logits), operand(labels)
     if len(x.array.shape) != 3:
         raise ValueError(f"logits must have 3 axes (time, batch, classes). Received: logits.shape={x.shape}")

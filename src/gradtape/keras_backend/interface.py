@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from keras.src.backend.common.name_scope import name_scope as name_scope
 
+from gradtape.compile.function import init_scope
 from gradtape.dtypes import DType
 from gradtape.keras_backend import (
     core as core,
@@ -46,10 +47,32 @@ from gradtape.keras_backend.rnn import (
     rnn as rnn,
 )
 from gradtape.shape import TensorShape
+from gradtape.tensor import Tensor
 
 random = randomness
 tensorflow_types = SimpleNamespace(available=True, TensorShape=TensorShape, DType=DType, TypeSpec=())
 """What may stand in the configuration of a layer, besides tensors."""
+
+
+class _NoSuchTensor:
+    """Stands for a class of tensors that gradtape has not: nothing is one of them."""
+
+
+class LegacyTensorFlow:
+    """TensorFlow as `keras.backend`, the functions of Keras' past, expect it: its names, and some of its inside."""
+
+    RaggedTensor = SparseTensorSpec = _NoSuchTensor
+    __internal__ = SimpleNamespace(
+        EagerTensor=Tensor,
+        eager_context=SimpleNamespace(eager_mode=init_scope),
+        tf2=SimpleNamespace(enabled=lambda: True),
+    )
+
+    def __init__(self, root: ModuleType) -> None:
+        self._root = root
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._root, name)
 
 
 def join_dynamic_backend(dynamic: type) -> None:
