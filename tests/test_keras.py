@@ -274,7 +274,6 @@ def test_what_variables_show_is_what_tensorflows_do():
     assert type(optimizer.iterations.numpy()) is np.int64
     assert int(optimizer.iterations + tf.constant(1, tf.int64)) == 1
     assert type(optimizer.learning_rate.numpy()) is np.float32
-    assert keras.backend.result_type("int64", "float64") == keras.backend.result_type("float64") == "float64"
     mean = keras.metrics.Mean()
     mean.update_state([1.0, 2.0])
     assert f"{mean.result():.2f} {mean.result()}" == "1.50 1.5"

@@ -46,10 +46,7 @@ CHOICES: dict[str, tuple[str, ...]] = {  # what the new branch does in modules t
     "keras.src.utils.traceback_utils": ("from gradtape import errors as tf_errors", "tensor_cls = 'tf.Tensor'"),
 }
 _AFTERWARDS = {  # said at the end of modules that ask for names, or for a part of TensorFlow, when they are used
-    "keras.src.backend.common.dtypes": (  # 64 bits stay 64 bits, which Keras grants to TensorFlow alone
-        "PYTHON_DTYPES_MAP.update({int: 'int64', 'int': 'int64', complex: 'complex128'})\n"
-        "BIT64_TO_BIT32_DTYPE.update(int64='int64', float64='float64')"
-    ),
+    "keras.src.backend.common.dtypes": "PYTHON_DTYPES_MAP['int'] = 'int64'",  # an optimizer's steps, as TensorFlow's
     "keras.src.legacy.backend": (
         "import gradtape\nfrom gradtape.keras_backend.interface import LegacyTensorFlow\n"
         "tf = LegacyTensorFlow(gradtape)"

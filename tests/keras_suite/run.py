@@ -75,6 +75,7 @@ AREAS = (
     "wrappers",
 )
 ALONE = (
+    "backend/common/dtypes_test.py",
     "backend/common/variables_test.py",
     "ops/core_test.py",
     "ops/image_test.py",

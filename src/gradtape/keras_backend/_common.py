@@ -33,12 +33,12 @@ def constant(value: Any, like: Any) -> Tensor:
     return wrap(np.asarray(value).astype(dtype))
 
 
-_TWICE_AS_WIDE = {"uint32": "uint64", "complex64": "complex128"}
+_TWICE_AS_WIDE = {"int32": "int64", "uint32": "uint64", "float32": "float64", "complex64": "complex128"}
 
 
 @functools.lru_cache(maxsize=512)
 def _common_dtype(floatx: str, *kinds: Any) -> str:
-    """Keras's promotion (with this default dtype); 64 bits stay 64 bits of all kinds."""
+    """Keras's promotion (with this default dtype). 64 bits stay 64 bits, which Keras grants to TensorFlow alone."""
     found: str = dtypes.result_type(*kinds)
     wider = _TWICE_AS_WIDE.get(found)
     return wider if wider is not None and wider in kinds else found
