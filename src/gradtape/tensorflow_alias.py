@@ -29,11 +29,11 @@ from typing import Any
 
 from gradtape import keras_hook, version
 from gradtape.api.compat import like_tensorflow
-from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.api.tensor_array import TensorArray
 from gradtape.autodiff.gradient_tape import GradientTape
 from gradtape.dtypes import DType
 from gradtape.indexed_slices import IndexedSlices
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
