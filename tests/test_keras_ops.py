@@ -150,7 +150,7 @@ CASES = {
     "fold": (lambda x: nn.fold(x, (4, 5), 2, 1, 1, 2), numbers(1, 8, 9)),
     "moments": (lambda x: nn.moments(x, [0]), ROWS),
     "sparse_categorical_crossentropy": (
-        lambda x: nn.sparse_categorical_crossentropy(np.array([0, 2, -1, 1]), x, True),
+        lambda x: nn.sparse_categorical_crossentropy(np.array([0, 2, 2, 1]), x, True),
         ROWS,
     ),
     "sparsemax": (nn.sparsemax, ROWS),
@@ -273,11 +273,13 @@ def test_lu_factor(shape):
         np.testing.assert_allclose(product, matrix, atol=1e-12)
 
 
-def test_segments_leave_out_ids_that_are_out_of_range():
-    x, ids = np.array([2.0, 3.0, 5.0, 7.0, 11.0]), np.array([1, -1, 1, 4, 0])
+def test_segments_leave_out_negative_ids():
+    x, ids = np.array([2.0, 3.0, 5.0, 7.0, 11.0]), np.array([1, -1, 1, -4, 0])
     assert math.segment_sum(x, ids, 3).numpy().tolist() == [11.0, 7.0, 0.0]
     assert math.segment_prod(x, ids, 3).numpy().tolist() == [11.0, 10.0, 1.0]
     assert math.segment_max(x, ids, 3).numpy().tolist() == [11.0, 5.0, -np.inf]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"segment_ids\[3\] = 4 is out of range \[0, 3\)"):
+        math.segment_sum(x, -ids, 3)
 
 
 def test_beam_search_finds_the_most_probable_sequence():

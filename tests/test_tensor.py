@@ -476,7 +476,7 @@ BAD_INDEX = "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) 
     ("index", "kind", "sentence"),
     [
         (5, I, "slice index 5 of dimension 0 out of bounds."),
-        (-3, I, "slice index -3 of dimension 0 out of bounds."),
+        (-3, I, "slice index -1 of dimension 0 out of bounds."),
         ((0, 3), I, "slice index 3 of dimension 1 out of bounds."),
         ((0, 0, 0, 0), I, "Index out of range using input dim 3; input has only 3 dims"),
         (slice(None, None, 0), I, "strides[0] must be non-zero"),

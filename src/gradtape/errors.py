@@ -98,6 +98,7 @@ class InvalidArgumentError(OpError):
     """An argument's shape, dtype or value does not suit the operation."""
 
     _code = INVALID_ARGUMENT
+    is_about_values = False
 
 
 class DeadlineExceededError(OpError):
@@ -193,6 +194,14 @@ def invalid_argument(message: str, op: str | None = None) -> InvalidArgumentErro
     'Incompatible shapes: [2] vs. [3] [Op:AddV2]'
     """
     return InvalidArgumentError(None, None, message if op is None else f"{message} [Op:{op}]")
+
+
+def refused_value(message: str, op: str | None = None) -> InvalidArgumentError:
+    """An `invalid_argument` about values, which is one while a function is traced, too: TensorFlow finds it out when
+    the program runs, where wrong shapes and dtypes are a ValueError or a TypeError of the trace."""
+    error = invalid_argument(message, op)
+    error.is_about_values = True
+    return error
 
 
 # -- messages that ops share: TensorFlow's sentence first, then what helps -------------------------------------------

@@ -24,7 +24,7 @@ from gradtape.engine.tape import active_recorders, active_stack, expecting, miss
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.interrupts import setting
 from gradtape.ops import array, index, operators
-from gradtape.ops.indexing import basic_index, get_item
+from gradtape.ops.indexing import checked_index, get_item
 from gradtape.shape import TensorShape
 from gradtape.tensor import Reference, Tensor, array_text, next_uid
 
@@ -483,8 +483,9 @@ class Variable:
     def _scatter(self, delta: Any, how: str) -> Any:
         if not isinstance(delta, IndexedSlices):
             raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {delta!r}")
-        where = index.checked_indices(convert(delta.indices).array, self._tensor.array.shape[0])
-        return self._updated(where[..., None], delta.values, how)
+        where, shape, op = convert(delta.indices).array, self._tensor.array.shape, f"ResourceScatter{_SCATTERS[how]}"
+        _check_rows(tuple(where.shape), tuple(convert(delta.values).array.shape), tuple(shape), op)
+        return self._updated(index.checked_indices(where, shape[0], op)[..., None], delta.values, how)
 
     def _updated(self, where: Any, given: Any, how: str, batch_dims: int = 0) -> Any:
         """Put a value in place in which `given` has been worked in at coordinates."""
@@ -522,13 +523,16 @@ class Variable:
 
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Replace rows, where leading axes of indices and variable walk together."""
-        where = convert(sparse_delta.indices).array
-        return self._updated(where[..., None], sparse_delta.values, "set", batch_dims=len(where.shape) - 1)
+        where, shape, op = convert(sparse_delta.indices).array, self._tensor.array.shape, "ResourceScatterNdUpdate"
+        lead = len(where.shape) - 1
+        _check_updates((*where.shape, lead + 1), tuple(convert(sparse_delta.values).array.shape), tuple(shape), op)
+        places = index.checked_coordinates(where[..., None], shape, op, lead)
+        return self._updated(places, sparse_delta.values, "set", batch_dims=lead)
 
     def _scatter_nd(self, indices: Any, updates: Any, how: str) -> Any:
-        where = convert(indices).array
-        index.checked_coordinates(where, self._tensor.array.shape)
-        return self._updated(where, updates, how)
+        where, shape, op = convert(indices).array, self._tensor.array.shape, f"ResourceScatterNd{_SCATTERS[how]}"
+        _check_updates(tuple(where.shape), tuple(convert(updates, self.dtype).array.shape), tuple(shape), op)
+        return self._updated(index.checked_coordinates(where, shape, op), updates, how)
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Add at coordinates."""
@@ -567,6 +571,54 @@ class Variable:
 
 
 ResourceVariable = Variable
+
+
+_SCATTERS = {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "divide": "Div",
+    "maximum": "Max",
+    "minimum": "Min",
+    "set": "Update",
+}
+"""The end of TensorFlow's names for updates at indices."""
+
+
+def _check_rows(indices: tuple[int, ...], updates: tuple[int, ...], shape: tuple[int, ...], op: str) -> None:
+    """Updates are one number, or a row for each index."""
+    if not updates or updates == indices + shape[1:]:
+        return
+    if len(updates) >= len(indices) and updates[: len(indices)] != indices:
+        raise errors.invalid_argument(
+            f"The shape of indices ({errors.brackets(indices)}) must be a prefix of the shape of updates "
+            f"({errors.brackets(updates)})",
+            op,
+        )
+    raise errors.invalid_argument(
+        "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
+        f"{errors.brackets(updates)}, indices.shape {errors.brackets(indices)}, params.shape {errors.brackets(shape)}",
+        op,
+    )
+
+
+def _check_updates(indices: tuple[int, ...], updates: tuple[int, ...], shape: tuple[int, ...], op: str) -> None:
+    """Updates have an element, or a slice, for each row of coordinates."""
+    lead, depth = len(indices) - 1, indices[-1] if indices else 0
+    for i in range(lead):
+        if i >= len(updates) or updates[i] != indices[i]:
+            given = updates[i] if i < len(updates) else "nothing"
+            raise errors.invalid_argument(
+                f"Dimensions [{i},{i + 1}) of indices[shape={errors.brackets(indices)}] = {indices[i]} must match "
+                f"dimensions [{i},{i + 1}) of updates[shape={errors.brackets(updates)}] = {given}",
+                op,
+            )
+    if depth > len(shape) or updates[lead:] != shape[depth:]:
+        raise errors.invalid_argument(
+            f"Dimensions [{depth},{len(shape)}) of input[shape={errors.brackets(shape)}] must match dimensions "
+            f"[{lead},{len(updates)}) of updates[shape={errors.brackets(updates)}]",
+            op,
+        )
 
 
 def on_host(array: Any) -> bool:
@@ -723,15 +775,20 @@ class _VariableSlice(Tensor):
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
         """Replace this part of the variable."""
         variable = self._variable
-        part = variable._incoming(value)
-        if tuple(self.array.shape) != tuple(part.shape):
-            raise errors.invalid_argument(
-                f"Cannot assign a value of shape {errors.brackets(part.shape)} to a slice of shape "
-                f"{errors.brackets(self.array.shape)}",
-                "ResourceStridedSliceAssign",
-            )
+        part, shape = variable._incoming(value), tuple(self.array.shape)
+        if shape != tuple(part.shape):
+            try:
+                part = namespace_of(part).broadcast_to(part, shape=shape)
+            except ValueError:
+                raise errors.invalid_argument(
+                    f"Cannot broadcast input shape {errors.brackets(part.shape)} into final shape "
+                    f"{errors.brackets(shape)}",
+                    "ResourceStridedSliceAssign",
+                ) from None
         old = variable._tensor.array
-        new = common_namespace((old, part)).set_slice(old, part, index=self._key)
+        positions = [p.array for p in self._key if isinstance(p, Tensor)]  # only the program knows them
+        index = tuple([Ellipsis if isinstance(p, Tensor) else p for p in self._key])
+        new = common_namespace((old, part, *positions)).set_slice(old, part, *positions, index=index)
         return variable._put(new, read_value, value)
 
 
@@ -741,7 +798,7 @@ def _slice_of(variable: Variable, key: Any) -> Any:
         return tensor
     part: Any = object.__new__(_VariableSlice)
     part.array, part.uid = tensor.array, tensor.uid
-    part._variable, part._key = variable, basic_index(key, variable._tensor.array.shape)
+    part._variable, part._key = variable, checked_index(key, variable._tensor.array.shape)
     return part
 
 

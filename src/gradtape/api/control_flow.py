@@ -7,7 +7,8 @@ branches and loops of the program (`compile/control_flow.py`). `vectorized_map` 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.api.arguments import static
 from gradtape.api.array import concat, stack, zeros
+from gradtape.api.debugging import Assert
 from gradtape.api.tensor_array import TensorArray, wrong_dtype
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
@@ -23,7 +25,7 @@ from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.indexed_slices import IndexedSlices
-from gradtape.ops import array, math
+from gradtape.ops import array, math, reduce
 from gradtape.ops.sparse_tensor import (
     SparseTensor,
     SparseTensorSpec,
@@ -114,28 +116,42 @@ def case(
             raise TypeError(f"fn for pred {pred} must be callable.")
     if default is not None and not callable(default):
         raise TypeError("default must be callable.")
+    if exclusive:
+        _assert_exclusive(pairs)
     if _is_traced(*[pred for pred, _ in pairs]):
         result = _nested_conditions(pairs, default)
         return result if strict else _single(result)
-    chosen = [function for pred, function in pairs if pred]
-    if exclusive and len(chosen) > 1:
-        raise errors.invalid_argument(
-            f"Input error: exclusive=True: More than 1 conditions evaluated as True: {len(chosen)} of {len(pairs)}"
-        )
-    if not chosen and default is None:
-        raise errors.invalid_argument(
-            f"Input error: None of conditions evaluated as True: {len(pairs)} of them, and no default was given"
-        )
-    result = (chosen[0] if chosen else default)()  # type: ignore[misc]
+    chosen = next((function for pred, function in pairs if pred), default)
+    if chosen is None:
+        _assert_one(pairs)
+        chosen = pairs[-1][1]  # in a program, which fails after it
+    result = chosen()
     return result if strict else _single(result)
 
 
-def _nested_conditions(pairs: list[Any], default: Callable[[], Any] | None) -> Any:
+def _assert_one(pairs: list[Any]) -> None:
+    """Without a default, a condition holds."""
+    preds = [convert(pred) for pred, _ in pairs]
+    holds = functools.reduce(math.logical_or, preds)
+    Assert(holds, ["Input error: None of conditions evaluated as True:", stack(preds)], len(pairs))
+
+
+def _assert_exclusive(pairs: list[Any]) -> None:
+    """At most one condition holds."""
+    preds = stack([convert(pred) for pred, _ in pairs])
+    count = reduce.sum_(array.astype(preds, dtype=np.dtype(np.int32), source=preds.array.dtype), axis=(0,))
+    names = ", ".join("?" for _ in pairs)
+    text = f"Input error: exclusive=True: more than 1 conditions ({names}) evaluated as True:"
+    Assert(math.less_equal(count, 1), [text, preds], len(pairs))
+
+
+def _nested_conditions(pairs: list[Any], default: Callable[[], Any] | None, above: Sequence[Any] = ()) -> Any:
     """The first function whose condition holds, as conditions inside of each other."""
     (pred, function), *rest = pairs
-    if not rest and default is None:  # nothing else is left: when no condition holds, the last function runs
+    if not rest and default is None:  # nothing else is left
+        _assert_one([*above, *pairs])
         return function()
-    otherwise = default if not rest else lambda: _nested_conditions(rest, default)
+    otherwise = default if not rest else lambda: _nested_conditions(rest, default, [*above, pairs[0]])
     return _staged().cond(pred, function, otherwise) if _is_traced(pred) else (function if pred else otherwise)()  # type: ignore[misc]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -9,23 +10,23 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import integer, static
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.checks import require
+from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.conversion import convert, operand, operands
 from gradtape.dtypes import DType, as_dtype, float32
 from gradtape.interrupts import float_errors_ignored
-from gradtape.ops import math, scatter
+from gradtape.ops import array, math, scatter
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
 
 
-def _left_to_program(check: Callable[..., Any], *tensors: Tensor) -> bool:
-    """Let the program that is being traced make a check, where the values are not known yet."""
-    if all(map(is_known, tensors)):
-        return False
-    from gradtape.compile.host import effect
+def _is_staged(*tensors: Tensor) -> bool:
+    """Whether a check is left to a program: one is being traced, and does not know the values, or will fail."""
+    return current_graph() is not None and not all(map(is_known, tensors))
 
-    effect(check, tensors)
-    return True
+
+def _described(letter: str, tensor: Tensor) -> str:
+    return f"{letter} (shape={tensor.shape} dtype={tensor.dtype.name}) = "
 
 
 # -- comparing two tensors -------------------------------------------------------------------------------------------
@@ -78,10 +79,15 @@ def _compare(
     sign: str, test: Callable[[Any, Any], Tensor], x: Any, y: Any, message: str | None, summarize: int | None
 ) -> None:
     first, second = operands(x, y)
-    if _left_to_program(lambda a, b: _compare(sign, test, a, b, message, summarize), first, second):
+    condition = test(first, second)
+    holds = condition.array if _is_staged(first, second) else np.asarray(condition.array)
+    if type(holds) is np.ndarray and holds.all():
         return
-    holds = np.asarray(test(first, second).array)
-    if holds.all():
+    if current_graph() is not None:
+        data = [f"Condition x {sign} y did not hold element-wise:"]
+        data = data if message is None else [message, *data]
+        shown = [_described("x", first), first.array, _described("y", second), second.array]
+        require(condition.array, [*data, *shown], summarize)
         return
     a, b = np.asarray(first.array), np.asarray(second.array)
     most = 3 if summarize is None else a.size + b.size if summarize < 0 else summarize
@@ -114,18 +120,22 @@ def assert_near(
 ) -> None:
     """|x - y| <= atol + rtol * |y| everywhere; both tolerances are 10 times the dtype's epsilon by default."""
     first, second = operands(x, y)
-    if _left_to_program(lambda a, b: assert_near(a, b, rtol, atol, message, summarize), first, second):
-        return
-    a, b = np.asarray(first.array), np.asarray(second.array)
-    if a.dtype != b.dtype:
+    if first.dtype != second.dtype:
         raise errors.mismatched_dtypes("Sub", first.dtype, second.dtype)
     if not (first.dtype.is_floating or first.dtype.is_complex):
-        raise ValueError(f"data type {a.dtype.name} not inexact")
-    default = 10 * _epsilon(a.dtype)
+        raise ValueError(f"data type {first.dtype.name} not inexact")
+    default = 10 * _epsilon(first.array.dtype)
     relative, absolute = (default if t is None else np.asarray(static(t)).item() for t in (rtol, atol))
+    staged = _is_staged(first, second)
+    a, b = (t.array if staged else np.asarray(t.array) for t in (first, second))
     with float_errors_ignored():
-        near = np.abs(a - b) <= absolute + relative * np.abs(b)
-    if near.all():
+        near = abs(a - b) <= absolute + relative * abs(b)
+    if not staged and near.all():
+        return
+    if current_graph() is not None:
+        sentence = f"x and y not equal to tolerance rtol = {relative}, atol = {absolute}"
+        data = [message or "", sentence, _described("x", first), a, _described("y", second), b]
+        require(near, data, summarize)
         return
     most = 3 if summarize is None else summarize
     raise errors.invalid_argument(
@@ -153,39 +163,51 @@ def _summary(values: Any, most: int) -> str:
 # -- comparing with zero ---------------------------------------------------------------------------------------------
 def assert_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
     """x > 0 everywhere."""
-    _compare_zero(">", np.greater, x, message)
+    _compare_zero(">", x, message, summarize)
 
 
 def assert_negative(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
     """x < 0 everywhere."""
-    _compare_zero("<", np.less, x, message)
+    _compare_zero("<", x, message, summarize)
 
 
 def assert_non_negative(
     x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x >= 0 everywhere."""
-    _compare_zero(">=", np.greater_equal, x, message)
+    _compare_zero(">=", x, message, summarize)
 
 
 def assert_non_positive(
     x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x <= 0 everywhere."""
-    _compare_zero("<=", np.less_equal, x, message)
+    _compare_zero("<=", x, message, summarize)
 
 
-def _compare_zero(sign: str, test: np.ufunc, x: Any, message: str | None) -> None:
+_ZERO_TESTS: dict[str, Callable[[Any, Any], Any]] = {
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+
+
+def _compare_zero(sign: str, x: Any, message: str | None, summarize: int | None) -> None:
     tensor = operand(x)
-    if _left_to_program(lambda t: _compare_zero(sign, test, t, message), tensor):
+    staged = _is_staged(tensor)
+    values = tensor.array if staged else np.asarray(tensor.array)
+    holds = _ZERO_TESTS[sign](values, np.zeros((), values.dtype))
+    if not staged and holds.all():
         return
-    values = np.asarray(tensor.array)
-    if test(values, np.zeros((), values.dtype)).all():
+    parts = [f"Condition x {sign} 0 did not hold element-wise:", _described("x", tensor)]
+    if sign == "<=":  # TensorFlow leaves a comma out here
+        parts = ["".join(parts)]
+    parts.insert(0, "" if message is None else f"{message}.  ")
+    if current_graph() is not None:
+        require(holds, [*parts, values], summarize)
         return
-    raise errors.invalid_argument(
-        f"{'' if message is None else message + '.  '}\nCondition x {sign} 0 did not hold element-wise:\n"
-        f"x (shape={values.shape} dtype={tensor.dtype.name}) = \n{[str(v) for v in values.reshape(-1)[:3]]}"
-    )
+    raise errors.invalid_argument("\n".join([*parts, str([str(v) for v in values.reshape(-1)[:3]])]))
 
 
 # -- ranks and shapes ------------------------------------------------------------------------------------------------
@@ -356,17 +378,16 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
 
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
     """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes there."""
-    if isinstance(condition, Tensor) and not is_known(condition):
-        from gradtape.compile.host import effect
-
-        tensors = [condition, *[convert(d) for d in data]]
-        effect(lambda held, *rest: Assert(held, list(rest), summarize), tensors)
+    given = operand(condition)
+    if not _is_staged(given) and condition:
         return
-    if condition:
+    if current_graph() is not None:
+        truth = array.astype(given, dtype=np.dtype(bool), source=given.array.dtype)
+        require(truth.array, [d if isinstance(d, str) else convert(d).array for d in data], summarize)
         return
     most = 3 if summarize is None else summarize
     shown = "\n".join(_summary(np.asarray(convert(d).array), most) for d in data)
-    raise errors.invalid_argument(f"Expected '{condition}' to be true. Summarized data: {shown}")
+    raise errors.invalid_argument(f"Expected '{condition!s}' to be true. Summarized data: {shown}")
 
 
 # -- every op checked ------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from gradtape import errors
 from gradtape.api import io as _io, random as _random
 from gradtape.api.arguments import integer, shape_of, static
 from gradtape.api.array import cast
+from gradtape.api.debugging import Assert
+from gradtape.arrays.checks import checked
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, operand, wrap
 from gradtape.dtypes import as_dtype, float16, float32
@@ -157,7 +159,7 @@ def crop_to_bounding_box(
 ) -> Tensor:
     """The part of an image under a box."""
     x, single = _batch_of(image)
-    top, left, height, width = (integer(v) for v in (offset_height, offset_width, target_height, target_width))
+    top, left, height, width = offset_height, offset_width, target_height, target_width
     h, w = x.array.shape[1:3]
     _require(left >= 0, "offset_width must be >= 0.")
     _require(top >= 0, "offset_height must be >= 0.")
@@ -165,7 +167,13 @@ def crop_to_bounding_box(
     _require(height > 0, "target_height must be > 0.")
     _require(w >= left + width, "width must be >= target + offset.")
     _require(h >= top + height, "height must be >= target + offset.")
-    return _unbatched(_slice(x, slice(None), slice(top, top + height), slice(left, left + width)), single)
+    for axis, start, size in ((1, top, integer(height)), (2, left, integer(width))):
+        if isinstance(start, Tensor) and not is_known(start):
+            x = index.take(x, start + np.arange(size).astype(start.array.dtype), axis=axis, batch_dims=0)
+        else:
+            first = integer(start)
+            x = _slice(x, *[slice(None)] * axis, slice(first, first + size))
+    return _unbatched(x, single)
 
 
 def pad_to_bounding_box(
@@ -184,8 +192,11 @@ def pad_to_bounding_box(
     return _unbatched(padded, single)
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
+def _require(condition: Any, message: str) -> None:
+    """A condition of Python numbers holds at once; one of tensors is an assertion, as in TensorFlow."""
+    if isinstance(condition, Tensor):
+        Assert(condition, [message])
+    elif not condition:
         raise ValueError(message)
 
 
@@ -219,6 +230,13 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
     return _slice(x, ..., slice(top, h - top), slice(left, w - left), slice(None))
 
 
+_BOX_INDICES = index.WITHIN._replace(
+    error=lambda which, size: errors.OutOfRangeError(
+        None, None, "box_index has values outside [0, batch_size) [Op:CropAndResize]"
+    )
+)
+
+
 def crop_and_resize(
     image: Any,
     boxes: Any,
@@ -248,9 +266,7 @@ def crop_and_resize(
             "CropAndResize",
         )
     batch, height, width, _ = x.array.shape
-    # Only values that are at hand can be checked.
-    if type(which.array) is np.ndarray and np.any((which.array < 0) | (which.array >= batch)):
-        raise errors.OutOfRangeError(None, None, "box_index has values outside [0, batch_size) [Op:CropAndResize]")
+    which = checked(_BOX_INDICES, which, size=batch)
     y = _crop_positions(where, 0, height, sizes[0])
     z = _crop_positions(where, 1, width, sizes[1])
     count, (tall, wide) = where.array.shape[0], sizes
@@ -487,10 +503,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma."""
-    if isinstance(gamma, (int, float)) and gamma < 0:
-        raise ValueError("Gamma should be a non-negative real number.")
-    if is_known(operand(gamma)) and np.any(np.asarray(operand(gamma).array) < 0):
-        raise errors.invalid_argument("Gamma should be a non-negative real number.", "Assert")
+    _require(gamma >= 0, "Gamma should be a non-negative real number.")
 
     def change(x: Tensor) -> Tensor:
         power = math.power(x, cast(operand(gamma), x.dtype))

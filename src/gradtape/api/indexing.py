@@ -21,8 +21,10 @@ from gradtape.api.arguments import (
     whole,
 )
 from gradtape.api.array import cast
+from gradtape.api.debugging import assert_less, assert_non_negative
 from gradtape.arrays import common_namespace, namespace_of
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.checks import Rule, verify
+from gradtape.arrays.symbolic import as_value, current_graph, is_known
 from gradtape.conversion import convert, is_library, operand, operands, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.ops import array, index, math, reduce, scatter
@@ -134,8 +136,7 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
     if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
         raise errors.invalid_argument(f"Unknown bad_indices_policy: {policy}. Expected ERROR or IGNORE.", op)
     if policy != "IGNORE":
-        index.checked_coordinates(where.array, shape, op)
-        return where, values
+        return wrap(index.checked_coordinates(where.array, shape, op)), values
     if not is_known(where):
         return _muted(where, values, shape, op)
     coordinates = np.asarray(where.array)
@@ -204,7 +205,7 @@ def _in_range(word: str, ids: Any, count: int, op: str) -> None:
     bad = np.argwhere((ids < 0) | (ids >= count))
     if bad.size:
         at = tuple(int(i) for i in bad[0])
-        raise errors.invalid_argument(f"{word}{errors.brackets(at)} = {ids[at]} is not in [0, {count})", op)
+        raise errors.refused_value(f"{word}{errors.brackets(at)} = {ids[at]} is not in [0, {count})", op)
 
 
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
@@ -259,7 +260,7 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
                 "DynamicStitch",
             )
         if place.size and place.min() < 0:
-            raise errors.invalid_argument(f"indices[{i}] is out of range", "DynamicStitch")
+            raise errors.refused_value(f"indices[{i}] is out of range", "DynamicStitch")
         rows.append(array.reshape(piece, shape=(place.size, *rest)))
     where = np.concatenate([p.reshape(-1) for p in places])
     count = int(where.max()) + 1 if where.size else 0
@@ -354,19 +355,28 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     given = index_operand(x, "InvertPermutation", "T", empty=False).array
     if len(given.shape) != 1:
         raise errors.invalid_argument("invert_permutation expects a 1D vector.", "InvertPermutation")
-    if not is_known(given):
-        return wrap(namespace_of(given).argsort(given, axis=0).astype(given.dtype))
-    order = np.asarray(given)
-    seen = np.zeros(order.size, np.bool_)
-    for i in order.tolist():
-        if not 0 <= i < order.size:
-            raise errors.invalid_argument(f"{i} is not between 0 and {order.size}", "InvertPermutation")
-        if seen[i]:
-            raise errors.invalid_argument(f"{i} is duplicated in the input.", "InvertPermutation")
-        seen[i] = True
-    result = np.empty_like(order)
-    result[order] = np.arange(order.size)
-    return wrap(result)
+    order = verify(_PERMUTATION, given)
+    return wrap(namespace_of(order).argsort(order, axis=0).astype(given.dtype))
+
+
+def _is_not_permutation(xp: Any, order: Any) -> Any:
+    return xp.sort(order, axis=-1) != np.arange(order.shape[-1])
+
+
+def _no_permutation(order: Any) -> Exception:
+    size = order.shape[-1]
+    for row in order.reshape(-1, size).tolist():
+        seen: set[int] = set()
+        for i in row:
+            if not 0 <= i < size:
+                return errors.invalid_argument(f"{i} is not between 0 and {size}", "InvertPermutation")
+            if i in seen:
+                return errors.invalid_argument(f"{i} is duplicated in the input.", "InvertPermutation")
+            seen.add(i)
+    raise AssertionError("it is a permutation")
+
+
+_PERMUTATION = Rule(_is_not_permutation, _no_permutation)
 
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
@@ -418,19 +428,33 @@ def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> tuple[Tensor
         raise errors.invalid_argument(f"nbins should be a positive number, but got '{count}'", op)
     if ends.shape != (2,):
         raise errors.invalid_argument(f"value_range should be a vector of 2 elements, but got {ends.shape}", op)
-    if is_known(ends) and not ends[0] < ends[1]:
-        raise errors.invalid_argument(
-            f"value_range should satisfy value_range[0] < value_range[1], but got '[{ends[0]:g}, {ends[1]:g}]'", op
-        )
+    ends = verify(_ENDS, ends, op=op)
     numbers = x.array
-    if numbers.dtype.kind == "f" and is_known(numbers) and np.isnan(np.asarray(numbers)).any():
-        raise errors.invalid_argument("Histogram values must not contain NaN", op)
+    if numbers.dtype.kind not in "iu":
+        numbers = verify(_NUMBERS, numbers, op=op)
     kind = numbers.dtype if numbers.dtype.kind == "f" else np.dtype(np.float64)
     low, high = ends[0].astype(kind), ends[1].astype(kind)
     xp = common_namespace([numbers, ends])
     scaled = xp.floor((xp.astype(numbers, dtype=kind, source=numbers.dtype) - low) / (high - low) * count)
     within = xp.maximum(xp.minimum(scaled, np.asarray(count - 1, kind)), np.zeros((), kind))
     return wrap(xp.astype(within, dtype=wanted.numpy_dtype, source=kind)), count
+
+
+def _are_not_ordered(xp: Any, ends: Any, **_: Any) -> Any:
+    return ~(ends[..., 0] < ends[..., 1])
+
+
+def _wrong_range(ends: Any, op: str) -> Exception:
+    low, high = next(pair for pair in ends.reshape(-1, 2) if not pair[0] < pair[1])
+    sentence = f"value_range should satisfy value_range[0] < value_range[1], but got '[{low:g}, {high:g}]'"
+    return errors.invalid_argument(sentence, op)
+
+
+_ENDS = Rule(_are_not_ordered, _wrong_range)
+_NUMBERS = Rule(
+    lambda xp, values, op: xp.isnan(values),
+    lambda values, op: errors.invalid_argument("Histogram values must not contain NaN", op),
+)
 
 
 def bincount(
@@ -451,11 +475,10 @@ def bincount(
     op, values = "DenseBincount", operand(arr).array
     if values.dtype.kind not in "iu":
         raise errors.unsupported_dtype(op, operand(arr).dtype)
+    values = non_negative(values)
     known = is_known(values)
     if known:
         values = np.asarray(values)
-    if known and values.size and values.min() < 0:
-        raise errors.invalid_argument("Input arr must be non-negative!", op)
     if axis not in (None, 0, -1):
         raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
     least, most = (None if bound is None else integer(bound) for bound in (minlength, maxlength))
@@ -490,6 +513,18 @@ def bincount(
     return result
 
 
+def non_negative(values: Any) -> Any:
+    """Integers to count, none of which is negative."""
+    return verify(_COUNTED, values)
+
+
+_COUNTED = Rule(
+    lambda xp, values: values < 0,
+    lambda values: errors.invalid_argument("Input arr must be non-negative!", "DenseBincount"),
+    lambda interval: interval[0] >= 0,
+)
+
+
 def confusion_matrix(
     labels: Any,
     predictions: Any,
@@ -509,22 +544,19 @@ def confusion_matrix(
     elif columns.ndim - rows.ndim == 1 and columns.shape[-1] == 1:
         columns = columns[..., 0]
     rows, columns = rows.reshape(-1), columns.reshape(-1)
-    looked_at = [(word, ids) for word, ids in (("labels", rows), ("predictions", columns)) if is_known(ids)]
-    for word, ids in looked_at:
-        if ids.size and ids.min() < 0:
-            raise errors.invalid_argument(f"`{word}` contains negative values.  \nCondition x >= 0 did not hold: {ids}")
+    classes = (("labels", wrap(rows)), ("predictions", wrap(columns)))
+    for word, ids in classes:
+        assert_non_negative(ids, f"`{word}` contains negative values")
     if num_classes is None:
-        if len(looked_at) < 2:
+        if not (is_known(rows) and is_known(columns)):
             raise errors.unknown_shape("tf.math.confusion_matrix", "Pass num_classes.")
         count = int(max(rows.max(initial=-1), columns.max(initial=-1))) + 1
     else:
         count = integer(num_classes)
-        for word, ids in looked_at:
-            if ids.size and ids.max() >= count:
-                raise errors.invalid_argument(
-                    f"`{word}` out of bound\nCondition x < y did not hold.\nFirst {min(ids.size, 3)} elements of x:\n"
-                    f"{ids[:3]}\nFirst 1 elements of y:\n[{count}]"
-                )
+        for word, ids in classes:
+            assert_less(ids, np.asarray(count, np.int64), f"`{word}` out of bound")
+    if current_graph() is not None:  # what the program refuses has no place in NumPy's
+        rows, columns = as_value(rows), as_value(columns)
     if rows.shape != columns.shape:
         raise ValueError(f"Shapes {rows.shape} and {columns.shape} are incompatible")
     where = array.stack(wrap(rows), wrap(columns), axis=1)

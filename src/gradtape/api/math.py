@@ -68,12 +68,12 @@ from gradtape.api.special import (
     zeta as zeta,
 )
 from gradtape.arrays import namespace_of
-from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, convert, is_library, operand, operands, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.literals import cannot_convert
 from gradtape.ops import array, index, math, nn, operators, reduce, segment
+from gradtape.ops.operators import no_zeros
 from gradtape.ops.sparse_tensor import SparseTensor, map_values as map_sparse
 from gradtape.tensor import Tensor
 
@@ -210,16 +210,10 @@ def round(x: Any, name: str | None = None) -> Tensor:
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of division towards zero: it has the dividend's sign."""
     x, y = operands(x, y)
-    _no_integer_zero(x, y, "TruncateMod")
-    result: Tensor = math.fmod(x, y)
-    return result
-
-
-def _no_integer_zero(x: Tensor, y: Tensor, op: str) -> None:
     if x.array.dtype != y.array.dtype:
-        raise errors.mismatched_dtypes(op, x.dtype, y.dtype)
-    if x.dtype.is_integer and is_known(y) and np.any(y.array == 0):
-        raise errors.invalid_argument("Integer division by zero", op)
+        raise errors.mismatched_dtypes("TruncateMod", x.dtype, y.dtype)
+    result: Tensor = math.fmod(x, no_zeros(y, "TruncateMod") if x.dtype.is_integer else y)
+    return result
 
 
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:

@@ -84,9 +84,10 @@ from gradtape.api.special import (
     silu as silu,
     softsign as softsign,
 )
+from gradtape.arrays.checks import checked
 from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.conversion import operand, operands
-from gradtape.ops import array, math, nn
+from gradtape.ops import array, index, math, nn
 from gradtape.ops.attention import attention
 from gradtape.tensor import Tensor
 
@@ -294,14 +295,23 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
             f"and logits.shape={shape}"
         )
     values = y.array
-    if type(values) is np.ndarray and values.size and not _within(values, shape[-1]):  # on XLA the loss is NaN there
-        bad = values[(values < 0) | (values >= shape[-1])].ravel()[0]
-        raise errors.invalid_argument(
-            f"Received a label value of {bad} which is outside the valid range of [0, {shape[-1]}).",
-            "SparseSoftmaxCrossEntropyWithLogits",
-        )
+    if type(values) is not np.ndarray or (values.size and not _within(values, shape[-1])):
+        y = checked(LABELS, y, size=shape[-1])  # on a GPU the loss is NaN there
     loss: Tensor = nn.sparse_cross_entropy(x, y)[0]
     return loss
+
+
+def _no_label(labels: Any, size: int) -> Exception:
+    bad = labels[(labels < 0) | (labels >= size)][-1]  # TensorFlow names the last one
+    return errors.invalid_argument(
+        f"Received a label value of {bad} which is outside the valid range of [0, {size}).  Label values: "
+        f"{' '.join(map(str, labels.reshape(-1).tolist()))}",
+        "SparseSoftmaxCrossEntropyWithLogits",
+    )
+
+
+LABELS = index.WITHIN._replace(error=_no_label)
+"""Labels are numbers of classes."""
 
 
 def _within(labels: Any, classes: int) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.arrays.batched import EscapeError
+from gradtape.arrays.checks import element_text
 from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.conversion import array_from, convert, wrap
 from gradtape.dtypes import as_dtype
@@ -258,19 +259,7 @@ def _array_text(values: Any, most: int, depth: int) -> str:
 def _scalar_text(value: Any) -> str:
     if isinstance(value, (bytes, str)):
         return f'"{_decoded(value)}"'
-    if isinstance(value, (np.bool_, bool)):
-        return str(int(value))
-    if isinstance(value, np.complexfloating):
-        return f"({_scalar_text(value.real)},{_scalar_text(value.imag)})"
-    if isinstance(value, np.integer):
-        return str(int(value))
-    # The shortest of two precisions that reads back as the same number.
-    double = isinstance(value, np.float64)
-    short = f"{float(value):.15g}" if double else f"{float(value):.6g}"
-    if float(value) != float(value):
-        return "nan"
-    same = float(short) == float(value) if double else np.float32(short) == np.float32(value)
-    return short if same else f"{float(value):.17g}" if double else f"{float(value):.9g}"
+    return element_text(value)
 
 
 def _decoded(value: Any) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gradtape import errors
-from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand
 from gradtape.dtypes import float32
 from gradtape.ops import array, math
@@ -26,16 +23,19 @@ def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: int, narrow_ra
     x = operand(inputs)
     if not 2 <= num_bits <= 16:
         raise errors.invalid_argument(f"num_bits must be between 2 and 16, inclusive, got {num_bits}", op)
-    if is_known(low) and is_known(high) and np.any(np.asarray(low.array) >= np.asarray(high.array)):
-        raise errors.invalid_argument("min has to be smaller than max", op)
     # The value is the rounded one, the gradient that of the clip to the moved range, whose ends belong to it.
     bottom, top, step = _levels(array.stop_gradient(low), array.stop_gradient(high), num_bits, narrow_range)
     still = array.stop_gradient(x)
-    clipped = math.minimum(math.maximum(still, bottom), top)
+    clipped = math.maximum(math.minimum(still, top), bottom)
     rounded = math.floor((clipped - bottom) / step + 0.5) * step + bottom
     passed = math.where(math.less(still, bottom), low, math.where(math.greater(still, top), high, x))
     result: Tensor = passed + array.stop_gradient(rounded - passed)
-    return result
+    if op == "FakeQuantWithMinMaxArgs":
+        return result
+    # Bounds that are both zero, as variables begin, give zeros whose gradient passes.
+    empty = math.logical_and(math.equal(low, 0), math.equal(high, 0))
+    nothing: Tensor = math.where(empty, x - still, result)
+    return nothing
 
 
 def fake_quant_with_min_max_args(
@@ -47,6 +47,9 @@ def fake_quant_with_min_max_args(
     >>> [round(float(v), 4) for v in tf.quantization.fake_quant_with_min_max_args([3.0, 7.0], 0.0, 6.0)]
     [3.0118, 6.0]
     """
+    if min >= max:
+        sentence = f"min has to be smaller than max, was: {min:g} >= {max:g}"
+        raise errors.invalid_argument(sentence, "FakeQuantWithMinMaxArgs")
     low, high = (array.stop_gradient(operand(bound, float32)) for bound in (min, max))
     return _fake_quant(inputs, low, high, num_bits, narrow_range, "FakeQuantWithMinMaxArgs")
 

@@ -21,6 +21,7 @@ from gradtape import errors
 from gradtape.api.arguments import integer, shape_of, static
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
+from gradtape.arrays.checks import Rule, verify
 from gradtape.arrays.numpy_engine.random import random_uniform, stream_of
 from gradtape.arrays.seeds import seeds as _seeds
 from gradtape.arrays.symbolic import current_graph, is_known
@@ -178,9 +179,30 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
         if bound.ndim:
             raise errors.invalid_argument(f"{name} must be 0-D, got shape {errors.brackets(bound.shape)}", f"{op}Int")
     count = _math.prod(where)
-    if count and all(map(is_known, bounds)) and int(np.asarray(bounds[0])) >= int(np.asarray(bounds[1])):
-        raise errors.invalid_argument(f"Need minval < maxval, got {bounds[0]} >= {bounds[1]}", f"{op}Int")
+    if count:
+        bounds[0] = verify(_RANGE, *bounds, op=f"{op}Int")
     return wrap(_run("random_range", source(f"{op}Int", count), *bounds, shape=where, dtype=kind.numpy_dtype))
+
+
+def _no_range(low: Any, high: Any, op: str) -> Exception:
+    return errors.invalid_argument(f"Need minval < maxval, got {low} >= {high}", op)
+
+
+_RANGE = Rule(lambda xp, low, high, op: low >= high, _no_range, lambda low, high, op: low[1] < high[0])
+_DEVIATION = Rule(
+    lambda xp, stddev: stddev <= 0,
+    lambda stddev: errors.invalid_argument(
+        "Invalid parameters: stddev must be positive.", "ParameterizedTruncatedNormal"
+    ),
+    always=True,  # the parameters have derivatives: what uses them uses them as they are
+)
+_TRUNCATION = Rule(
+    lambda xp, low, high: low >= high,
+    lambda low, high: errors.invalid_argument(
+        "Invalid parameters: minval must be less than maxval.", "ParameterizedTruncatedNormal"
+    ),
+    always=True,
+)
 
 
 def _plain_unit(minval: Any, maxval: Any) -> bool:
@@ -433,12 +455,8 @@ def stateless_parameterized_truncated_normal(
         full,
         "StatelessParameterizedTruncatedNormal",
     )
-    if is_known(stddev) and np.any(np.asarray(stddev.array) <= 0):
-        raise errors.invalid_argument("Invalid parameters: stddev must be positive.", "ParameterizedTruncatedNormal")
-    if is_known(low) and is_known(high) and np.any(np.asarray(low.array) >= np.asarray(high.array)):
-        raise errors.invalid_argument(
-            "Invalid parameters: minval must be less than maxval.", "ParameterizedTruncatedNormal"
-        )
+    verify(_DEVIATION, stddev.array)
+    verify(_TRUNCATION, low.array, high.array)
     u = _draw("random_open", "StatelessParameterizedTruncatedNormal", _from_seed(seed), full, kind)
     z = ops.truncated_quantile((low - mean) / stddev, (high - mean) / stddev, u)
     return _fresh(z * stddev + mean)

@@ -11,6 +11,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import Axes, integer, static
 from gradtape.api.array import cast
+from gradtape.arrays.checks import Rule, checked, verify
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, wrap
 from gradtape.ops import array, index, math, segment
@@ -72,16 +73,25 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
         raise errors.invalid_argument("segment_ids should be the same size as dimension 0 of input.", op)
     if not ids.size:
         return x, ids, 0
-    count = int(ids[-1]) + 1
+    if not is_known(verify(_SORTED, ids, op=op)):  # a program that refuses them, whatever it computes with them
+        ids = np.maximum.accumulate(np.maximum(ids, 0))
+    return x, ids, int(ids[-1]) + 1
+
+
+def _are_not_sorted(xp: Any, ids: Any, **_: Any) -> Any:
+    return (ids[0] < 0) | (ids[1:] < ids[:-1]).any()
+
+
+def _not_sorted(ids: Any, op: str) -> Exception:
     if ids[0] < 0:
-        raise errors.invalid_argument(
-            f"Segment id {ids[0]} out of range [0, {count}), possibly because 'segment_ids' input is not sorted.", op
-        )
-    if np.any(ids[1:] < ids[:-1]):
-        raise errors.invalid_argument(
-            "segment ids are not increasing. tf.math.unsorted_segment_* take ids in any order", op
-        )
-    return x, ids, count
+        sentence = f"Segment id {ids[0]} out of range [0, {ids[-1] + 1}), possibly because 'segment_ids' input is not "
+        return errors.invalid_argument(f"{sentence}sorted.", op)
+    return errors.invalid_argument(
+        "segment ids are not increasing. tf.math.unsorted_segment_* take ids in any order", op
+    )
+
+
+_SORTED = Rule(_are_not_sorted, _not_sorted, always=True)
 
 
 def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tensor, Tensor]:
@@ -173,22 +183,24 @@ def _unsorted(
         )
     if len(of_ids) != 1:
         x = array.reshape(x, shape=(prod(of_ids), *have[len(of_ids) :]))
+    ids = checked(SEGMENTS, ids, size=count, op=op)
     if not is_known(ids):  # what is left out becomes one more segment, which is left out in the end
         ids = array.reshape(ids, shape=(-1,))
         ids = math.where(math.less(ids, 0), np.asarray(count, ids.array.dtype), ids)
         return reduction(x, ids, count + 1)[:count]
-    known = np.asarray(ids.array)
-    bad = np.argwhere(known >= count)
-    if bad.size:
-        at = tuple(int(i) for i in bad[0])
-        raise errors.invalid_argument(
-            f"segment_ids{errors.brackets(at) if at else ''} = {known[at]} is out of range [0, {count})", op
-        )
-    known = known.reshape(-1)
+    known = np.asarray(ids.array).reshape(-1)
     kept = np.flatnonzero(known >= 0)
     if kept.size < known.size:
         x, known = index.take(array.identity(x), kept, axis=0, batch_dims=0), known[kept]
     return reduction(x, known, count)
+
+
+def _no_segment(ids: Any, size: int, op: str) -> Exception:
+    at = index.first_place(ids >= size)
+    return errors.invalid_argument(f"segment_ids{index.spot(at)} = {ids[at]} is out of range [0, {size})", op)
+
+
+SEGMENTS = Rule(lambda xp, ids, size, op: ids >= size, _no_segment, lambda interval, size, op: interval[1] < size)
 
 
 # -- what both kinds do: ids are an array, or a tensor whose values are not known yet --------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from gradtape.api.arguments import (
     whole,
 )
 from gradtape.api.array import cast, positions, stack
+from gradtape.arrays.checks import Rule, checked
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import as_value, current_graph, is_known
 from gradtape.conversion import array_from, convert, is_library, operand, wrap
 from gradtape.dtypes import as_dtype, bool as bool_
 from gradtape.ops import array, index, math, scatter
+from gradtape.ops.indexing import no_position
 from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
@@ -98,7 +101,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     if counts.ndim > 1:
         raise ValueError(f"repeats must be a scalar or a vector, got the shape {counts.shape}.")
     if counts.size and counts.min() < 0:
-        raise errors.invalid_argument(f"Expected multiples[1] >= 0, but got {counts.min()}", "Tile")
+        raise errors.refused_value(f"Expected multiples[1] >= 0, but got {counts.min()}", "Tile")
     if counts.size == 1:
         times = int(counts.reshape(-1)[0])
         stretched = array.broadcast_to(
@@ -276,11 +279,7 @@ def reverse_sequence(
         raise errors.invalid_argument(
             f"Length of seq_lengths != input.dims({batch}), ({lengths.array.size} vs. {have[batch]})", "ReverseSequence"
         )
-    for i, n in enumerate(np.asarray(lengths.array) if is_known(lengths) else ()):
-        if n > have[along]:
-            raise errors.invalid_argument(f"seq_lens({i}) > input.dims({along})", "ReverseSequence")
-        if n < 0:
-            raise errors.invalid_argument(f"seq_lens({i}) < 0", "ReverseSequence")
+    lengths = checked(_LENGTHS, lengths, size=have[along], axis=along)
     steps, ends = np.arange(have[along], dtype=lengths.array.dtype), lengths[:, None]
     positions = math.where(math.less(steps, ends), ends - 1 - steps, steps)
     order = (batch, along, *(i for i in builtins.range(len(have)) if i not in (batch, along)))
@@ -288,6 +287,19 @@ def reverse_sequence(
     turned = index.take(array.transpose(x, perm=order), positions, axis=1, batch_dims=1)
     result: Tensor = array.transpose(turned, perm=back)
     return result
+
+
+def _wrong_length(xp: Any, lengths: Any, size: int, **_: Any) -> Any:
+    return (lengths < 0) | (lengths > size)
+
+
+def _not_a_length(lengths: Any, size: int, axis: int) -> Exception:
+    (*_, i) = at = index.first_place(_wrong_length(np, lengths, size))
+    sentence = f"seq_lens({i}) < 0" if lengths[tuple(at)] < 0 else f"seq_lens({i}) > input.dims({axis})"
+    return errors.invalid_argument(sentence, "ReverseSequence")
+
+
+_LENGTHS = Rule(_wrong_length, _not_a_length, lambda interval, size, axis: interval[0] >= 0 and interval[1] <= size)
 
 
 # -- slices ----------------------------------------------------------------------------------------------------------
@@ -308,13 +320,12 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
             f"[{len(starts)}] and [{len(sizes)}] instead.",
             "Slice",
         )
-    parts = []
-    for i, (b, s, n) in enumerate(zip(starts, sizes, have, strict=True)):
-        if not 0 <= b <= n:
-            raise errors.invalid_argument(f"Expected begin[{i}] in [0, {n}], but got {b}", "Slice")
-        if s != -1 and not 0 <= s <= n - b:
-            raise errors.invalid_argument(f"Expected size[{i}] in [0, {n - b}], but got {s}", "Slice")
-        parts.append(builtins.slice(b, n if s == -1 else b + s))
+    for b, s, n in zip(starts, sizes, have, strict=True):
+        if not (0 <= b <= n and (s == -1 or 0 <= s <= n - b)):
+            if current_graph() is not None and all(0 <= s <= n for s, n in zip(sizes, have, strict=True)):
+                return _sliced(x, wrap(as_value(np.array(starts, np.int64))), sizes)  # refused when it runs
+            raise _no_block(np.array(starts), sizes, have)
+    parts = [builtins.slice(b, n if s == -1 else b + s) for b, s, n in zip(starts, sizes, have, strict=True)]
     result: Tensor = array.getitem(x, index=tuple(parts))
     return result
 
@@ -328,12 +339,30 @@ def _sliced(x: Tensor, begin: Tensor, sizes: Axes) -> Tensor:
             f"{errors.brackets(begin.array.shape)} and [{len(sizes)}] instead.",
             "Slice",
         )
+    if -1 in sizes:
+        raise errors.unknown_shape("tf.slice", "Give its size along every axis: -1 is not a number.", "Slice")
+    begin = checked(_BLOCK, begin, sizes=sizes, shape=have)
     for axis, (size, n) in enumerate(zip(sizes, have, strict=True)):
-        if size == -1:
-            raise errors.unknown_shape("tf.slice", "Give its size along every axis: -1 is not a number.", "Slice")
         if size != n:
             x = picked(x, begin[axis] + np.arange(size, dtype=begin.array.dtype), axis)
     return x
+
+
+def _not_a_block(xp: Any, begin: Any, sizes: Axes, shape: Axes) -> Any:
+    return (begin < 0) | (begin > np.subtract(shape, sizes))
+
+
+def _no_block(begin: Any, sizes: Axes, shape: Axes) -> Exception:
+    for row in begin.reshape(-1, len(shape)).tolist():
+        for i, (b, s, n) in enumerate(zip(row, sizes, shape, strict=True)):
+            if not 0 <= b <= n:
+                return errors.invalid_argument(f"Expected begin[{i}] in [0, {n}], but got {b}", "Slice")
+            if s != -1 and not 0 <= s <= n - b:
+                return errors.invalid_argument(f"Expected size[{i}] in [0, {n - b}], but got {s}", "Slice")
+    raise AssertionError("the block lies inside")
+
+
+_BLOCK = Rule(_not_a_block, _no_block)
 
 
 def strided_slice(
@@ -392,7 +421,7 @@ def strided_slice(
                 raise errors.invalid_argument(f"strides[{i}] must be non-zero", "StridedSlice")
             if shrink_axis_mask & bit:
                 if not -have[axis] <= b < have[axis]:
-                    raise errors.invalid_argument(f"slice index {b} of dimension {axis} out of bounds.", "StridedSlice")
+                    raise no_position(np.asarray(b), have[axis], axis)
                 parts.append(b)
             else:
                 parts.append(builtins.slice(None if begin_mask & bit else b, None if end_mask & bit else e, s))
@@ -517,6 +546,11 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     return result
 
 
+_FLAT_INDEX = index.WITHIN._replace(
+    error=lambda flat, size: errors.invalid_argument("index is out of bound as with dims", "UnravelIndex")
+)
+
+
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """Flat positions as coordinates: one row for each axis.
 
@@ -529,10 +563,7 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
         raise errors.invalid_argument("The dims should be a vector", "UnravelIndex")
     if any(n == 0 for n in sizes):
         raise errors.invalid_argument("input dims cannot contain a dim of zero", "UnravelIndex")
-    if is_known(flat):
-        positions = np.asarray(flat.array)
-        if positions.size and (positions.min() < 0 or positions.max() >= np.prod(sizes)):
-            raise errors.invalid_argument("index is out of bound as with dims", "UnravelIndex")
+    flat = checked(_FLAT_INDEX, flat, size=prod(sizes))
     coordinates = []
     for n in reversed(sizes):
         coordinates.append(math.mod(flat, n))

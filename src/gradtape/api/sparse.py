@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import shape_of
+from gradtape.arrays.checks import Rule, checked
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand, wrap
 from gradtape.ops import index, math
@@ -32,9 +34,7 @@ def to_dense(
     if not isinstance(sp_input, SparseTensor):
         raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
     shape, where = shape_of(sp_input.dense_shape), sp_input.indices
-    index.checked_coordinates(where.array, shape, "SparseToDense")
-    if validate_indices and is_known(where) and len(np.unique(np.asarray(where.array), axis=0)) < len(where):
-        raise errors.invalid_argument("indices are repeated", "SparseToDense")
+    where = checked(_ELEMENTS if validate_indices else _INSIDE, where, shape=shape)
     truths = sp_input.dtype.is_bool  # numbers can be added up at a place
     values = math.where(sp_input.values, np.int32(1), np.int32(0)) if truths else sp_input.values
     dense: Tensor = index.scatter_nd(values, where, shape=shape, batch_dims=0)
@@ -45,6 +45,41 @@ def to_dense(
     given = math.greater(index.scatter_nd(ones, where, shape=shape, batch_dims=0), 0)
     filled: Tensor = math.where(given, dense, operand(default_value, dense.dtype))
     return filled
+
+
+def _wrong_element(xp: Any, where: Any, shape: Any) -> Any:
+    outside = ((where < 0) | (where >= np.array(shape, where.dtype))).any(-1)
+    flat = (where * np.array([prod(shape[i + 1 :]) for i in range(len(shape))], where.dtype)).sum(-1)
+    misplaced = flat[..., 1:] <= flat[..., :-1]
+    return outside.any() | misplaced.any()
+
+
+def _no_element(where: Any, shape: Any) -> Exception:
+    before: list[int] | None = None
+    for i, row in enumerate(where.tolist()):
+        here = f"indices[{i}] = [{','.join(map(str, row))}]"
+        if not all(0 <= n < size for n, size in zip(row, shape, strict=True)):
+            sentence = f"{here} is out of bounds: need 0 <= index < {errors.brackets(shape)}"
+            return errors.invalid_argument(sentence, "SparseToDense")
+        if row == before:
+            return errors.invalid_argument(f"{here} is repeated", "SparseToDense")
+        if before is not None and row < before:
+            sentence = (
+                f"{here} is out of order. Many sparse ops require sorted indices.\n"
+                "    Use `tf.sparse.reorder` to create a correctly ordered copy.\n\n"
+            )
+            return errors.invalid_argument(sentence, "SparseToDense")
+        before = row
+    raise AssertionError("all elements are in order")
+
+
+_ELEMENTS = Rule(_wrong_element, _no_element)
+_INSIDE = Rule(
+    lambda xp, where, shape: (where < 0) | (where >= np.array(shape, where.dtype)),
+    lambda where, shape: errors.invalid_argument(
+        f"Indices are not valid (out of bounds).  Shape: {errors.brackets(shape)}", "SparseToDense"
+    ),
+)
 
 
 __all__ = ["SparseTensor", "from_dense", "to_dense"]

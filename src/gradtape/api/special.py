@@ -14,6 +14,7 @@ from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, converter_of, operand, operands, wrap
 from gradtape.dtypes import float32
 from gradtape.ops import array, math, reduce, special as ops
+from gradtape.ops.operators import no_zeros
 from gradtape.tensor import Tensor
 
 # -- functions of one tensor: the primitives themselves --------------------------------------------------------------
@@ -184,9 +185,7 @@ def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     [3, -3]
     """
     x, y = operands(x, y)
-    if x.dtype.is_integer and is_known(y) and np.any(np.asarray(y.array) == 0):
-        raise errors.invalid_argument("Integer division by zero", "TruncateDiv")
-    result: Tensor = ops.truncate_divide(x, y)
+    result: Tensor = ops.truncate_divide(x, no_zeros(y, "TruncateDiv") if x.dtype.is_integer else y)
     return result
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.api.arguments import integer, shape_of
 from gradtape.api.array import concat, gather, stack
+from gradtape.arrays.checks import checked
 from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
@@ -101,7 +102,9 @@ class TensorArray:
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at an index; unless clear_after_read is False, this once."""
         if self._is_whole(index):
-            row: Tensor = ops_index.take(self._together(), _number(index), axis=0, batch_dims=0)
+            whole = self._together()
+            where = checked(_ELEMENTS, _number(index), size=whole.array.shape[0], verb="access")
+            row: Tensor = ops_index.take(whole, where, axis=0, batch_dims=0)
             return row
         at = integer(index)
         if at < 0:
@@ -123,10 +126,11 @@ class TensorArray:
         """Put a value at an index."""
         tensor = self._accepted(value)
         if self._is_whole(index):
-            new = self._copy()
-            where = array.reshape(_number(index), shape=(1, 1))
+            new, whole, at = self._copy(), self._together(), _number(index)
+            at = checked(_ELEMENTS, at, size=whole.array.shape[0], verb="modify")
+            where = array.reshape(at, shape=(1, 1))
             row = array.reshape(tensor, shape=(1, *tensor.array.shape))
-            new._whole = ops_index.replace_nd(self._together(), row, where)
+            new._whole = ops_index.replace_nd(whole, row, where)
             return new
         new = self if current_graph() is None else self._copy()  # a branch must not change what others see
         new._put(integer(index), tensor)
@@ -151,13 +155,28 @@ class TensorArray:
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at some indices, along a new first axis."""
-        return gather(self.stack(), indices)
+        if current_graph() is None:
+            return gather(self.stack(), indices)
+        whole = self._together()
+        where = checked(_GATHERED, _number(indices), size=whole.array.shape[0])
+        rows: Tensor = ops_index.take(array.identity(whole), where, axis=0, batch_dims=0)
+        return rows
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Put the slices of a tensor at some indices."""
+        if current_graph() is not None and not self._dynamic_size:
+            return self._scattered(_number(indices), self._converted(value))
         for at, tensor in zip(shape_of(indices), array.unstack(self._converted(value), axis=0), strict=True):
             self._put(at, self._accepted(tensor))
         return self
+
+    def _scattered(self, indices: Tensor, value: Tensor) -> TensorArray:
+        """A new array with slices of a tensor at indices that the program checks."""
+        self._accepted(value[0])
+        new, whole = self._copy(), self._together()
+        where = checked(_SCATTERED, indices, size=whole.array.shape[0])
+        new._whole = ops_index.replace_nd(whole, value, array.reshape(where, shape=(*where.array.shape, 1)))
+        return new
 
     def concat(self, name: str | None = None) -> Tensor:
         """The elements end to end along their first axis."""
@@ -200,7 +219,14 @@ class TensorArray:
     # There an array that is written to at an index of the program's is one tensor, and every write gives a new array:
     # loops carry it as they carry tensors.
     def _is_whole(self, index: Any) -> bool:
-        return self._whole is not None or (isinstance(index, (Tensor, Variable)) and not is_known(convert(index)))
+        """Whether it is one tensor, or has to be because of an index: of one that only the program knows, or that is
+        outside, which the program refuses when it comes to that."""
+        if self._whole is not None:
+            return True
+        if isinstance(index, (Tensor, Variable)) and not is_known(convert(index)):
+            return True
+        outside = current_graph() is not None and not 0 <= integer(index) < len(self)
+        return outside and not self._dynamic_size
 
     def _together(self) -> Tensor:
         """All elements as one tensor; zeros where nothing was written."""
@@ -277,6 +303,28 @@ class TensorArray:
 
 def _number(index: Any) -> Tensor:
     return convert(index)
+
+
+def _no_element(at: Any, size: int, verb: str) -> Exception:
+    bad = at.reshape(-1)[((at < 0) | (at >= size)).reshape(-1)][0]
+    return errors.invalid_argument(f"Trying to {verb} element {bad} in a list with {size} elements.")
+
+
+def _not_gathered(indices: Any, size: int) -> Exception:
+    bad = indices[(indices < 0) | (indices >= size)][0]
+    return errors.invalid_argument(f"Index {bad} out o range; list only has {size} elements.")  # TensorFlow's spelling
+
+
+def _not_scattered(indices: Any, size: int) -> Exception:
+    if indices.min() < 0:
+        return errors.invalid_argument(f"Trying to scatter index {indices.min()} into a list with {size} elements.")
+    sentence = f"Operation expected a list with {size} elements but got a list with {indices.max() + 1} elements."
+    return errors.invalid_argument(sentence)
+
+
+_ELEMENTS = ops_index.WITHIN._replace(error=_no_element)
+_GATHERED = ops_index.WITHIN._replace(error=_not_gathered)
+_SCATTERED = ops_index.WITHIN._replace(error=_not_scattered)
 
 
 def _rebuilt(template: TensorArray, parts: list[Any]) -> TensorArray:

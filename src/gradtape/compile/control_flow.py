@@ -15,8 +15,10 @@ import numpy as np
 from gradtape import nest
 from gradtape.arrays import numpy_namespace
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.checks import Interval
 from gradtape.arrays.dimensions import is_dimension, is_known_shape
 from gradtape.arrays.symbolic import Graph, Node, Symbolic, call, current_graph, tracing, zeros
+from gradtape.compile.bounds import Bounds
 from gradtape.compile.program import Program
 from gradtape.compile.traced import Derivative, Trace, Traced, record, shape_followed, unbatched
 from gradtape.conversion import convert, wrap
@@ -366,13 +368,33 @@ def _check_carry(before: Sequence[Tensor], after: Sequence[Any]) -> None:
             )
 
 
+def _bounds(
+    traced: Traced, carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, counted: dict[int, Interval]
+) -> dict[int, Interval]:
+    """What is known of integers that a loop hands to its body: the number of the iteration, rows, and counters."""
+    symbols = [t.array for t in traced.inputs]
+    given = {id(symbols[1 + i]): interval for i, interval in counted.items()}
+    if not is_dimension(length) and length > 0:
+        given[id(symbols[0])] = 0, length - 1
+    bounds = Bounds()
+    for symbol, row in zip(symbols[1 + len(carry) :], rows, strict=True):
+        if row.array.dtype.kind in "iu" and (found := bounds.interval(row.array)) is not None:
+            given[id(symbol)] = found
+    return given
+
+
 def _scanned(
-    traced: Traced, carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, reverse: bool
+    traced: Traced,
+    carry: Sequence[Tensor],
+    rows: Sequence[Tensor],
+    length: int,
+    reverse: bool,
+    counted: dict[int, Interval] = {},  # noqa: B006 - nothing writes to it
 ) -> list[Tensor]:
     """One node and one record for a loop over rows."""
     derivative = traced.derivative(_wanted(traced))
     results = [*[t.array for t in traced.outputs], *[r.symbol for r in derivative.residuals]]
-    program = Program(traced.graph, traced.symbols, results)
+    program = Program(traced.graph, traced.symbols, results, given=_bounds(traced, carry, rows, length, counted))
     attrs = {
         "body": program,
         "carried": len(carry),
@@ -515,8 +537,11 @@ def while_loop(
     question = _Block("while_test", whole_test, carry, turn=True)
     asked = question.traced(question.outputs())
     limit = _limit(maximum_iterations)
-    turns = _turns(asked, traced, carry, limit)
-    results = _looped(asked, traced, carry, limit) if turns is None else _scanned(traced, carry, [], turns, False)
+    turns, counted = _turns(asked, traced, carry, limit)
+    if turns is None:
+        results = _looped(asked, traced, carry, limit)
+    else:
+        results = _scanned(traced, carry, [], turns, False, counted)
     for variable, value in zip(changed, results[len(flat) :], strict=True):
         variable._tensor = variable._reading(value.array)
     return packed(results[: len(flat)])
@@ -538,8 +563,13 @@ def rehearsed(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
         return body(*nest.map_structure(unknown, list(loop_vars)))
 
 
-def _turns(test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | None) -> int | None:
-    """How often a loop goes round, if that can be told while tracing: when its test looks at counters alone."""
+def _turns(
+    test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | None
+) -> tuple[int | None, dict[int, Interval]]:
+    """How often a loop goes round, if that can be told while tracing: when its test looks at counters alone.
+
+    And between which values each of the counters is, by its position among what is carried.
+    """
     question = Program(test.graph, test.symbols, [t.array for t in test.outputs])
     looked_at: set[int] = set()
     waiting = {number - 1 for number in question.explicit() if number}
@@ -555,8 +585,9 @@ def _turns(test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | Non
     size = _bytes(carry)
     most = min(_SIMULATED, _SCANNED_BYTES // max(size, 1))
     if any(type(x) is not np.ndarray or x.size > 64 for x in known):
-        return None
+        return None, {}
     values = {i: carry[i].array for i in looked_at}
+    counted: dict[int, Interval] = {}
     given: list[Any] = [None] * (len(carry) + 1)
     try:
         for turn in range(most + 1):
@@ -565,11 +596,15 @@ def _turns(test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | Non
                 given[i + 1] = value
             goes_on = question.invoke(given, others[-1], numpy_namespace)[0]
             if (limit is not None and turn >= limit) or not np.all(goes_on):
-                return turn
+                return turn, counted
+            for i, value in values.items():
+                if value.dtype.kind in "iu" and value.size:
+                    low, high = counted.get(i, (int(value.min()), int(value.max())))
+                    counted[i] = min(low, int(value.min())), max(high, int(value.max()))
             values = {i: programs[i].invoke(given, others[i], numpy_namespace)[0] for i in looked_at}
     except (AttributeError, ValueError, TypeError):  # a function that only programs have
-        return None
-    return None
+        return None, {}
+    return None, {}
 
 
 def _bytes(carry: Sequence[Tensor]) -> int:

@@ -477,6 +477,8 @@ def graph_errors() -> Iterator[None]:
     try:
         yield
     except errors.InvalidArgumentError as error:
+        if error.is_about_values:
+            raise
         kind = TypeError if "was expected to be a" in error.message else ValueError
         raise kind(error.message).with_traceback(error.__traceback__) from None
 

@@ -1,4 +1,4 @@
-"""Python inside of compiled programs: printing, assertions, and functions of NumPy arrays or eager tensors.
+"""Python inside of compiled programs: printing, and functions of NumPy arrays or eager tensors.
 
 The program calls back when it comes to them. What they raise is kept until the program has run, and raised then, as
 it was.
@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import errors, nest
 from gradtape.arrays.dimensions import UnknownDimensionError, is_known_shape
-from gradtape.arrays.symbolic import SymbolicNamespace, call, current_graph, tracing
+from gradtape.arrays.symbolic import call, current_graph, tracing
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.engine import tape as stack
 from gradtape.engine.op import program_op
 from gradtape.engine.tape import active_recorders
 from gradtape.interrupts import guarded
-from gradtape.ops import scatter
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor, is_followable
 from gradtape.variable import called_back
@@ -68,6 +66,12 @@ def _wait_for_effects() -> None:
     jax.effects_barrier()
 
 
+def forget_failures() -> None:
+    """Wait for callbacks, and forget what they raised: they were called for values alone."""
+    _wait_for_effects()
+    failures.clear()
+
+
 def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
     """Call a function with the values of tensors, as eager tensors, whenever the program comes to this place."""
 
@@ -80,32 +84,6 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
         return np.int32(0)
 
     call("host_effect", tuple(t.array for t in tensors), {"function": host, "effect": True})
-
-
-def _check_numerics(x: Any, *, message: str) -> Any:
-    """The primitive in a program: it fails when it comes there, and the gradient when that comes back."""
-    effect(lambda tensor: scatter.check_numerics(tensor, message=message), [wrap(x)])
-    return x
-
-
-SymbolicNamespace.check_numerics = staticmethod(_check_numerics)  # type: ignore[attr-defined]
-
-
-def check(condition: Tensor, data: Any) -> None:
-    """Let the program fail where a condition does not hold; the error shows the data.
-
-    It runs to its end first: variables whose memory it was given must come back.
-    """
-    leaves = [leaf for leaf in nest.flatten(data) if leaf is not None]
-    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.array.dtype.kind != "O"]
-
-    def look(holds: Tensor, *values: Tensor) -> None:
-        if not np.all(holds.array):
-            remaining = iter(values)
-            shown = [next(remaining).numpy() if any(leaf is t for t in tensors) else leaf for leaf in leaves]
-            raise errors.invalid_argument(" ".join(["assertion failed:", *[f"[{x}]" for x in shown]]))
-
-    effect(look, [condition, *tensors])
 
 
 def function_on_host(

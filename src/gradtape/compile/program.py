@@ -23,6 +23,8 @@ from gradtape import errors
 from gradtape.arrays.dimensions import Sizes, evaluated
 from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape.arrays.xla_engine import xla_namespace
+from gradtape.compile import checks
+from gradtape.compile.bounds import Given, without_proved
 from gradtape.variable import Passed, Variable, updating
 
 compiler_options: dict[str, Any] = {}
@@ -33,8 +35,9 @@ class Program:
     """What computes some values of a graph from the graph's inputs.
 
     `donated` are variables (uids) whose memory the program may write to; they get it back from the caller. What calls
-    Python may fail, and gets none. One that is `silent` computes again what another has computed, and prints and checks
-    nothing.
+    Python may fail, and gets none. `state` are the variables whose new values are the last outputs. One that is
+    `silent` computes again what another has computed, and prints and checks nothing. `given` are bounds of integers
+    among the inputs.
     """
 
     def __init__(
@@ -44,26 +47,35 @@ class Program:
         outputs: Sequence[Any],
         donated: frozenset[int] = frozenset(),
         silent: bool = False,
+        state: Sequence[Variable] = (),
+        given: Given = {},  # noqa: B006 - nothing writes to it
     ) -> None:
         self.name = graph.name
-        self._graph, self._arguments = graph, arguments
+        self._graph, self._arguments, self._given = graph, arguments, given
         self._numbers = {id(symbol): i for i, symbol in enumerate(arguments)}
         self.outputs = list(outputs)
-        self.nodes, used = _needed(graph.nodes, self.outputs, silent)
+        nodes, used = _needed(graph.nodes, self.outputs, silent)
+        self.nodes = without_proved(nodes, given, {})
         self.acts = any(map(_acts, self.nodes))
+        self.checks = {} if silent else checks.found_in(self.nodes)
         self.feeds = [feed for feed in graph.feeds if id(feed.symbol) in used]
         self.donated = tuple(
             i
             for i, feed in enumerate(self.feeds)
             if feed.kind == "variable" and feed.value.uid in donated and not self.acts
         )
+        slots = {self.feeds[slot].value.uid: slot for slot in self.donated}
+        first = len(self.outputs) - len(state)
+        self.restored = [(first + i, slots[v.uid]) for i, v in enumerate(state) if v.uid in slots]
+        """Outputs that are new values of variables, and the inputs that are the old ones, whose memory they get."""
         self.specs: list[Any] | None = None  # shapes and dtypes of its inputs
         self.first_seconds: float | None = None  # how long the first call took, compilation included
         self._kinds: set[tuple[Any, ...]] = set()  # of arrays, for which JAX launches it without Python code
         self._new_bytes = 0  # what a call allocates, where that is much
         self._constants: list[Any] | None = None
         self._lock = threading.Lock()
-        self._batched: dict[tuple[bool, ...], Callable[..., Any]] = {}
+        self._batched: dict[Any, Callable[..., Any]] = {}
+        self._checked: dict[checks.Mode, Callable[..., Any]] = {}
         self._sized: dict[Sizes, Program] = {}
 
     def with_sizes(self, sizes: Sizes) -> Program:
@@ -72,9 +84,10 @@ class Program:
         if found is None:
             found = Program(self._graph, self._arguments, ())
             by_name = dict(sizes)
-            found.nodes = [_sized(node, by_name) for node in self.nodes]
+            found.nodes = without_proved([_sized(node, by_name) for node in self.nodes], self._given, by_name)
             found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated
-            found.acts = self.acts
+            found.acts, found.restored = self.acts, self.restored
+            found.checks = checks.found_in(found.nodes) if self.checks else {}
             self._sized[sizes] = found
         return found
 
@@ -84,25 +97,39 @@ class Program:
 
     def replay(self, *arrays: Any, xp: Any = xla_namespace) -> tuple[Any, ...]:
         """Run the nodes on arrays that stand for the feeds."""
-        env = {id(feed.symbol): array for feed, array in zip(self.feeds, arrays, strict=True)}
-        for name, args, attrs, outputs in self.nodes:
-            result = getattr(xp, name)(
-                *[env[id(a)] if type(a) is Symbolic else a for a in args],
-                **attrs,
-            )
-            if type(result) is tuple or type(result) is list:
-                env.update((id(symbol), value) for symbol, value in zip(outputs, result, strict=True))
-            else:
-                env[id(outputs[0])] = result
+        env = self.environment(arrays)
+        evaluate(self.nodes, env, xp)
+        return self.results(env, xp)
+
+    def environment(self, arrays: Sequence[Any]) -> dict[int, Any]:
+        """Values by the ids of their symbols, before the first node."""
+        return {id(feed.symbol): array for feed, array in zip(self.feeds, arrays, strict=True)}
+
+    def results(self, env: dict[int, Any], xp: Any = xla_namespace) -> tuple[Any, ...]:
+        """The outputs after the last node."""
         typed = _typed if xp is xla_namespace else np.asarray
         return tuple([typed(env[id(out)], out.dtype) if type(out) is Symbolic else out for out in self.outputs])
 
     @cached_property
-    def jitted(self) -> Callable[..., Any]:
-        replay = self.replay
+    def modes(self) -> tuple[checks.Mode, checks.Mode]:
+        """Which of its checks it makes where it does not run on the processor, and where it does."""
+        return checks.modes(self.checks)
 
+    @cached_property
+    def jitted(self) -> Callable[..., Any]:
+        """The program as XLA compiles it."""
+        return self._jit(self.replay)
+
+    def checked(self, mode: checks.Mode) -> Callable[..., Any]:
+        """The program with checks: its last result is the number of the first that failed, or 0."""
+        found = self._checked.get(mode)
+        if found is None:
+            found = self._checked[mode] = self._jit(checks.checked(self, mode))
+        return found
+
+    def _jit(self, run: Callable[..., Any]) -> Callable[..., Any]:
         def program(*arrays: Any) -> Any:
-            return replay(*arrays)
+            return run(*arrays)
 
         program.__name__ = program.__qualname__ = self.name  # what profiles and XLA's dumps call it
         return jax.jit(program, donate_argnums=self.donated, compiler_options=dict(compiler_options) or None)
@@ -162,7 +189,7 @@ class Program:
 
     def with_outputs(self, outputs: Sequence[Any]) -> Program:
         """The same with other outputs."""
-        return Program(self._graph, self._arguments, outputs)
+        return Program(self._graph, self._arguments, outputs, given=self._given)
 
     def is_explicit(self, feed: Feed) -> bool:
         """Whether an input is given by the caller."""
@@ -192,17 +219,18 @@ class Program:
         """The numbers of the explicit inputs that the outputs depend on."""
         return {self._numbers[id(feed.symbol)] for feed in self.feeds if id(feed.symbol) in self._numbers}
 
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        """Run it, compiled; within a trace of JAX's, as a part of that."""
+    def __call__(self, *arrays: Any, mode: checks.Mode = checks.NONE) -> tuple[Any, ...]:
+        """Run it, compiled; within a trace of JAX's, as a part of that. With checks as `checked` says."""
+        run = self.checked(mode) if mode else self.jitted
         if self.first_seconds is not None:
-            return self.jitted(*arrays)
+            return run(*arrays)
         with self._lock:
             specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are given away
             began = time.perf_counter()
             try:
                 if self.donated and not self._new_bytes:
-                    self._new_bytes = _new_bytes(self.jitted.lower(*arrays).compile())  # type: ignore[attr-defined]
-                results: tuple[Any, ...] = self.jitted(*arrays)
+                    self._new_bytes = _new_bytes(run.lower(*arrays).compile())  # type: ignore[attr-defined]
+                results: tuple[Any, ...] = run(*arrays)
             except BaseException:
                 self._forget_compiled()
                 raise
@@ -216,12 +244,15 @@ class Program:
         """Compile it again next time: after an exception (of a signal, say) in the first call with arrays of some
         kinds, JAX runs Python code for every later one."""
         self.__dict__.pop("jitted", None)
+        self._checked.clear()
         self.first_seconds = None
         self._kinds.clear()
 
-    def launch(self, given: Sequence[Any], passed: Sequence[Variable], results: list[Any]) -> None:
+    def launch(
+        self, given: Sequence[Any], passed: Sequence[Variable], results: list[Any], mode: checks.Mode = checks.NONE
+    ) -> list[Any]:
         """Start it on these arguments and on the memory of variables, and add what it gives to a list. Whatever is
-        raised here, or arrives meanwhile: if the list is empty, the variables have their memory.
+        raised here, or arrives meanwhile: if the list is empty, the variables have their memory. Returns the arrays.
 
         Memory is taken in the course of one call of C code, which puts the results into the list: no signal handler
         runs in between. For arrays of kinds that it has not seen, JAX runs Python code around the launch, and gets
@@ -229,14 +260,19 @@ class Program:
         """
         numpy_slots: list[int] = []
         arrays = self.arrays(given, passed, numpy_slots)
-        kinds = (*map(type, given), *numpy_slots)
+        kinds = (mode, *map(type, given), *numpy_slots)
         if kinds not in self._kinds:
-            return self._launch_on_copies(arrays, kinds, results)
+            self._launch_on_copies(arrays, kinds, results, mode)
+            return arrays
+        run = self.checked(mode) if mode else self.jitted
         if self._new_bytes:
             _try_to_allocate(self._new_bytes)
-        results.extend(starmap(self.jitted, (arrays,)))
+        results.extend(starmap(run, (arrays,)))
+        return arrays
 
-    def _launch_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], results: list[Any]) -> None:
+    def _launch_on_copies(
+        self, arrays: list[Any], kinds: tuple[Any, ...], results: list[Any], mode: checks.Mode
+    ) -> None:
         """Launch it without giving memory away, and wait until it has run."""
         first = self.first_seconds is None
         for slot in self.donated:
@@ -245,7 +281,7 @@ class Program:
             elif first:  # as JAX will have it from the second call on
                 arrays[slot] = jax.device_put(arrays[slot])
         try:
-            found = self(*arrays)
+            found = self(*arrays, mode=mode)
         except BaseException:
             self._forget_compiled()
             raise
@@ -254,13 +290,14 @@ class Program:
             self._kinds.add(tuple([k for k in kinds if k not in self.donated]) if first else kinds)
         results.append(found)
 
-    def batched(self, flags: tuple[bool, ...]) -> Callable[..., Any]:
+    def batched(self, flags: tuple[bool, ...], mode: checks.Mode = checks.NONE) -> Callable[..., Any]:
         """The program over many rows of some inputs at once."""
-        found = self._batched.get(flags)
+        found = self._batched.get((flags, mode))
         if found is None:
-            axes = [0 if flag else None for flag in flags]
-            batched = jax.vmap(self.replay, in_axes=axes)
-            self._batched[flags] = found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
+            run = checks.checked(self, mode) if mode else self.replay
+            batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags])
+            found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
+            self._batched[flags, mode] = found
         return found
 
 
@@ -303,6 +340,19 @@ def cost(program: Program) -> dict[str, float]:
     return known
 
 
+def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any = xla_namespace) -> None:
+    """Run nodes: from values by the ids of their symbols to more of them."""
+    for name, args, attrs, outputs in nodes:
+        result = getattr(xp, name)(
+            *[env[id(a)] if type(a) is Symbolic else a for a in args],
+            **attrs,
+        )
+        if type(result) is tuple or type(result) is list:
+            env.update((id(symbol), value) for symbol, value in zip(outputs, result, strict=True))
+        else:
+            env[id(outputs[0])] = result
+
+
 def _typed(value: Any, dtype: Any) -> Any:
     """A result with the dtype that was inferred, also where JAX would have called it a Python number's."""
     return jax.numpy.asarray(value, dtype)
@@ -315,10 +365,7 @@ def _sized(node: Node, sizes: dict[str, Any]) -> Node:
 
 def _acts(node: Node) -> bool:
     """Whether a node does something besides computing, itself or in one of its programs."""
-    if node.attrs.get("effect"):
-        return True
-    values = [v for value in node.attrs.values() for v in (value if isinstance(value, tuple) else (value,))]
-    return any(isinstance(v, Program) and v.acts for v in values)
+    return bool(node.attrs.get("effect")) or any(program.acts for program in checks.programs_in(node))
 
 
 def _needed(nodes: Sequence[Node], outputs: Sequence[Any], silent: bool) -> tuple[list[Node], set[int]]:
@@ -326,7 +373,7 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Any], silent: bool) -> tupl
     used = {id(out) for out in outputs if type(out) is Symbolic}
     kept = []
     for node in reversed(nodes):
-        if any(id(out) in used for out in node.outputs) or (not silent and _acts(node)):
+        if any(id(out) in used for out in node.outputs) or (not silent and (_acts(node) or checks.asserts(node))):
             lean = node.attrs.get("lean")
             if lean is not None:  # a branch or a loop, without what nobody wants of it
                 node = lean(node, [id(out) in used for out in node.outputs])

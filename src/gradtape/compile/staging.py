@@ -18,8 +18,9 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.checks import require
 from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, filled, tracing
-from gradtape.compile import control_flow, host
+from gradtape.compile import control_flow
 from gradtape.compile.traced import Trace
 from gradtape.conversion import convert, operands, wrap
 from gradtape.engine import tape as stack
@@ -495,7 +496,8 @@ class _Loop:
         start = wrap(np.zeros((), np.int32))
         turns, *results = control_flow.while_loop(going_on, once, [start, *_numeric(self._before)], maximum_iterations)
         if self._set_first and not (type(count) is int and count > 0):
-            host.check(turns > 0, f"loop must iterate at least once to initialize {', '.join(self._set_first)}")
+            message = f"loop must iterate at least once to initialize {', '.join(self._set_first)}"
+            require((turns > 0).array, [message])
         self._set_state(self._packed(results))
 
     def _define(self, target: Block) -> None:
@@ -601,7 +603,9 @@ def assert_stmt(condition: Any, message: Block) -> None:
     """`assert`: of a tensor without a value, a check in the program."""
     condition = _read(condition)
     if is_symbolic(condition):
-        host.check(condition, message())
+        found = nest.flatten(message())
+        shown = [leaf.array if isinstance(leaf, Tensor) else str(leaf) for leaf in found if leaf is not None]
+        require(array.astype(condition, dtype=np.dtype(bool), source=condition.array.dtype).array, shown)
     elif not condition:
         found = message()
         raise AssertionError() if found is None else AssertionError(found)

@@ -22,6 +22,7 @@ from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, 
 from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
 from gradtape.compile import recognise
+from gradtape.compile.checks import Mode, failure
 from gradtape.compile.host import effects
 from gradtape.compile.program import Program, bound, default_is_processor, on_processor, to_numpy
 from gradtape.conversion import wrap
@@ -240,7 +241,7 @@ class Traced:
         outputs = [t.array for t in self.outputs] if results is None else results
         kept = [r.symbol for r in residuals]
         state = [s.reading.array for s in self.state]
-        return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, silent)
+        return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, silent, self._changing)
 
     def run(
         self,
@@ -263,38 +264,60 @@ class Traced:
             return inside
         if host and not default_is_processor():
             with on_processor():
-                results = self._launched(program, arrays, passed, changing)
+                results = self._launched(program, arrays, passed, changing, program.modes[True])
         else:
-            results = self._launched(program, arrays, passed, changing)
+            results = self._launched(program, arrays, passed, changing, program.modes[default_is_processor()])
         if host:
             return [*map(to_numpy, results[:count]), *results[count:]]
         return list(results)
 
     def _launched(
-        self, program: Program, arrays: Sequence[Any], passed: Sequence[Variable], changing: Sequence[Variable]
+        self,
+        program: Program,
+        arrays: Sequence[Any],
+        passed: Sequence[Variable],
+        changing: Sequence[Variable],
+        mode: Mode,
     ) -> tuple[Any, ...]:
         """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
         if not changing:
+            given = program.arrays(arrays, passed)
             if not program.acts:
-                return program(*program.arrays(arrays, passed))
-            with effects():
-                return program(*program.arrays(arrays, passed))
-        first = len(program.outputs) - len(changing)
+                found = program(*given, mode=mode)
+            else:
+                with effects():
+                    found = program(*given, mode=mode)
+            if not mode:
+                return found
+            if number := int(to_numpy(found[-1])):
+                raise failure(program, number, given)
+            return found[:-1]
+        end = len(program.outputs)
+        first = end - len(changing)
         launched: list[Any] = []
         with updating():  # nobody may read a variable between the moment its memory is taken and the one it comes back
             try:
                 if program.acts:
                     with effects():
-                        program.launch(arrays, passed, launched)
+                        given = program.launch(arrays, passed, launched, mode)
                 else:
-                    program.launch(arrays, passed, launched)
-                for variable, value in zip(changing, launched[0][first:], strict=True):
-                    # No method for this: a step may have hundreds of variables.
-                    variable._held, variable._buffer, variable._lent = None, value, False
+                    given = program.launch(arrays, passed, launched, mode)
+                number = int(to_numpy(launched[0][end])) if mode else 0
+                if number:  # old values come back in the memory that was taken, and the others are where they were
+                    for position, slot in program.restored:
+                        variable = changing[position - first]
+                        given[slot] = value = launched[0][position]
+                        variable._held, variable._buffer, variable._lent = None, value, False
+                else:
+                    for variable, value in zip(changing, launched[0][first:end], strict=True):
+                        # No method for this: a step may have hundreds of variables.
+                        variable._held, variable._buffer, variable._lent = None, value, False
             except BaseException:
                 if launched and program.donated:  # a signal, say: the old values are gone
-                    _store_in_any_case(changing, launched[0][first:])
+                    _store_in_any_case(changing, launched[0][first:end])
                 raise
+        if number:
+            raise failure(program, number, given)
         results: tuple[Any, ...] = launched[0][:first]
         return results
 
@@ -710,7 +733,13 @@ def _call_batches(
     batched = [False] * len(program.feeds)
     for slot, number in program.plan[0]:
         batched[slot] = flags[number]
-    results = program.batched(tuple(batched))(*program.arrays(arrays, passed))
+    mode = program.modes[host or default_is_processor()]
+    given = program.arrays(arrays, passed)
+    results = program.batched(tuple(batched), mode)(*given)
+    if mode:
+        *results, numbers = results
+        if to_numpy(numbers).any():
+            raise failure(program, int(to_numpy(numbers).max()), given, batched)
     # What does not depend on a row has no row axis of its own inside: vmap has repeated it.
     return tuple([to_numpy(value) for value in results]) if host else tuple(results)
 

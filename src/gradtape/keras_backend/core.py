@@ -23,7 +23,7 @@ from keras.src.backend.common.stateless_scope import StatelessScope, get_statele
 from keras.src.backend.common.symbolic_scope import SymbolicScope, in_symbolic_scope
 
 from gradtape import variable as variables
-from gradtape.api import array as arrays, control_flow, indexing, scopes, segments
+from gradtape.api import array as arrays, control_flow, indexing, scopes, segments, shaping
 from gradtape.api.sparse import to_dense
 from gradtape.arrays.dimensions import is_dimension, variable
 from gradtape.arrays.symbolic import Graph, as_value, current_graph, is_known, tracing
@@ -549,9 +549,8 @@ def slice(inputs, start_indices, shape):
             "Length of `start_indices` must match length of `shape`. "
             f"Received: start_indices={start_indices}, shape={shape}"
         )
-    if is_traced(start_indices):
-        return arrays.gather_nd(x, _coordinates(start_indices, _integers(shape), x.array.shape))
-    return x[_region(_integers(start_indices), _integers(shape), x.array.shape)]
+    sizes = [whole if size < 0 else size for size, whole in zip(_integers(shape), x.array.shape, strict=True)]
+    return shaping.slice(x, dense(start_indices, "int32"), sizes)
 
 
 def slice_update(inputs, start_indices, updates):

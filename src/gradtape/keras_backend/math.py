@@ -7,6 +7,8 @@ import builtins
 import numpy as np
 
 from gradtape.api import ranking, signal as tfsignal, special
+from gradtape.api.segments import SEGMENTS
+from gradtape.arrays.checks import checked
 from gradtape.conversion import wrap
 from gradtape.keras_backend import numpy as knp
 from gradtape.keras_backend._common import (
@@ -27,11 +29,12 @@ from gradtape.ops import array as ops, index, math, reduce, segment, signal
 
 # -- segments --------------------------------------------------------------------------------------------------------
 def _segments(data, segment_ids, num_segments):
-    """Rows, ids and their number; ids that are out of range name one segment more, which is cut off afterwards."""
+    """Rows, ids and their number; negative ids name one segment more, which is cut off afterwards."""
     data, ids = convert_to_tensor(data), cast(convert_to_tensor(segment_ids), "int32")
     if num_segments is None:  # the values must be known
         num_segments = np.asarray(ids.array).max(initial=-1) + 1
     count = int(num_segments)
+    ids = checked(SEGMENTS, ids, size=count, op="UnsortedSegmentSum")
     known = math.logical_and(math.greater_equal(ids, 0), math.less(ids, count))
     return data, math.where(known, ids, constant(count, ids)), count
 
@@ -90,10 +93,11 @@ def in_top_k(targets, predictions, k):
     """Whether fewer than k predictions are larger than the target's; NaN is never among the largest."""
     targets, predictions = convert_to_tensor(targets), convert_to_tensor(predictions)
     last = len(sizes_of(predictions)) - 1
-    own = along(predictions, expand(targets, -1), last)
+    known = math.logical_and(math.greater_equal(targets, 0), math.less(targets, sizes_of(predictions)[last]))
+    own = along(predictions, expand(math.where(known, targets, constant(0, targets)), -1), last)
     own = math.where(knp.isnan(own), constant(-np.inf, own), own)
     larger = reduce.sum_(cast(math.greater(predictions, own), "int32"), axis=(last,), keepdims=False)
-    return math.less(larger, k)
+    return math.logical_and(known, math.less(larger, k))  # a class that does not exist is none of them
 
 
 def logsumexp(x, axis=None, keepdims=False):

@@ -15,6 +15,8 @@ from keras.src.backend.common.backend_utils import (
 )
 
 from gradtape.api import convolution as tfconv, losses
+from gradtape.api.nn import LABELS
+from gradtape.arrays.checks import checked
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
 from gradtape.keras_backend import numpy as knp, sparse as sparsely
@@ -473,16 +475,15 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
             f"target.shape={sizes_of(target)}, output.shape={sizes_of(output)}"
         )
     classes = sizes_of(output)[at]
-    known = math.logical_and(math.greater_equal(target, 0), math.less(target, classes))
-    safe = math.where(known, target, constant(0, target))
+    target = checked(LABELS, target, size=classes)
     output = move(output, (at,), (-1,))
     if from_logits:
-        loss = fused.sparse_cross_entropy(output, safe)[0]
-    else:
-        last = len(sizes_of(output)) - 1
-        logs = _log_probabilities(output, False, last)
-        loss = -ops.reshape(along(logs, expand(safe, -1), last), shape=sizes_of(target))
-    return math.where(known, loss, knp.zeros_like(loss))  # a class that does not exist costs nothing
+        return fused.sparse_cross_entropy(output, target)[0]
+    last = len(sizes_of(output)) - 1
+    logs = _log_probabilities(output, False, last)
+    loss = -ops.reshape(along(logs, expand(target, -1), last), shape=sizes_of(target))
+    known = math.logical_and(math.greater_equal(target, 0), math.less(target, classes))
+    return math.where(known, loss, constant(np.nan, loss))  # on a GPU, where the labels are not checked
 
 
 def binary_crossentropy(target, output, from_logits=False):

@@ -11,8 +11,9 @@ import numpy as np
 from keras.src.backend import config
 from keras.src.backend.common.backend_utils import vectorize_impl
 
-from gradtape.api import linalg as tflinalg, math as tfmath, shaping, special
+from gradtape.api import indexing, linalg as tflinalg, math as tfmath, shaping, special
 from gradtape.api.control_flow import while_loop
+from gradtape.arrays.checks import checked
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import wrap
 from gradtape.dtypes import as_dtype
@@ -45,7 +46,7 @@ from gradtape.keras_backend._common import (
 )
 from gradtape.keras_backend.core import cast as cast_either, convert_to_tensor as convert_either, of_values
 from gradtape.keras_backend.sparse import bincount as sparse_bincount
-from gradtape.ops import array as ops, index, linalg, math, reduce, segment, signal, special as bits
+from gradtape.ops import array as ops, index, linalg, math, operators, reduce, segment, signal, special as bits
 from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 
@@ -245,22 +246,23 @@ def _of_integers(x1, x2):
 
 
 def floor_divide(x1, x2):
-    return math.floor_divide(*_of_integers(x1, x2))
+    return operators.floor_divide(*_of_integers(x1, x2))
 
 
 def mod(x1, x2):
-    return math.mod(*_of_integers(x1, x2))
+    return operators.floor_mod(*_of_integers(x1, x2))
 
 
 def fmod(x1, x2):
     """The remainder with the dividend's sign: x1 less the whole multiples of x2."""
     x1, x2 = _of_integers(x1, x2)
+    x2 = operators.no_zeros(x2, "FloorMod") if x1.dtype.is_integer else x2
     rest = math.mod(math.absolute(x1), math.absolute(x2)) if not x1.dtype.is_unsigned else math.mod(x1, x2)
     return rest if x1.dtype.is_unsigned else math.where(math.less(x1, 0), -rest, rest)
 
 
 def power(x1, x2):
-    return math.power(*_of_integers(x1, x2))
+    return operators.power(*_of_integers(x1, x2))
 
 
 @sparse.keeps_zeros
@@ -1165,7 +1167,7 @@ def bincount(x, weights=None, minlength=0, sparse=False):
     else:
         weights = cast(convert_to_tensor(weights), result_type(x, convert_to_tensor(weights)))
     x = cast(x, "int32")
-    values = np.asarray(x.array)
+    values = np.asarray(indexing.non_negative(x.array))
     length = builtins.max(int(minlength), int(values.max(initial=-1)) + 1)
     if len(sizes_of(x)) < 2:
         return index.add_rows(weights, x, shape=(length,))
@@ -1683,7 +1685,9 @@ def take_along_axis(x, indices, axis=None):
     x, indices = convert_to_tensor(x), convert_to_tensor(indices)
     if axis is None:
         x, indices, axis = flat(x), flat(indices), 0
-    return along(x, indices, axis_of(axis, len(sizes_of(x))))
+    at = axis_of(axis, len(sizes_of(x)))
+    size = sizes_of(x)[at]
+    return along(x, checked(index.WITHIN, counted_from_the_front(indices, size), size=size, op="GatherV2"), at)
 
 
 def nonzero(x):

@@ -10,9 +10,9 @@ import numpy as np
 from gradtape import errors
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
-from gradtape.arrays.dimensions import is_dimension
+from gradtape.arrays.checks import Interval, Rule, verify
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import operand, register_converter
+from gradtape.conversion import operand, register_converter, wrap
 from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
 from gradtape.engine.sparse import Rows
@@ -184,47 +184,79 @@ def checked_indices(indices: Any, size: int, op: str = "GatherV2") -> Any:
     """Indices that all lie in [0, size), or TensorFlow's error naming the first that does not."""
     if indices.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got {indices.dtype}")
-    if not is_known(indices) or is_dimension(size):
-        return indices
-    indices = np.asarray(indices)
-    bad = (indices < 0) | (indices >= size)
-    if np.any(bad):
-        at = tuple(int(i) for i in np.argwhere(bad)[0]) if indices.ndim else ()
-        where = f"[{','.join(map(str, at))}]" if at else ""
-        raise errors.invalid_argument(f"indices{where} = {indices[at]} is not in [0, {size})", op)
-    return indices
+    return verify(WITHIN, indices, size=size, op=op)
 
 
-def checked_coordinates(indices: Any, shape: Axes, op: str = "ScatterNd") -> None:
-    """Refuse coordinates (last axis) that are not all inside the shape."""
-    if indices.shape[-1] > len(shape):
+def _outside(xp: Any, indices: Any, size: int, **_: Any) -> Any:
+    return (indices < 0) | (indices >= size)
+
+
+def _not_within(indices: Any, size: int, op: str, word: str = "indices", range_: str = "not in") -> Exception:
+    at = first_place(_outside(np, indices, size))
+    return errors.invalid_argument(f"{word}{spot(at)} = {indices[at]} is {range_} [0, {size})", op)
+
+
+def _inside(interval: Interval, size: int, **_: Any) -> bool:
+    return interval[0] >= 0 and interval[1] < size
+
+
+WITHIN = Rule(_outside, _not_within, _inside)
+"""All indices lie in [0, size)."""
+
+
+def first_place(bad: Any) -> tuple[int, ...]:
+    """Where the first true element is."""
+    return tuple(int(i) for i in np.argwhere(bad)[0])
+
+
+def spot(at: tuple[int, ...]) -> str:
+    """A place in TensorFlow's words: [1,2]; of a scalar nothing."""
+    return f"[{','.join(map(str, at))}]" if at else ""
+
+
+def checked_coordinates(indices: Any, shape: Axes, op: str = "ScatterNd", batch_dims: int = 0) -> Any:
+    """Coordinates (last axis) that are all inside the shape, behind its `batch_dims` leading axes."""
+    depth = indices.shape[-1]
+    if depth > len(shape) - batch_dims:
         raise errors.invalid_argument(
-            f"index innermost dimension length must be <= params rank; saw: {indices.shape[-1]} vs. {len(shape)}", op
+            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {len(shape) - batch_dims}", op
         )
-    if not is_known(indices):
-        return
-    parts = tuple(np.moveaxis(np.asarray(indices), -1, 0))
-    for part, size in zip(parts, shape, strict=False):
-        bad = (part < 0) | (False if is_dimension(size) else part >= size)
-        if np.any(bad):
-            at = tuple(int(i) for i in np.argwhere(bad)[0]) if part.ndim else ()
-            spot = ",".join(map(str, at))
-            found = ", ".join(str(int(p[at])) for p in parts)
-            raise errors.invalid_argument(
-                f"indices[{spot}] = [{found}] does not index into shape {errors.brackets(shape)}", op
-            )
+    if not depth:
+        return indices
+    return verify(COORDINATES, indices, shape=tuple(shape), op=op, batch_dims=batch_dims)
+
+
+def _beyond(xp: Any, indices: Any, shape: Axes, batch_dims: int, **_: Any) -> Any:
+    sizes = np.array(shape[batch_dims : batch_dims + indices.shape[-1]], np.int64)
+    return ((indices < 0) | (indices >= sizes)).any(-1)
+
+
+def _not_coordinates(indices: Any, shape: Axes, op: str, batch_dims: int) -> Exception:
+    at = first_place(_beyond(np, indices, shape, batch_dims))
+    found = ", ".join(map(str, (*at[:batch_dims], *indices[at].tolist())))
+    word = "param shape" if op == "GatherNd" else "shape"
+    sentence = f"indices{spot(at) or '[]'} = [{found}] does not index into {word} {errors.brackets(shape)}"
+    return errors.invalid_argument(sentence, op)
+
+
+def _all_inside(interval: Interval, shape: Axes, **_: Any) -> bool:
+    return interval[0] >= 0 and all(interval[1] < n for n in shape)
+
+
+COORDINATES = Rule(_beyond, _not_coordinates, _all_inside)
+"""All coordinates lie inside of a shape."""
 
 
 def checked_take(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
     """`take` after the check of its indices."""
-    checked_indices(indices.array, x.array.shape[axis])
-    return take(x, indices, axis=axis, batch_dims=batch_dims)
+    found = checked_indices(indices.array, x.array.shape[axis])
+    return take(x, indices if found is indices.array else wrap(found), axis=axis, batch_dims=batch_dims)
 
 
 def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
     """`gather_nd` after the check of its coordinates."""
-    checked_coordinates(indices.array, x.array.shape[batch_dims:], "GatherNd")
-    return gather_nd(x, indices, batch_dims=batch_dims)
+    found = checked_coordinates(indices.array, x.array.shape, "GatherNd", batch_dims)
+    return gather_nd(x, indices if found is indices.array else wrap(found), batch_dims=batch_dims)
 
 
 def static_shape(shape: Any) -> Axes:

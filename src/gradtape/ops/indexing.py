@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
+from gradtape.arrays.checks import Rule, checked
 from gradtape.arrays.symbolic import is_known, number
 from gradtape.conversion import operand
 from gradtape.ops import array, index, math
@@ -23,7 +24,7 @@ def get_item(x: Any, key: Any) -> Tensor:
     x = operand(x)
     if _is_mask(key):
         return boolean_mask(x, key)
-    parts = basic_index(key, x.array.shape)
+    parts = checked_index(key, x.array.shape)
     later = {i: part for i, part in enumerate(parts) if isinstance(part, Tensor)}
     if not later:
         result: Tensor = array.getitem(x, index=parts)
@@ -34,8 +35,32 @@ def get_item(x: Any, key: Any) -> Tensor:
     return x
 
 
+def checked_index(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """`basic_index` after a check of the positions that only the program knows."""
+    parts = list(basic_index(key, shape))
+    for i, part in enumerate(parts):
+        if isinstance(part, Tensor):
+            axis = sum(before is not None for before in parts[:i])
+            parts[i] = checked(_POSITION, part, size=shape[axis], axis=axis)
+    return tuple(parts)
+
+
+def _out_of_bounds(xp: Any, position: Any, size: int, **_: Any) -> Any:
+    return (position < -size) | (position >= size)
+
+
+def no_position(position: Any, size: int, axis: int) -> Exception:
+    """The error of an index outside of an axis."""
+    at = position.reshape(-1)[_out_of_bounds(np, position, size).reshape(-1)][0]
+    found = int(at) + (size if at < 0 else 0)  # TensorFlow's own reading of a negative one
+    return errors.invalid_argument(f"slice index {found} of dimension {axis} out of bounds.", "StridedSlice")
+
+
+_POSITION = Rule(_out_of_bounds, no_position, lambda interval, size, axis: -size <= interval[0] and interval[1] < size)
+
+
 def _picked(x: Tensor, position: Tensor, axis: int) -> Tensor:
-    """One position of an axis, which disappears; nobody knows yet which, and so nobody can say if there is one."""
+    """One position of an axis, which disappears: only the program knows which."""
     size = number(x.array.shape[axis], position.array.dtype)
     position = math.where(math.less(position, 0), position + size, position)
     # The identity makes the gradient dense: a lookup along the first axis alone would have a sparse one.
@@ -104,7 +129,7 @@ def _position(part: Any, axis: int, shape: tuple[int, ...]) -> Any:
             return given
     position = _whole(part)
     if not -shape[axis] <= position < shape[axis]:
-        raise errors.invalid_argument(f"slice index {position} of dimension {axis} out of bounds.", "StridedSlice")
+        raise no_position(np.asarray(position), shape[axis], axis)
     return position
 
 

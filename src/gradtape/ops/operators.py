@@ -9,8 +9,8 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.checks import Interval, Rule, checked
 from gradtape.arrays.dimensions import broadcast_shapes
-from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import hinted_operands, is_library, operand, operands, wrap
 from gradtape.engine.dispatch import as_operator, gives_way
 from gradtape.ops import array, linalg, math
@@ -65,9 +65,41 @@ def floor_mod(x: Any, y: Any, name: str | None = None) -> Any:
 def _integer_checked(function: Operator, x: Any, y: Any, op: str) -> Any:
     x, y = operands(x, y)
     whole = x.array.dtype.kind in "iu" and y.array.dtype == x.array.dtype
-    if whole and is_known(y) and np.any(np.asarray(y.array) == 0):
-        raise errors.invalid_argument("Integer division by zero", op)
-    return function(x, y)
+    return function(x, no_zeros(y, op)) if whole else function(x, y)
+
+
+def no_zeros(y: Tensor, op: str) -> Tensor:
+    """A divisor of integers, which must not be zero."""
+    return checked(_NO_ZEROS, y, op=op)
+
+
+def _is_zero(xp: Any, y: Any, **_: Any) -> Any:
+    return y == 0
+
+
+def _division_by_zero(y: Any, op: str) -> Exception:
+    if op.startswith("Truncate"):  # TensorFlow's words for it
+        sentence = "Unexpected error in binary operator (only integer div and mod should have errors)"
+        return errors.InternalError(None, None, f"{sentence}: Integer division by zero [Op:{op}]")
+    return errors.invalid_argument("Integer division by zero", op)
+
+
+def _has_no_zero(interval: Interval, **_: Any) -> bool:
+    return interval[0] > 0 or interval[1] < 0
+
+
+_NO_ZEROS = Rule(_is_zero, _division_by_zero, _has_no_zero)
+
+
+def _is_negative(xp: Any, y: Any) -> Any:
+    return y < 0
+
+
+def _negative_power(y: Any) -> Exception:
+    return errors.invalid_argument("Integers to negative integer powers are not allowed", "Pow")
+
+
+_NO_NEGATIVES = Rule(_is_negative, _negative_power, lambda interval: interval[0] >= 0)
 
 
 def power(x: Any, y: Any, name: str | None = None) -> Any:
@@ -78,9 +110,7 @@ def power(x: Any, y: Any, name: str | None = None) -> Any:
     """
     x, y = operands(x, y)
     whole = x.array.dtype.kind == "i" and y.array.dtype == x.array.dtype
-    if whole and is_known(y) and np.any(np.asarray(y.array) < 0):
-        raise errors.invalid_argument("Integers to negative integer powers are not allowed", "Pow")
-    return math.power(x, y)
+    return math.power(x, checked(_NO_NEGATIVES, y)) if whole else math.power(x, y)
 
 
 def _method(function: Operator, name: str) -> Operator:

@@ -9,6 +9,8 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.arrays import namespace_of
+from gradtape.arrays.checks import Rule, verify
+from gradtape.arrays.symbolic import SymbolicNamespace
 from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import spread
@@ -126,10 +128,21 @@ guarantee_const = primitive(
 
 # -- check_numerics --------------------------------------------------------------------------------------------------
 def _check_kernel(xp: Any, x: Any, *, message: str) -> Any:
-    found = [word for word, test in (("Inf", xp.isinf), ("NaN", xp.isnan)) if np.any(np.asarray(test(x)))]
-    if found:
-        raise errors.invalid_argument(f"{message} : Tensor had {' and '.join(found)} values", "CheckNumerics")
-    return x
+    return verify(_FINITE, x, message=message)
+
+
+def _not_finite(xp: Any, x: Any, **_: Any) -> Any:
+    return ~xp.isfinite(x)
+
+
+def _has_not_finite(x: Any, message: str) -> Exception:
+    found = [word for word, test in (("Inf", np.isinf), ("NaN", np.isnan)) if np.any(test(x))]
+    return errors.invalid_argument(f"{message} : Tensor had {' and '.join(found)} values", "CheckNumerics")
+
+
+_FINITE = Rule(_not_finite, _has_not_finite, always=True)
+
+SymbolicNamespace.check_numerics = staticmethod(lambda x, *, message: verify(_FINITE, x, message=message))  # type: ignore[attr-defined]
 
 
 check_numerics = primitive(

@@ -29,7 +29,7 @@ def inv(x: Array) -> Array:
     try:
         return np.linalg.inv(x)
     except np.linalg.LinAlgError:
-        raise errors.invalid_argument(f"Input is not invertible.{_which_singular(x)}", "MatrixInverse") from None
+        raise errors.refused_value(f"Input is not invertible.{_which_singular(x)}", "MatrixInverse") from None
 
 
 def det(x: Array) -> Array:
@@ -56,7 +56,7 @@ def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
     try:
         return np.linalg.solve(_adjoint(x) if adjoint else x, y)
     except np.linalg.LinAlgError:
-        raise errors.invalid_argument(f"Input matrix is not invertible.{_which_singular(x)}", "MatrixSolve") from None
+        raise errors.refused_value(f"Input matrix is not invertible.{_which_singular(x)}", "MatrixSolve") from None
 
 
 def triangular_solve(x: Array, y: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
@@ -170,7 +170,7 @@ def cholesky(x: Array) -> Array:
     try:
         return np.linalg.cholesky(x)
     except np.linalg.LinAlgError:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             "Cholesky decomposition was not successful. The input might not be valid. It must be Hermitian and "
             "positive definite: adding a small multiple of the identity often helps.",
             "Cholesky",
@@ -190,7 +190,7 @@ def lu(x: Array) -> tuple[Array, Array]:
             _swap_rows(stack, every, j, pivot)
             _swap_rows(order, every, j, pivot)
             if not np.all(stack[:, j, j]):
-                raise errors.invalid_argument("Input is not invertible.", "Lu")
+                raise errors.refused_value("Input is not invertible.", "Lu")
             stack[:, j + 1 :, j] /= stack[:, j, j, None]
             stack[:, j + 1 :, j + 1 : end] -= stack[:, j + 1 :, j, None] * stack[:, j, None, j + 1 : end]
         if end < n:
@@ -238,7 +238,7 @@ def eigvals(x: Array) -> Array:
 
 def _check_spectrum(x: Array, kind: str, op: str) -> None:
     if not np.all(np.isfinite(x)):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"{kind} decomposition was not successful. The input might not be valid. It holds inf or nan.", op
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,14 @@ def update_at(x: Array, indices: Array, updates: Array, *, how: str, batch_dims:
     return result
 
 
-def set_slice(x: Array, part: Array, *, index: tuple[Any, ...]) -> Array:
-    """x with another value at a basic index."""
+def set_slice(x: Array, part: Array, *positions: Array, index: tuple[Any, ...]) -> Array:
+    """x with another value at a basic index, in which an Ellipsis stands for each of the positions."""
     result = np.array(x)
-    result[index] = part
+    result[filled_index(index, positions)] = part
     return result
+
+
+def filled_index(index: tuple[Any, ...], positions: Sequence[Array]) -> tuple[Any, ...]:
+    """The index with the positions in their places."""
+    remaining = iter(positions)
+    return tuple([next(remaining) if part is Ellipsis else part for part in index])

@@ -5,13 +5,16 @@ A program here is anything with `invoke(given, others)`: arrays for its explicit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import io_callback
+
+from gradtape.arrays.xla_engine import checks
+from gradtape.arrays.xla_engine.checks import check as check  # a kernel as those below
 
 Array = Any
 
@@ -25,11 +28,26 @@ def switch(index: Array, *operands: Array, branches: Sequence[Any], splits: Sequ
     """The results of one of several programs; an index outside of their range means the nearest one."""
     starts = [sum(splits[:i]) for i in range(len(splits))]
 
-    def branch(number: int) -> Any:
+    def branch(number: int) -> Callable[[], Any]:
         mine = operands[starts[number] : starts[number] + splits[number]]
         return lambda: tuple(branches[number].invoke((), mine))
 
-    return tuple(lax.switch(jnp.asarray(index, jnp.int32), [branch(i) for i in range(len(branches))]))
+    functions = [branch(i) for i in range(len(branches))]
+    index = jnp.asarray(index, jnp.int32)
+    if not checks.watched(*branches):
+        return tuple(lax.switch(index, functions))
+    nothing = checks.nothing_like(*functions)
+
+    def with_record(function: Callable[[], Any]) -> Callable[[], Any]:
+        def run() -> Any:
+            results, record = checks.collected(function)
+            return results, nothing if record is None else record
+
+        return run
+
+    results, record = lax.switch(index, [with_record(function) for function in functions])
+    checks.report(record)
+    return tuple(results)
 
 
 def scan(*operands: Array, body: Any, carried: int, scanned: int, length: Any, reverse: bool, **_: Any) -> Any:
@@ -37,14 +55,20 @@ def scan(*operands: Array, body: Any, carried: int, scanned: int, length: Any, r
     start, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
 
     def step(state: Any, row: Any) -> Any:
-        turn, carry = state
-        results = body.invoke((turn, *carry, *row[:scanned]), others)
-        return (turn + 1, tuple(results[:carried])), tuple(results[carried:])
+        turn, carry, record = state
+        invoke = lambda: body.invoke((turn, *carry, *row[:scanned]), others)  # noqa: E731
+        results, record = _recorded(invoke, record)
+        return (turn + 1, tuple(results[:carried]), record), tuple(results[carried:])
 
-    state = (jnp.int32(0), tuple(map(jnp.asarray, start)))
+    rows = tuple(map(jnp.asarray, rows))
+    first = tuple(map(jnp.asarray, start))
+    record = _no_record(lambda: body.invoke((jnp.int32(0), *first, *[row[0] for row in rows]), others), body)
     if not isinstance(length, int):  # not known yet: then a row says it
         rows, length = (*rows, jnp.zeros((length,))), None
-    (_, carry), stacked = lax.scan(step, state, tuple(map(jnp.asarray, rows)), length=length, reverse=reverse)
+    state = (jnp.int32(0), first, record)
+    (_, carry, record), stacked = lax.scan(step, state, rows, length=length, reverse=reverse)
+    if record:
+        checks.report(record)
     return (*carry, *stacked)
 
 
@@ -55,21 +79,40 @@ def loop(
 
     With `slots` what was carried is kept on the way, so that a derivative can begin anywhere: every stride-th turn,
     where the stride doubles and every second slot is freed whenever the slots are full. Then the stride and the slots
-    follow.
+    follow. A check that fails ends the loop: with values that were refused it might have no end.
     """
     start, others, for_test = operands[:carried], operands[carried : carried + captured], operands[carried + captured :]
+    first, zero = tuple(map(jnp.asarray, start)), jnp.int32(0)
 
-    def goes_on(state: Any) -> Any:
-        turn, carry = state[0], state[1]
+    def asked(turn: Array, carry: Any) -> Any:
         more = jnp.reshape(test.invoke((turn, *carry), for_test)[0], ())
         return more if limit is None else jnp.logical_and(turn < limit, more)
 
-    def next_carry(turn: Array, carry: Any) -> Any:
-        return tuple(body.invoke((turn, *carry), others))
+    record = _no_record(lambda: body.invoke((zero, *first), others), body, lambda: asked(zero, first), test)
 
-    first = tuple(map(jnp.asarray, start))
+    def goes_on(state: Any) -> Any:
+        turn, carry, record, *_ = state
+        if not record:
+            return asked(turn, carry)
+        more, number = record[-1], record[0]
+        return jnp.logical_and(more, number == 0)
+
+    def turned(turn: Array, carry: Any, record: Any) -> Any:
+        """What is carried after a turn and, where there are checks, what they found and whether to go on."""
+        carry, record = _recorded(lambda: tuple(body.invoke((turn, *carry), others)), record[:-1])
+        return turn + 1, carry, asked_with(turn + 1, carry, record)
+
+    def asked_with(turn: Array, carry: Any, record: Any) -> Any:
+        if not record:
+            return record
+        more, record = _recorded(lambda: asked(turn, carry), record)
+        return (*record, more)
+
+    state = (zero, first, asked_with(zero, first, record))
     if not slots:
-        turn, carry = lax.while_loop(goes_on, lambda s: (s[0] + 1, next_carry(s[0], s[1])), (jnp.int32(0), first))
+        turn, carry, record = lax.while_loop(goes_on, lambda s: turned(*s), state)
+        if record:
+            checks.report(record[:-1])
         return (*carry, turn)
 
     def thinned(state: Any) -> Any:
@@ -77,7 +120,7 @@ def loop(
         return stride * 2, tuple(jnp.concatenate([k[::2], jnp.zeros_like(k[1::2])]) for k in kept)
 
     def step(state: Any) -> Any:
-        turn, carry, stride, kept = state
+        turn, carry, record, stride, kept = state
         stride, kept = lax.cond(turn == stride * slots, thinned, lambda s: s, (stride, kept))
 
         def keep(kept: Any) -> Any:
@@ -86,15 +129,36 @@ def loop(
             )
 
         kept = lax.cond(turn % stride == 0, keep, lambda k: k, kept)
-        return turn + 1, next_carry(turn, carry), stride, kept
+        return (*turned(turn, carry, record), stride, kept)
 
     empty = tuple(jnp.zeros((slots, *c.shape), c.dtype) for c in first)
-    turn, carry, stride, kept = lax.while_loop(goes_on, step, (jnp.int32(0), first, jnp.int32(1), empty))
+    turn, carry, record, stride, kept = lax.while_loop(goes_on, step, (*state, jnp.int32(1), empty))
+    if record:
+        checks.report(record[:-1])
     return (*carry, turn, stride, *kept)
+
+
+def _no_record(*parts: Any) -> Any:
+    """What a loop over programs carries for their checks before its first turn: () where none is collected.
+
+    `parts` are functions that invoke a program, each followed by the program.
+    """
+    functions, programs = parts[::2], parts[1::2]
+    return checks.nothing_like(*functions) if checks.watched(*programs) else ()
+
+
+def _recorded(invoke: Callable[[], Any], record: Any) -> tuple[Any, Any]:
+    """What a program returns, and the first record of a check that failed: the one from before, or one of now."""
+    if not record:
+        return invoke(), record
+    results, new = checks.collected(invoke)
+    return results, record if new is None else checks.first([record, new])
 
 
 def host_effect(*arrays: Array, function: Any, effect: bool = True) -> Array:
     """Call back, in the order of the program, for what a function does and not for what it returns."""
+    if checks.explaining():
+        return jnp.int32(0)  # it has been done
     return io_callback(function, jax.ShapeDtypeStruct((), jnp.int32), *arrays, ordered=True)
 
 

@@ -1,8 +1,8 @@
 """Factorisations and solvers on JAX arrays: see numpy_engine/linalg.py for what each function means.
 
-Matrices that a function refuses (singular, not positive definite, not finite) raise the NumPy engine's errors as long
-as arrays are concrete. A compiled program cannot raise: there such a matrix gives inf or nan, and the other matrices of
-the stack are not touched.
+Matrices that a function refuses (singular, not positive definite, not finite) raise the NumPy engine's errors: at once
+as long as arrays are concrete, and after a compiled program has run on the processor (checks.py). On a GPU such a
+matrix gives inf or nan, and the other matrices of the stack are not touched.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from gradtape import errors
+from gradtape.arrays.checks import Rule, numbers
 from gradtape.arrays.numpy_engine.linalg import PADE, PADE_REACH
+from gradtape.arrays.xla_engine.checks import refusals, refuse
 
 Array = Any
 
@@ -26,19 +27,30 @@ def _adjoint(x: Array) -> Array:
     return jnp.conjugate(flipped) if x.dtype.kind == "c" else flipped
 
 
-def _refuse(failed: Array, message: str, op: str, which: str = "") -> None:
-    """Raise where `failed`, one boolean for each matrix, holds and can be looked at."""
-    if isinstance(failed, jax.core.Tracer):
-        return
-    positions = np.argwhere(np.asarray(failed))
-    if len(positions):
-        where = f" The matrix at position {positions[0].tolist()} is {which}." if which and failed.ndim else ""
-        raise errors.invalid_argument(message + where, op)
+def _refusal(message: str, op: str, which: str = "") -> tuple[int, Rule]:
+    """The check of a kernel that refuses some matrices: `failed` is one boolean for each of them, or for all."""
+
+    def error(failed: Array) -> Exception:
+        position = np.argwhere(failed)[0].tolist()
+        where = f" The matrix at position {position} is {which}." if which and position else ""
+        return errors.invalid_argument(message + where, op)
+
+    return next(numbers), Rule(lambda xp, failed: failed, error)
 
 
-def _refuse_infinite(x: Array, kind: str, op: str) -> None:
-    message = f"{kind} decomposition was not successful. The input might not be valid. It holds inf or nan."
-    _refuse(~_all_finite(x), message, op)
+_NOT_SUCCESSFUL = "decomposition was not successful. The input might not be valid."
+refusals["inv"] = _refusal("Input is not invertible.", "MatrixInverse", "singular")
+refusals["solve"] = _refusal("Input matrix is not invertible.", "MatrixSolve", "singular")
+refusals["lu"] = _refusal("Input is not invertible.", "Lu")
+refusals["cholesky"] = _refusal(
+    f"Cholesky {_NOT_SUCCESSFUL} It must be Hermitian and positive definite: adding a small multiple of the identity "
+    "often helps.",
+    "Cholesky",
+)
+refusals["eigh"] = refusals["eigvalsh"] = _refusal(
+    f"Self-adjoint eigen {_NOT_SUCCESSFUL} It holds inf or nan.", "SelfAdjointEigV2"
+)
+refusals["eig"] = refusals["eigvals"] = _refusal(f"Eigen {_NOT_SUCCESSFUL} It holds inf or nan.", "Eig")
 
 
 def _all_finite(x: Array) -> Array:
@@ -49,7 +61,7 @@ def _all_finite(x: Array) -> Array:
 def inv(x: Array) -> Array:
     eye = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
     result, singular = _solve(x, eye)
-    _refuse(singular, "Input is not invertible.", "MatrixInverse", "singular")
+    refuse("inv", singular)
     return result
 
 
@@ -65,7 +77,7 @@ def slogdet(x: Array) -> tuple[Array, Array]:
 # -- linear systems --------------------------------------------------------------------------------------------------
 def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
     result, singular = _solve(_adjoint(x) if adjoint else x, y)
-    _refuse(singular, "Input matrix is not invertible.", "MatrixSolve", "singular")
+    refuse("solve", singular)
     return result
 
 
@@ -157,12 +169,7 @@ def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
 # -- factorisations --------------------------------------------------------------------------------------------------
 def cholesky(x: Array) -> Array:
     factor = lax.linalg.cholesky(jnp.asarray(x), symmetrize_input=False)
-    _refuse(
-        jnp.any(jnp.isnan(factor), axis=(-2, -1)) & ~jnp.any(jnp.isnan(jnp.tril(x)), axis=(-2, -1)),
-        "Cholesky decomposition was not successful. The input might not be valid. It must be Hermitian and "
-        "positive definite: adding a small multiple of the identity often helps.",
-        "Cholesky",
-    )
+    refuse("cholesky", jnp.any(jnp.isnan(factor), axis=(-2, -1)) & ~jnp.any(jnp.isnan(jnp.tril(x)), axis=(-2, -1)))
     return factor
 
 
@@ -174,7 +181,7 @@ def lu(x: Array) -> tuple[Array, Array]:
         wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)  # what LAPACK has
         packed, _, order = lax.linalg.lu(wide)
         packed = packed.astype(x.dtype)
-    _refuse(_zero_pivot(packed), "Input is not invertible.", "Lu")
+    refuse("lu", _zero_pivot(packed))
     return packed, order.astype(np.int32)
 
 
@@ -205,7 +212,7 @@ def qr(x: Array, *, full_matrices: bool = False) -> tuple[Array, Array]:
 
 
 def eigh(x: Array) -> tuple[Array, Array]:
-    _refuse_infinite(x, "Self-adjoint eigen", "SelfAdjointEigV2")
+    refuse("eigh", ~_all_finite(x))
     values, vectors = jnp.linalg.eigh(x, UPLO="L", symmetrize_input=False)
     return values.astype(x.dtype), vectors
 
@@ -215,13 +222,13 @@ def eigvalsh(x: Array) -> Array:
 
 
 def eig(x: Array) -> tuple[Array, Array]:
-    _refuse_infinite(x, "Eigen", "Eig")
+    refuse("eig", ~_all_finite(x))
     values, vectors = jnp.linalg.eig(x)
     return values, vectors
 
 
 def eigvals(x: Array) -> Array:
-    _refuse_infinite(x, "Eigen", "Eig")
+    refuse("eig", ~_all_finite(x))
     return jnp.linalg.eigvals(x)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from gradtape.arrays.numpy_engine.state import filled_index
+
 Array = Any
 
 _CHANGES = {"maximum": "max", "minimum": "min"}
@@ -19,8 +21,8 @@ def update_at(x: Array, indices: Array, updates: Array, *, how: str, batch_dims:
     return getattr(place, _CHANGES.get(how, how))(updates)
 
 
-def set_slice(x: Array, part: Array, *, index: tuple[Any, ...]) -> Array:
-    return jnp.asarray(x).at[index].set(part)
+def set_slice(x: Array, part: Array, *positions: Array, index: tuple[Any, ...]) -> Array:
+    return jnp.asarray(x).at[filled_index(index, positions)].set(part)
 
 
 def advance_stream(stream: Array, turn: Array) -> Array:
