@@ -188,6 +188,7 @@ BINARY: dict[str, tuple[tuple[Sample, ...], dict[str, Any]]] = {
     "multiply": (pairs(-2, 2, -2, 2), {"complex_samples": COMPLEX_PAIRS, "integers": ALL_INTEGERS}),
     "divide": (pairs(-2, 2, 0.5, 2), {"complex_samples": COMPLEX_PAIRS}),
     "squared_difference": (pairs(-2, 2, -2, 2), {"integers": ("int32", "int64")}),
+    "sigmoid_cross_entropy": (pairs(-3, 3, 0.1, 0.9), {"kinks": (kink(0.0, 0.25, gradients=(0.25, 0.0)),)}),
     "power": (pairs(0.4, 2, -2, 3), {
         "complex_samples": COMPLEX_PAIRS, "integers": ("int32", "int64"),
         "kinks": (
@@ -560,7 +561,6 @@ row(
         S(numbers(2, 3, seed=i), axis=axis, exclusive=exclusive, reverse=reverse)
         for i, (axis, exclusive, reverse) in enumerate(SCANS)
     ),
-    complex_samples=(S(complexes(2, 3), axis=1, exclusive=True, reverse=True),),
     integers=("int32", "int64"),
 )
 row(

@@ -114,7 +114,7 @@ def test_cholesky(x: np.ndarray):
 @given(matrices(square=True))
 @settings(max_examples=60, deadline=None)
 def test_lu(x: np.ndarray):
-    x = x + 50 * np.eye(x.shape[-1])[::-1]  # large off the diagonal: rows have to be swapped
+    x = x + 100 * np.eye(x.shape[-1])[::-1]  # large off the diagonal: rows have to be swapped
     lu, p = L.lu(x)
     assert p.dtype == tf.int32
     near(L.lu_reconstruct(lu, p), x, 1e-12)
@@ -702,3 +702,33 @@ def test_rows_times_a_transposed_matrix(rows, inner, dtype):
     assert product.dtype == dtype
     assert product.flags.c_contiguous
     np.testing.assert_allclose(product, x.astype("float64") @ y.astype("float64").T, atol=100 * CLOSE[dtype], rtol=0)
+
+
+# -- products in another dtype ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("x", "y", "wanted"),
+    [
+        ("int8", "int8", "int32"),
+        ("uint8", "int8", "int32"),
+        ("bfloat16", "bfloat16", "float32"),
+        ("float16", "float16", "float32"),
+    ],
+)
+def test_output_type_is_the_dtype_of_the_product(x: str, y: str, wanted: str):
+    a, b = tf.constant([[100, 101]], x), tf.constant([[2], [3]], y)
+    for result in (
+        tf.matmul(a, b, output_type=wanted),
+        tf.matmul(tf.transpose(a), tf.transpose(b), transpose_a=True, transpose_b=True, output_type=wanted),
+        tf.matmul(a[None], b[None], output_type=tf.as_dtype(wanted))[0],
+    ):
+        assert result.dtype == wanted
+        assert result.numpy().tolist() == [[503]]
+
+
+def test_the_gradient_of_a_product_in_another_dtype():
+    a = tf.constant([[1.0, 2.0]], tf.bfloat16)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(a)
+        y = tf.matmul(a, [[3.0], [4.0]], output_type=tf.float32)
+    assert tape.gradient(y, a).dtype == tf.bfloat16
+    assert tape.gradient(y, a).numpy().astype(float).tolist() == [[3.0, 4.0]]

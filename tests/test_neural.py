@@ -734,3 +734,36 @@ def test_attention_against_numpy_and_numerically():
         tf.nn.scaled_dot_product_attention(q, q, q, mask=look, is_causal=True)
     blind = tf.nn.scaled_dot_product_attention(q, k, v, mask=np.zeros(5, bool))
     assert np.isfinite(np.asarray(blind)).all()
+
+
+# -- the sigmoid cross entropy: recorded from TensorFlow 2.21 ----------------------------------------------------------
+def test_the_sigmoid_cross_entropy_does_not_cancel():
+    """Where the sigmoid is near its label, loss and slopes are small numbers, not zeros."""
+    x = tf.constant([-20.0, 0.0, 20.0, 200.0])
+    for label, loss, slope in (
+        (0.0, [2.0611537e-09, 0.6931472, 20.0, 200.0], [2.0611535e-09, 0.5, 1.0, 1.0]),
+        (1.0, [20.0, 0.6931472, 2.0611537e-09, 0.0], [-1.0, -0.5, -2.0611535e-09, 0.0]),
+    ):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.nn.sigmoid_cross_entropy_with_logits(tf.fill([4], label), x)
+            first = inner.gradient(y, x)
+        np.testing.assert_allclose(y, loss, rtol=1e-6)
+        np.testing.assert_allclose(first, slope, rtol=1e-6)
+        np.testing.assert_allclose(outer.gradient(first, x), [2.0611535e-09, 0.25, 2.0611535e-09, 0.0], rtol=1e-6)
+
+
+def test_logsumexp_far_from_zero():
+    """Its gradient adds up to 1 however large the result is; infinite numbers as in TensorFlow."""
+    x = tf.constant([1e5, 1e5 + 0.1015625, 1e5])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_logsumexp(x)
+    np.testing.assert_allclose(tape.gradient(y, x), [0.3218643, 0.3562713, 0.3218643], rtol=1e-5)
+    x = tf.constant([np.inf, 1.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_logsumexp(x)
+    np.testing.assert_array_equal(tape.gradient(y, x), [np.nan, 0.0])

@@ -23,7 +23,8 @@ COMPLEX = [
 ]
 DIFFERENTIABLE = [p for p in SAMPLES + COMPLEX if p.values[0].differentiable and p.values[0].error is None]
 KERNELS = [p for p in SAMPLES + COMPLEX if hasattr(numpy_namespace, p.values[0].name)]  # not those that run users' code
-FEW_BITS = {"float32": 2e-5, "float16": 2e-2, "bfloat16": 1.2e-1}
+FEW_BITS = {"float32": 2e-5, "float16": 4 * 2**-10, "bfloat16": 4 * 2**-7}
+SEVERAL_ROUNDINGS = {"attention_gradient"}  # it starts from what `attention` gave
 
 
 def is_floating(array: np.ndarray) -> bool:
@@ -234,20 +235,25 @@ def gradients(row: Row, args: list, attrs: dict, seed: int | None = None) -> tup
     ],
 )
 def test_low_precision(row: Row, sample: Sample, dtype: str):
-    """The dtype is kept, forward and back, and the numbers are near those of double precision."""
+    """The dtype is kept, forward and back, and the numbers are near those of double precision.
+
+    In half precision values are rounded once, and derivatives once more for each value that was saved.
+    """
     narrow = tf.as_dtype(dtype).as_numpy_dtype
     args = [a.astype(narrow) if a.dtype.kind == "f" else a for a in sample.args]
     wide = [a.astype(np.float64) if a.dtype.kind not in "iub" else a for a in args]
     got_out, got = gradients(row, args, sample.attrs, seed=0)
     expected_out, expected = gradients(row, wide, sample.attrs, seed=0)
     assert all(o.dtype == narrow for o in got_out if o.dtype.kind != "c")
-    for g, e in zip([*got_out, *got], [*expected_out, *expected], strict=True):
+    once = FEW_BITS[dtype] / (1 if dtype == "float32" else 4)
+    for i, (g, e) in enumerate(zip([*got_out, *got], [*expected_out, *expected], strict=True)):
         if g.dtype.kind != "c":
             assert g.dtype == narrow
             g = g.astype(np.float64)
         assert g.shape == e.shape
         scale = np.abs(e).max(initial=0) + 1e-3
-        np.testing.assert_allclose(g / scale, e / scale, rtol=0, atol=FEW_BITS[dtype])
+        tolerance = once if i < len(got_out) and row.name not in SEVERAL_ROUNDINGS else FEW_BITS[dtype]
+        np.testing.assert_allclose(g / scale, e / scale, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize(

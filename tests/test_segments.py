@@ -166,6 +166,27 @@ def test_cumprod_is_tensorflows():
         check_gradients(lambda a, flags=flags: tf.math.cumprod(a, 1, *flags), numbers(2, 4))
 
 
+@pytest.mark.parametrize(
+    ("flags", "first", "second"),
+    [
+        ({}, [1.5 - 1j, 1 + 2j, 0, 0], [0.2 - 1.2j, 2.6 + 2.4j, 0, 0]),
+        ({"exclusive": True}, [1.5 - 1j, 1 + 2j, 0, 0], [0.2 - 1.2j, 2.6 + 2.4j, 0, 0]),
+        ({"reverse": True}, [0, 0, 0, 1], [0, 0, 0, 0]),
+    ],
+)
+def test_cumprod_of_complex_numbers_is_tensorflows(flags, first, second):
+    """Recorded from TensorFlow 2.21, which conjugates nothing here."""
+    x = tf.constant([1 + 2j, 0.5 - 1j, 0, 2j], tf.complex64)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.math.cumprod(x, **flags)
+        slope = inner.gradient(y, x)
+    np.testing.assert_allclose(slope, first, atol=1e-6)
+    np.testing.assert_allclose(outer.gradient(slope, x), second, atol=1e-6)
+
+
 def test_reduce_prod_is_exact_at_zeros_to_second_order():
     check_gradients(lambda a: tf.reduce_prod(a), [0.0, 3.0, 0.0])
     check_gradients(lambda a: tf.reduce_prod(a, 1), [[0.0, 3.0, 2.0], [1.0, 2.0, 0.5]])

@@ -487,6 +487,22 @@ def test_low_precision_is_rounded_from_float32(name: str, dtype: Any) -> None:
     np.testing.assert_allclose(y.numpy().astype(np.float32), want, rtol=float(ml_dtypes.finfo(dtype).eps))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sigmoid_of_large_complex_numbers(compiled: bool) -> None:
+    if compiled:
+        pytest.importorskip("jax")
+    z = [-1000 + 3j, 1000 - 2j, -90 + 1j, complex(-math.inf, 1), complex(math.inf, 0), 3j, 0.5 - 1j]
+    expected = [0, 1, 0, 0, 1, 0.5 + 7.05071j, 0.6562104 - 0.2522504j]
+    for dtype in (tf.complex64, tf.complex128):
+        function = tf.function(tf.sigmoid) if compiled else tf.sigmoid
+        np.testing.assert_allclose(function(tf.constant(z, dtype)), expected, atol=1e-5)
+    x = tf.constant(z)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.sigmoid(x)
+    assert np.isfinite(tape.gradient(y, x)).all()
+
+
 def test_complex_numbers() -> None:
     z = tf.constant([1 + 2j, 0j, -1j], tf.complex128)
     with tf.GradientTape() as tape:

@@ -77,6 +77,8 @@ UNSUPPORTED = "Attempt to convert a value (None) with an unsupported type (<clas
         (lambda: c("a", tf.float32), TypeError, "Cannot convert 'a' to EagerTensor of dtype float"),
         (lambda: c(1j, tf.float32), TypeError, "Cannot convert"),
         (lambda: c(True, tf.uint8), TypeError, "Cannot convert True to EagerTensor of dtype uint8"),
+        (lambda: c(2**63, tf.uint8), ValueError, "Can't convert Python sequence with out-of-range integer to Tensor."),
+        (lambda: c([2**64], tf.uint64), ValueError, "Can't convert Python sequence with out-of-range integer"),
         (lambda: c(c(1.0), tf.float64), TypeError, "with dtype tf.float64, but got dtype tf.float32."),
         (lambda: c([1.0, 2.0], shape=[3]), TypeError, "has 2 elements, but got `shape` (3,) with 3 elements"),
         (lambda: tf.convert_to_tensor(c(1.0), tf.float64), ValueError,
@@ -751,7 +753,6 @@ def test_empty_reductions():
 
 def test_casts():
     assert tf.cast(c([1.7, -1.7]), tf.int32).numpy().tolist() == [1, -1]
-    assert tf.cast(c(float("nan")), tf.int32).numpy() == -(2**31)
     x = c([1.0])
     assert tf.cast(x, tf.float32) is x
     assert tf.cast(c(3), tf.bool).numpy()
@@ -763,6 +764,133 @@ def test_casts():
         g = tape.gradient(z, y)
         assert g.dtype == source
         assert g.numpy().astype(float).tolist() == [2.0, 2.0]
+
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+@pytest.mark.parametrize("target", INTEGERS)
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+def test_casts_to_integers_saturate(source, target):
+    kind = tf.as_dtype(target)
+    inf = float("inf")
+    assert tf.cast(c([inf, -inf, float("nan"), 7.9, -0.9], source), kind).numpy().tolist() == [
+        kind.max, kind.min, 0, 7, 0]  # fmt: skip
+    for value in (300.0, -300.0, 6e4, 3e9, -3e9, 1e19, 2e19, -1e19, 2.0**31, 2.0**63, 2.0**64, -(2.0**63), 1e30):
+        x = c(value, source)
+        real = float(tf.cast(x, tf.float64))
+        expected = kind.max if real > kind.max else kind.min if real < kind.min else int(real)
+        assert int(tf.cast(x, kind)) == expected
+
+
+def test_casts_between_integers_wrap():
+    assert tf.cast(c([300, -1, 2**31 - 1]), tf.uint8).numpy().tolist() == [44, 255, 255]
+    assert tf.cast(c([300, -1, 200]), tf.int8).numpy().tolist() == [44, -1, -56]
+    assert tf.cast(c([-1, -(2**63)], tf.int64), tf.uint64).numpy().tolist() == [2**64 - 1, 2**63]
+
+
+def test_casts_to_other_kinds():
+    nan, inf = float("nan"), float("inf")
+    assert tf.cast(c([nan, inf, 0.0, -0.0, 0.3]), tf.bool).numpy().tolist() == [True, True, False, False, True]
+    assert tf.cast(c([0.3j, 0j, nan + 0j]), tf.bool).numpy().tolist() == [False, False, True]
+    assert tf.cast(c([1e30, -1e30, 65519.0], tf.float64), tf.float16).numpy().tolist() == [inf, -inf, 65504.0]
+    assert tf.cast(c([1.5 + 2j]), tf.float32).numpy().tolist() == [1.5]
+
+
+# What TensorFlow gives, but for NaN (0 here) and 64 bits (where it wraps at the upper end).
+SATURATED = [
+    ([1e30, -1e30, 300.0, 1.5], "float32", "uint8", [255, 0, 255, 1]),
+    ([1e30, -1e30, 40000.0], "float32", "int16", [32767, -32768, 32767]),
+    ([3e9, -3e9, 1e20, float("inf"), float("-inf")], "float32", "int32",
+     [2147483520, -(2**31), 2147483520, 2147483520, -(2**31)]),
+    ([3e9, -3e9], "float64", "int32", [2**31 - 1, -(2**31)]),
+    ([1e30, -1.0], "float32", "uint32", [4294967040, 0]),
+    ([65504.0, -65504.0, 40000.0], "float16", "int16", [32752, -32768, 32752]),
+    ([65504.0, -1.0], "float16", "uint16", [65504, 0]),
+    ([1e30, -1e30, 300.0], "bfloat16", "int8", [127, -128, 127]),
+    ([1e30, -1e30], "bfloat16", "uint16", [65280, 0]),
+    ([1e30, -1e30], "float32", "int64", [9223371487098961920, -(2**63)]),
+    ([1e30, -1e30, float("inf"), 1.5], "float32", "float16", [65504.0, -65504.0, 65504.0, 1.5]),
+    ([float("inf"), 1e300], "float64", "float32", [float(np.finfo(np.float32).max)] * 2),
+    ([float("inf")], "float32", "float32", [float(np.finfo(np.float32).max)]),
+    ([300 + 1j, -1.0], "complex64", "uint8", [255, 0]),
+    ([1e300 + 2j], "complex128", "complex64", [complex(np.finfo(np.float32).max, 2)]),
+    ([1e300], "float64", "complex64", [complex(np.finfo(np.float32).max)]),
+    ([1 + 2j, float("inf")], "complex64", "complex128", [1 + 2j, complex(float("inf"))]),
+    ([300, -1, 7], "int32", "uint8", [255, 0, 7]),
+    ([2**63 - 1, -(2**63), 1], "int64", "int64", [2**63 - 1, -(2**63), 1]),
+    ([2**64 - 1, 5], "uint64", "int8", [127, 5]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "source", "target", "expected"), SATURATED)
+def test_saturate_cast(values, source, target, expected):
+    result = tf.saturate_cast(c(values, source), target)
+    assert result.dtype == target
+    assert result.numpy().tolist() == expected
+
+
+def test_saturate_cast_refuses_booleans_and_keeps_gradients():
+    with pytest.raises(TypeError, match="Cannot find minimum value of <dtype: 'bool'>"):
+        tf.saturate_cast(c([1.0]), tf.bool)
+    x = c([1e6, -5.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.saturate_cast(x, tf.float16)
+    assert tape.gradient(y, x).numpy().tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [
+        (300, "uint8", 44),
+        (-1, "uint8", 255),
+        ([[300], [2]], "int8", [[44], [2]]),
+        (2**40, "int32", 0),
+        (-1, "uint32", 2**32 - 1),
+        (-(2**63), "uint8", 0),
+    ],
+)
+def test_python_integers_wrap(value, dtype, expected):
+    assert c(value, dtype).numpy().tolist() == expected
+    assert tf.convert_to_tensor(value, dtype).numpy().tolist() == expected
+    assert (tf.zeros_like(c(value, dtype)) + value).numpy().tolist() == expected
+    assert tf.Variable(value, dtype=dtype).numpy().tolist() == expected
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_the_mean_of_integers_does_not_overflow(dtype, compiled):
+    """But of 64 bits, which have nothing wider: there sums wrap around, as in TensorFlow."""
+    if compiled:
+        pytest.importorskip("jax")
+    kind = tf.as_dtype(dtype)
+    low, high = kind.min, kind.max
+    mean = tf.function(tf.reduce_mean) if compiled and dtype in ("uint8", "int32") else tf.reduce_mean
+    if kind.size < 8:
+        assert int(mean(c([high] * 3, dtype))) == high
+        assert int(mean(c([low] * 3, dtype))) == low
+        assert int(mean(c([low, high, high], dtype))) == int((low + 2 * high) / 3)
+        assert int(mean(c(np.full((100, 100), 100), dtype))) == 100
+        rows = tf.reduce_mean(c([[high, high], [100, 99]], dtype), axis=1, keepdims=True)
+        assert rows.numpy().tolist() == [[high], [99]]
+    if not kind.is_unsigned:
+        assert [int(mean(c(v, dtype))) for v in ([-1, -2, -2], [1, 2, 2], [-4, 1])] == [-1, 1, -1]
+    if dtype == "int64":
+        assert int(mean(c([low] * 3, dtype))) == -3074457345618258602
+    assert tf.reduce_mean(c(np.zeros((2, 0)), dtype), 1).numpy().tolist() == [0, 0]
+
+
+def test_other_reductions_of_integers_wrap():
+    x = c([200, 200], tf.uint8)
+    assert [int(f(x)) for f in (tf.reduce_sum, tf.reduce_prod)] == [144, 64]
+    assert tf.cumsum(x).numpy().tolist() == [200, 144]
+    assert tf.math.cumprod(x).numpy().tolist() == [200, 64]
+    for f in (tf.math.reduce_variance, tf.math.reduce_std):
+        with pytest.raises(TypeError, match="Input must be either real or complex"):
+            f(x)
+    with pytest.raises(I, match="Value for attr 'T' of uint8 is not in the list of allowed values"):
+        tf.nn.l2_loss(x)
 
 
 def test_functions_that_refuse_integers():

@@ -94,10 +94,12 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
-    """The same numbers in another dtype.
+    """The same numbers in another dtype. Integers are cut off towards zero, and wrap around in a smaller dtype.
 
-    >>> cast([1.7, -1.7], "int32").numpy().tolist()
-    [1, -1]
+    Floating-point numbers beyond the range of an integer dtype become its largest or smallest number, and NaN 0.
+
+    >>> cast([1.7, -1.7, 300.0], "int8").numpy().tolist()
+    [1, -1, 127]
     """
     wanted = as_dtype(dtype)
     if isinstance(x, (IndexedSlices, SparseTensor)):
@@ -110,22 +112,39 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """A cast that stops at the ends of the new dtype's range instead of wrapping around."""
+    """A cast after which numbers, also infinite ones, are at most the largest that both dtypes have.
+
+    Of complex numbers each part is limited, or the real part alone if the new dtype is real.
+
+    >>> saturate_cast([300.0, -1.0, 7.5], "uint8").numpy().tolist()
+    [255, 0, 7]
+    """
     tensor, wanted = convert(value), as_dtype(dtype)
-    if tensor.dtype.is_complex or wanted.is_complex or wanted.is_bool:
-        return cast(tensor, wanted)
-    low, high = builtins.max(tensor.dtype.min, wanted.min), builtins.min(tensor.dtype.max, wanted.max)
-    if tensor.dtype.is_floating and wanted.is_integer:  # a bound that rounds beyond the range is stepped back from
-        kind = tensor.array.dtype.type
-        low = low if int(kind(low)) >= wanted.min else np.nextafter(kind(low), kind(0))
-        above = int(kind(high)) > wanted.max
-        result = cast(
-            math.maximum(math.minimum(tensor, np.nextafter(kind(high), kind(0)) if above else high), low), wanted
-        )
-        top = wrap(np.asarray(wanted.max, wanted.numpy_dtype))
-        return math.where(math.greater_equal(tensor, kind(high)), top, result) if above else result
-    clipped = math.maximum(math.minimum(tensor, high), low)
-    return cast(clipped, wanted)
+    if tensor.dtype.is_complex:
+        parts = math.real(tensor), math.imag(tensor)
+        if not wanted.is_complex:
+            tensor = parts[0]
+        elif tensor.dtype.size > wanted.size:
+            limited = [saturate_cast(part, wanted.real_dtype) for part in parts]
+            pair: Tensor = math.complex_(*limited)
+            return pair
+        else:
+            return cast(tensor, wanted)
+    low, high = _shared_limits(tensor.dtype, wanted.real_dtype)
+    result: Tensor = cast(math.maximum(math.minimum(tensor, high), low), wanted)
+    return result
+
+
+def _shared_limits(have: DType, wanted: DType) -> tuple[Any, Any]:
+    """The least and the greatest number of one real dtype that lie in the range of another, as numbers of the first."""
+    limits = [builtins.max(have.min, wanted.min), builtins.min(have.max, wanted.max)]
+    if not have.is_floating:
+        return limits[0], limits[1]
+    kind = have.as_numpy_dtype
+    low, high = (kind(limit) for limit in limits)  # which may round to a number beyond the range
+    low = np.nextafter(low, kind(0)) if float(low) < wanted.min else low
+    high = np.nextafter(high, kind(0)) if float(high) > wanted.max else high
+    return low, high
 
 
 def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:

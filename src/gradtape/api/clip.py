@@ -10,6 +10,7 @@ from gradtape import errors
 from gradtape.api.arguments import axes_of
 from gradtape.api.linalg import global_norm
 from gradtape.conversion import convert, operand
+from gradtape.engine.op import narrowed, widened
 from gradtape.indexed_slices import map_values
 from gradtape.ops import math, reduce
 from gradtape.tensor import Tensor
@@ -40,12 +41,12 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     """
 
     def clip(x: Tensor) -> Tensor:
+        y, limit = widened(x), widened(operand(clip_norm, x.dtype))
         over = axes_of(axes, len(x.array.shape), "ClipByNorm")
-        squares = reduce.sum_(math.square(x), axis=over, keepdims=True)
+        squares = reduce.sum_(math.square(y), axis=over, keepdims=True)
         positive = math.greater(squares, 0)
         length = math.where(positive, math.sqrt(math.where(positive, squares, 1)), squares)
-        limit = operand(clip_norm, x.dtype)
-        result: Tensor = x * limit / math.maximum(length, limit)
+        result: Tensor = narrowed(y * limit / math.maximum(length, limit), x.array.dtype)
         if result.array.shape != x.array.shape:
             raise errors.incompatible_shapes("ClipByNorm", x.array.shape, limit.array.shape)
         return result

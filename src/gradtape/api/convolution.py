@@ -27,6 +27,7 @@ from gradtape.api.arguments import (
 from gradtape.api.array import cast
 from gradtape.arrays import numpy_namespace
 from gradtape.conversion import hinted_operands, operand, operands
+from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, convolution as ops, index, math, reduce
 from gradtape.tensor import Tensor
 
@@ -996,14 +997,15 @@ def local_response_normalization(
     if not 0 <= r < 2**31:
         raise errors.invalid_argument(f"depth_radius = {r} is out of range", "LRN")
     r = min(r, shape[-1])  # a window beyond all channels sums what they have
-    rows = array.reshape(math.square(x), shape=(prod(shape[:-1]), shape[-1], 1))
+    y = widened(x)
+    rows = array.reshape(math.square(y), shape=(prod(shape[:-1]), shape[-1], 1))
     near = ops.sum_pool(rows, window=(2 * r + 1,), strides=(1,), dilations=(1,), padding=((r, r),))
     given = (("alpha", alpha, 1.0), ("bias", bias, 1.0), ("beta", beta, 0.5))
     scale, offset, power = (
-        operand(otherwise if value is None else number(value, word), x.dtype) for word, value, otherwise in given
+        operand(otherwise if value is None else number(value, word), y.dtype) for word, value, otherwise in given
     )
     base = array.reshape(near, shape=shape) * scale + offset
-    result: Tensor = x * math.power(base, -power)
+    result: Tensor = narrowed(y * math.power(base, -power), x.array.dtype)
     return result
 
 

@@ -27,6 +27,7 @@ from gradtape.arrays.checks import Rule, verify
 from gradtape.arrays.symbolic import as_value, current_graph, is_known
 from gradtape.conversion import convert, is_library, operand, operands, wrap
 from gradtape.dtypes import as_dtype
+from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, index, math, reduce, scatter
 from gradtape.tensor import Tensor
 
@@ -65,7 +66,8 @@ def tensor_scatter_nd_add(
 ) -> Tensor:
     """The tensor with the updates added at the indices; repeated ones add up."""
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterAdd", bad_indices_policy)
-    result: Tensor = x + index.scatter_nd(values, where, shape=tuple(x.array.shape), batch_dims=0)
+    total = widened(x) + index.scatter_nd(widened(values), where, shape=tuple(x.array.shape), batch_dims=0)
+    result: Tensor = narrowed(total, x.array.dtype)
     return result
 
 
@@ -74,7 +76,8 @@ def tensor_scatter_nd_sub(
 ) -> Tensor:
     """The tensor with the updates subtracted at the indices; repeated ones add up."""
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterSub", bad_indices_policy)
-    result: Tensor = x - index.scatter_nd(values, where, shape=tuple(x.array.shape), batch_dims=0)
+    total = widened(x) - index.scatter_nd(widened(values), where, shape=tuple(x.array.shape), batch_dims=0)
+    result: Tensor = narrowed(total, x.array.dtype)
     return result
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.api import math as tfmath
 from gradtape.api.arguments import axes_of, axis_of, flag, integer, integers, static, truth
-from gradtape.api.array import eye as eye, transpose
+from gradtape.api.array import cast, eye as eye, transpose
 from gradtape.api.decompositions import (
     band_part as band_part,
     banded_triangular_solve as banded_triangular_solve,
@@ -51,6 +51,8 @@ from gradtape.api.decompositions import (
     tridiagonal_solve as tridiagonal_solve,
 )
 from gradtape.conversion import convert, hinted_operands, is_library, operand, wrap
+from gradtape.dtypes import DType, as_dtype
+from gradtape.engine.op import narrowed, widened
 from gradtape.indexed_slices import IndexedSlices
 from gradtape.ops import array, linalg, math, reduce
 from gradtape.tensor import Tensor
@@ -76,9 +78,14 @@ def matmul(
 ) -> Tensor:
     """The matrix product over the last two axes; the others broadcast.
 
+    With `output_type` products and sums are taken in that dtype, as int8 times int8 in int32; the operands may then
+    differ in theirs.
+
     >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().item()
     11.0
     """
+    if output_type is not None:
+        a, b = _operands_of_product(a, b, as_dtype(output_type))
     if transpose_a is False and transpose_b is False and adjoint_a is False and adjoint_b is False:
         return linalg.plain_matmul(a, b)
     transpose_a, transpose_b = flag(transpose_a, "transpose_a"), flag(transpose_b, "transpose_b")
@@ -94,6 +101,12 @@ def matmul(
     else:
         adjoint_a, adjoint_b = adjoint_a or transpose_a, adjoint_b or transpose_b
     return linalg.matmul(x, y, adjoint_x=adjoint_a, adjoint_y=adjoint_b)
+
+
+def _operands_of_product(a: Any, b: Any, wanted: DType) -> list[Any]:
+    """The operands of a product that is computed in another dtype."""
+    x, y = (operand(a), operand(b)) if isinstance(a, Tensor) and isinstance(b, Tensor) else hinted_operands(a, b)
+    return [t if t.dtype == wanted else cast(t, wanted) for t in (x, y)]
 
 
 def matvec(
@@ -225,6 +238,11 @@ def norm(
     5.0
     """
     x, keep, plain = operand(tensor), truth(keepdims), _norm_axis(axis)
+    result: Tensor = narrowed(_norm(widened(x), ord, plain, keep), x.array.dtype)
+    return result
+
+
+def _norm(x: Tensor, ord: Any, plain: Any, keep: bool) -> Any:
     rank = len(x.array.shape)
     if x.array.dtype.kind not in "fcV":
         kind = TypeError if x.array.dtype.kind in "bO" else errors.invalid_argument
@@ -314,10 +332,11 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
     [0.0, 1.0]
     """
     x = operand(tensor)
-    length = norm(x, ord, axis, keepdims=True)
-    if length.array.dtype != x.array.dtype:
-        length = array.astype(length, dtype=x.array.dtype, source=length.array.dtype)
-    return x / length, length
+    y = widened(x)
+    length = norm(y, ord, axis, keepdims=True)
+    if length.array.dtype != y.array.dtype:
+        length = array.astype(length, dtype=y.array.dtype, source=length.array.dtype)
+    return narrowed(y / length, x.array.dtype), narrowed(length, x.array.dtype)
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
@@ -332,11 +351,11 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     if not values:
         return wrap(np.zeros((), np.float32))
     total = None
-    for v in values:
+    for v in map(widened, values):
         axes = tuple(range(len(v.array.shape)))
         part = reduce.sum_(math.square(v), axis=axes, keepdims=False)
         total = part if total is None else total + part
-    result: Tensor = math.sqrt(total)
+    result: Tensor = narrowed(math.sqrt(total), values[0].dtype.numpy_dtype)
     return result
 
 

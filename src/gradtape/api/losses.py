@@ -312,7 +312,7 @@ def nce_loss(
         remove_accidental_hits,
         None,
     )
-    result: Tensor = tfmath.reduce_sum(math.softplus(logits) - logits * targets, 1)
+    result: Tensor = tfmath.reduce_sum(math.sigmoid_cross_entropy(logits, targets), 1)
     return result
 
 

@@ -70,6 +70,7 @@ from gradtape.api.special import (
 from gradtape.arrays import namespace_of
 from gradtape.conversion import constant_operand, convert, is_library, operand, operands, wrap
 from gradtape.dtypes import as_dtype
+from gradtape.engine.op import narrowed, widened
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.literals import cannot_convert
 from gradtape.ops import array, index, math, nn, operators, reduce, segment
@@ -246,20 +247,21 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
         raise ValueError(
             "Inputs to `add_n` must be a non-empty Python iterable of Tensors with the same dtype and shape."
         )
-    total = tensors[0]
-    if total.array.dtype.kind in "bO":
-        raise errors.unsupported_dtype("AddN", total.dtype, "fciu")
+    if tensors[0].array.dtype.kind in "bO":
+        raise errors.unsupported_dtype("AddN", tensors[0].dtype, "fciu")
+    total = widened(tensors[0])
     for tensor in tensors[1:]:
-        if tensor.array.dtype != total.array.dtype:
-            raise errors.mismatched_dtypes("AddN", total.dtype, tensor.dtype)
+        if tensor.array.dtype != tensors[0].array.dtype:
+            raise errors.mismatched_dtypes("AddN", tensors[0].dtype, tensor.dtype)
         if tensor.array.shape != total.array.shape:
             raise errors.invalid_argument(
                 f"Shapes of all inputs must match: {errors.brackets(total.array.shape)} vs. "
                 f"{errors.brackets(tensor.array.shape)}",
                 "AddN",
             )
-        total = total + tensor
-    return total
+        total = total + widened(tensor)
+    result: Tensor = narrowed(total, tensors[0].array.dtype)
+    return result
 
 
 def _listed(inputs: Any) -> list[Tensor]:
@@ -318,15 +320,21 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     x = operand(input_tensor)
     if x.dtype.is_integer:
         raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype!r}.")
+    result: Tensor = narrowed(_variance(widened(x), axis, keepdims), x.array.dtype)
+    return result
+
+
+def _variance(x: Tensor, axis: Any, keepdims: bool) -> Any:
     centred = x - reduce_mean(x, axis, keepdims=True)
     squared = math.real(centred * math.conj(centred)) if x.dtype.is_complex else math.square(centred)
-    result: Tensor = reduce_mean(squared, axis, keepdims)
-    return result
+    return reduce_mean(squared, axis, keepdims)
 
 
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The standard deviation."""
-    result: Tensor = math.sqrt(reduce_variance(input_tensor, axis, keepdims))
+    x = operand(input_tensor)
+    variance = reduce_variance(widened(x), axis, keepdims)
+    result: Tensor = narrowed(math.sqrt(variance), x.array.dtype)
     return result
 
 
@@ -338,8 +346,9 @@ def reduce_euclidean_norm(
     if x.dtype.is_integer:  # TensorFlow rounds the norm of integers down
         total = reduce_sum(math.square(x), axis, keepdims)
         return cast(math.sqrt(cast(total, "float64")), total.dtype)
-    squared = math.real(x * math.conj(x)) if x.dtype.is_complex else math.square(x)
-    result: Tensor = math.sqrt(reduce_sum(squared, axis, keepdims))
+    y = widened(x)
+    squared = math.real(y * math.conj(y)) if x.dtype.is_complex else math.square(y)
+    result: Tensor = narrowed(math.sqrt(reduce_sum(squared, axis, keepdims)), x.array.dtype)
     return result
 
 
@@ -499,11 +508,12 @@ def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tenso
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """x divided by its Euclidean norm along axes, which counts as at least sqrt(epsilon)."""
     x = operand(x)
-    squared = math.real(x * math.conj(x)) if x.dtype.is_complex else math.square(x)
+    y = widened(x)
+    squared = math.real(y * math.conj(y)) if x.dtype.is_complex else math.square(y)
     inverse = math.rsqrt(math.maximum(reduce_sum(squared, axis, keepdims=True), epsilon))
-    result: Tensor = x * (
-        array.astype(inverse, dtype=x.array.dtype, source=inverse.array.dtype) if x.dtype.is_complex else inverse
-    )
+    if x.dtype.is_complex:
+        inverse = array.astype(inverse, dtype=x.array.dtype, source=inverse.array.dtype)
+    result: Tensor = narrowed(y * inverse, x.array.dtype)
     return result
 
 

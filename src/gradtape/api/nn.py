@@ -87,6 +87,7 @@ from gradtape.api.special import (
 from gradtape.arrays.checks import checked
 from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.conversion import operand, operands
+from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, index, math, nn
 from gradtape.ops.attention import attention
 from gradtape.tensor import Tensor
@@ -112,7 +113,9 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
 def l2_loss(t: Any, name: str | None = None) -> Tensor:
     """Half the sum of squares."""
     x = operand(t)
-    result: Tensor = tfmath.reduce_sum(math.square(x)) / 2
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype("L2Loss", x.dtype)
+    result: Tensor = narrowed(tfmath.reduce_sum(math.square(widened(x))) / 2, x.array.dtype)
     return result
 
 
@@ -327,7 +330,7 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, na
     y = operand(labels, x.dtype)
     if x.array.shape != y.array.shape:
         raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {y.shape}).")
-    result: Tensor = math.softplus(x) - x * y
+    result: Tensor = math.sigmoid_cross_entropy(x, y)
     return result
 
 

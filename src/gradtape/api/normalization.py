@@ -15,6 +15,7 @@ from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape.arrays.symbolic import number
 from gradtape.conversion import operand, operands, wrap
 from gradtape.dtypes import DType
+from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, math, normalization as ops
 from gradtape.tensor import Tensor
 
@@ -23,22 +24,21 @@ from gradtape.tensor import Tensor
 def moments(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance along axes (of float16, computed in float32).
+    """The mean and the variance along axes (of float16 and bfloat16, computed in float32).
 
     >>> mean, variance = moments([1.0, 2.0, 3.0], [0])
     >>> mean.numpy().item(), round(variance.numpy().item(), 4)
     (2.0, 0.6667)
     """
     x = operand(x)
-    few_bits = x.dtype.name == "float16"
-    y = cast(x, "float32") if few_bits else x
+    y = widened(x)
     axis = axes_of(axes, len(y.array.shape), "Mean")
     mean = tfmath.reduce_mean(y, axis, keepdims)
     if y.dtype.is_complex:
         distance = math.squared_difference(y, tfmath.reduce_mean(y, axis, keepdims=True))
         return mean, tfmath.reduce_mean(distance, axis, keepdims)
     variance = ops.variance(y, axis=axis, keepdims=bool(keepdims))
-    return (cast(mean, x.dtype), cast(variance, x.dtype)) if few_bits else (mean, variance)
+    return narrowed(mean, x.array.dtype), narrowed(variance, x.array.dtype)
 
 
 def sufficient_statistics(
@@ -47,13 +47,13 @@ def sufficient_statistics(
     """The count, the (shifted) sum and the (shifted) sum of squares along axes, and the shift."""
     x = operand(x)
     axis = axes_of(axes, len(x.array.shape), "Sum")
-    count = wrap(np.asarray(np.prod([x.array.shape[i] for i in axis]), x.array.dtype))
-    if shift is None:
-        return count, tfmath.reduce_sum(x, axis, keepdims), tfmath.reduce_sum(math.square(x), axis, keepdims), None
-    shift = operand(shift, x.dtype)
-    sums = tfmath.reduce_sum(x - shift, axis, keepdims)
-    squares = tfmath.reduce_sum(math.squared_difference(x, shift), axis, keepdims)
-    return count, sums, squares, shift
+    dtype, y = x.array.dtype, widened(x)
+    count = wrap(np.asarray(np.prod([x.array.shape[i] for i in axis]), dtype))
+    if shift is not None:
+        shift = operand(shift, x.dtype)
+    centred = y if shift is None else y - widened(shift)
+    sums, squares = (tfmath.reduce_sum(v, axis, keepdims) for v in (centred, math.square(centred)))
+    return count, narrowed(sums, dtype), narrowed(squares, dtype), shift
 
 
 def normalize_moments(
@@ -61,10 +61,12 @@ def normalize_moments(
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance from what `sufficient_statistics` gives."""
     sums, squares = operands(mean_ss, variance_ss)
-    share = math.reciprocal(operand(counts, sums.dtype))
-    shifted = sums * share
-    mean = shifted if shift is None else shifted + operand(shift, sums.dtype)
-    return mean, squares * share - math.square(shifted)
+    dtype = sums.array.dtype
+    share = math.reciprocal(widened(operand(counts, sums.dtype)))
+    shifted = widened(sums) * share
+    mean = shifted if shift is None else shifted + widened(operand(shift, sums.dtype))
+    variance = widened(squares) * share - math.square(shifted)
+    return narrowed(mean, dtype), narrowed(variance, dtype)
 
 
 def weighted_moments(
@@ -80,11 +82,7 @@ def weighted_moments(
     weights = operand(frequency_weights, x.dtype)
     if weights.dtype != x.dtype:
         weights = cast(weights, x.dtype)
-    few_bits = x.dtype.name == "float16"
-    if few_bits:
-        y, weights = cast(x, "float32"), cast(weights, "float32")
-    else:
-        y = x
+    y, weights = widened(x), widened(weights)
     axis = axes_of(axes, len(y.array.shape), "Sum")
     shape = np.broadcast_shapes(y.array.shape, weights.array.shape)
     wide = weights if weights.array.shape == shape else array.broadcast_to(weights, shape=shape)
@@ -95,7 +93,7 @@ def weighted_moments(
     if not keepdims:
         kept = tuple(n for i, n in enumerate(mean.array.shape) if i not in axis)
         mean, variance = array.reshape(mean, shape=kept), array.reshape(variance, shape=kept)
-    return (cast(mean, x.dtype), cast(variance, x.dtype)) if few_bits else (mean, variance)
+    return narrowed(mean, x.array.dtype), narrowed(variance, x.array.dtype)
 
 
 # -- batch normalization ---------------------------------------------------------------------------------------------
@@ -108,15 +106,17 @@ def batch_normalization(
     [-2.0, 2.0]
     """
     x = operand(x)
-    factor = math.rsqrt(operand(variance + variance_epsilon))  # plain numbers are float32 here, as in TensorFlow
+    shifted = operand(variance + variance_epsilon)  # plain numbers are float32 here, as in TensorFlow
+    factor = math.rsqrt(widened(shifted))
     if scale is not None:
-        factor = factor * operand(scale, factor.dtype)
-    shift = -(operand(mean, factor.dtype) * factor)
+        factor = factor * widened(operand(scale, shifted.dtype))
+    shift = -(widened(operand(mean, shifted.dtype)) * factor)
     if offset is not None:
-        shift = shift + operand(offset, factor.dtype)
-    if factor.dtype != x.dtype:
-        factor, shift = cast(factor, x.dtype), cast(shift, x.dtype)
-    result: Tensor = x * factor + shift
+        shift = shift + widened(operand(offset, shifted.dtype))
+    y = widened(x)
+    if factor.dtype != y.dtype:
+        factor, shift = cast(factor, y.dtype), cast(shift, y.dtype)
+    result: Tensor = narrowed(y * factor + shift, x.array.dtype)
     return result
 
 
@@ -160,8 +160,7 @@ def fused_batch_norm(
         raise errors.invalid_argument(f"Invalid data format: {data_format}", "FusedBatchNormV3")
     at = 1 if data_format.startswith("NC") else rank - 1
     axes = [i for i in range(rank) if i != at]
-    few_bits = x.dtype.size < 4
-    y = cast(x, "float32") if few_bits else x
+    y = widened(x)
     form = tuple(n if i == at else 1 for i, n in enumerate(y.array.shape))
     scale, offset = operand(scale, y.dtype), operand(offset, y.dtype)
     if is_training:
@@ -180,7 +179,7 @@ def fused_batch_norm(
         array.reshape(p, shape=form) for p in (used_mean, used_variance, offset, scale)
     )
     result = batch_normalization(y, used_mean, used_variance, offset, scale, epsilon)
-    return cast(result, x.dtype) if few_bits else result, new_mean, new_variance
+    return narrowed(result, x.array.dtype), new_mean, new_variance
 
 
 # -- dropout ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from gradtape.api.array import cast
 from gradtape.arrays.checks import Rule, checked, verify
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand, wrap
+from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, index, math, segment
 from gradtape.tensor import Tensor
 
@@ -128,8 +129,9 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
     def root(x: Tensor, ids: Any, count: int) -> Tensor:
         if x.dtype.is_integer:
             raise errors.unsupported_dtype("Sqrt", x.dtype)
+        y = widened(x)
         sizes: Tensor = cast(_sizes(ids, count, x), "float64")
-        result: Tensor = _sum(x, ids, count) / cast(math.sqrt(sizes), x.dtype)
+        result: Tensor = narrowed(_sum(y, ids, count) / cast(math.sqrt(sizes), y.dtype), x.array.dtype)
         return result
 
     return _unsorted(root, data, segment_ids, num_segments, "UnsortedSegmentSum")
@@ -218,11 +220,12 @@ def _sizes(ids: Any, count: int, x: Tensor) -> Tensor:
 
 
 def _mean(x: Tensor, ids: Any, count: int) -> Tensor:
-    total, sizes = _sum(x, ids, count), cast(_sizes(ids, count, x), x.dtype)
+    y = widened(x)
+    total, sizes = _sum(y, ids, count), cast(_sizes(ids, count, x), y.dtype)
     if x.dtype.is_integer:  # as TensorFlow's kernel: towards zero
         rounded: Tensor = math.sign(total) * math.floor_divide(math.absolute(total), sizes)
         return rounded
-    result: Tensor = total / sizes
+    result: Tensor = narrowed(total / sizes, x.array.dtype)
     return result
 
 
@@ -315,9 +318,10 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
             f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}. "
             "These must be equal. Try casting the input to the desired type."
         )
-    total = tensors[0]
+    total = widened(tensors[0])
     for t in tensors[1:]:
         if t.array.shape != total.array.shape:
             raise ValueError(f"Shapes {total.shape} and {t.shape} are not compatible")
-        total = math.add(total, t)
-    return array.identity(total) if len(tensors) == 1 else total
+        total = math.add(total, widened(t))
+    result: Tensor = narrowed(total, tensors[0].array.dtype)
+    return array.identity(result) if len(tensors) == 1 else result

@@ -17,13 +17,14 @@ from gradtape.arrays import numpy_namespace
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.checks import Interval
 from gradtape.arrays.dimensions import is_dimension, is_known_shape
+from gradtape.arrays.half import sum_dtype
 from gradtape.arrays.symbolic import Graph, Node, Symbolic, call, current_graph, tracing, zeros
 from gradtape.compile.bounds import Bounds
 from gradtape.compile.program import Program
 from gradtape.compile.traced import Derivative, Trace, Traced, record, shape_followed, unbatched
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
-from gradtape.engine.op import program_op
+from gradtape.engine.op import narrowed, program_op, widened
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import active_recorders
 from gradtape.ops import array, index, math
@@ -451,7 +452,7 @@ def _pull_scan(
     captured = [i for i in range(explicit, len(needs)) if needs[i] is not None and i + 1 in derivative.wanted]
     per_row = [i for i in range(carried, explicit) if i + 1 in derivative.wanted and needs[i] is not None]
     start = [_or_zeros(d[i], lead, symbols[i]) for i in floats]
-    sums = [wrap(zeros((*lead, *needs[i]), traced.dtype_of(traced.inner_uids()[i + 1]))) for i in captured]
+    sums = _empty_sums(traced, captured, needs, lead)
     saved = [_known_tensor(r) for r in residuals]
     pulls = [d[i] if rows is None else _rows_inside(d[i]) for i in stacked]
 
@@ -468,16 +469,25 @@ def _pull_scan(
             wanted[i + 1] = needs[i]
         found = [_dense(g) for g in derivative.gradients(cotangents, wanted, row[: len(saved)], rows)]
         new = [found[i + 1] for i in floats]
-        totals = [total + found[i + 1] for total, i in zip(carry[len(floats) :], captured, strict=True)]
+        totals = [total + widened(found[i + 1]) for total, i in zip(carry[len(floats) :], captured, strict=True)]
         return [*new, *totals], [found[i + 1] for i in per_row]
 
     last, given = scan(step, [*start, *sums], [*saved, *pulls], length, not reverse)
     gradients: list[Any] = [None] * len(needs)
     for i, value in zip((*floats, *captured), last, strict=True):
-        gradients[i] = value
+        gradients[i] = narrowed(value, _dtype_of_input(traced, i))
     for i, value in zip(per_row, given, strict=True):
         gradients[i] = value if rows is None else _rows_outside(value)
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+
+
+def _empty_sums(traced: Traced, captured: list[int], needs: list[Any], lead: tuple[int, ...]) -> list[Tensor]:
+    """Where the gradients of what was captured add up, one turn after the other: in float32, if they are narrower."""
+    return [wrap(zeros((*lead, *needs[i]), sum_dtype(_dtype_of_input(traced, i)))) for i in captured]
+
+
+def _dtype_of_input(traced: Traced, i: int) -> Any:
+    return traced.dtype_of(traced.inner_uids()[i + 1])
 
 
 def _or_zeros(d: Any, lead: tuple[int, ...], like: Tensor) -> Tensor:
@@ -670,7 +680,7 @@ def _pull_loop(
     floats = [i for i in range(carried) if is_followable(traced.outputs[i].array)]
     captured = [i for i in range(carried, len(needs)) if needs[i] is not None and i + 1 in wanted]
     start = [_or_zeros(d[i], lead, traced.outputs[i]) for i in floats]
-    sums = [wrap(zeros((*lead, *needs[i]), traced.dtype_of(traced.inner_uids()[i + 1]))) for i in captured]
+    sums = _empty_sums(traced, captured, needs, lead)
     slots = [(i, d[carried + 2 + i]) for i in floats if d[carried + 2 + i] is not None]
 
     def forward(turn: Tensor, *values: Tensor) -> list[Tensor]:
@@ -695,13 +705,13 @@ def _pull_loop(
             share = index.take(of_slots, slot, axis=len(lead), batch_dims=0)
             held = math.equal(math.mod(turn, stride), wrap(np.int32(0).reshape(())))
             new[i] = new[i] + math.where(held, share, wrap(np.zeros((), share.array.dtype)))
-        totals = [total + found[i + 1] for total, i in zip(values[len(floats) :], captured, strict=True)]
+        totals = [total + widened(found[i + 1]) for total, i in zip(values[len(floats) :], captured, strict=True)]
         return [turn - 1, *[new[i] for i in floats], *totals]
 
     _, *last = while_loop(lambda t, *_: t >= 0, backward, [turns - 1, *start, *sums])
     gradients: list[Any] = [None] * len(needs)
     for i, value in zip((*floats, *captured), last, strict=True):
-        gradients[i] = value
+        gradients[i] = narrowed(value, _dtype_of_input(traced, i))
     return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
 
 

@@ -14,13 +14,14 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape.arrays import common_namespace, namespaces
-from gradtape.engine.op import Op, unbroadcast, write_pulls
+from gradtape.arrays.half import is_half
+from gradtape.engine.op import Op, narrowed, numpy_dtype, pulls_of, unbroadcast, widened
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import is_strong, strengthen, weaken
 from gradtape.engine.tape import spread
 from gradtape.tensor import dimensions_shown
 
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_FLOAT32 = np.dtype(np.float32)
 
 Cotangents = dict[int, Any]
 Shapes = dict[int, tuple[int, ...]]
@@ -46,7 +47,7 @@ def sweep(
     unreached gets what the walk passed by, without values: enough to say later why there is no gradient
     watch     puts something of its own in the place of the list, to notice when the walk takes the next record
     """
-    owned: set[int] = set()
+    owned = _Sums()
     found: Cotangents = {}
     c: Any
     pop, shape_of = cotangents.pop, shapes.get
@@ -114,7 +115,7 @@ def sweep(
                         cotangents[uid] = c
                 continue
         if op.joint is not None:
-            _pull_jointly(op, d, inputs, values, attrs, shapes, traced, cotangents, owned)
+            _pull_jointly(op, d, dtype, inputs, values, attrs, shapes, traced, cotangents, owned)
             continue
         pulls = op.pulls
         if dtype is not hurried or pulls is None or type(d) is Rows:
@@ -134,6 +135,10 @@ def sweep(
     if ahead:
         cotangents[ahead] = c
     cotangents.update(found)
+    if owned.half is not None:
+        for uid, dtype in owned.half.items():
+            if uid in cotangents:
+                cotangents[uid] = narrowed(cotangents[uid], dtype)
     return cotangents
 
 
@@ -143,18 +148,36 @@ def traced_sweep(*args: Any, **options: Any) -> Cotangents:
         return sweep(*args, **{**options, "traced": True})
 
 
-def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: set[int]) -> None:
-    """Add a further contribution; a sum that was made here belongs to nobody else, and is added to in place."""
+class _Sums(set[int]):
+    """The uids whose cotangent is a sum that the sweep made; `half` has the dtype of those that are float32 for now."""
+
+    half: dict[int, Any] | None = None
+
+
+def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: _Sums) -> None:
+    """Add a further contribution; a sum that was made here belongs to nobody else, and is added to in place.
+
+    Sums in half precision are float32 until they are complete.
+    """
     if c is None:
         return
     before = cotangents[uid]
     if uid in owned and type(c) is ndarray and type(before) is ndarray:
         np.add(before, c, before)
         return
+    if c.dtype is not _FLOAT32 and is_half(dtype := numpy_dtype(c)) and not type(c) is type(before) is Rows:
+        owned.half = owned.half or {}
+        owned.half[uid] = dtype
+        before, c = _wide(before), _wide(c)
     total = before + c
     cotangents[uid] = total
     if type(total) is ndarray:
         owned.add(uid)
+
+
+def _wide(c: Any) -> Any:
+    """A half-precision cotangent as a dense one in float32."""
+    return Rows(widened(c.values), c.indices, c.shape).dense() if type(c) is Rows else widened(c)
 
 
 def _collect(
@@ -168,14 +191,13 @@ def _collect(
 ) -> list[Any] | None:
     """The cotangents of an op with several outputs: zeros where none arrived, None if none arrived at all."""
     ds, arrived = [], False
-    for uid in outputs:
+    for uid, dtype in zip(outputs, dtypes, strict=True):
         d = cotangents.pop(uid, None)
         if d is not None:
             arrived = True
             if uid in kept:
                 found[uid] = d
-            if type(d) is Rows:
-                d = d.dense()
+            d = _settled(d, dtype)
         ds.append(d)
     if not arrived:
         return None
@@ -185,34 +207,43 @@ def _collect(
     return [xp.zeros(shapes[uid], dtype) if d is None else d for uid, dtype, d in zip(outputs, dtypes, ds, strict=True)]
 
 
-def _unhurried(op: Op, d: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
-    """The pulls of a record that is not plain float32: recorded, of another dtype, or sparse."""
+def _settled(d: Any, dtype: Any) -> Any:
+    """A cotangent that is complete: dense, and of its own dtype if it was summed in float32."""
     if type(d) is Rows:
         d = d.dense()
-    if op.pulls is None:
-        write_pulls(op)
-    if traced:
-        return d, op.traced_pulls
-    return d, op.pulls if dtype is _FLOAT32 or dtype is _FLOAT64 else op.checked_pulls
+    return narrowed(d, dtype)
+
+
+def _unhurried(op: Op, d: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
+    """The pulls of a record that is not plain float32: recorded, of another dtype, or sparse."""
+    if type(d) is Rows or not (dtype is _FLOAT32 or type(d) is list):
+        d = _settled(d, dtype)
+    if dtype is _FLOAT32 and op.pulls is not None:
+        return d, op.traced_pulls if traced else op.pulls
+    return d, pulls_of(op, dtype, traced)
 
 
 def _pull_jointly(
     op: Op,
     d: Any,
+    dtype: Any,
     inputs: tuple[int, ...],
     values: Any,
     attrs: Any,
     shapes: Shapes,
     traced: bool,
     cotangents: Cotangents,
-    owned: set[int],
+    owned: _Sums,
 ) -> None:
     """The step of an op with one rule for all its inputs."""
-    if type(d) is Rows:
-        d = d.dense()
+    if type(d) is Rows or not (dtype is _FLOAT32 or type(d) is list):
+        d = _settled(d, dtype)
     ds = [x for x in d if x is not None] if type(d) is list else [d]
     xp = namespaces[type(ds[0])] if len(ds) == 1 else common_namespace(ds)
     saved = values if traced else [None if v is None else v.array for v in values]
+    half = numpy_dtype(ds[0]) if op.wide and is_half(numpy_dtype(ds[0])) else None
+    if half is not None:
+        d, saved = ([None if v is None else widened(v) for v in part] for part in (d, saved))
     needs = [shapes.get(uid) for uid in inputs]
     strong = op.as_given and is_strong(ds)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
     if strong:
@@ -225,6 +256,8 @@ def _pull_jointly(
             c = strengthen(c)
         if not op.as_given and c.shape != shape:  # what a user's gradient returns is not looked at
             c = unbroadcast(c, shape)
+        if half is not None:
+            c = narrowed(c, half)
         if uid in cotangents:
             _accumulate(cotangents, uid, c, owned)
         else:

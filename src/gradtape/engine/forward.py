@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape.arrays import common_namespace, namespace_of
+from gradtape.arrays.half import is_half
 from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.backward import sweep
 from gradtape.engine.dispatch import tensor_namespace
-from gradtape.engine.op import Op, parameters
+from gradtape.engine.op import Op, narrowed, numpy_dtype, parameters, widened
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import bare
 from gradtape.engine.tape import Record, Recorder
@@ -57,9 +58,12 @@ def _saved(values: tuple[Any, ...], traced: bool) -> list[Any]:
 def _differential(
     op: Op, given: list[Any], values: Any, attrs: Any, shapes: Any, inputs: tuple[int, ...], traced: bool
 ) -> Any:
-    """The sum of the rules, each with the tangent of its own input."""
+    """The sum of the rules, each with the tangent of its own input; in half precision rounded once."""
     total = None
     saved = _saved(values, traced)
+    dtype = numpy_dtype(next(t for t in given if t is not None))
+    if op.wide and is_half(dtype):
+        given, saved = ([None if v is None else widened(v) for v in part] for part in (given, saved))
     for position, (rule, t) in enumerate(zip(op.rules, given, strict=True)):
         if rule is None or t is None:
             continue
@@ -76,7 +80,7 @@ def _differential(
                 args.append(attrs[name])
         part = rule(t, *args)
         total = part if total is None else total + part
-    return total
+    return narrowed(total, dtype)
 
 
 def _transposed(

@@ -7,6 +7,7 @@ A rule is a formula whose parameter names say what it needs:
     out          the output (out0, out1, ... where there are several)
     x_shape      the shape of the input that the rule is for
     xp           the namespace to compute in: raw arrays, recorded tensors, batched arrays
+    half         whether what was saved had been rounded to half precision (a constant of each form of the rule)
     anything else is a static argument of the primitive
 
 Elementwise rules state the differential, `tanh: d - d * out * out`; the same line serves reverse and forward mode,
@@ -24,6 +25,9 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape.arrays import batched, common_namespace, generic_kernels, namespace_of, namespaces, numpy_namespace
+from gradtape.arrays.half import is_half
+
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 Rule = Callable[..., Any]
 Pull = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
@@ -39,6 +43,8 @@ class Op:
     `outputs` is 0 for one output, else their number (-1: it varies); a rule's d is then a list.
     `listed` is false for records of whole programs (a compiled call, a branch, a loop), which have no kernel.
     `hinted` marks a primitive of two operands whose first one alone decides about the dtype of a plain second one.
+    `wide` says that in half precision its rules compute in float32, and the result is rounded once: those that do
+    more than move numbers or call one kernel. Elementwise rules with saved values always do.
     `unregistered` marks a primitive without a derivative whose gradient TensorFlow refuses instead of leaving it out.
     """
 
@@ -51,6 +57,7 @@ class Op:
         "elementwise",
         "explain",
         "fallible",
+        "half_pulls",
         "hinted",
         "joint",
         "joint_saves",
@@ -66,8 +73,10 @@ class Op:
         "saves",
         "short",
         "tf_name",
+        "traced_half_pulls",
         "traced_pulls",
         "unregistered",
+        "wide",
     )
 
     def __init__(
@@ -92,6 +101,7 @@ class Op:
         fallible: bool = False,
         hinted: bool = False,
         unregistered: bool = False,
+        wide: bool = False,
         explain: Callable[[Any, Any], Exception | None] | None = None,
         listed: bool = True,
     ) -> None:
@@ -108,8 +118,11 @@ class Op:
         self.pulls: tuple[Pull | None, ...] | None = None  # written when first needed
         self.checked_pulls: tuple[Pull | None, ...] | None = None
         self.traced_pulls: tuple[Pull | None, ...] | None = None
+        self.half_pulls: tuple[Pull | None, ...] | None = None
+        self.traced_half_pulls: tuple[Pull | None, ...] | None = None
         self.keep = tuple(self._keep(rule) for rule in self.rules)
         self.saves = frozenset().union(*self.keep)
+        self.wide = wide or (elementwise and bool(self.saves))
         self.short: ShortWay | None = None  # for the words whose calls make records of that form
         self.differentiable = joint is not None or any(rule is not None for rule in self.rules)
         self.call: Callable[..., Any] = _undeclared
@@ -188,36 +201,61 @@ def write_pulls(op: Op) -> None:
     """Turn each rule of a primitive into `pull(d, values, attrs, shape)`, when the first sweep meets it.
 
     The parameter names of a rule become the arguments of a call that is written out and compiled once, the way
-    namedtuple makes its classes: a sweep runs it for every record (benchmarks: chain, rnn). Three forms:
+    namedtuple makes its classes: a sweep runs it for every record (benchmarks: chain, rnn). The forms:
 
-        pulls           raw arrays of float32 and float64
-        checked_pulls   raw arrays of any dtype: conjugates for complex numbers, casts for bfloat16
-        traced_pulls    tensors, when the sweep is itself recorded
+        pulls              raw arrays of float32 and float64
+        checked_pulls      raw arrays of any dtype: conjugates for complex numbers, casts for bfloat16
+        traced_pulls       tensors, when the sweep is itself recorded
+        half_pulls,        float16 and bfloat16 of a wide op: in float32, rounded once
+        traced_half_pulls
+
+    The last two are written when a record of such a dtype is met.
     """
-    for form in ("pulls", "checked_pulls", "traced_pulls"):
+    _write(op, "pulls", "checked_pulls", "traced_pulls")
+
+
+def _write(op: Op, *forms: str) -> None:
+    for form in forms:
         setattr(op, form, tuple(_pull(op, i, rule, form) for i, rule in enumerate(op.rules)))
+
+
+def pulls_of(op: Op, dtype: Any, traced: bool) -> tuple[Pull | None, ...]:
+    """The form for records of a dtype (a tuple of dtypes, if there are several outputs)."""
+    if op.pulls is None:
+        write_pulls(op)
+    if op.wide and type(dtype) is not tuple and is_half(dtype):
+        if op.half_pulls is None:
+            _write(op, "half_pulls", "traced_half_pulls")
+        return op.traced_half_pulls if traced else op.half_pulls  # type: ignore[return-value]
+    if traced:
+        return op.traced_pulls  # type: ignore[return-value]
+    return op.pulls if dtype is _FLOAT32 or dtype is _FLOAT64 else op.checked_pulls  # type: ignore[return-value]
 
 
 def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
     if rule is None:
         return None
+    traced, half = form.startswith("traced"), form.endswith("half_pulls")
     slots, args = [], []
     for name in parameters(rule)[1:]:
         slot = op.slot(name)
         if slot is not None:
             slots.append(slot)
-            args.append(f"values[{slot}]" if form == "traced_pulls" else f"values[{slot}].array")
+            value = f"values[{slot}]" if traced else f"values[{slot}].array"
+            args.append(f"widened({value})" if half else value)
         elif name == "xp":
             # Zeros stand in for outputs without a cotangent, and are plain arrays beside a batch.
             args.append("common_namespace(d)" if op.outputs else "namespaces[type(d)]")
+        elif name == "half":
+            args.append(str(half))
         elif name == f"{op.args[position]}_shape":
             args.append("shape")
         else:
             args.append(f"attrs[{name!r}]")
     call = f"rule({', '.join(['d', *args])})"
     # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
-    if op.elementwise and slots and form != "pulls":
-        call = f"({call} if kind_of(d) == 'f' else unusual(rule, d, [{', '.join(args)}]))"
+    if op.elementwise and slots and form in ("checked_pulls", "traced_pulls"):
+        call = f"({call} if kind_of(d) != 'c' else conjugated(rule, d, [{', '.join(args)}]))"
     elif form == "checked_pulls" and not op.elementwise and not op.outputs and op.name != "astype":
         call = f"narrow({call}, d)"
     if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
@@ -229,12 +267,31 @@ def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
         "namespaces": namespaces,
         "common_namespace": common_namespace,
         "kind_of": kind_of,
-        "unusual": _unusual,
+        "conjugated": _conjugated,
         "narrow": _narrow,
+        "widened": widened,
         "unbroadcast": unbroadcast,
     }
     pull: Pull = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
-    return pull
+    return _rounded_once(pull) if half else pull
+
+
+def _rounded_once(pull: Pull) -> Pull:
+    """A pull that computes in float32, sums over broadcast axes included, for a half-precision cotangent."""
+    return lambda d, values, attrs, shape: narrowed(pull(widened(d), values, attrs, shape), numpy_dtype(d))
+
+
+def widened(value: Any) -> Any:
+    """A half-precision array, batch or tensor as float32; a tensor's cast is recorded."""
+    dtype = numpy_dtype(value)
+    return namespace_of(value).astype(value, dtype=_FLOAT32, source=dtype) if is_half(dtype) else value
+
+
+def narrowed(value: Any, dtype: Any) -> Any:
+    """The other way: rounded, if `dtype` is a half-precision one and the value is not."""
+    if value is None or not is_half(dtype) or is_half(wide := numpy_dtype(value)):
+        return value
+    return namespace_of(value).astype(value, dtype=dtype, source=wide)
 
 
 def kind_of(value: Any) -> str:
@@ -245,20 +302,17 @@ def kind_of(value: Any) -> str:
     return kind
 
 
-def _unusual(rule: Rule, d: Any, args: list[Any]) -> Any:
-    """Complex cotangents follow TensorFlow's convention (g times the conjugate of f'); bfloat16 stays bfloat16."""
+def _conjugated(rule: Rule, d: Any, args: list[Any]) -> Any:
+    """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
     xp = namespace_of(d)
-    if xp.is_complex(d):
-        return xp.conj(rule(xp.conj(d), *args))
-    result = rule(d, *args)
-    return result if result.dtype == d.dtype else xp.astype(result, dtype=numpy_dtype(d), source=numpy_dtype(result))
+    return xp.conj(rule(xp.conj(d), *args))
 
 
 def _narrow(c: Any, d: Any) -> Any:
     """bfloat16 stays bfloat16, also where a Python number in a rule has widened it."""
     if c is None or numpy_dtype(d).kind != "V" or numpy_dtype(c).kind != "f":
         return c
-    return namespace_of(c).astype(c, dtype=numpy_dtype(d), source=numpy_dtype(c))
+    return narrowed(c, numpy_dtype(d))
 
 
 def numpy_dtype(value: Any) -> Any:
@@ -272,7 +326,7 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
     have = tuple(c.shape)
     extra = len(have) - len(shape)
     if extra > 0 and have[extra:] == shape and type(c) is ndarray:  # a bias: the common case, at once (benchmark: rnn)
-        return numpy_namespace.sum_rows(c) if extra == 1 else np.add.reduce(c, tuple(range(extra)))
+        return numpy_namespace.sum_rows(c) if extra == 1 else numpy_namespace.sum(c, axis=tuple(range(extra)))
     xp = namespace_of(c)
     if extra < 0:
         return xp.broadcast_to(c, shape=shape)

@@ -489,7 +489,7 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
 def binary_crossentropy(target, output, from_logits=False):
     target, output = _of_one_shape(target, output)
     if from_logits:
-        return math.softplus(output) - output * target
+        return math.sigmoid_cross_entropy(output, target)
     output = _within_epsilon(output)
     return -(target * math.log(output) + (1 - target) * math.log(1 - output))
 

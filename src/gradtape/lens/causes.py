@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradtape.arrays import numpy_namespace
-from gradtape.engine.op import write_pulls
+from gradtape.engine.op import pulls_of
 from gradtape.engine.strong import concrete
 from gradtape.interrupts import float_errors_ignored
 
@@ -347,9 +347,7 @@ def backward_cause(step: Step) -> tuple[Cause, bool]:
 def _by_slope(step: Step, d: Any) -> tuple[Cause, bool] | None:
     """An elementwise rule is d times a slope: look at both where their product is bad."""
     op = step.op
-    if op.checked_pulls is None:
-        write_pulls(op)
-    pull = op.checked_pulls[step.position]  # type: ignore[index]
+    pull = pulls_of(op, d.dtype, traced=False)[step.position]
     values = tuple(None if v is None else _Plain(concrete(v)) for v in step.values)
     assert pull is not None
     with float_errors_ignored():

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradtape import errors
 from gradtape.arrays import namespace_of
+from gradtape.arrays.half import generic_in_float32
 from gradtape.conversion import operand, operands
 from gradtape.engine.dispatch import binary, declare, linear, primitive, run, unary
 from gradtape.engine.op import Op
@@ -150,6 +151,24 @@ arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")
 arctanh = unary("arctanh", lambda d, x: d / (1 - x * x), tf_name="Atanh")
 sigmoid = unary("sigmoid", _sigmoid_dx)
 softplus = unary("softplus", lambda d, x, xp: d * xp.sigmoid(x), kinds="f", arg="features")
+
+
+@generic_in_float32
+def _sigmoid_cross_entropy(xp: Any, x: Any, y: Any) -> Any:
+    """softplus(x) - x y, in the form that does not cancel where x is large."""
+    return xp.maximum(x, 0) - x * y + xp.log1p(xp.exp(-xp.absolute(x)))
+
+
+def _sigmoid_cross_entropy_dx(d, x, y, xp):
+    """d (sigmoid(x) - y), in the form that does not cancel where the sigmoid is near 1."""
+    positive = xp.greater_equal(x, 0)
+    small = xp.sigmoid(xp.where(positive, -x, x))
+    return d * xp.where(positive, 1 - y - small, small - y)
+
+
+sigmoid_cross_entropy = binary(
+    "sigmoid_cross_entropy", _sigmoid_cross_entropy_dx, lambda d, x: -x * d, kinds="f", kernel=_sigmoid_cross_entropy
+)
 
 # -- kinks and steps -------------------------------------------------------------------------------------------------
 relu = unary("relu", lambda d, out, xp: xp.gate(d, out), kinds=REAL, arg="features")

@@ -5,27 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape.arrays import namespace_of
+from gradtape.arrays.half import generic_in_float32
 from gradtape.engine.dispatch import linear, primitive
 from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import shift_axis, spread
 
 
-def _softmax_dx(d, out, xp, axis):
+def _softmax_dx(d, out, xp, axis, half):
     """out (d - <d, out>), in place as far as it goes."""
+    out = _shares(out, xp, axis) if half else out
     part = d - xp.sum(d * out, axis=(axis,), keepdims=True)
     part *= out
     return part
 
 
-def _log_softmax_dx(d, out, xp, axis):
+def _log_softmax_dx(d, out, xp, axis, half):
     """d - exp(out) sum(d), in place as far as it goes."""
-    part = -xp.sum(d, axis=(axis,), keepdims=True) * xp.exp(out)
+    shares = _shares(xp.exp(out), xp, axis) if half else xp.exp(out)
+    part = -xp.sum(d, axis=(axis,), keepdims=True) * shares
     part += d
     return part
 
 
-softmax = primitive("softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"))
-log_softmax = primitive("log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"))
+def _shares(x: Any, xp: Any, axis: int) -> Any:
+    """Rounded numbers that add up to 1 again: else gradients would all lean to one side, and so would their sums."""
+    return x / xp.sum(x, axis=(axis,), keepdims=True)
+
+
+softmax = primitive("softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"), wide=True)
+log_softmax = primitive("log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"), wide=True)
 
 
 pinned = linear(  # as it is, and computed once: XLA must not compute it anew in everything that uses it
@@ -59,6 +67,7 @@ standardize = primitive(  # rows with mean 0 and spread 1, and 1 / the spread th
     joint_zeros=False,
     outputs=2,
     tf_name="LayerNorm",
+    wide=True,
     batch=lambda xp, size, batched, x, epsilon: xp.standardize(x, epsilon=epsilon),
 )
 
@@ -95,6 +104,7 @@ sparse_cross_entropy = primitive(
     joint_zeros=False,
     outputs=2,
     tf_name="SparseSoftmaxCrossEntropyWithLogits",
+    wide=True,
     batch=_rows("sparse_cross_entropy"),
 )
 one_hot = primitive(
@@ -102,6 +112,7 @@ one_hot = primitive(
 )
 
 
+@generic_in_float32
 def _cross_entropy_kernel(xp, logits, labels):
     last = len(logits.shape) - 1
     return -xp.sum(labels * xp.log_softmax(logits, axis=last), axis=(last,), keepdims=False)
@@ -120,6 +131,7 @@ cross_entropy = primitive(
     _cross_entropy_dlogits,
     lambda d, logits, xp: -xp.reshape(d, shape=(*d.shape, 1)) * _log_softmax_last(logits),
     tf_name="SoftmaxCrossEntropyWithLogits",
+    wide=True,
     kernel=_cross_entropy_kernel,
     batch=_rows("cross_entropy"),
 )

@@ -6,12 +6,14 @@ import math
 
 from gradtape.arrays import namespace_of
 from gradtape.arrays.dimensions import is_dimension
+from gradtape.arrays.half import generic_in_float32
 from gradtape.arrays.symbolic import number
 from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
 from gradtape.ops.batching import shift_axis
 
 
+@generic_in_float32
 def _variance(xp, x, *, axis, keepdims=False):
     return xp.mean(xp.squared_difference(x, xp.mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
 
@@ -26,4 +28,4 @@ def _variance_dx(d, x, xp, axis):
     return spread * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
 
 
-variance = primitive("variance", ("x",), _variance_dx, kernel=_variance, batch=shift_axis("variance"))
+variance = primitive("variance", ("x",), _variance_dx, kernel=_variance, batch=shift_axis("variance"), wide=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
+from gradtape.arrays.half import generic_in_float32
 from gradtape.arrays.symbolic import number
 from gradtape.engine.dispatch import linear, primitive
 from gradtape.engine.op import numpy_dtype
@@ -67,6 +68,7 @@ mean = linear(
     "mean",
     _mean_dx,
     batch=shift_axis("mean"),
+    wide=True,
 )
 
 
@@ -83,7 +85,7 @@ def _prod_dx(d, x, xp, axis):
     return _expand(d, xp, axis, shape) * xp.transpose(others, perm=back)
 
 
-prod = primitive("prod", ("x",), _prod_dx, batch=shift_axis("prod"))
+prod = primitive("prod", ("x",), _prod_dx, batch=shift_axis("prod"), wide=True)
 
 
 def _extreme_dx(d, x, out, xp, axis):
@@ -92,8 +94,8 @@ def _extreme_dx(d, x, out, xp, axis):
     return hit * (_expand(d, xp, axis, tuple(x.shape)) / xp.sum(hit, axis=axis, keepdims=True))
 
 
-max_ = primitive("max", ("x",), _extreme_dx, batch=shift_axis("max"))
-min_ = primitive("min", ("x",), _extreme_dx, batch=shift_axis("min"))
+max_ = primitive("max", ("x",), _extreme_dx, batch=shift_axis("max"), wide=True)
+min_ = primitive("min", ("x",), _extreme_dx, batch=shift_axis("min"), wide=True)
 any_ = primitive("any", ("x",), batch=shift_axis("any"))
 all_ = primitive("all", ("x",), batch=shift_axis("all"))
 argmax = primitive("argmax", ("x",), tf_name="ArgMax", batch=shift_axis("argmax"))
@@ -152,9 +154,10 @@ def _cumprod_dx(d, x, xp, axis, exclusive, reverse):
     return xp.sum(xp.where(mask, cotangent * xp.conj(products), 0), axis=(axis + 1,), keepdims=False)
 
 
-cumprod = primitive("cumprod", ("x",), _cumprod_dx, batch=shift_axis("cumprod"))
+cumprod = primitive("cumprod", ("x",), _cumprod_dx, batch=shift_axis("cumprod"), wide=True)
 
 
+@generic_in_float32
 def _logsumexp_kernel(xp, x, *, axis, keepdims=False):
     top = xp.max(x, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, 0)
@@ -163,8 +166,13 @@ def _logsumexp_kernel(xp, x, *, axis, keepdims=False):
 
 
 def _logsumexp_dx(d, x, out, xp, axis):
+    """d times the softmax. Its weights add up to 1 but for the rounding of `out`, which counts where that is large."""
     shape = tuple(x.shape)
-    return _expand(d, xp, axis, shape) * xp.exp(x - _expand(out, xp, axis, shape))
+    weights = xp.exp(x - _expand(out, xp, axis, shape))
+    total = xp.sum(weights, axis=axis, keepdims=True)
+    return _expand(d, xp, axis, shape) / xp.where(xp.greater(total, 0), total, 1) * weights
 
 
-logsumexp = primitive("logsumexp", ("x",), _logsumexp_dx, kernel=_logsumexp_kernel, batch=shift_axis("logsumexp"))
+logsumexp = primitive(
+    "logsumexp", ("x",), _logsumexp_dx, kernel=_logsumexp_kernel, batch=shift_axis("logsumexp"), wide=True
+)

@@ -45,6 +45,7 @@ scatter_max = primitive(
     None,
     tf_name="TensorScatterMax",
     batch=put_nd_batch("scatter_max"),
+    wide=True,
 )
 scatter_min = primitive(
     "scatter_min",
@@ -54,6 +55,7 @@ scatter_min = primitive(
     None,
     tf_name="TensorScatterMin",
     batch=put_nd_batch("scatter_min"),
+    wide=True,
 )
 
 

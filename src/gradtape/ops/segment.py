@@ -29,19 +29,24 @@ def _rows_behind(name: str) -> Any:
     return rule
 
 
-segment_max = primitive("segment_max", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_max"))
-segment_min = primitive("segment_min", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_min"))
+segment_max = primitive(
+    "segment_max", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_max"), wide=True
+)
+segment_min = primitive(
+    "segment_min", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_min"), wide=True
+)
 
 
 # -- scans -----------------------------------------------------------------------------------------------------------
 def _running_product_dx(d, x, out, xp, axis, exclusive, reverse):
     """TensorFlow's formula, which divides by x: linear in the length of the axis, and 0 where x is 0.
 
-    The derivative at a zero is lost that way. `cumprod`, the primitive behind `reduce_prod`, has the exact rule.
+    The derivative at a zero is lost that way, and complex slopes are not conjugated. `cumprod`, the primitive behind
+    `reduce_prod`, has the exact rule.
     """
     zero = xp.equal(x, 0)
-    total = xp.cumsum(d * xp.conj(out), axis=axis, exclusive=exclusive, reverse=not reverse)
-    return xp.where(zero, 0, total / xp.conj(xp.where(zero, 1, x)))
+    total = xp.cumsum(d * out, axis=axis, exclusive=exclusive, reverse=not reverse)
+    return xp.where(zero, 0, total / xp.where(zero, 1, x))
 
 
 running_product = primitive(
@@ -51,6 +56,7 @@ running_product = primitive(
     tf_name="Cumprod",
     kernel=lambda xp, x, *, axis, exclusive, reverse: xp.cumprod(x, axis=axis, exclusive=exclusive, reverse=reverse),
     batch=shift_axis("running_product"),
+    wide=True,
 )
 
 
@@ -72,6 +78,7 @@ weighted_scan = primitive(
         -w * xp.weighted_scan(d, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse)
     ),
     batch=_weighted_scan_batch,
+    wide=True,
 )
 
 cumulative_logsumexp = primitive(
@@ -82,4 +89,5 @@ cumulative_logsumexp = primitive(
     ),
     tf_name="CumulativeLogsumexp",
     batch=shift_axis("cumulative_logsumexp"),
+    wide=True,
 )

@@ -69,6 +69,8 @@ from numpy import (  # noqa: F401 - these are the kernels
     tanh,
 )
 
+from gradtape.arrays.half import HALF, in_float32, mean_dtype, sum_dtype, widened
+
 Array = Any
 Axes = tuple[int, ...]
 
@@ -79,7 +81,6 @@ _any: Any = np.logical_or.reduce
 _all: Any = np.logical_and.reduce
 
 _FLOAT32 = np.dtype(np.float32)
-_FEW_BITS = frozenset({"e", "E"})  # float16 and bfloat16: products are summed in float32, as TensorFlow does
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
@@ -110,10 +111,9 @@ def rsqrt(x: Array) -> Array:
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), exact at both ends: only exponentials of negative numbers are taken."""
-    if x.dtype.kind == "c":
-        return 1 / (1 + np.exp(-x))
-    small = np.exp(-np.absolute(x))
-    return np.where(x >= 0, 1, small).astype(x.dtype, copy=False) / (1 + small)
+    positive = (x.real if x.dtype.kind == "c" else x) >= 0
+    small = np.exp(np.where(positive, -x, x)) if x.dtype.kind == "c" else np.exp(-np.absolute(x))
+    return np.where(positive, 1, small).astype(x.dtype, copy=False) / (1 + small)
 
 
 def softplus(x: Array) -> Array:
@@ -157,8 +157,11 @@ def multiply_no_nan(x: Array, y: Array) -> Array:
 
 
 def squared_difference(x: Array, y: Array) -> Array:
-    difference = np.subtract(x, y)
-    return np.multiply(difference, np.conjugate(difference)) if x.dtype.kind == "c" else np.square(difference)
+    if x.dtype is _FLOAT32:
+        return np.square(np.subtract(x, y))
+    difference = np.subtract(widened(x), widened(y))
+    square = np.multiply(difference, np.conjugate(difference)) if x.dtype.kind == "c" else np.square(difference)
+    return square.astype(x.dtype, copy=False)
 
 
 def is_complex(x: Array) -> bool:
@@ -195,14 +198,29 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 
 
 def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
-    """A cast as TensorFlow's kernels do it: towards zero, NaN to the lowest int, complex to its real part."""
+    """A cast: to integers towards zero and within their range, to booleans by being 0 or not, of complex numbers
+    to real ones by the real part."""
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
     if dtype.kind in "iu" and x.dtype.kind not in "iub":
-        return np.where(np.isnan(x), 0, x).astype(dtype) if dtype.kind == "u" else x.astype(np.float64).astype(dtype)
+        return _saturated(x, dtype)
     if dtype.kind == "b":
         return x != 0
     return x.astype(dtype)
+
+
+def _saturated(x: Array, dtype: Any) -> Array:
+    """Floating-point numbers as integers: what is too large or too small gives the last one in range, NaN 0."""
+    limits: Any = np.iinfo(dtype)
+    wide = x.astype(np.float64)  # has every limit of up to 53 bits, and the next power of two for the others
+    if dtype.itemsize < 8:
+        result = np.clip(wide, limits.min, limits.max).astype(dtype)
+    else:
+        above = wide >= limits.max
+        result = np.where(above | (wide < limits.min), 0, wide).astype(dtype)
+        result = np.where(above, limits.max, np.where(wide <= limits.min, limits.min, result))
+    nan = np.isnan(wide)
+    return np.where(nan, dtype.type(0), result) if nan.any() else result
 
 
 def identity(x: Array) -> Array:
@@ -211,11 +229,14 @@ def identity(x: Array) -> Array:
 
 # -- reductions and scans --------------------------------------------------------------------------------------------
 def sum(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    return _sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    dtype = x.dtype
+    if dtype is _FLOAT32:
+        return _sum(x, axis, None, None, keepdims)
+    return _sum(x, axis, sum_dtype(dtype), None, keepdims).astype(dtype, copy=False)
 
 
 def prod(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    return _product(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    return _product(x, axis, sum_dtype(x.dtype), None, keepdims).astype(x.dtype, copy=False)
 
 
 def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
@@ -227,12 +248,19 @@ def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
         if x.ndim == 1 == len(axis) and count <= _FEW and not keepdims:
             return x.dot(_ones(count, _FLOAT32)) / count
         return _sum(x, axis, None, None, keepdims) / count
-    total = _sum(x, axis=axis, dtype=np.float32 if x.dtype.char in _FEW_BITS else x.dtype, keepdims=keepdims)
-    if x.dtype.kind in "iu":
-        return (np.sign(total) * (np.abs(total) // count)).astype(x.dtype) if count else total
+    dtype = x.dtype
+    total = _sum(x, axis, mean_dtype(dtype), None, keepdims)
+    if dtype.kind in "iu":
+        return _truncated_quotient(total, count).astype(dtype) if count else total.astype(dtype)
     # A NumPy scalar of the same dtype, so that low precision is not promoted; no elements give NaN, as 0/0 does.
-    result = total / total.dtype.type(count)
-    return result if result.dtype == x.dtype else result.astype(x.dtype)
+    return (total / total.dtype.type(count)).astype(dtype, copy=False)
+
+
+def _truncated_quotient(x: Array, count: int) -> Array:
+    """Integers divided by a positive number, towards zero."""
+    divisor = x.dtype.type(count)
+    quotient = x // divisor
+    return quotient + ((x < 0) & (quotient * divisor != x)) if x.dtype.kind == "i" else quotient
 
 
 def max(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
@@ -289,7 +317,7 @@ def cumprod(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = Fal
 def _scan(ufunc: np.ufunc, start: int, x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     if reverse:
         x = np.flip(x, axis)
-    result = ufunc.accumulate(x, axis=axis, dtype=x.dtype)
+    result = ufunc.accumulate(x, axis=axis, dtype=sum_dtype(x.dtype)).astype(x.dtype, copy=False)
     if exclusive:
         head = np.full_like(np.take(x, [0], axis), start) if x.shape[axis] else x
         result = np.concatenate([head, np.delete(result, -1, axis)], axis) if x.shape[axis] else result
@@ -370,6 +398,7 @@ def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
     return np.moveaxis(picked, list(between), [axis + i for i in range(extra)])
 
 
+@in_float32
 def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
     """Zeros of `shape` with `values` added at `indices` of the first axis; repeated indices add up."""
     result = np.zeros(shape, values.dtype)
@@ -384,6 +413,7 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     return x[(*grids, *np.moveaxis(indices, -1, 0))]
 
 
+@in_float32
 def scatter_nd(updates: Array, indices: Array, *, shape: Axes, batch_dims: int = 0) -> Array:
     """Zeros of `shape` with `updates` added at `indices` (whose last axis holds coordinates)."""
     result = np.zeros(shape, updates.dtype)
@@ -413,6 +443,7 @@ def take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
     return np.take_along_axis(x, indices, axis)
 
 
+@in_float32
 def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
     """Zeros with x added at `indices` along `axis`: what `take_along_axis` turns into on the way back."""
     shape = [*x.shape]
@@ -426,15 +457,21 @@ def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
 
 # -- neural ----------------------------------------------------------------------------------------------------------
 def softmax(x: Array, *, axis: int) -> Array:
+    dtype = x.dtype
+    if dtype is not _FLOAT32:
+        x = widened(x)
     e = np.exp(x - _top(x, axis))
     e /= np.add.reduce(e, axis=axis, dtype=e.dtype, keepdims=True)
-    return e
+    return e if e.dtype is dtype else e.astype(dtype)
 
 
 def log_softmax(x: Array, *, axis: int) -> Array:
+    dtype = x.dtype
+    if dtype is not _FLOAT32:
+        x = widened(x)
     shifted = x - _top(x, axis)
     shifted -= np.log(np.add.reduce(np.exp(shifted), axis=axis, dtype=shifted.dtype, keepdims=True))
-    return shifted
+    return shifted if shifted.dtype is dtype else shifted.astype(dtype)
 
 
 def _top(x: Array, axis: int) -> Array:
@@ -447,7 +484,7 @@ def pinned(x: Array) -> Array:
 
 def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
     """Rows minus their mean, times the inverse of their spread, and that inverse."""
-    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    wide = widened(x)
     count = wide.dtype.type(x.shape[-1])
     out = wide - np.add.reduce(wide, -1, keepdims=True) / count
     inverse = 1 / np.sqrt(np.add.reduce(out * out, -1, keepdims=True) / count + wide.dtype.type(epsilon))
@@ -457,6 +494,9 @@ def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
 
 def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     """-log_softmax(logits) at the label of each row, and its slope: softmax(logits) minus one at the label."""
+    if logits.dtype is not _FLOAT32 and logits.dtype.char in HALF:
+        loss, slope = sparse_cross_entropy(logits.astype(_FLOAT32), labels)
+        return loss.astype(logits.dtype), slope.astype(logits.dtype)
     if logits.ndim != 2:
         loss, slope = sparse_cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
         return loss.reshape(labels.shape), slope.reshape(logits.shape)
@@ -485,7 +525,7 @@ def sum_rows(x: Array) -> Array:
     """The sum along the first axis."""
     if x.ndim == 2 and x.dtype is _FLOAT32 and x.shape[0] <= _FEW:
         return _ones(x.shape[0], _FLOAT32).dot(x)
-    return np.add.reduce(x, 0)
+    return sum(x, axis=(0,))
 
 
 _FEW = 1024
@@ -514,7 +554,7 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
             # of the matrix and the rows, turned round (benchmark: mlp32).
             return np.dot(y, x.T).T.copy()
         return np.dot(x, y.T if adjoint_y else y)  # less overhead than matmul, except for a transposed first operand
-    if x.dtype.char in _FEW_BITS:
+    if x.dtype.char in HALF:
         wide = matmul(x.astype(np.float32), y.astype(np.float32), adjoint_x=adjoint_x, adjoint_y=adjoint_y)
         return wide.astype(x.dtype)
     if x.ndim < 2 or y.ndim < 2:
@@ -530,7 +570,7 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
 
 def einsum(*xs: Array, equation: str) -> Array:
     """Any equation; three and more operands in a good order."""
-    if xs[0].dtype.char in _FEW_BITS:
+    if xs[0].dtype.char in HALF:
         return np.einsum(equation, *(x.astype(np.float32) for x in xs), optimize=True).astype(xs[0].dtype)
     return np.einsum(equation, *xs, optimize=len(xs) > 1)
 

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from gradtape.arrays.half import HALF, in_float32, widened
+
 Array = Any
 Sizes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
 
-_FEW_BITS = frozenset({"e", "E"})  # float16 and bfloat16 are summed in float32
 _PIECE = 1 << 18  # elements of the columns at a time: more falls out of cache
 _KEPT = 1 << 24  # bytes that a thread keeps for its next columns
 _SHORT = 16  # elements: below this a run costs more to begin than to copy
@@ -91,17 +92,10 @@ def _pieces(batch: int, out: Sizes, each: int) -> Iterator[tuple[slice, slice]]:
             yield slice(n, n + 1), slice(row, row + rows)
 
 
-def _narrow(function: Any, x: Array, y: Array, attrs: dict[str, Any]) -> Array:
-    """The same in float32, rounded once."""
-    return function(x.astype(np.float32), y.astype(np.float32), **attrs).astype(x.dtype)
-
-
 # -- convolution and its two transposes ------------------------------------------------------------------------------
+@in_float32
 def conv(x: Array, y: Array, *, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1) -> Array:
     """Slide the filters y over the images x."""
-    if x.dtype.char in _FEW_BITS:
-        attrs: dict[str, Any] = {"strides": strides, "dilations": dilations, "padding": padding, "groups": groups}
-        return _narrow(conv, x, y, attrs)
     window, depth, channels = y.shape[:-2], y.shape[-2], y.shape[-1]
     batch, sizes = x.shape[0], x.shape[1:-1]
     out = conv_sizes(sizes, window, strides, dilations, padding)
@@ -156,13 +150,11 @@ def _room(size: int, dtype: Any) -> Array:
     return have[:need].view(dtype)
 
 
+@in_float32
 def conv_input_grad(
     z: Array, y: Array, *, shape: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
     """The transpose of `conv` in x: spread z through the filters y, into images of `shape` (their axes of space)."""
-    if z.dtype.char in _FEW_BITS:
-        attrs = {"shape": shape, "strides": strides, "dilations": dilations, "padding": padding, "groups": groups}
-        return _narrow(conv_input_grad, z, y, attrs)
     window, depth, channels = y.shape[:-2], y.shape[-2], y.shape[-1]
     batch, out = z.shape[0], z.shape[1:-1]
     taps = list(_taps(shape, window, out, strides, dilations, padding))
@@ -189,13 +181,11 @@ def conv_input_grad(
     return result
 
 
+@in_float32
 def conv_filter_grad(
     x: Array, z: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
     """The transpose of `conv` in y: how the images x and the outputs z go together, for each tap of a window."""
-    if x.dtype.char in _FEW_BITS:
-        attrs = {"window": window, "strides": strides, "dilations": dilations, "padding": padding, "groups": groups}
-        return _narrow(conv_filter_grad, x, z, attrs)
     batch, out, channels = x.shape[0], z.shape[1:-1], z.shape[-1]
     depth = x.shape[-1] // groups
     if groups > 1:
@@ -326,6 +316,7 @@ def conv_patches(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, p
     return np.array(_windows(_padded(x, padding), window, out, strides, dilations), order="C")
 
 
+@in_float32
 def conv_patches_grad(
     x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
@@ -338,11 +329,9 @@ def conv_patches_grad(
 
 
 # -- pooling ---------------------------------------------------------------------------------------------------------
+@in_float32
 def sum_pool(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """The sum of every window, one axis of space at a time."""
-    if x.dtype.char in _FEW_BITS:
-        wide = sum_pool(x.astype(np.float32), window=window, strides=strides, dilations=dilations, padding=padding)
-        return wide.astype(x.dtype)
     return _pool(np.add, 0, x, window, strides, dilations, padding)
 
 
@@ -379,6 +368,7 @@ def _pool(ufunc: Any, start: Any, x: Array, window: Sizes, strides: Sizes, dilat
     return x if x.flags.owndata else np.array(x, order="C")
 
 
+@in_float32
 def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """The transpose of `sum_pool`: every window gives its number to all its places."""
     for axis, facts in enumerate(zip(shape, window, x.shape[1:-1], strides, dilations, padding, strict=True)):
@@ -393,6 +383,7 @@ def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilatio
     return x
 
 
+@in_float32
 def max_unpool(
     z: Array, x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
@@ -455,8 +446,8 @@ def attention(q: Array, k: Array, v: Array, mask: Array = None, *, scale: float,
     A boolean mask says where to look; a position with nothing to look at sees zeros. The second result is what the
     gradient needs to have the weights again, without keeping them.
     """
-    if q.dtype.char in _FEW_BITS:
-        out, total = attention(_wide(q), _wide(k), _wide(v), _wide(mask), scale=scale, causal=causal)
+    if q.dtype.char in HALF:
+        out, total = attention(widened(q), widened(k), widened(v), widened(mask), scale=scale, causal=causal)
         return out.astype(q.dtype), total
     weights = _scores(q, k, mask, scale, causal)
     top = np.maximum.reduce(weights, axis=-1, keepdims=True, initial=-np.inf)
@@ -490,8 +481,8 @@ def attention_gradient(
     d may have axes in front of those of q: rows that share the weights.
     """
     attrs: dict[str, Any] = {"scale": scale, "causal": causal, "with_scores": with_scores}
-    if q.dtype.char in _FEW_BITS:
-        wide = attention_gradient(*map(_wide, (d, q, k, v, out, kept, mask)), **attrs)
+    if q.dtype.char in HALF:
+        wide = attention_gradient(*map(widened, (d, q, k, v, out, kept, mask)), **attrs)
         return tuple(part.astype(q.dtype) for part in wide)
     weights = kept
     if kept.ndim < q.ndim:
@@ -510,10 +501,6 @@ def attention_gradient(
     dk *= scale
     found = (dq, dk, np.matmul(np.swapaxes(weights, -1, -2), d))
     return (*found, scores) if with_scores else found
-
-
-def _wide(x: Array) -> Array:
-    return x.astype(np.float32) if x is not None and x.dtype.char in _FEW_BITS else x
 
 
 def _scores(q: Array, k: Array, mask: Array, scale: float, causal: bool) -> Array:

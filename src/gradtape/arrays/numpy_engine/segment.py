@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.arrays.half import widened
 from gradtape.interrupts import float_errors_ignored
 
 Array = Any
@@ -65,8 +66,7 @@ def _scatter_extreme(ufunc: np.ufunc, x: Array, updates: Array, indices: Array) 
 # -- scans -----------------------------------------------------------------------------------------------------------
 def cumulative_logsumexp(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
     """log of the running sums of exp(x); the sum of nothing has the logarithm -inf."""
-    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
-    return _running_log(wide, axis, exclusive, reverse).astype(x.dtype, copy=False)
+    return _running_log(widened(x), axis, exclusive, reverse).astype(x.dtype, copy=False)
 
 
 def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
@@ -85,8 +85,7 @@ def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
 def weighted_scan(d: Array, x: Array, y: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
     """Running sums of d exp(-y), times exp(x): in logarithms, for positive and negative parts, so nothing overflows."""
     dtype = d.dtype
-    if dtype.itemsize == 2:
-        d, x, y = (a.astype(np.float32) for a in (d, x, y))
+    d, x, y = map(widened, (d, x, y))
     with float_errors_ignored():
         halves = []
         for part in (np.maximum(d, 0), np.maximum(-d, 0)):

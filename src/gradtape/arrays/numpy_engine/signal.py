@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.arrays.half import in_float32
+
 Array = Any
 Axes = tuple[int, ...]
 
@@ -36,6 +38,7 @@ def frame(x: Array, *, axis: int, length: int, step: int) -> Array:
     return np.ascontiguousarray(np.moveaxis(every, -1, axis + 1))
 
 
+@in_float32
 def overlap_add(x: Array, *, axis: int, step: int, size: int) -> Array:
     """Frames laid `step` apart and added up: axes [frames, length] become one of `size`, zeros where nothing lies."""
     frames, length = x.shape[axis], x.shape[axis + 1]

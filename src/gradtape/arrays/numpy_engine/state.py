@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.arrays.half import in_float32
+
 Array = Any
 
 _CHANGES: dict[str, Any] = {
@@ -20,6 +22,7 @@ _CHANGES: dict[str, Any] = {
 }
 
 
+@in_float32
 def update_at(x: Array, indices: Array, updates: Array, *, how: str, batch_dims: int = 0) -> Array:
     """x with `updates` worked in at `indices`, whose last axis holds coordinates; repeated ones count one by one."""
     result = np.array(x)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -76,14 +76,10 @@ from jax.numpy import (  # noqa: F401 - these are the kernels
 )
 
 from gradtape.arrays.dimensions import is_known_shape
+from gradtape.arrays.half import in_float32, is_half, mean_dtype, sum_dtype, widened
 
 Array = Any
 Axes = tuple[int, ...]
-
-
-def narrow_float(dtype: Any) -> bool:
-    """Whether a dtype is float16 or bfloat16, whose sums are taken in float32."""
-    return bool(dtype.itemsize == 2 and dtype.kind in "fV")
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
@@ -107,7 +103,11 @@ def rsqrt(x: Array) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    return lax.logistic(x)
+    if not is_complex(x):
+        return lax.logistic(x)
+    positive = jnp.real(x) >= 0
+    small = jnp.exp(jnp.where(positive, -x, x))
+    return jnp.where(positive, 1, small) / (1 + small)
 
 
 def softplus(x: Array) -> Array:
@@ -126,6 +126,7 @@ def multiply_no_nan(x: Array, y: Array) -> Array:
     return jnp.where(jnp.equal(y, 0), 0, jnp.multiply(x, y))
 
 
+@in_float32
 def squared_difference(x: Array, y: Array) -> Array:
     difference = jnp.subtract(x, y)
     return jnp.multiply(difference, jnp.conj(difference)) if is_complex(difference) else jnp.square(difference)
@@ -169,23 +170,7 @@ def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
         x = jnp.real(x)
     if dtype.kind == "b":
         return x != 0
-    if dtype.kind in "iu" and x.dtype.kind not in "iub":
-        return _truncated(x, dtype)
-    return x.astype(dtype)
-
-
-def _truncated(x: Array, dtype: Any) -> Array:
-    """Real numbers to integers as a processor does it (XLA would saturate): what does not fit is the lowest one.
-
-    Types without such an instruction take the low bits of a wider one.
-    """
-    if dtype == np.uint64:
-        return jnp.where(x < 0, _truncated(x, np.dtype(np.int64)).astype(dtype), x.astype(dtype))
-    wide = np.dtype(np.int64 if dtype.itemsize == 8 or dtype == np.uint32 else np.int32)
-    lowest = _lowest(wide)
-    fits = (x >= float(lowest)) & (x < -float(lowest))
-    result = jnp.where(fits, x.astype(wide), lowest).astype(dtype)
-    return jnp.where(isnan(x), 0, result) if dtype.kind == "u" else result
+    return x.astype(dtype)  # XLA saturates by itself, and makes 0 of NaN
 
 
 def identity(x: Array) -> Array:
@@ -194,18 +179,18 @@ def identity(x: Array) -> Array:
 
 # -- reductions and scans --------------------------------------------------------------------------------------------
 def sum(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    return jnp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    return jnp.sum(x, axis=axis, dtype=sum_dtype(x.dtype), keepdims=keepdims).astype(x.dtype)
 
 
 def prod(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    return jnp.prod(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    return jnp.prod(x, axis=axis, dtype=sum_dtype(x.dtype), keepdims=keepdims).astype(x.dtype)
 
 
 def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
     count = math.prod([x.shape[i] for i in axis])
-    total = jnp.sum(x, axis=axis, dtype=np.float32 if narrow_float(x.dtype) else x.dtype, keepdims=keepdims)
+    total = jnp.sum(x, axis=axis, dtype=mean_dtype(x.dtype), keepdims=keepdims)
     if x.dtype.kind in "iu":
-        return lax.div(total, jnp.full_like(total, count)) if count else total
+        return (lax.div(total, jnp.full_like(total, count)) if count else total).astype(x.dtype)
     return (total / count).astype(x.dtype)
 
 
@@ -245,10 +230,12 @@ def argsort(x: Array, *, axis: int, descending: bool = False) -> Array:
     return jnp.argsort(x, axis=axis, stable=True, descending=descending).astype(np.int64)
 
 
+@in_float32
 def cumsum(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
     return shifted_scan(lax.cumsum(x, axis=axis, reverse=reverse), 0, axis, exclusive, reverse)
 
 
+@in_float32
 def cumprod(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
     return shifted_scan(lax.cumprod(x, axis=axis, reverse=reverse), 1, axis, exclusive, reverse)
 
@@ -371,6 +358,7 @@ def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
     return _walked_together(partial(jnp.take, axis=axis - batch_dims, mode="clip"), batch_dims)(x, indices)
 
 
+@in_float32
 def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
     flat = jnp.reshape(values, (-1, *shape[1:])) if jnp.ndim(indices) != 1 else values
     return jax.ops.segment_sum(flat, jnp.ravel(indices), num_segments=shape[0])
@@ -390,6 +378,7 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     return _walked_together(one, batch_dims)(jnp.asarray(x), jnp.asarray(indices))
 
 
+@in_float32
 def scatter_nd(updates: Array, indices: Array, *, shape: Axes, batch_dims: int = 0) -> Array:
     row = shape[batch_dims:]
 
@@ -413,6 +402,7 @@ def take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
     return jnp.take_along_axis(x, indices, axis, mode="clip")
 
 
+@in_float32
 def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
     def one(x: Array, indices: Array) -> Array:
         return jnp.zeros((size,), x.dtype).at[indices].add(x)
@@ -434,7 +424,18 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
 
 
 def einsum(*xs: Array, equation: str) -> Array:
-    return jnp.einsum(equation, *xs)
+    """A product of two half-precision arrays is XLA's, which sums in float32; sums before and between are not."""
+    if not is_half(xs[0].dtype) or _is_one_product(equation):
+        return jnp.einsum(equation, *xs)
+    return jnp.einsum(equation, *map(widened, xs)).astype(xs[0].dtype)
+
+
+@lru_cache(maxsize=256)
+def _is_one_product(equation: str) -> bool:
+    """Whether there are two operands, and no axis is summed that only one of them has."""
+    inputs, _, output = equation.partition("->")
+    operands = inputs.split(",")
+    return len(operands) == 2 and set(operands[0]) ^ set(operands[1]) <= set(output)
 
 
 def from_numpy(x: Array) -> Array:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gradtape.arrays.half import in_float32, sum_dtype, widened  # XLA converts as it reads, without a copy
 from gradtape.arrays.numpy_engine.neural import conv_sizes
 
 Array = Any
@@ -24,11 +25,6 @@ Pairs = tuple[tuple[int, int], ...]
 _Shaped: Any = jax.ShapeDtypeStruct
 
 _WINDOW = ("strides", "dilations", "padding")
-
-
-def _sum_type(dtype: Any) -> Any:
-    """The dtype to sum in: float32 for float16 and bfloat16. XLA converts as it reads, without a copy."""
-    return np.dtype(np.float32) if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4 else dtype
 
 
 # -- convolution and its two transposes ------------------------------------------------------------------------------
@@ -152,6 +148,7 @@ def conv_patches(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, p
 
 
 @partial(jax.jit, static_argnames=(*_WINDOW, "shape", "window"))
+@in_float32
 def conv_patches_grad(
     x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
@@ -183,9 +180,9 @@ def _pool(function: Any, start: Any, x: Array, window: Sizes, strides: Sizes, di
 
 
 @partial(jax.jit, static_argnames=(*_WINDOW, "window"))
+@in_float32
 def sum_pool(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    wide = x.astype(_sum_type(x.dtype))
-    return _pool(lax.add, 0, wide, window, strides, dilations, padding).astype(x.dtype)
+    return _pool(lax.add, 0, x, window, strides, dilations, padding)
 
 
 @partial(jax.jit, static_argnames=(*_WINDOW, "window"))
@@ -198,17 +195,19 @@ def _lowest(x: Array) -> Any:
 
 
 @partial(jax.jit, static_argnames=(*_WINDOW, "shape", "window"))
+@in_float32
 def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
     """Numbers with zeros between them, under windows of ones."""
     around = _outward(x.shape[1:-1], shape, window, strides, dilations, padding)
     config = [(low, high, s - 1) for (low, high), s in zip(around, strides, strict=True)]
-    spread = lax.pad(x.astype(_sum_type(x.dtype)), np.zeros((), _sum_type(x.dtype)), [(0, 0, 0), *config, (0, 0, 0)])
+    spread = lax.pad(x, np.zeros((), x.dtype), [(0, 0, 0), *config, (0, 0, 0)])
     ones, none = (1,) * len(window), ((0, 0),) * len(window)
-    return _pool(lax.add, 0, spread, window, ones, dilations, none).astype(x.dtype)
+    return _pool(lax.add, 0, spread, window, ones, dilations, none)
 
 
 # The place of a maximum is the number of its tap. There is a term for each tap, and XLA makes one pass of them.
 @partial(jax.jit, static_argnames=(*_WINDOW, "window"))
+@in_float32
 def max_unpool(
     z: Array, x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
@@ -286,7 +285,7 @@ def _at_tap(x: Array, tap: Sizes, first: int, out: Sizes, strides: Sizes, dilati
 # out.
 @partial(jax.jit, static_argnames="axis")
 def softmax(x: Array, *, axis: int) -> Array:
-    wide = x.astype(_sum_type(x.dtype))
+    wide = widened(x)
     top = _top(wide, axis)
     e = jnp.exp(wide - top)
     total = jnp.sum(e, axis=axis, keepdims=True)
@@ -301,14 +300,14 @@ def softmax(x: Array, *, axis: int) -> Array:
 
 @partial(jax.jit, static_argnames="axis")
 def log_softmax(x: Array, *, axis: int) -> Array:
-    wide = x.astype(_sum_type(x.dtype))
+    wide = widened(x)
     shifted = wide - _top(wide, axis)
     return (shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=axis, keepdims=True))).astype(x.dtype)
 
 
 @partial(jax.jit, static_argnames="epsilon")
 def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
-    wide = x.astype(_sum_type(x.dtype))
+    wide = widened(x)
     if not _on_gpu(x) or not x.size:
         mean = jnp.mean(wide, axis=-1, keepdims=True)
         inverse = lax.rsqrt(jnp.mean((wide - mean) ** 2, axis=-1, keepdims=True) + epsilon)
@@ -340,7 +339,7 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     number for each row, and both go into one pass over the logits.
     """
     classes = logits.shape[-1]
-    wide = logits.astype(_sum_type(logits.dtype))
+    wide = widened(logits)
     top = _top(wide, -1)
     e = jnp.exp(wide - top)
     total = jnp.where((labels >= 0) & (labels < classes), jnp.sum(e, axis=-1), np.nan)
@@ -410,7 +409,7 @@ def _attention_gradient(
         weights = jnp.exp(_scores(q, k, mask, scale, causal) - kept[..., None])
         if mask is not None and mask.dtype != bool:  # a large number in the mask swallows small ones in the sum
             weights = _shares(weights)
-    wide = _sum_type(q.dtype)
+    wide = sum_dtype(q.dtype)
     towards = jnp.matmul(d, jnp.swapaxes(v, -1, -2), preferred_element_type=wide)
     mean = jnp.sum(d.astype(wide) * out.astype(wide), axis=-1, keepdims=True)
     scores = weights.astype(wide) * (towards - mean)
@@ -427,7 +426,7 @@ def _shares(x: Array) -> Array:
 
 
 def _scores(q: Array, k: Array, mask: Array, scale: float, causal: bool) -> Array:
-    scores = jnp.matmul(q, jnp.swapaxes(k, -1, -2), preferred_element_type=_sum_type(q.dtype)) * scale
+    scores = jnp.matmul(q, jnp.swapaxes(k, -1, -2), preferred_element_type=sum_dtype(q.dtype)) * scale
     if mask is not None and mask.dtype != bool:
         scores = scores + mask.astype(scores.dtype)
     rows, columns = scores.shape[-2:]

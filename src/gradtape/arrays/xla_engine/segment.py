@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from gradtape.arrays.xla_engine.core import concrete_only, coordinates, narrow_float, shifted_scan
+from gradtape.arrays.half import widened
+from gradtape.arrays.xla_engine.core import concrete_only, coordinates, shifted_scan
 
 Array = Any
 
@@ -49,8 +50,7 @@ def scatter_min(x: Array, updates: Array, indices: Array) -> Array:
 
 # -- scans -----------------------------------------------------------------------------------------------------------
 def cumulative_logsumexp(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
-    wide = x.astype(np.float32) if narrow_float(x.dtype) else x
-    return _running_log(wide, axis, exclusive, reverse).astype(x.dtype)
+    return _running_log(widened(x), axis, exclusive, reverse).astype(x.dtype)
 
 
 def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
@@ -59,8 +59,7 @@ def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
 
 def weighted_scan(d: Array, x: Array, y: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
     dtype = d.dtype
-    if narrow_float(dtype):
-        d, x, y = (a.astype(np.float32) for a in (d, x, y))
+    d, x, y = map(widened, (d, x, y))
     halves = []
     for part in (jnp.maximum(d, 0), jnp.maximum(-d, 0)):
         total = _running_log(jnp.where(part > 0, jnp.log(part) - y, -np.inf), axis, exclusive, reverse)

@@ -7,6 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from gradtape.arrays.half import in_float32
+
 Array = Any
 Axes = tuple[int, ...]
 
@@ -35,6 +37,7 @@ def frame(x: Array, *, axis: int, length: int, step: int) -> Array:
     return jnp.take(jnp.asarray(x), positions, axis=axis)
 
 
+@in_float32
 def overlap_add(x: Array, *, axis: int, step: int, size: int) -> Array:
     frames, length = x.shape[axis], x.shape[axis + 1]
     positions = step * np.arange(frames)[:, None] + np.arange(length)

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from gradtape.arrays.half import in_float32
 from gradtape.arrays.numpy_engine.state import filled_index
 
 Array = Any
@@ -13,6 +14,7 @@ Array = Any
 _CHANGES = {"maximum": "max", "minimum": "min"}
 
 
+@in_float32
 def update_at(x: Array, indices: Array, updates: Array, *, how: str, batch_dims: int = 0) -> Array:
     lead = jnp.ix_(*(jnp.arange(n) for n in indices.shape[:batch_dims]))
     extra = indices.ndim - 1 - batch_dims
