@@ -5,10 +5,14 @@ See interrupts.py for how a signal is made to arrive at every place, one after t
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import os
+import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -16,11 +20,18 @@ import pytest
 from interrupts import every_interrupt, interrupted_at
 
 import gradtape as tf
-from gradtape import tensor, variable
+from gradtape import interrupts, keras, tensor, variable
 from gradtape.api import compat
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile import devices
 from gradtape.engine import dispatch, tape as stack
+from gradtape.interrupts import is_interrupt
+from gradtape.keras_backend.execution import CompiledSteps
+from gradtape.train import atomic
+from gradtape.train.checkpoint import saving
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""A signal that arrives in a finalizer is lost, in every Python program."""
 
 
 def state():
@@ -38,6 +49,7 @@ def state():
     }
 
 
+KERAS = os.path.join(os.path.dirname(importlib.util.find_spec("keras").origin), "src", "backend", "common")
 w = tf.Variable([1.0, 2.0, 3.0])
 x = tf.constant([4.0, 5.0, 6.0])
 
@@ -338,3 +350,179 @@ def test_a_program_that_would_find_no_memory_does_not_begin(monkeypatch):
     monkeypatch.undo()
     step()
     assert v.numpy()[0] == 6.0
+
+
+# -- the rest --------------------------------------------------------------------------------------------------------
+def keras_scopes():
+    from keras.src.backend.common.global_state import get_global_attribute
+
+    return [get_global_attribute(name) for name in ("stateless_scope", "symbolic_scope")]
+
+
+def test_a_signal_in_a_training_step():
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(2)])
+    model.compile(keras.optimizers.SGD(0.5), "mse")
+    data = np.ones([4, 2], np.float32), np.zeros([4, 2], np.float32)
+    for _ in range(3):
+        model.train_on_batch(*data)
+    before, scopes = state(), keras_scopes()
+    steps = int(model.optimizer.iterations.numpy())
+    weights = {steps: [v.numpy() for v in model.trainable_variables]}
+    for where in every_interrupt(lambda: model.train_on_batch(*data), step=5):
+        assert state() == before, where
+        assert keras_scopes() == scopes, where
+        steps = int(model.optimizer.iterations.numpy())
+        found = [v.numpy() for v in model.trainable_variables]  # those of so many steps, all of them
+        for now, then in zip(found, weights.setdefault(steps, found), strict=True):
+            np.testing.assert_array_equal(now, then, where)
+    assert len(weights) > 1
+
+
+def test_a_signal_while_a_model_is_built():
+    before, scopes = state(), keras_scopes()
+
+    def build():
+        keras.Sequential([keras.Input([2]), keras.layers.Dense(2)])
+
+    for where in every_interrupt(build, step=29, files=(KERAS,)):
+        assert state() == before, where
+        assert keras_scopes() == scopes, where
+
+
+def test_a_signal_while_a_checkpoint_is_saved_or_restored(tmp_path):
+    a, b = tf.Variable([1.0]), tf.Variable([2.0])
+    checkpoint = tf.train.Checkpoint(a=a, b=b)
+    path = checkpoint.save(tmp_path / "kept")
+    a.assign([3.0])
+    b.assign([4.0])
+    outcomes = set()
+    for where in every_interrupt(lambda: checkpoint.restore(path).expect_partial(), step=11):
+        outcomes.add((a.numpy().item(), b.numpy().item()))
+        assert outcomes <= {(1.0, 2.0), (3.0, 4.0)}, where
+        a.assign([3.0])
+        b.assign([4.0])
+    assert len(outcomes) == 2
+    for where in every_interrupt(lambda: checkpoint.save(tmp_path / "new"), step=97):
+        assert not saving._is_owned(), where
+        assert not atomic._held.folders, where
+    assert tf.train.Checkpoint(a=a).restore(checkpoint.save(tmp_path / "last")).expect_partial()
+
+
+def test_an_interrupted_first_trace_is_made_again():
+    created = []
+
+    @tf.function
+    def f(z):
+        if not created:
+            created.append(tf.Variable([1.0]))
+        return created[0] * z
+
+    for _ in every_interrupt(lambda: f(tf.constant([2.0])), step=101):
+        if f.experimental_get_tracing_count() and not f._has_trace:
+            created.clear()
+    assert f(tf.constant([2.0])).numpy().item() == 2.0
+
+
+class Late(Exception):
+    """What a handler raises that limits the time of something."""
+
+
+def handler(number, frame):
+    raise Late
+
+
+@pytest.fixture
+def limited():
+    before = signal.signal(signal.SIGUSR2, handler)
+    yield lambda: signal.raise_signal(signal.SIGUSR2)
+    signal.signal(signal.SIGUSR2, before)
+
+
+def test_an_exception_of_a_handler_is_not_taken_for_the_codes_own(limited):
+    """Where an error leads to another way of doing the same, a signal does not."""
+
+    def late(z):
+        limited()
+        return z * 2.0
+
+    steps = CompiledSteps(lambda batch: late(batch))
+    data = tf.data.Dataset.range(3).map(late)
+    for action in (
+        lambda: tf.vectorized_map(late, tf.ones([3, 2])),
+        lambda: steps([np.ones([2], np.float32)]),
+        lambda: list(data),
+        lambda: list(data.ignore_errors()),
+        lambda: data.element_spec,
+        lambda: keras.ops.vectorized_map(late, keras.KerasTensor([None, 2])),
+    ):
+        with pytest.raises(Late):
+            action()
+    assert not steps._cannot
+
+
+def raised(function, *args):
+    with pytest.raises(Late) as caught:
+        function(*args)
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", ["function", "partial", "method", "object"])
+def test_what_a_handler_raised_is_known(kind):
+    def inner(number, frame):
+        raise Late
+
+    handlers = {"function": inner, "partial": functools.partial(inner)}
+    handlers.update(method=Handlers(inner).method, object=Handlers(inner))
+    before = signal.signal(signal.SIGUSR2, handlers[kind])
+    try:
+        assert is_interrupt(raised(signal.raise_signal, signal.SIGUSR2))
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert not is_interrupt(raised(inner, 0, None))
+
+
+class Handlers:
+    def __init__(self, function):
+        self.function = function
+
+    def method(self, number, frame):
+        self.function(number, frame)
+
+    def __call__(self, number, frame):
+        self.function(number, frame)
+
+
+def test_a_generator_as_a_block_is_closed():
+    entered = []
+
+    @interrupts.contextmanager
+    def block():
+        entered.append(1)
+        try:
+            yield len(entered)
+        finally:
+            entered.pop()
+
+    def use():
+        with block() as count:
+            assert count
+
+    def raising():
+        with block():
+            raise KeyError
+
+    for where in every_interrupt(use):
+        assert entered in ([], [1]), where  # the one of a signal before the `try`
+        entered.clear()
+    with pytest.raises(KeyError):
+        raising()
+    assert not entered
+
+
+def test_blocks_follow_the_rules():
+    """`contextlib.contextmanager` and `np.errstate` may be left in the middle by a signal."""
+    source = Path(tf.__file__).parent
+    allowed = {"interrupts.py", "keras_hook.py"}
+    careless = re.compile(r"np\.errstate\(|from contextlib import .*contextmanager|contextlib\.contextmanager\b")
+    files = [path for path in source.rglob("*.py") if path.name not in allowed]
+    assert [str(path) for path in files if careless.search(path.read_text("utf-8"))] == []

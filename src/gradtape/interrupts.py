@@ -14,16 +14,19 @@ first line of `__exit__`, where no `try` of that function is in force yet. Code 
 
 from __future__ import annotations
 
+import functools
+import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, _GeneratorContextManager
 from contextvars import ContextVar, copy_context
 from copy import copy
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -62,6 +65,74 @@ def _written(value: int, first: bool = False) -> Iterable[int]:
         digits.append(value & 63 | 64)
     digits[-1] |= 128 * first
     return reversed(digits)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether a signal handler has raised an exception: then it says nothing about the code it came out of.
+
+    Ctrl-C is no `Exception`, but handlers raise what they like, such as a TimeoutError.
+    """
+    if not isinstance(error, Exception):
+        return True
+    handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _code(handler: Any) -> Any:
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    function = getattr(handler, "__func__", handler)
+    if not hasattr(function, "__code__"):
+        function = vars(type(function)).get("__call__")
+    return getattr(function, "__code__", None)
+
+
+class _Block(_GeneratorContextManager[T]):
+    """A generator as a `with` block that is closed whatever happens at its ends."""
+
+    def __enter__(self) -> T:
+        try:
+            return super().__enter__()
+        except BaseException:
+            self.gen.close()
+            raise
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            return super().__exit__(kind, error, trace)
+        except BaseException:
+            self.gen.close()
+            raise
+
+
+def contextmanager(function: Callable[P, Iterator[T]]) -> Callable[P, _Block[T]]:
+    """`contextlib.contextmanager`, by the rules above. What the generator acquires, it acquires inside of its `try`.
+
+    >>> @contextmanager
+    ... def block():
+    ...     try:
+    ...         yield 3
+    ...     finally:
+    ...         print("left")
+    >>> with block() as value:
+    ...     print(value)
+    3
+    left
+    """
+
+    @functools.wraps(function)
+    def block(*args: P.args, **kwargs: P.kwargs) -> _Block[T]:
+        return _Block(cast(Any, function), args, kwargs)
+
+    return block
 
 
 class setting(Generic[T]):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape.dtypes import DType, dtype_of
+from gradtape.interrupts import float_errors_ignored
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _INT32, _INT64, _BOOL, _OBJECT = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.bool_), np.dtype(np.object_)
@@ -128,7 +129,7 @@ def _from_plain(value: Any, dtype: DType | None) -> ndarray:
         return found
     if not _keeps_kind(found.dtype.kind, dtype):
         raise cannot_convert(value, dtype)
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         return found.astype(dtype.numpy_dtype)
 
 
@@ -172,7 +173,7 @@ def _block(leaves: Any, shape: list[int], wanted: str, target: np.dtype[Any]) ->
     if wanted == "s":
         return _texts(leaves, tuple(shape))
     try:
-        with np.errstate(all="ignore"):
+        with float_errors_ignored():
             if wanted == "i" and target != np.uint64:  # what does not fit wraps around, as a cast does
                 return np.array(leaves, _INT64).astype(target, copy=False).reshape(shape)
             return np.array(leaves, target).reshape(shape)

@@ -25,6 +25,7 @@ from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.indexed_slices import IndexedSlices
+from gradtape.interrupts import is_interrupt
 from gradtape.ops import array, math, reduce
 from gradtape.ops.sparse_tensor import (
     SparseTensor,
@@ -434,6 +435,8 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
         result = fn(nest.pack_sequence_as(elems, shells))
         return nest.map_structure(lambda leaf: _unwrapped(leaf, level, count), result)
     except Exception as error:
+        if is_interrupt(error):
+            raise
         if not fallback_to_while_loop:
             raise ValueError(
                 f"vectorized_map could not run {fn} on all rows at once ({error}), and fallback_to_while_loop=False."

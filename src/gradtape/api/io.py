@@ -7,7 +7,6 @@ import io as _io
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from gradtape.api.arguments import integer, shape_of
 from gradtape.api.array import cast, saturate_cast
 from gradtape.conversion import convert, operand, wrap
 from gradtape.dtypes import as_dtype
+from gradtape.interrupts import contextmanager
 from gradtape.tensor import Tensor
 from gradtape.train.atomic import named_errors, open_to_read, write
 

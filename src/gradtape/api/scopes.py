@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.devices import device_scope
 from gradtape.compile.function import init_scope as init_scope
-from gradtape.interrupts import setting
+from gradtape.interrupts import contextmanager, setting
 from gradtape.variable import name_prefix
 
 

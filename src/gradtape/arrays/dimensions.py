@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.interrupts import is_interrupt
 from gradtape.shape import unknown_kinds
 
 Sizes = tuple[tuple[str, Any], ...]
@@ -106,7 +107,9 @@ def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: A
         return values[0] if attrs["dtype"].kind in "iu" else None
     try:
         return kernel(*values, **attrs)
-    except Exception:  # a comparison that has no answer yet: the program will have one
+    except Exception as error:  # a comparison that has no answer yet: the program will have one
+        if is_interrupt(error):
+            raise
         return None
 
 

@@ -21,6 +21,8 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
+from gradtape.interrupts import is_interrupt
+
 _AS_IS = "_gradtape_not_converted"
 _CONVERTED = "_gradtape_converted"
 
@@ -203,6 +205,8 @@ def _transformed(function: FunctionType) -> FunctionType:
             try:
                 _factories[code] = _factory(function)
             except Exception as error:  # whatever malt cannot deal with
+                if is_interrupt(error):
+                    raise
                 _factories[code] = None
                 _warn(function, error)
         factory = _factories[code]

@@ -11,7 +11,6 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, graph_trace
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
-from gradtape.interrupts import settings
+from gradtape.interrupts import contextmanager, settings
 from gradtape.shape import TensorSpec, VariableSpec
 from gradtape.tensor import Tensor
 from gradtape.variable import Passed, Variable, on_host, stored, updating

@@ -17,6 +17,7 @@ from gradtape import nest
 from gradtape.arrays.dimensions import UnknownDimensionError, is_dimension, variable
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.function import ConcreteFunction, signature_of
+from gradtape.interrupts import is_interrupt
 from gradtape.shape import TensorShape, TensorSpec, VariableSpec
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
@@ -184,8 +185,10 @@ class General:
             traces = owner._traces
             try:
                 function = owner._traced_at_last(given, leaves, passed, patterns, OpenFunction)
-            except Exception:  # whatever is wrong with the code itself will be said by the trace for these very shapes
+            except Exception as error:  # what is wrong with the code itself, the trace for these very shapes will say
                 owner._traces = traces
+                if is_interrupt(error):
+                    raise
                 continue
             function.declare(owner, patterns)
             if not function.graph.transient:

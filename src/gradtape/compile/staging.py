@@ -11,7 +11,6 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from gradtape.compile import control_flow
 from gradtape.compile.traced import Trace
 from gradtape.conversion import convert, operands, wrap
 from gradtape.engine import tape as stack
+from gradtape.interrupts import contextmanager
 from gradtape.ops import array, index, math, reduce
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable

@@ -32,7 +32,7 @@ from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
 from gradtape.engine.op import Op, program_op
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import Record, Recorder, active_recorders, active_stack
-from gradtape.interrupts import guarded
+from gradtape.interrupts import guarded, is_interrupt
 from gradtape.memory import Recipe
 from gradtape.tensor import Tensor, Unwritten, is_followable, next_uid
 from gradtape.variable import Variable, updating
@@ -335,7 +335,7 @@ class Traced:
                     try:
                         found = self._derivatives[wanted] = Derivative(self, wanted, needs)
                     except Exception as error:
-                        if self.unknown:
+                        if self.unknown and not is_interrupt(error):
                             raise UnknownDimensionError(str(error)) from error
                         raise
         return found

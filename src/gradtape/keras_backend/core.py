@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from keras.src import tree
-from keras.src.backend.common import KerasVariable, standardize_dtype
+from keras.src.backend.common import KerasVariable, global_state, standardize_dtype
 from keras.src.backend.common.dtypes import result_type
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.stateless_scope import StatelessScope, get_stateless_scope
@@ -34,7 +34,7 @@ from gradtape.dtypes import DType, as_dtype
 from gradtape.engine import tape as stack
 from gradtape.errors import OpError
 from gradtape.indexed_slices import IndexedSlices, map_values
-from gradtape.interrupts import float_errors_ignored
+from gradtape.interrupts import float_errors_ignored, is_interrupt
 from gradtape.ops import array, math as elementwise
 from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.shape import TensorShape, known_shape
@@ -280,14 +280,17 @@ def compute_output_spec(fn, *args, **kwargs):
     if traced and unknown and can_compile():
         try:
             return _run_symbolically(fn, args, kwargs, _traced_argument, None)
-        except Exception:  # what is wrong with the function in any case will be said for sizes that have a number
-            pass
+        except Exception as error:  # what is wrong with the function in any case will be said for sizes with a number
+            if is_interrupt(error):
+                raise
     for stand_in in (_traced_argument, _zeros) if traced else (_zeros,):
         sizes = list(_SIZES) if unknown else [((0, 0),)]
         for pair in sizes:
             try:
                 found = [_run_symbolically(fn, args, kwargs, stand_in, size) for size in pair]
             except Exception as error:
+                if is_interrupt(error):
+                    raise
                 failure = failure or error
                 _add_multiples(sizes, error)
             else:
@@ -338,9 +341,15 @@ def _run_symbolically(
         shape = tuple([size(axis, n) for axis, n in enumerate(x.shape)])
         return _nothing(shape, x.dtype) if x.sparse else stand_in(shape, x.dtype)
 
-    with StatelessScope(), SymbolicScope(), tracing(graph), stack.only(()), float_errors_ignored(), graph_errors():
-        args, kwargs = tree.map_structure(filled, (args, kwargs))
-        return tree.map_structure(_spec, fn(*args, **kwargs))
+    scopes = {name: global_state.get_global_attribute(name) for name in ("stateless_scope", "symbolic_scope")}
+    try:
+        with StatelessScope(), SymbolicScope(), tracing(graph), stack.only(()), float_errors_ignored(), graph_errors():
+            args, kwargs = tree.map_structure(filled, (args, kwargs))
+            return tree.map_structure(_spec, fn(*args, **kwargs))
+    except BaseException:  # a signal may have come before the end of one of Keras' scopes
+        for name, scope in scopes.items():
+            global_state.set_global_attribute(name, scope)
+        raise
 
 
 def _traced_argument(shape: tuple[Any, ...], dtype: Any) -> Tensor:

@@ -14,6 +14,7 @@ from gradtape.api import array as arrays
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.compile.function import Function, functions_run_eagerly
 from gradtape.conversion import wrap
+from gradtape.interrupts import is_interrupt
 from gradtape.keras_backend.core import convert_to_numpy, convert_to_tensor, dense
 from gradtape.keras_backend.sparse_data import as_sparse_tensor, has_sparse_data, is_sparse_data
 from gradtape.tensor import Tensor
@@ -62,6 +63,8 @@ class CompiledSteps(EagerSteps):
         try:
             program, tensors, variables = function.prepared(*given)
         except Exception as error:
+            if is_interrupt(error):
+                raise
             reason = _plain_text(error)
         else:
             return program.run(tensors, variables)

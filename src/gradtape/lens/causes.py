@@ -15,7 +15,7 @@ import numpy as np
 from gradtape.arrays import numpy_namespace
 from gradtape.engine.op import pulls_of
 from gradtape.engine.strong import concrete
-from gradtape.interrupts import float_errors_ignored
+from gradtape.interrupts import float_errors_ignored, is_interrupt
 
 if TYPE_CHECKING:
     from gradtape.engine.op import Op
@@ -303,7 +303,9 @@ def recomputed(op: Op, arrays: list[Any], attrs: dict[str, Any]) -> list[Any] | 
         with float_errors_ignored(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = kernel(*arrays, **attrs)
-    except Exception:  # a kernel may refuse values that were not there the first time
+    except Exception as error:  # a kernel may refuse values that were not there the first time
+        if is_interrupt(error):
+            raise
         return None
     return [np.asarray(r) for r in result] if type(result) is tuple else [np.asarray(result)]
 

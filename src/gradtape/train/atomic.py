@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from gradtape import errors
+from gradtape.interrupts import contextmanager, guarded
 
 fcntl: Any = None  # Windows has none: there, an open file cannot be removed or renamed
 with contextlib.suppress(ImportError):
@@ -92,10 +93,15 @@ class Staged:
     def __enter__(self) -> Staged:
         return self
 
+    @guarded
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except BaseException:
+            self.close()
+            raise
 
 
 def write(path: str, content: Callable[[Any], Any]) -> None:
@@ -186,7 +192,7 @@ def flush_folder(folder: str) -> None:
             os.fsync(handle)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _opened(path: str, flags: int) -> Iterator[int]:
     handle = os.open(path, flags)
     try:
@@ -237,7 +243,7 @@ _held = _Held()
 _without_locks = threading.RLock()
 
 
-@contextlib.contextmanager
+@contextmanager
 def alone_in(folder: str) -> Iterator[None]:
     """Wait until no other thread or process changes several files of a folder, and let none begin.
 
@@ -254,8 +260,8 @@ def alone_in(folder: str) -> Iterator[None]:
         return
     with _opened(folder, os.O_RDONLY) as handle:
         locked = _lock(handle)
-        _held.folders.add(folder)
         try:
+            _held.folders.add(folder)
             yield
         finally:
             _held.folders.discard(folder)
@@ -278,7 +284,7 @@ _CODES: dict[type[errors.OpError], Iterable[str]] = {
 _CLASSES = {getattr(errno, name): kind for kind, names in _CODES.items() for name in names if hasattr(errno, name)}
 
 
-@contextlib.contextmanager
+@contextmanager
 def named_errors(path: str, op: str = "") -> Iterator[None]:
     """Let errors of the system have TensorFlow's class and sentence for them.
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from gradtape import errors
 from gradtape.arrays.symbolic import current_graph
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.dtypes import dtype_of
+from gradtape.interrupts import contextmanager, is_interrupt
 from gradtape.train import bundle
 from gradtape.train.atomic import alone_in, named_errors
 from gradtape.train.state import get_checkpoint_state, update_checkpoint_state
@@ -37,7 +38,7 @@ from gradtape.train.tracking import (
     resume,
     resume_at,
 )
-from gradtape.variable import Variable, held, updating, waiting
+from gradtape.variable import Variable, held, stored, updating, waiting
 
 saving = threading.RLock()
 """Held by the thread that saves under a number. Who needs a folder as well (`alone_in`) takes this first."""
@@ -310,15 +311,18 @@ class Restoration:
     It starts at the checkpoint and at what is attached to it directly, which may outlive it, and holds none of them.
     """
 
+    partial = True
+    """Whether the user knows that not everything will be found, or there is nothing yet."""
+
     def __init__(self, reader: bundle.Reader, nodes: list[Node], root: Checkpoint) -> None:
         self.reader, self.nodes = reader, nodes
         self.names = Names(nodes)
-        self.partial = False  # whether the user knows that not everything will be found
         self.objects: dict[int, int] = {}  # node -> id of the object that was found for it
         self._done: set[int] = set()  # nodes whose values have been handed over
         self._refused: set[int] = set()  # nodes whose values did not fit what was found for them
         self._served: set[int] = set()  # uids of the variables that have got one
         self._starts: dict[int, Callable[[], Any]] = {0: weakref.ref(root, _forget_the_dead)}
+        self.partial = False
 
     _busy: ClassVar[bool] = False
 
@@ -344,6 +348,8 @@ class Restoration:
         served: set[int] = set()
         actions: list[tuple[int, Callable[[], Any] | None]] = []
         number = 0
+        variables = [stored(v) for _, value in pairs if isinstance(v := _stateful(value), Variable)]
+        before = [(v, v._held, v._buffer, v._lent) for v in variables]
         try:
             for number, value in pairs:
                 if number not in self._done and number not in self._refused:
@@ -351,9 +357,12 @@ class Restoration:
             for number, act in actions:  # noqa: B007 - which one failed
                 if act is not None:
                     act()
-        except BaseException:
+        except BaseException as error:
+            for variable, reading, buffer, lent in before:
+                variable._held, variable._buffer, variable._lent = reading, buffer, lent
             # It is said once. A checkpoint that waits goes on with what else is attached; one that does not, ends here.
-            self._refused.add(number)
+            if not is_interrupt(error):
+                self._refused.add(number)
             self.partial = self.partial or self.look not in waiting
             raise
         self._served |= served

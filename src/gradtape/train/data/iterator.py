@@ -13,6 +13,7 @@ from gradtape import errors, nest
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.function import ReadsDataError
 from gradtape.conversion import wrap
+from gradtape.interrupts import is_interrupt
 from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 from gradtape.train.checkpoint import PythonState
@@ -48,10 +49,10 @@ class IteratorBase(PythonState):
             try:
                 element = next(self._elements)
                 self._position += 1
-            except Exception:
+            except StopIteration:
                 raise
-            except BaseException:  # a signal
-                self._interrupted = True
+            except BaseException as error:
+                self._interrupted = is_interrupt(error)
                 raise
         return delivered(element)
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradtape import nest
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType
-from gradtape.interrupts import float_errors_ignored
+from gradtape.interrupts import float_errors_ignored, is_interrupt
 from gradtape.ops.sparse_tensor import SparseTensor, SparseTensorSpec, stack, unstack
 from gradtape.shape import TensorShape, TensorSpec
 from gradtape.tensor import Tensor
@@ -169,7 +169,9 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
         with float_errors_ignored():
             one, *others = [spec_of(function(*nest.map_structure(lambda s: _stand_in(s, n), specs))) for n in sizes]  # noqa: B023
         return nest.map_structure(_common, one, others[0]) if others else one
-    except Exception:
+    except Exception as error:
+        if is_interrupt(error):
+            raise
         given = first()
         if given[-1] is None:  # there is no element
             raise

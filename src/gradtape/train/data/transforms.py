@@ -15,6 +15,7 @@ import numpy as np
 
 from gradtape import errors, nest
 from gradtape.conversion import convert
+from gradtape.interrupts import is_interrupt
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor
 from gradtape.train.data import table as rows
@@ -367,6 +368,8 @@ def ignore_errors(source: Recipe, log_warning: bool) -> Recipe:
             try:
                 element = next(stream, END)
             except Exception as error:
+                if is_interrupt(error):
+                    raise
                 if log_warning:
                     import warnings
 
