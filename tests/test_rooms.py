@@ -41,6 +41,7 @@ ROOMS = (  # from the top to the ground; a room may import what stands below it,
     ("literals",),
     ("nest", "dtypes"),
     ("errors", "interrupts", "memory", "version"),
+    ("forks",),
 )
 FLOOR = {room: len(ROOMS) - i for i, floor in enumerate(ROOMS) for room in floor}
 LIBRARIES = {"numpy", "ml_dtypes"}

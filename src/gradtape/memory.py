@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
+
+from gradtape import forks
 
 LARGE = 2**25
 """Bytes from which on the C library gives every freed block back to the system, whatever it is told."""
@@ -22,7 +23,7 @@ KEPT = 2**28
 """How many bytes of large blocks are kept at most."""
 
 _blocks: list[ndarray] = []  # the one that was used last is the last
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def keep_freed_memory() -> None:

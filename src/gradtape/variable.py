@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape import errors
+from gradtape import errors, forks
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
 from gradtape.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, tracing
@@ -824,8 +824,27 @@ def _is_ours(value: ndarray, tensor: Tensor) -> bool:
     )
 
 
-_guard: ContextVar[Any] = ContextVar("gradtape_guard", default=threading.RLock())  # noqa: B039 - one for all threads
-_guests = threading.RLock()
+_guard: ContextVar[Any] = ContextVar("gradtape_guard", default=forks.rlock())  # noqa: B039 - one for all threads
+_guests = forks.rlock()
+
+
+def _around_forks() -> None:
+    """Fork between two updates, not during one: the child would find variables whose memory a program has."""
+    held: list[Any] = []
+
+    def wait() -> None:
+        if updating().acquire(timeout=10.0):
+            held.append(updating())
+
+    def release() -> None:
+        if held:
+            held.pop().release()
+
+    os.register_at_fork(before=wait, after_in_parent=release, after_in_child=held.clear)
+
+
+if hasattr(os, "register_at_fork"):
+    _around_forks()
 
 updating: Callable[[], Any] = _guard.get
 """The lock to hold while variables change: two threads that add to one must not lose a sum, and none may read one whose

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math as _math
 import os
-import threading
 from collections.abc import Callable
 from enum import IntEnum
 from types import ModuleType
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import errors
+from gradtape import errors, forks
 from gradtape.api.arguments import integer, shape_of, static
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
@@ -586,7 +585,7 @@ class Generator:
         self._alg = _algorithm(alg)
         if self._alg is Algorithm.AUTO_SELECT:
             self._alg = Algorithm.PHILOX
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")
 
     def _trackable_children(self) -> dict[str, Any]:
@@ -723,7 +722,7 @@ def _joined(key: Any, counter: Any) -> Tensor:
 
 
 _global_generator: list[Generator] = []
-_global_lock = threading.Lock()
+_global_lock = forks.lock()
 
 
 def get_global_generator() -> Generator:

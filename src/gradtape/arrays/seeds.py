@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any
 
+from gradtape import forks
 from gradtape.arrays.numpy_engine.random import stream_of
 
 _DEFAULT_SEED = 87654321  # what stands for the global seed when only an op has one, as in TensorFlow
@@ -17,7 +17,7 @@ class Seeds:
     """The global seed, and how far each op with a seed of its own has read its stream."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._seed: int | None = None
         self._ops: Any = None  # TensorFlow's sequence of seeds for ops without one: that of Python's generator
         self._positions: dict[tuple[Any, ...], int] = {}

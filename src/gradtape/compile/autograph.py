@@ -15,12 +15,12 @@ import inspect
 import linecache
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
+from gradtape import forks
 from gradtape.interrupts import is_interrupt
 
 _AS_IS = "_gradtape_not_converted"
@@ -194,7 +194,7 @@ def _mark_converted(function: Any) -> Any:
 _factories: weakref.WeakKeyDictionary[CodeType, Callable[[FunctionType], FunctionType] | None] = (
     weakref.WeakKeyDictionary()
 )
-_converting = threading.RLock()
+_converting = forks.rlock()
 
 
 def _transformed(function: FunctionType) -> FunctionType:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from gradtape import conversion, errors
+from gradtape import conversion, errors, forks
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.symbolic import Symbolic, current_graph
 from gradtape.engine import dispatch
@@ -244,7 +244,13 @@ def chosen() -> Any:
 def _place(value: Any) -> Any:
     """A NumPy array on the device that is chosen. Text stays where it is, and so do constants of a compiled program."""
     target = chosen()
-    if target is None or value.dtype.kind == "O" or value.dtype.names is not None or current_graph() is not None:
+    if (
+        target is None
+        or forks.without_xla
+        or value.dtype.kind == "O"
+        or value.dtype.names is not None
+        or current_graph() is not None
+    ):
         return value
     import jax
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import inspect
-import threading
+import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape import errors, nest
+from gradtape import errors, forks, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, graph_traced, is_known, no_value, tracing
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradtape.compile.traced import Traced
 
 _said: set[str] = set()
+_asked = [False]  # what `run_functions_eagerly` was last told
 _eagerly = [False]
 _CREATED_TWICE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -55,12 +56,23 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     True
     >>> tf.config.run_functions_eagerly(False)
     """
-    _eagerly[0] = bool(run_eagerly)
+    _asked[0] = bool(run_eagerly)
+    _eagerly[0] = _asked[0] or bool(forks.without_xla)
 
 
 def functions_run_eagerly() -> bool:
-    """What `run_functions_eagerly` was last told."""
+    """What `run_functions_eagerly` was last told; True in a forked child in which nothing can be compiled."""
     return _eagerly[0]
+
+
+def _begin_child() -> None:
+    """Run functions eagerly in a forked child, if XLA was running before the fork."""
+    if forks.without_xla:
+        _eagerly[0] = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 def inside_function() -> bool:
@@ -121,7 +133,7 @@ class Function:
         self._bound: weakref.WeakKeyDictionary[Any, Function] | None = None
         self._concrete: dict[Any, ConcreteFunction] = {}
         self._general: General | None = None  # traces for unknown dimensions
-        self._tracing = threading.RLock()
+        self._tracing = forks.rlock()
         self._traces = 0
         self._has_trace = False  # whether one came to its end: until then variables may be created
         self._created: list[Any] = []  # variables of the first call
@@ -216,7 +228,9 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         graph = current_graph()
         if graph is not None or _eagerly[0] or self._reads_data or not can_compile():
-            if graph is None and not _eagerly[0] and not self._reads_data:
+            if graph is None and forks.without_xla and not _asked[0]:
+                _say_once(f"tf.function runs its code eagerly, on NumPy. {forks.ADVICE}")
+            elif graph is None and not _eagerly[0] and not self._reads_data:
                 _say_once(
                     "tf.function runs its code eagerly, because JAX is not installed: values and gradients are the "
                     "same, nothing is compiled. Install it with: pip install 'gradtape[xla]'"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape import forks
 from gradtape.arrays.dimensions import UnknownDimensionError, is_known_shape
 from gradtape.arrays.symbolic import call, current_graph, tracing
 from gradtape.conversion import convert, wrap
@@ -61,9 +62,10 @@ class effects:
 
 
 def _wait_for_effects() -> None:
-    import jax  # not at the top: while Keras infers shapes, there may be effects to trace and no JAX
+    if not forks.without_xla:
+        import jax  # not at the top: while Keras infers shapes, there may be effects to trace and no JAX
 
-    jax.effects_barrier()
+        jax.effects_barrier()
 
 
 def forget_failures() -> None:

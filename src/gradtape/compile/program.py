@@ -8,23 +8,25 @@ calls Python, and one for which there may not be enough of it.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import starmap
 from typing import Any
 
 import jax
 import numpy as np
 
-from gradtape import errors
+from gradtape import errors, forks
+from gradtape.arrays import Namespace, numpy_namespace
 from gradtape.arrays.dimensions import Sizes, evaluated
+from gradtape.arrays.numpy_engine import control
 from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
-from gradtape.arrays.xla_engine import xla_namespace
+from gradtape.arrays.xla_engine import in_memory, xla_namespace
 from gradtape.compile import checks
 from gradtape.compile.bounds import Given, without_proved
+from gradtape.interrupts import float_errors_ignored
 from gradtape.variable import Passed, Variable, updating
 
 compiler_options: dict[str, Any] = {}
@@ -73,7 +75,7 @@ class Program:
         self._kinds: set[tuple[Any, ...]] = set()  # of arrays, for which JAX launches it without Python code
         self._new_bytes = 0  # what a call allocates, where that is much
         self._constants: list[Any] | None = None
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._batched: dict[Any, Callable[..., Any]] = {}
         self._checked: dict[checks.Mode, Callable[..., Any]] = {}
         self._sized: dict[Sizes, Program] = {}
@@ -162,8 +164,9 @@ class Program:
         """
         if self._constants is None:
             # Constants are handed over once, and stay where the program runs.
+            placed = np.asarray if forks.without_xla else jax.numpy.asarray
             self._constants = [
-                jax.numpy.asarray(feed.value) if feed.kind == "array" and id(feed.symbol) not in self._numbers else None
+                placed(feed.value) if feed.kind == "array" and id(feed.symbol) not in self._numbers else None
                 for feed in self.feeds
             ]
         arrays = self._constants[:]
@@ -221,6 +224,8 @@ class Program:
 
     def __call__(self, *arrays: Any, mode: checks.Mode = checks.NONE) -> tuple[Any, ...]:
         """Run it, compiled; within a trace of JAX's, as a part of that. With checks as `checked` says."""
+        if forks.without_xla:
+            return self._on_numpy(arrays)
         run = self.checked(mode) if mode else self.jitted
         if self.first_seconds is not None:
             return run(*arrays)
@@ -239,6 +244,18 @@ class Program:
                 self.specs = specs
                 self.first_seconds = time.perf_counter() - began
         return results
+
+    def _on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Run it op by op, where XLA cannot."""
+        with float_errors_ignored():
+            return self.replay(*map(in_memory, arrays), xp=_replaying)
+
+    def _rows_on_numpy(self, flags: tuple[bool, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The same for rows of some inputs, one after the other."""
+        values = [in_memory(array) for array in arrays]
+        count = next(len(value) for value, flag in zip(values, flags, strict=True) if flag)
+        rows = [[v[i] if flag else v for v, flag in zip(values, flags, strict=True)] for i in range(count)]
+        return tuple(map(np.stack, zip(*[self._on_numpy(row) for row in rows], strict=True)))
 
     def _forget_compiled(self) -> None:
         """Compile it again next time: after an exception (of a signal, say) in the first call with arrays of some
@@ -261,7 +278,7 @@ class Program:
         numpy_slots: list[int] = []
         arrays = self.arrays(given, passed, numpy_slots)
         kinds = (mode, *map(type, given), *numpy_slots)
-        if kinds not in self._kinds:
+        if kinds not in self._kinds or forks.without_xla:
             self._launch_on_copies(arrays, kinds, results, mode)
             return arrays
         run = self.checked(mode) if mode else self.jitted
@@ -274,6 +291,9 @@ class Program:
         self, arrays: list[Any], kinds: tuple[Any, ...], results: list[Any], mode: checks.Mode
     ) -> None:
         """Launch it without giving memory away, and wait until it has run."""
+        if forks.without_xla:
+            results.append(self._on_numpy(arrays))
+            return
         first = self.first_seconds is None
         for slot in self.donated:
             if type(arrays[slot]) is not np.ndarray:
@@ -292,6 +312,8 @@ class Program:
 
     def batched(self, flags: tuple[bool, ...], mode: checks.Mode = checks.NONE) -> Callable[..., Any]:
         """The program over many rows of some inputs at once."""
+        if forks.without_xla:
+            return lambda *arrays: self._rows_on_numpy(flags, arrays)
         found = self._batched.get((flags, mode))
         if found is None:
             run = checks.checked(self, mode) if mode else self.replay
@@ -299,6 +321,12 @@ class Program:
             found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
             self._batched[flags, mode] = found
         return found
+
+
+_replaying: Any = Namespace("NumPy", *numpy_namespace._families)
+"""NumPy's functions, with branches and loops of programs."""
+for _function in control.FUNCTIONS:
+    setattr(_replaying, _function.__name__, partial(_function, _replaying))
 
 
 def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
@@ -350,7 +378,7 @@ def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any = xla_namespace
         if type(result) is tuple or type(result) is list:
             env.update((id(symbol), value) for symbol, value in zip(outputs, result, strict=True))
         else:
-            env[id(outputs[0])] = result
+            env[id(outputs[0])] = np.asarray(result) if isinstance(result, np.generic) else result
 
 
 def _typed(value: Any, dtype: Any) -> Any:

@@ -9,20 +9,20 @@ program is a traced function like the first, so that every order of derivative i
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape import forks
 from gradtape.arrays import common_namespace, generic_kernels
 from gradtape.arrays.batched import Batched, batch_rules
 from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, is_dimension
 from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
 from gradtape.compile import recognise
-from gradtape.compile.checks import Mode, failure
+from gradtape.compile.checks import NONE, Mode, failure
 from gradtape.compile.host import effects
 from gradtape.compile.program import Program, bound, default_is_processor, on_processor, to_numpy
 from gradtape.conversion import wrap
@@ -147,7 +147,7 @@ class Traced:
                 self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
         self._plain: Program | None = None
         self._derivatives: dict[tuple[int, ...], Derivative] = {}
-        self._building = threading.RLock()
+        self._building = forks.rlock()
 
     # -- calling -----------------------------------------------------------------------------------------------------
     def __call__(
@@ -280,6 +280,8 @@ class Traced:
         mode: Mode,
     ) -> tuple[Any, ...]:
         """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
+        if forks.without_xla:
+            mode = NONE  # on NumPy a check that fails raises
         if not changing:
             given = program.arrays(arrays, passed)
             if not program.acts:
@@ -314,7 +316,7 @@ class Traced:
                         variable._held, variable._buffer, variable._lent = None, value, False
             except BaseException:
                 if launched and program.donated:  # a signal, say: the old values are gone
-                    _store_in_any_case(changing, launched[0][first:end])
+                    _store_in_any_case(program, changing, launched[0], mode)
                 raise
         if number:
             raise failure(program, number, given)
@@ -359,21 +361,27 @@ class Traced:
 
 
 @guarded
-def _store_in_any_case(variables: Sequence[Variable], values: Sequence[Any]) -> None:
+def _store_in_any_case(program: Program, changing: Sequence[Variable], results: Sequence[Any], mode: Mode) -> None:
     """Give variables their new values although signals arrive: three in a row would be needed to prevent it."""
     try:
-        _store(variables, values)
+        _store(program, changing, results, mode)
     except BaseException:
         try:
-            _store(variables, values)
+            _store(program, changing, results, mode)
         finally:
-            _store(variables, values)
+            _store(program, changing, results, mode)
         raise
 
 
-def _store(variables: Sequence[Variable], values: Sequence[Any]) -> None:
-    for variable, value in zip(variables, values, strict=True):
-        variable._held, variable._buffer, variable._lent = None, value, False
+def _store(program: Program, changing: Sequence[Variable], results: Sequence[Any], mode: Mode) -> None:
+    end = len(program.outputs)
+    first = end - len(changing)
+    positions: Sequence[int] = range(first, end)
+    if mode and len(program.restored) < len(changing) and int(to_numpy(results[end])):
+        positions = [position for position, _ in program.restored]  # a check failed: the others stay as they are
+    for position in positions:
+        variable = changing[position - first]
+        variable._held, variable._buffer, variable._lent = None, results[position], False
 
 
 class InParts:
@@ -733,7 +741,7 @@ def _call_batches(
     batched = [False] * len(program.feeds)
     for slot, number in program.plan[0]:
         batched[slot] = flags[number]
-    mode = program.modes[host or default_is_processor()]
+    mode = NONE if forks.without_xla else program.modes[host or default_is_processor()]
     given = program.arrays(arrays, passed)
     results = program.batched(tuple(batched), mode)(*given)
     if mode:

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gradtape import forks
 from gradtape.engine.dispatch import exchange_kernels
 from gradtape.engine.op import write_pulls
 from gradtape.engine.tape import Record
@@ -45,7 +46,7 @@ class _Clock(threading.local):
 
 
 _clock = _Clock()
-_lock = threading.Lock()
+_lock = forks.lock()
 _measuring: set[int] = set()  # the ids of the profilers whose tapes are recording
 
 

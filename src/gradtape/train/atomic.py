@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import IO, Any
 
-from gradtape import errors
+from gradtape import errors, forks
 from gradtape.interrupts import contextmanager, guarded
 
 fcntl: Any = None  # Windows has none: there, an open file cannot be removed or renamed
@@ -240,7 +240,7 @@ class _Held(threading.local):
 
 
 _held = _Held()
-_without_locks = threading.RLock()
+_without_locks = forks.rlock()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy import ndarray
 
-from gradtape import errors
+from gradtape import errors, forks
 from gradtape.arrays.symbolic import current_graph
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.dtypes import dtype_of
@@ -40,7 +39,7 @@ from gradtape.train.tracking import (
 )
 from gradtape.variable import Variable, held, stored, updating, waiting
 
-saving = threading.RLock()
+saving = forks.rlock()
 """Held by the thread that saves under a number. Who needs a folder as well (`alone_in`) takes this first."""
 
 

@@ -15,8 +15,10 @@ from typing import Any
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
+import numpy as np
 
-from gradtape.arrays import Namespace, register_namespace
+from gradtape import forks
+from gradtape.arrays import Namespace, numpy_namespace, register_namespace
 
 _settings: Any = jax.config
 _settings.update("jax_enable_x64", True)
@@ -38,7 +40,37 @@ from gradtape.arrays.xla_engine import (  # noqa: E402 - arrays made at import h
 
 _FAMILIES = (core, special, linalg, neural, signal, image, random, segment, state, control)
 xla_namespace: Any = Namespace("XLA", *_FAMILIES, rank=1)
+_ARRAYS: tuple[Any, ...] = (jax.Array, type(jax.numpy.zeros(())))
 
-register_namespace(jax.Array, xla_namespace)
-register_namespace(jax.core.Tracer, xla_namespace)
-register_namespace(type(jax.numpy.zeros(())), xla_namespace)
+for _kind in (*_ARRAYS, jax.core.Tracer):
+    register_namespace(_kind, xla_namespace)
+
+
+def in_memory(value: Any) -> Any:
+    """An array as NumPy's, in a process without XLA's threads: what is not in its memory by now will never be."""
+    if not isinstance(value, jax.Array):
+        return value
+    array: Any = value
+    if array.is_ready() and all(device.platform == "cpu" for device in array.devices()):
+        return np.asarray(array)
+    raise RuntimeError(f"A value is not in the memory of this process. {forks.ADVICE}")
+
+
+class _WithoutThreads:
+    """The functions for JAX's arrays in a forked child: NumPy's."""
+
+    rank = 1
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(numpy_namespace, name)
+        return lambda *args, **attrs: function(*map(in_memory, args), **attrs)
+
+
+def _begin_child() -> None:
+    if forks.without_xla:
+        for kind in _ARRAYS:
+            register_namespace(kind, _WithoutThreads())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)

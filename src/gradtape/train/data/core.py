@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape import conversion, errors, nest
+from gradtape import conversion, errors, forks, nest
 from gradtape.arrays.seeds import seeds
 from gradtape.arrays.symbolic import current_graph, graph_traced
 from gradtape.compile.devices import chosen_device
@@ -38,7 +37,7 @@ class Run:
 
     def __init__(self, given: list[int] | None = None) -> None:
         self._given = list(given or ())
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self.seeds: list[int] = []
 
     def seed(self, draw: Callable[[], int]) -> int:
@@ -119,7 +118,7 @@ class Seeds:
     def __init__(self, seed: Any, anew: bool = True) -> None:
         pair = seeds.pair(None if seed is None else int(seed))
         self._generator = np.random.default_rng(pair)
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._fixed = None if anew else self._draw()
 
     def _draw(self) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gradtape import errors, nest
+from gradtape import errors, forks, nest
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.function import ReadsDataError
 from gradtape.conversion import wrap
@@ -26,8 +26,9 @@ class IteratorBase(PythonState):
     def __init__(self, recipe: Recipe) -> None:
         refuse_tracing()
         self._recipe = recipe
-        self._lock = threading.RLock()  # threads may share an iterator
+        self._lock = forks.rlock()  # threads may share an iterator
         self._interrupted = False
+        self._process = os.getpid()
         self._start([], 0)
 
     def _start(self, seeds: list[int], position: int) -> None:
@@ -36,7 +37,8 @@ class IteratorBase(PythonState):
         with outside():
             elements = self._recipe.elements(run)
             _skip(elements, position)
-        self._run, self._elements, self._position, self._interrupted = run, elements, position, False
+        self._run, self._elements, self._position = run, elements, position
+        self._interrupted, self._process = False, os.getpid()
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -44,7 +46,8 @@ class IteratorBase(PythonState):
     def __next__(self) -> Any:
         refuse_tracing()
         with self._lock, outside():
-            if self._interrupted:  # it may have ended the generators that make the elements
+            if self._interrupted or self._process != os.getpid():
+                # A signal may have ended the generators that make the elements; a forked child lacks their threads.
                 self._start(self._run.seeds, self._position)
             try:
                 element = next(self._elements)

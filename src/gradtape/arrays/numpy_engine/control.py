@@ -1,0 +1,107 @@
+"""Programs within programs on NumPy: branches and loops that Python makes, op by op.
+
+The XLA engine has the same functions. Here they are for processes in which XLA cannot run, and no part of the NumPy
+namespace: eager code decides and repeats by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+
+def inline(xp: Any, *operands: ndarray, program: Any) -> tuple[ndarray, ...]:
+    """A program as a part of the one around it."""
+    return tuple(program.replay(*operands, xp=xp))
+
+
+def switch(
+    xp: Any, index: ndarray, *operands: ndarray, branches: Sequence[Any], splits: Sequence[int], **_: Any
+) -> Any:
+    """The results of one of several programs; an index outside of their range means the nearest one."""
+    number = min(max(int(index), 0), len(branches) - 1)
+    start = sum(splits[:number])
+    return tuple(branches[number].invoke((), operands[start : start + splits[number]], xp))
+
+
+def scan(
+    xp: Any, *operands: ndarray, body: Any, carried: int, scanned: int, length: int, reverse: bool, **_: Any
+) -> tuple[ndarray, ...]:
+    """A program over the rows of some operands, handing `carried` values from one to the next; other results stack."""
+    carry, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
+    stacked = [np.zeros((length, *out.shape), out.dtype) for out in body.outputs[carried:]]
+    for turn in range(length):
+        place = length - 1 - turn if reverse else turn
+        results = body.invoke((np.asarray(turn, np.int32), *carry, *[row[place] for row in rows]), others, xp)
+        carry = results[:carried]
+        for whole, part in zip(stacked, results[carried:], strict=True):
+            whole[place] = part
+    return (*carry, *stacked)
+
+
+def loop(
+    xp: Any,
+    *operands: ndarray,
+    body: Any,
+    test: Any,
+    carried: int,
+    captured: int,
+    limit: int | None,
+    slots: int,
+    **_: Any,
+) -> tuple[Any, ...]:
+    """A program as long as a test of what it carries holds: the last values, and how many turns it took.
+
+    With `slots` what was carried is kept on the way, every stride-th turn, as the XLA engine does it.
+    """
+    carry, others = operands[:carried], operands[carried : carried + captured]
+    for_test = operands[carried + captured :]
+    kept = [np.zeros((slots, *np.shape(c)), np.asarray(c).dtype) for c in carry] if slots else []
+    turn, stride = 0, 1
+    while limit is None or turn < limit:
+        number = np.asarray(turn, np.int32)
+        if not np.all(test.invoke((number, *carry), for_test, xp)[0]):
+            break
+        if slots:
+            if turn == stride * slots:
+                stride *= 2
+                for k in kept:
+                    k[: slots // 2] = k[::2].copy()
+                    k[slots // 2 :] = 0
+            if turn % stride == 0:
+                for k, c in zip(kept, carry, strict=True):
+                    k[turn // stride] = c
+        carry = body.invoke((number, *carry), others, xp)
+        turn += 1
+    last = (*carry, np.asarray(turn, np.int32))
+    return (*last, np.asarray(stride, np.int32), *kept) if slots else last
+
+
+def advance_stream(xp: Any, stream: ndarray, turn: ndarray) -> ndarray:
+    """The stream of random numbers for one iteration of a loop."""
+    moved = np.array(stream)
+    moved[2] += np.asarray(turn).astype(moved.dtype)
+    return moved
+
+
+def host_effect(xp: Any, *arrays: ndarray, function: Any, effect: bool = True) -> ndarray:
+    """Call a function for what it does."""
+    return np.asarray(function(*arrays))
+
+
+def host_function(xp: Any, *arrays: ndarray, function: Any, specs: Sequence[Any], effect: bool = True) -> Any:
+    """Call a function for its results."""
+    return function(*arrays)
+
+
+def check(xp: Any, *arrays: ndarray, rule: Any, params: Any, **_: Any) -> ndarray:
+    """Raise the error of a check that fails; the first array otherwise."""
+    if np.any(rule.fails(np, *arrays, **dict(params))):
+        raise rule.error(*arrays, **dict(params))
+    return arrays[0]
+
+
+FUNCTIONS = (inline, switch, scan, loop, advance_stream, host_effect, host_function, check)

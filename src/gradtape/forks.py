@@ -1,0 +1,55 @@
+"""Forked children: processes that begin as a copy of another, in which only one of its threads exists.
+
+A lock that another thread held is locked for ever there, so the locks of the package are made here and are new in a
+child. XLA's threads are missing too: a program that needs one would wait for it without an end. In the child of a
+process in which XLA was running, programs therefore run on NumPy (compile/program.py).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from typing import Any
+
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+
+without_xla: list[None] = []
+"""Has an entry in a process that was forked from one in which XLA was running."""
+
+ADVICE = (
+    "This process was forked from one in which XLA was running, and XLA's threads do not exist here. Start processes "
+    "with multiprocessing.get_context('spawn') instead."
+)
+
+
+def lock() -> Any:
+    """A `threading.Lock` that is not locked in a forked child."""
+    made = threading.Lock()
+    _locks.add(made)
+    return made
+
+
+def rlock() -> Any:
+    """A `threading.RLock` that is not locked in a forked child."""
+    made = threading.RLock()
+    _locks.add(made)
+    return made
+
+
+def _xla_is_running() -> bool:
+    """Whether JAX has begun to use a device; nothing is imported to find out."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return bridge is not None and bool(getattr(bridge, "backends_are_initialized", lambda: True)())
+
+
+def _begin_child() -> None:
+    for each in _locks:
+        each._at_fork_reinit()
+    if not without_xla and _xla_is_running():
+        without_xla.append(None)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_begin_child)
