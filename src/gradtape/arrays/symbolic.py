@@ -19,7 +19,7 @@ import numpy as np
 from gradtape.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
 from gradtape.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape.errors import OperatorNotAllowedInGraphError
-from gradtape.interrupts import setting
+from gradtape.interrupts import contextmanager, setting
 from gradtape.memory import Recipe
 
 Shape = tuple[int, ...]
