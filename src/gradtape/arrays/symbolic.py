@@ -19,7 +19,7 @@ import numpy as np
 from gradtape.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
 from gradtape.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape.errors import OperatorNotAllowedInGraphError
-from gradtape.interrupts import contextmanager, setting
+from gradtape.interrupts import float_errors_ignored, setting
 from gradtape.memory import Recipe
 
 Shape = tuple[int, ...]
@@ -386,7 +386,7 @@ def _evaluated_on_zeros(name: str, args: tuple[Any, ...], attrs: dict[str, Any])
     if "function" in attrs:  # of a program that calls back
         return _described(tuple([np.zeros(*spec) for spec in attrs["specs"]]) if "specs" in attrs else np.int32(0))
     zeros = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if type(a) is Symbolic else a for a in args]
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         return _described(getattr(numpy_namespace, name)(*zeros, **attrs))
 
 

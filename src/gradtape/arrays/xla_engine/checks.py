@@ -9,7 +9,6 @@ check looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
 from typing import Any
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gradtape.arrays.checks import Rule
+from gradtape.interrupts import contextmanager, setting
 
 Array = Any
 Record = tuple[Array, ...]
@@ -82,11 +82,8 @@ def explaining() -> bool:
 @contextmanager
 def collecting(collector: Collector) -> Iterator[list[Record]]:
     """Within the block checks go to this collector."""
-    token = _collector.set(collector)
-    try:
+    with setting(_collector, collector):
         yield collector.records
-    finally:
-        _collector.reset(token)
 
 
 def first(records: Sequence[Record]) -> Record:
