@@ -88,7 +88,6 @@ SMOOTH = {
     "rgb_to_hsv": (tf.image.rgb_to_hsv, picture(3, 3)),
     "rgb_to_yuv": (tf.image.rgb_to_yuv, picture(2, 3)),
     "yiq_to_rgb": (tf.image.yiq_to_rgb, picture(2, 3)),
-    "rgb_to_grayscale": (tf.image.rgb_to_grayscale, picture(2, 2, 3)),
     "grayscale_to_rgb": (lambda x: tf.image.grayscale_to_rgb(x) ** 2, picture(2, 2, 1)),
     "total_variation": (tf.image.total_variation, picture(2, 3, 3, 1)),
     "sobel_edges": (lambda x: tf.image.sobel_edges(x) ** 2, picture(1, 3, 4, 1)),
@@ -125,6 +124,7 @@ def numeric(f, x: np.ndarray, eps: float = 1e-2) -> np.ndarray:
 @pytest.mark.parametrize(
     ("f", "x"),
     [
+        (lambda x: tf.image.rgb_to_grayscale(x) ** 2, picture(2, 2, 3)),
         (lambda x: tf.image.adjust_hue(x, 0.1) ** 2, picture(1, 2, 3)),
         (lambda x: tf.image.adjust_saturation(x, 0.7) ** 2, picture(1, 2, 3)),
         (lambda x: tf.image.adjust_contrast(x, 1.3) ** 2, picture(2, 2, 3)),

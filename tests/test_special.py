@@ -407,7 +407,7 @@ ENDS = {
     "expint": ([0.0, inf, -1.0, nan], [-inf, inf, nan, nan]),
     "fresnel_sin": ([0.0, inf, -inf, nan], [0, 0.5, -0.5, nan]),
     "spence": ([0.0, 1.0, inf, -1.0], [math.pi**2 / 6, 0, -inf, nan]),
-    "gelu": ([-inf, inf, nan, 0.0], [0, inf, nan, 0]),
+    "gelu": ([-inf, inf, nan, 0.0], [nan, inf, nan, 0]),  # as TensorFlow has it: minus infinity times 0
     "relu6": ([-inf, inf, nan, 6.0], [0, 6, nan, 6]),
     "selu": ([-inf, inf, nan, 0.0], [-1.7580993408473768, inf, nan, 0]),
 }

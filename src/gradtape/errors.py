@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 OK = 0
 CANCELLED = 1
@@ -35,6 +35,9 @@ class OpError(Exception):
     """
 
     _code: int | None = None
+
+    when_traced: type[Exception] | None = None
+    """The class that a function raises instead while it is traced, when TensorFlow checks shapes and dtypes only."""
 
     def __init__(self, node_def: Any, op: Any, message: str, *args: Any, error_code: int | None = None) -> None:
         super().__init__(message)
@@ -82,6 +85,9 @@ class OpError(Exception):
         return type(self), (self._node_def, self._op, self._message, *code, self._payloads), self.__dict__
 
 
+Error = TypeVar("Error", bound=OpError)
+
+
 class CancelledError(OpError):
     """The operation was cancelled."""
 
@@ -98,7 +104,7 @@ class InvalidArgumentError(OpError):
     """An argument's shape, dtype or value does not suit the operation."""
 
     _code = INVALID_ARGUMENT
-    is_about_values = False
+    when_traced: type[Exception] | None = ValueError
 
 
 class DeadlineExceededError(OpError):
@@ -200,17 +206,29 @@ def refused_value(message: str, op: str | None = None) -> InvalidArgumentError:
     """An `invalid_argument` about values, which is one while a function is traced, too: TensorFlow finds it out when
     the program runs, where wrong shapes and dtypes are a ValueError or a TypeError of the trace."""
     error = invalid_argument(message, op)
-    error.is_about_values = True
+    error.when_traced = None
+    return error
+
+
+def failed_precondition(message: str, op: str) -> FailedPreconditionError:
+    """A FailedPreconditionError about a shape, which is a ValueError while a function is traced."""
+    error = FailedPreconditionError(None, None, f"{message} [Op:{op}]")
+    error.when_traced = ValueError
+    return error
+
+
+def _traced_as(kind: type[Exception], error: Error) -> Error:
+    error.when_traced = kind
     return error
 
 
 # -- messages that ops share: TensorFlow's sentence first, then what helps -------------------------------------------
 def mismatched_dtypes(op: str, expected: Any, received: Any) -> InvalidArgumentError:
-    return invalid_argument(
+    message = (
         f"cannot compute {op} as input #1(zero-based) was expected to be a {expected.word} tensor but is a "
-        f"{received.word} tensor. Tensors are never promoted silently: use tf.cast on one of them.",
-        op,
+        f"{received.word} tensor. Tensors are never promoted silently: use tf.cast on one of them."
     )
+    return _traced_as(TypeError, invalid_argument(message, op))
 
 
 def incompatible_shapes(op: str, x: tuple[int, ...], y: tuple[int, ...]) -> InvalidArgumentError:
@@ -227,14 +245,25 @@ _WORDS = {
 }
 
 
-def unsupported_dtype(op: str, dtype: Any, allowed: str = "", attr: str = "T") -> InvalidArgumentError:
+def unsupported_dtype(
+    op: str, dtype: Any, allowed: str = "", attr: str = "T", advice: str = "use tf.cast first."
+) -> InvalidArgumentError:
     """`allowed` lists dtypes by TensorFlow's words, or kinds by NumPy's letters (f, c, i, u, b, O)."""
     words = allowed if " " in allowed or len(allowed) > 6 else ", ".join(_WORDS[k] for k in allowed if k in _WORDS)
-    return invalid_argument(
+    message = (
         f"Value for attr '{attr}' of {dtype.word} is not in the list of allowed values{words and ': ' + words}. "
-        f"{op} does not take {dtype.name}: use tf.cast first.",
-        op,
+        f"{op} does not take {dtype.name}: {advice}"
     )
+    return _traced_as(TypeError, invalid_argument(message, op))
+
+
+def no_kernel(op: str, dtype: Any) -> NotFoundError:
+    """What TensorFlow says where an op takes a dtype in principle, and no kernel does."""
+    message = (
+        f"Could not find device for node: {{{{node {op}}}}} = {op}[T=DT_{dtype.word.upper()}]. "
+        f"{op} does not take {dtype.name}: use tf.cast first. [Op:{op}]"
+    )
+    return _traced_as(InvalidArgumentError, NotFoundError(None, None, message))
 
 
 def out_of_memory(shape: Any, dtype: Any, op: str) -> ResourceExhaustedError:

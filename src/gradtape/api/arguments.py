@@ -320,6 +320,16 @@ def index_type(dtype: Any, op: str, attr: str = "out_type", default: str = "int3
     return found.numpy_dtype
 
 
+def tensor_or(value: Any, dtype: DType) -> Tensor:
+    """An operand; what is no tensor yet takes this dtype if it can, as in TensorFlow's ops with a default dtype."""
+    if is_library(value) or isinstance(value, np.generic):
+        return operand(value)
+    try:
+        return operand(value, dtype)
+    except (TypeError, ValueError):
+        return operand(value)
+
+
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     """NumPy's dtype of a dtype argument."""
     return as_dtype(dtype).numpy_dtype

@@ -21,6 +21,7 @@ from gradtape.api.arguments import (
     shape_of,
     static,
     static_shape,
+    tensor_or,
     truth,
     whole,
 )
@@ -29,7 +30,7 @@ from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape.arrays.symbolic import arange, filled, is_known, number, sizes_of
 from gradtape.compile import devices
 from gradtape.conversion import array_from, convert, holds_tensor, is_library, operand, operands, wrap
-from gradtape.dtypes import DType, as_dtype, float32
+from gradtape.dtypes import DType, as_dtype, float32, int64
 from gradtape.indexed_slices import IndexedSlices, map_values
 from gradtape.literals import cannot_convert
 from gradtape.ops import array, index, math, reduce
@@ -311,17 +312,27 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     count, axis = integer(num, "LinSpace", fixed=True), integer(axis, "ExpandDims", "Tdim")
     if count < 0:
         raise errors.invalid_argument(f"Requires num > 0: {count}", "LinSpace")
-    rank = len(broadcast_shapes(first.array.shape, last.array.shape))
+    shape = broadcast_shapes(first.array.shape, last.array.shape)
+    rank = len(shape)
     if not -rank - 1 <= axis <= rank:
         raise errors.invalid_argument(
             f"Tried to expand dim index {axis} for tensor with {rank} dimensions.", "ExpandDims"
         )
     at = axis + rank + 1 if axis < 0 else axis
-    steps = np.linspace(0, 1, count).astype(first.array.dtype)
-    weights = steps.reshape([count if i == at else 1 for i in builtins.range(rank + 1)])
-    first, last = expand_dims(first, at), expand_dims(last, at)
-    result: Tensor = first * (1 - weights) + last * weights
+    first, last = (expand_dims(array.broadcast_to(end, shape=shape), at) for end in (first, last))
+    gaps = max(count - 1, 1)
+    inner = np.arange(1, gaps).astype(first.array.dtype).reshape([-1 if i == at else 1 for i in _places(shape)])
+    ends = first, first + (last - first) / gaps * inner, last  # exact at both ends, also beside infinity
+    result: Tensor = array.getitem(
+        array.concatenate(*ends, axis=at),
+        index=tuple(slice(0, count) if i == at else slice(None) for i in _places(shape)),
+    )
     return result
+
+
+def _places(shape: Axes) -> builtins.range:
+    """The axes that there are with one more."""
+    return builtins.range(len(shape) + 1)
 
 
 def one_hot(
@@ -338,7 +349,7 @@ def one_hot(
     >>> one_hot([0, 2], 3).numpy().tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    places = index_operand(indices, "OneHot", "TI", "uint8, int8, int32, int64")
+    places = index_operand(tensor_or(indices, int64), "OneHot", "TI", "uint8, int8, int32, int64")
     if dtype is None and on_value is not None and off_value is not None:
         on_kind, off_kind = convert(on_value).dtype, convert(off_value).dtype
         if on_kind != off_kind:
@@ -528,8 +539,10 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     for p in order:
         if not 0 <= p < rank:
             raise errors.invalid_argument(f"{p} is out of range [0 .. {rank})", "Transpose")
-    if sorted(order) != list(builtins.range(rank)):
-        raise errors.invalid_argument(f"{errors.brackets(order)} is not a permutation of {rank} axes", "Transpose")
+    missing = [i for i in builtins.range(rank) if i not in order]
+    if missing:
+        given = ",".join(map(str, order))
+        raise errors.refused_value(f"{missing[0]} is missing from {{{given}}}.", "Transpose")
     result: Tensor = array.transpose(x, perm=order)
     return math.conj(result) if truth(conjugate) and x.dtype.is_complex else result
 
@@ -595,11 +608,12 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """Backward along axes."""
     x = operand(tensor)
     plain = integers(axis, "ReverseV2")
-    if np.ndim(plain) != 1:
-        raise errors.invalid_argument(f"'dims' must be 1-dimension, not {np.ndim(plain)}", "ReverseV2")
-    rank, axes = len(x.array.shape), shape_of(plain)
+    rank = len(x.array.shape)
     if not rank:  # TensorFlow gives scalars back without a look at the axes
         return array.identity(x)
+    if np.ndim(plain) != 1:
+        raise errors.invalid_argument(f"'dims' must be 1-dimension, not {np.ndim(plain)}", "ReverseV2")
+    axes = shape_of(plain)
     for i, a in enumerate(axes):
         if not -rank <= a < rank:
             raise errors.invalid_argument(f"'axis'[{i}] = {a} is out of valid range [0, {rank - 1}]", "ReverseV2")
@@ -789,6 +803,10 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
                 "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.",
                 "Where",
             )
+        if not truth.array.shape:
+            raise errors.refused_value("WhereOp : Unhandled input dimensions: 0", "Where")
+        if truth.dtype.name == "string":
+            raise errors.unsupported_dtype("Where", truth.dtype)
         return wrap(np.argwhere(np.asarray(truth.array)).astype(np.int64))
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
@@ -837,6 +855,8 @@ def gather(
     lead = whole(batch_dims, "batch_dims", 0)
     lead += depth if lead < 0 else 0
     at = lead if axis is None else integer(axis, "GatherV2", "Taxis")
+    if at == 0:  # TensorFlow does not look at batch_dims then
+        lead = 0
     if not -rank <= at < rank:
         raise errors.invalid_argument(
             f"Shape must be at least rank {at + 1 if at >= 0 else -at} but is rank {rank}", "GatherV2"
@@ -865,6 +885,7 @@ def gather_nd(
     batch_dims = _batch_dims(batch_dims)
     if not where.array.shape:
         raise errors.invalid_argument("indices must be at least a vector", "GatherNd")
+    _check_batch_dims(x.array.shape, where.array.shape, batch_dims)
     if bad_indices_policy == "IGNORE":
         sizes = np.array(x.array.shape[batch_dims : batch_dims + where.array.shape[-1]])
         within = math.logical_and(math.greater_equal(where, 0), math.less(where, sizes.astype(where.array.dtype)))
@@ -884,8 +905,23 @@ def _batch_dims(given: Any) -> int:
     if not isinstance(plain, (int, np.integer)) and not is_dimension(plain):
         raise TypeError(f"Expected an integer for argument 'batch_dims', but got {given!r}.")
     if plain < 0:
-        raise ValueError(f"batch_dims = {plain} must be >= 0.")
+        raise ValueError(f"tf.gather_nd does not allow negative batch_dims. Received {plain}.")
     return plain
+
+
+def _check_batch_dims(params: tuple[int, ...], indices: tuple[int, ...], batch_dims: int) -> None:
+    """Whether the first axes of what `gather_nd` gets can walk together."""
+    for name, shape in (("indices", indices), ("params", params)):
+        if batch_dims and batch_dims >= len(shape):
+            raise ValueError(f"Argument `batch_dims` = {batch_dims} must be less than rank(`{name}`) = {len(shape)}")
+    if params[:batch_dims] != indices[:batch_dims]:
+        requested = _math.prod((*params[:batch_dims], *indices[batch_dims:]))
+        raise errors.invalid_argument(
+            f"Input to reshape is a tensor with {_math.prod(indices)} values, but the requested shape has {requested}: "
+            f"the first {batch_dims} dimensions of indices {errors.brackets(indices)} and of params "
+            f"{errors.brackets(params)} must be equal",
+            "Reshape",
+        )
 
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:

@@ -8,8 +8,10 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api.arguments import axes_of
+from gradtape.api.array import cast
 from gradtape.api.linalg import global_norm
 from gradtape.conversion import convert, operand
+from gradtape.dtypes import DType
 from gradtape.engine.op import narrowed, widened
 from gradtape.indexed_slices import map_values
 from gradtape.ops import math, reduce
@@ -34,24 +36,31 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """Scaled down, where needed, to a Euclidean norm of at most `clip_norm`.
+    """Scaled down, where needed, to a Euclidean norm of at most `clip_norm`; a negative one counts as 0.
 
     >>> [round(float(v), 3) for v in clip_by_norm([3.0, 4.0], 1.0)]
     [0.6, 0.8]
     """
 
     def clip(x: Tensor) -> Tensor:
-        y, limit = widened(x), widened(operand(clip_norm, x.dtype))
+        y, limit = widened(x), widened(_at_least_zero(clip_norm, x.dtype))
         over = axes_of(axes, len(x.array.shape), "ClipByNorm")
-        squares = reduce.sum_(math.square(y), axis=over, keepdims=True)
+        squares = reduce.sum_(y * y, axis=over, keepdims=True)
         positive = math.greater(squares, 0)
         length = math.where(positive, math.sqrt(math.where(positive, squares, 1)), squares)
         result: Tensor = narrowed(y * limit / math.maximum(length, limit), x.array.dtype)
         if result.array.shape != x.array.shape:
-            raise errors.incompatible_shapes("ClipByNorm", x.array.shape, limit.array.shape)
+            raise ValueError(f"Shapes {x.shape} and {result.shape} are incompatible: `clip_norm` is a scalar.")
         return result
 
     return map_values(clip, t)
+
+
+def _at_least_zero(clip_norm: Any, dtype: DType) -> Tensor:
+    if np.isscalar(clip_norm):
+        return operand(clip_norm if clip_norm >= 0 else 0, dtype)  # type: ignore[operator]
+    limit = math.maximum(operand(clip_norm), 0)
+    return cast(limit, dtype)
 
 
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:

@@ -24,7 +24,7 @@ from gradtape.api.control_flow import while_loop
 from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, convert, hinted_operands, is_library, operand, operands
-from gradtape.dtypes import DType
+from gradtape.dtypes import DType, as_dtype
 from gradtape.ops import array, factorisations, index, linalg, math, reduce
 from gradtape.tensor import Tensor
 
@@ -600,19 +600,21 @@ def _cut_pinv(x: Tensor, rcond: Any) -> Tensor:
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """How many singular values are above `tol` (by default what rounding can make of 0).
 
+    A `tol` with axes is compared with the singular values as it is: give it a last axis of size 1.
+
     >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy().item()
     1
     """
-    x = operand(a)
-    x = array.discrete_cast(x, dtype=_FLOAT32) if x.dtype.is_integer else x
+    x = convert(a, dtype_hint="float32")
+    if not x.dtype.is_floating:
+        raise TypeError(f"Input `a` must have `float`-like `dtype` (saw {x.dtype.name}).")
     _check_matrix(x)
     s = _widened(factorisations.svdvals, x)
     if tol is None:
         largest = _slices(s, slice(0, 1))
         limit = largest * (max(x.array.shape[-2:]) * _epsilon(x))
     else:
-        given = np.asarray(static(tol))
-        limit = constant_operand(np.asarray(given, s.array.dtype)[..., None])
+        limit = operand(tol, s.dtype)
     count = array.discrete_cast(math.greater(s, limit), dtype=np.dtype(np.int32))
     return reduce.sum_(count, axis=(len(s.array.shape) - 1,), keepdims=False)
 
@@ -640,7 +642,8 @@ def eigh_tridiagonal(
 ) -> Any:
     """Eigenvalues (and vectors) of the Hermitian tridiagonal matrix with diagonal alpha and superdiagonal beta.
 
-    `select` "a" takes all, "i" those with indices in `select_range`, "v" those in the interval (low, high].
+    `select` "a" takes all, "i" those with indices in `select_range`, "v" those in the interval [low, high], which is
+    widened by what rounding can do to an eigenvalue.
     """
     main, side = operands(alpha, beta)
     if main.array.dtype != side.array.dtype:
@@ -649,10 +652,12 @@ def eigh_tridiagonal(
     for word, vector in (("alpha", main), ("beta", side)):
         if len(vector.array.shape) != 1:
             raise ValueError(f"'{word}' must be a vector. Received shape {vector.shape}.")
-    if side.array.shape[0] != main.array.shape[0] - 1:
-        raise ValueError(f"'beta' must be one element shorter than 'alpha'. Received {side.shape} and {main.shape}.")
+    if side.array.shape[0] != max(main.array.shape[0] - 1, 0):
+        raise errors.invalid_argument(
+            f"'beta' must be one element shorter than 'alpha'. Received {side.shape} and {main.shape}."
+        )
     if select != "a" and select_range is None:
-        raise ValueError(f"'select_range' must be given when select is {select!r}.")
+        raise TypeError(f"'NoneType' object is not subscriptable: `select_range` must be given when select={select!r}.")
     # eigh reads the lower triangle: the subdiagonal is the conjugate of beta.
     matrix = diag(main) + diag(math.conj(side), k=-1)
     if truth(eigvals_only):
@@ -665,14 +670,35 @@ def eigh_tridiagonal(
         low, high = (np.asarray(static(v)).item() for v in static(select_range))
         if select == "v" and not is_known(values):
             raise errors.unknown_shape("tf.linalg.eigh_tridiagonal with select='v'", "Use select='i' or 'a'.")
-        if select == "i":
-            picked = np.arange(int(low), int(high) + 1)
-        else:
-            known = np.asarray(values.array)
-            picked = np.flatnonzero((known > low) & (known <= high))
+        picked = (
+            _within_indices(values, low, high) if select == "i" else _within_interval(main, side, values, low, high)
+        )
         values = _slices(values, picked)
         vectors = None if vectors is None else _slices(vectors, picked)
     return values if vectors is None else (values, vectors)
+
+
+def _within_indices(values: Tensor, low: Any, high: Any) -> Any:
+    if not (isinstance(low, int) and isinstance(high, int)):
+        raise errors.mismatched_dtypes("LessEqual", as_dtype("int32"), as_dtype("float32"))
+    if low > high:
+        raise errors.refused_value(
+            f"Got empty index range in select_range. Condition x <= y did not hold: {low}, {high}"
+        )
+    count = values.array.shape[-1]
+    if low < 0 or high >= count:
+        raise errors.refused_value(f"select_range {[low, high]} does not lie within the {count} eigenvalues")
+    return np.arange(low, high + 1)
+
+
+def _within_interval(main: Tensor, side: Tensor, values: Tensor, low: Any, high: Any) -> Any:
+    if not low < high:
+        raise errors.refused_value(f"Got empty interval in select_range. Condition x < y did not hold: {low}, {high}")
+    known, sides = np.asarray(values.array), np.absolute(np.asarray(side.array))
+    reach = np.concatenate([sides, [0]]) + np.concatenate([[0], sides])
+    bound = np.max(np.absolute(np.asarray(main.array)) + reach, initial=0)  # of all eigenvalues, by Gershgorin
+    slack = 2.1 * len(known) * np.finfo(known.dtype).eps * bound
+    return np.flatnonzero((known >= low - slack) & (known <= high + slack))
 
 
 # -- functions of matrices -------------------------------------------------------------------------------------------
@@ -689,6 +715,8 @@ def expm(input: Any, name: str | None = None) -> Tensor:
         )
     if not (x.dtype.is_floating or x.dtype.is_complex):
         raise ValueError(f"tf.linalg.expm does not support matrices of type {x.dtype!r}")
+    if tuple(x.array.shape[-2:]) == (0, 0):
+        return array.identity(x)
     return _widened(factorisations.expm, _checked(x, "MatrixExponential"))
 
 
@@ -852,7 +880,7 @@ def _padding(x: Tensor, value: Any, op: str) -> Any:
 def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
     shape = x.array.shape
     if len(shape) < 2:
-        raise errors.invalid_argument(f"input must be at least 2-dim, received shape: {errors.brackets(shape)}", op)
+        raise errors.refused_value(f"input must be at least 2-dim, received shape: {errors.brackets(shape)}", op)
     return tuple(shape)
 
 
@@ -897,11 +925,11 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     rows, columns = shape[-2:]
     below, above = (integer(n, "MatrixBandPart", "Tindex") for n in (num_lower, num_upper))
     if below > rows:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"num_lower must be negative or less or equal to number of rows ({rows}) got: {below}", "MatrixBandPart"
         )
     if above > columns:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"num_upper must be negative or less or equal to number of columns ({columns}) got: {above}",
             "MatrixBandPart",
         )
@@ -928,34 +956,42 @@ def trace(x: Any, name: str | None = None) -> Tensor:
 
 def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     """A tensor of twice the rank, zero except where both halves of an index are equal."""
-    x = operand(diagonal)
-    if x.dtype.name not in ("bfloat16", "float16", "float32", "float64", "int32", "int64", "complex64", "complex128"):
-        raise errors.unsupported_dtype(
-            "Diag", x.dtype, "bfloat16, half, float, double, int32, int64, complex64, complex128"
-        )
+    x = _diagonal_operand(diagonal, "Diag")
     shape = tuple(x.array.shape)
     if not shape:
-        raise errors.invalid_argument("Input must be at least rank 1, got 0", "Diag")
+        raise _half_or(x, "Diag", "Input must be at least rank 1, got 0")
     flat = array.reshape(x, shape=(int(np.prod(shape, dtype=int)),))
     return array.reshape(diag(flat), shape=(*shape, *shape))
 
 
 def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
     """The elements whose index has two equal halves: undoes `tensor_diag`."""
-    x = operand(input)
+    x = _diagonal_operand(input, "DiagPart")
     shape = tuple(x.array.shape)
     half = len(shape) // 2
     if not shape or len(shape) % 2:
-        raise errors.invalid_argument(
-            f"The rank of the tensor should be even and positive, got shape {errors.brackets(shape)}", "DiagPart"
+        raise _half_or(
+            x, "DiagPart", f"The rank of the tensor should be even and positive, got shape {errors.brackets(shape)}"
         )
     for i in range(half):
         if shape[i] != shape[i + half]:
-            raise errors.invalid_argument(
-                f"Invalid shape {errors.brackets(shape)}: dimensions {i} and {i + half} do not match.", "DiagPart"
+            raise _half_or(
+                x, "DiagPart", f"Invalid shape {errors.brackets(shape)}: dimensions {i} and {i + half} do not match."
             )
     size = int(np.prod(shape[:half], dtype=int))
     return array.reshape(diag_part(array.reshape(x, shape=(size, size))), shape=shape[:half])
+
+
+def _diagonal_operand(value: Any, op: str) -> Tensor:
+    x = operand(value)
+    if not (x.dtype.is_floating or x.dtype.is_complex or x.dtype.name in ("int32", "int64")):
+        raise errors.unsupported_dtype(op, x.dtype)
+    return x
+
+
+def _half_or(x: Tensor, op: str, message: str) -> errors.OpError:
+    """TensorFlow finds out first that it has no kernel for bfloat16."""
+    return errors.no_kernel(op, x.dtype) if x.dtype.name == "bfloat16" else errors.invalid_argument(message, op)
 
 
 def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
@@ -972,12 +1008,11 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
         raise errors.invalid_argument(
             f"Both inputs must be of same shape: {errors.brackets(first)} vs. {errors.brackets(second)}", "Cross"
         )
-    if not first or first[-1] != 3:
-        raise errors.FailedPreconditionError(
-            None,
-            None,
-            "Cross-products are only defined for 3-element vectors. "
-            f"Received shape {errors.brackets(first)}. [Op:Cross]",
+    if not first:
+        raise errors.invalid_argument("Input must be at least 1D[]", "Cross")
+    if first[-1] != 3:
+        raise errors.failed_precondition(
+            f"Cross-products are only defined for 3-element vectors. Received shape {errors.brackets(first)}.", "Cross"
         )
     next_, after = np.array([1, 2, 0]), np.array([2, 0, 1])
     return _slices(x, next_) * _slices(y, after) - _slices(x, after) * _slices(y, next_)

@@ -10,13 +10,13 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api import io as _io, random as _random
-from gradtape.api.arguments import integer, shape_of, static
+from gradtape.api.arguments import integer, shape_of, static, tensor_or
 from gradtape.api.array import cast
 from gradtape.api.debugging import Assert
 from gradtape.arrays.checks import checked
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, operand, wrap
-from gradtape.dtypes import as_dtype, float16, float32
+from gradtape.dtypes import float16, float32
 from gradtape.ops import array, image as ops, index, linalg, math, reduce
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor
@@ -35,6 +35,31 @@ def _image(image: Any) -> Tensor:
     x = operand(image)
     if len(x.array.shape) < 3:
         raise ValueError(f"'image' (shape {x.shape}) must be at least three-dimensional.")
+    return _with_pixels(x)
+
+
+def _with_pixels(x: Tensor) -> Tensor:
+    if any(type(n) is int and n == 0 for n in x.array.shape[-3:]):
+        raise ValueError(f"inner 3 dims of 'image.shape' must be > 0: {x.shape}")
+    return x
+
+
+def _one_or_batch(image: Any) -> Tensor:
+    """An image, or a batch of them."""
+    x = _image(image)
+    if len(x.array.shape) not in (3, 4):
+        raise ValueError(f"'image' (shape {x.shape}) must have either 3 or 4 dimensions.")
+    return x
+
+
+def _for_kernel(images: Any, op: str, channels: int | None = None) -> Tensor:
+    """An image of any size, as TensorFlow's kernels check it."""
+    x = operand(images)
+    shape = x.array.shape
+    if len(shape) < 3:
+        raise errors.invalid_argument(f"input must be at least 3-D, got shape{errors.brackets(shape)}", op)
+    if channels is not None and shape[-1] != channels:
+        raise errors.invalid_argument(f"input must have {channels} channels but instead has {shape[-1]} channels.", op)
     return x
 
 
@@ -181,6 +206,7 @@ def pad_to_bounding_box(
 ) -> Tensor:
     """An image on a ground of zeros."""
     x, single = _batch_of(image)
+    _with_pixels(x)
     top, left, height, width = (integer(v) for v in (offset_height, offset_width, target_height, target_width))
     h, w = x.array.shape[1:3]
     bottom, right = height - top - h, width - left - w
@@ -327,12 +353,12 @@ def flip_left_right(image: Any) -> Tensor:
     >>> flip_left_right([[[1.0], [2.0]]]).numpy().ravel().tolist()
     [2.0, 1.0]
     """
-    return _flipped(_image(image), -2)
+    return _flipped(_one_or_batch(image), -2)
 
 
 def flip_up_down(image: Any) -> Tensor:
     """Mirror images along their height."""
-    return _flipped(_image(image), -3)
+    return _flipped(_one_or_batch(image), -3)
 
 
 def _flipped(x: Tensor, axis: int) -> Tensor:
@@ -342,7 +368,7 @@ def _flipped(x: Tensor, axis: int) -> Tensor:
 
 def transpose(image: Any, name: str | None = None) -> Tensor:
     """Swap height and width."""
-    x = _image(image)
+    x = _one_or_batch(image)
     rank = len(x.array.shape)
     result: Tensor = array.transpose(x, perm=(*range(rank - 3), rank - 2, rank - 3, rank - 1))
     return result
@@ -350,7 +376,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
 
 def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
     """Turn images by k times 90 degrees, counter-clockwise."""
-    x = _image(image)
+    x = _one_or_batch(image)
     turns = integer(k) % 4
     if turns == 0:
         return x
@@ -372,7 +398,9 @@ _GRAY = [[0.2989], [0.5870], [0.1140]]
 def _mix(images: Any, matrix: Any) -> Tensor:
     """Every pixel times a matrix."""
     x = operand(images)
-    if not x.array.shape or x.array.shape[-1] != len(matrix):
+    if not x.array.shape:
+        raise IndexError("list index out of range: the last axis of an image holds its colours, and a scalar has none")
+    if x.array.shape[-1] != len(matrix):
         raise errors.invalid_argument(
             f"Matrix size-incompatible: the last axis of an image holds {len(matrix)} colours, got shape "
             f"{errors.brackets(x.array.shape)}",
@@ -409,8 +437,7 @@ def yuv_to_rgb(images: Any) -> Tensor:
 def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
     """Brightness as the eye weighs it; one channel."""
     x = operand(images)
-    floating = _floating(x, float16, float32, as_dtype("float64"), as_dtype("bfloat16"))
-    return convert_image_dtype(_mix(floating, _GRAY), x.dtype)
+    return convert_image_dtype(_mix(convert_image_dtype(x, float32), _GRAY), x.dtype)
 
 
 def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
@@ -423,11 +450,12 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 
 def _colours(images: Any, op: str) -> tuple[Tensor, list[Tensor]]:
-    x = operand(images)
-    if not x.array.shape or x.array.shape[-1] != 3:
-        channels = x.array.shape[-1] if x.array.shape else 0
-        raise errors.FailedPreconditionError(
-            None, None, f"input must have 3 channels but input only has {channels} channels. [Op:{op}]"
+    x = tensor_or(images, float32)
+    if not x.array.shape:
+        raise errors.invalid_argument("input must be at least 1D[]", op)
+    if x.array.shape[-1] != 3:
+        raise errors.failed_precondition(
+            f"input must have 3 channels but input only has {x.array.shape[-1]} channels.", op
         )
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype(op, x.dtype)
@@ -440,15 +468,28 @@ def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
     >>> rgb_to_hsv([[[1.0, 0.5, 0.5]]]).numpy().ravel().tolist()
     [0.0, 0.5, 1.0]
     """
-    _, (r, g, b) = _colours(images, "RGBToHSV")
+    _, colours = _colours(images, "RGBToHSV")
+    r, g, b = colours
     # Of equal colours the gradient goes to one, as TensorFlow chooses it: to red or green of the largest, to blue or
     # green of the smallest.
     red_most = (r >= g) & (r >= b)
-    value = math.where(red_most, r, math.where((g > r) & (g >= b), g, b))
-    least = math.where((b <= r) & (b <= g), b, math.where((g <= r) & (g < b), g, r))
-    span = value - least
+
+    def most(r: Tensor, g: Tensor, b: Tensor) -> Tensor:
+        chosen: Tensor = math.where(red_most, r, math.where(green_most, g, b))
+        return chosen
+
+    def least(r: Tensor, g: Tensor, b: Tensor) -> Tensor:
+        chosen: Tensor = math.where(blue_least, b, math.where(green_least, g, r))
+        return chosen
+
+    green_most, blue_least, green_least = (g > r) & (g >= b), (b <= r) & (b <= g), (g <= r) & (g < b)
+    value = most(r, g, b)
+    span = value - least(r, g, b)
     coloured, bright = span > 0, value > 0
-    saturation = math.where(bright, span / math.where(bright, value, 1), 0)
+    # A colour that is 0 does not move the saturation, as TensorFlow has it.
+    lit = [math.where(c > 0, c, array.stop_gradient(c)) for c in colours]
+    top = most(*lit)
+    saturation = math.where(bright, (top - least(*lit)) / math.where(bright, top, 1), 0)
     sixth = 1 / (6 * math.where(coloured, span, 1))
     hue = math.where(red_most, (g - b) * sixth, math.where(g >= b, (b - r) * sixth + 2 / 6, (r - g) * sixth + 4 / 6))
     hue = math.where(coloured, math.where(hue < 0, hue + 1, hue), 0)
@@ -491,7 +532,7 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
 
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Move every number away from (or towards) its channel's mean."""
-    _image(images)
+    _for_kernel(images, "AdjustContrastv2")
 
     def change(x: Tensor) -> Tensor:
         mean = _mean(x, -3, -2, keepdims=True)
@@ -516,6 +557,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     """Turn the colour wheel by a part of it."""
     if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
         raise ValueError("delta must be in the interval [-1, 1]")
+    _for_kernel(image, "AdjustHue", channels=3)
 
     def change(x: Tensor) -> Tensor:
         hsv = rgb_to_hsv(x)
@@ -528,6 +570,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
 
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Make colours stronger or weaker."""
+    _for_kernel(image, "AdjustSaturation", channels=3)
 
     def change(x: Tensor) -> Tensor:
         hsv = rgb_to_hsv(x)
@@ -843,13 +886,11 @@ def _random_hue(image: Any, max_delta: float, draw: Draw) -> Tensor:
 
 
 def _random_flip(image: Any, axis: int, draw: Draw) -> Tensor:
-    x = _image(image)
+    x = _one_or_batch(image)
     result: Tensor
     if len(x.array.shape) == 3:
         result = math.where(draw([], 0, 1.0) < 0.5, _flipped(x, axis), x)
         return result
-    if len(x.array.shape) != 4:
-        raise ValueError(f"'image' (shape {x.shape}) must have either 3 or 4 dimensions.")
     result = math.where(draw([x.array.shape[0], 1, 1, 1], 0, 1.0) > 0.5, _flipped(x, axis), x)
     return result
 

@@ -18,6 +18,7 @@ from gradtape.api.arguments import (
     numpy_dtype,
     shape_of,
     static,
+    tensor_or,
     whole,
 )
 from gradtape.api.array import cast
@@ -26,7 +27,7 @@ from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.checks import Rule, verify
 from gradtape.arrays.symbolic import as_value, current_graph, is_known
 from gradtape.conversion import convert, is_library, operand, operands, wrap
-from gradtape.dtypes import as_dtype
+from gradtape.dtypes import as_dtype, int32
 from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, index, math, reduce, scatter
 from gradtape.tensor import Tensor
@@ -355,7 +356,7 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     >>> invert_permutation([2, 0, 1]).numpy().tolist()
     [1, 2, 0]
     """
-    given = index_operand(x, "InvertPermutation", "T", empty=False).array
+    given = index_operand(tensor_or(x, int32), "InvertPermutation", "T", empty=False).array
     if len(given.shape) != 1:
         raise errors.invalid_argument("invert_permutation expects a 1D vector.", "InvertPermutation")
     order = verify(_PERMUTATION, given)
@@ -475,10 +476,10 @@ def bincount(
     >>> bincount([1, 1, 3]).numpy().tolist()
     [0, 2, 0, 1]
     """
-    op, values = "DenseBincount", operand(arr).array
-    if values.dtype.kind not in "iu":
-        raise errors.unsupported_dtype(op, operand(arr).dtype)
-    values = non_negative(values)
+    op, numbers = "DenseBincount", operand(arr)
+    if weights is not None and binary_output:
+        raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+    values = non_negative(numbers.array if numbers.dtype.is_integer else cast(numbers, "int32").array)
     known = is_known(values)
     if known:
         values = np.asarray(values)
@@ -494,8 +495,10 @@ def bincount(
     if most is not None:
         length = min(length, most)
     by_row = axis == -1 and values.ndim > 1
-    rows = values.reshape(-1, values.shape[-1]) if by_row else values.reshape(1, -1)
+    rows = values.reshape(_math.prod(values.shape[:-1]), values.shape[-1]) if by_row else values.reshape(1, -1)
     given = None if weights is None else operand(weights)
+    if given is not None and 0 in given.array.shape:  # the weight of all is 1, in that dtype
+        dtype, given = given.dtype, None
     if given is not None and tuple(given.array.shape) != values.shape:
         raise errors.invalid_argument(
             "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -147,29 +148,26 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     [[11.0]]
     """
     x, y = hinted_operands(a, b)
-    rank_x, rank_y = len(x.array.shape), len(y.array.shape)
-    pairs = _contracted(axes, x, rank_y)
-    over_x = [axis_of(i, rank_x, "Tensordot") for i in pairs[0]]
-    over_y = [axis_of(i, rank_y, "Tensordot") for i in pairs[1]]
+    over_x, over_y = _contracted(x, y, axes)
     if [x.array.shape[i] for i in over_x] != [y.array.shape[i] for i in over_y]:
         raise errors.invalid_argument(
             f"Matrix size-incompatible: In[0]: {errors.brackets(x.array.shape)}, In[1]: "
             f"{errors.brackets(y.array.shape)} over axes {over_x} and {over_y}",
             "MatMul",
         )
-    free_x = [i for i in range(rank_x) if i not in over_x]
-    free_y = [i for i in range(rank_y) if i not in over_y]
-    inner = int(np.prod([x.array.shape[i] for i in over_x], dtype=int))
-    left = array.reshape(array.transpose(x, perm=(*free_x, *over_x)), shape=(-1 if inner else 0, inner))
-    right = array.reshape(array.transpose(y, perm=(*over_y, *free_y)), shape=(inner, -1 if inner else 0))
-    shape = (*(x.array.shape[i] for i in free_x), *(y.array.shape[i] for i in free_y))
-    result: Tensor = array.reshape(linalg.matmul(left, right), shape=shape)
+    free_x = [i for i in range(len(x.array.shape)) if i not in over_x]
+    free_y = [i for i in range(len(y.array.shape)) if i not in over_y]
+    sizes_x, sizes_y = [x.array.shape[i] for i in free_x], [y.array.shape[i] for i in free_y]
+    inner = prod(x.array.shape[i] for i in over_x)
+    left = array.reshape(array.transpose(x, perm=(*free_x, *over_x)), shape=(prod(sizes_x), inner))
+    right = array.reshape(array.transpose(y, perm=(*over_y, *free_y)), shape=(inner, prod(sizes_y)))
+    result: Tensor = array.reshape(linalg.matmul(left, right), shape=(*sizes_x, *sizes_y))
     return result
 
 
-def _contracted(axes: Any, x: Tensor, rank_y: int) -> tuple[list[int], list[int]]:
-    """The axes of x and y that tensordot sums over, in pairs."""
-    rank_x = len(x.array.shape)
+def _contracted(x: Tensor, y: Tensor, axes: Any) -> tuple[list[int], list[int]]:
+    """The axes that `tensordot` sums over, of each operand."""
+    rank_x, rank_y = len(x.array.shape), len(y.array.shape)
     if isinstance(axes, (list, tuple)) and not (len(axes) == 2 and all(np.ndim(static(part)) == 0 for part in axes)):
         if len(axes) != 2:
             raise ValueError(f"`axes` must be an integer or have length 2. Received {axes}.")
@@ -182,12 +180,12 @@ def _contracted(axes: Any, x: Tensor, rank_y: int) -> tuple[list[int], list[int]
             count = int(found)
             if count < 0:
                 raise ValueError(f"`axes` must be at least 0. Received: {axes}.")
-            if count > rank_x or count > rank_y:
+            if count > rank_x:
                 raise ValueError(
                     f"`axes` must not be larger than the number of dimensions of tensor {x!r}. Received {axes}, vs "
-                    f"tensor dimensions {rank_x} and {rank_y}."
+                    f"tensor dimensions {rank_x}."
                 )
-            return list(range(rank_x - count, rank_x)), list(range(count))
+            found = [range(rank_x - count, rank_x), range(count)]
         if len(found) != 2:
             raise ValueError(f"`axes` must be an integer or have length 2. Received {axes!r}.")
         first, second = (np.atleast_1d(part).tolist() for part in found)
@@ -195,13 +193,23 @@ def _contracted(axes: Any, x: Tensor, rank_y: int) -> tuple[list[int], list[int]
         raise ValueError(
             f"Different number of contraction axes `a` and `b`, {len(first)} != {len(second)}. Received {axes}."
         )
-    return first, second
+    return _existing(first, rank_x, "a"), _existing(second, rank_y, "b")
 
 
 def _vector(part: Any) -> Any:
     return np.atleast_1d(integers(part, "Tensordot", fixed=True)) if is_library(part) else (
         part if isinstance(part, (list, tuple)) else [part]
     )  # fmt: skip
+
+
+def _existing(axes: list[int], rank: int, name: str) -> list[int]:
+    for i in axes:
+        if not -rank <= i < rank:
+            raise IndexError(f"list index out of range: `{name}` has {rank} dimensions, but `axes` names {i}.")
+    positive = [i % rank for i in axes]
+    if len(set(positive)) < len(positive):
+        raise ValueError(f"`axes` names a dimension of `{name}` twice: {axes}.")
+    return positive
 
 
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
@@ -217,14 +225,14 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
         raise TypeError(
             f"Invalid keyword arguments for einsum: {', '.join(sorted(strange))}. Expected: name, optimize."
         )
-    if not inputs:
-        raise ValueError("At least one tensor to multiply is needed. Received none.")
-    operands_ = [operand(inputs[0])]
+    operands_ = [operand(x) for x in inputs[:1]]
     operands_ += [operand(x, operands_[0].dtype) for x in inputs[1:]]
     for x in operands_[1:]:
         if x.array.dtype != operands_[0].array.dtype:
             raise errors.mismatched_dtypes("Einsum", operands_[0].dtype, x.dtype)
-    full = linalg.full_equation(equation, [len(x.array.shape) for x in operands_])
+    full = linalg.full_equation(equation, [x.array.shape for x in operands_])
+    if operands_[0].array.dtype.kind in "bO":
+        raise errors.no_kernel("Einsum", operands_[0].dtype)
     result: Tensor = linalg.einsum(*operands_, equation=full)
     return result
 
@@ -353,7 +361,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     total = None
     for v in map(widened, values):
         axes = tuple(range(len(v.array.shape)))
-        part = reduce.sum_(math.square(v), axis=axes, keepdims=False)
+        part = reduce.sum_(v * v, axis=axes, keepdims=False)
         total = part if total is None else total + part
     result: Tensor = narrowed(math.sqrt(total), values[0].dtype.numpy_dtype)
     return result

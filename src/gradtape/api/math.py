@@ -118,9 +118,13 @@ def abs(x: Any, name: str | None = None) -> Tensor:
 
 
 def angle(input: Any, name: str | None = None) -> Tensor:
-    """The argument of complex numbers, in radians; of real ones 0 or pi."""
-    input = _numeric(input, "fc", "angle")
-    result: Tensor = math.angle(operand(input))
+    """The argument of complex numbers, in radians; of real ones 0 or pi, which has no gradient."""
+    x = operand(_numeric(input, "fc", "angle"))
+    result: Tensor = (
+        math.angle(x)
+        if x.dtype.is_complex
+        else math.where(math.less(x, 0), operand(np.pi, x.dtype), operand(0, x.dtype))
+    )
     return result
 
 
@@ -213,7 +217,11 @@ def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     x, y = operands(x, y)
     if x.array.dtype != y.array.dtype:
         raise errors.mismatched_dtypes("TruncateMod", x.dtype, y.dtype)
-    result: Tensor = math.fmod(x, no_zeros(y, "TruncateMod") if x.dtype.is_integer else y)
+    if x.dtype.name in ("float16", "bfloat16"):
+        raise errors.no_kernel("TruncateMod", x.dtype)
+    if x.dtype.name not in ("int32", "int64", "float32", "float64"):
+        raise errors.unsupported_dtype("TruncateMod", x.dtype)
+    result: Tensor = math.fmod(x, no_zeros(x, y, "TruncateMod"))
     return result
 
 
@@ -347,7 +355,7 @@ def reduce_euclidean_norm(
         total = reduce_sum(math.square(x), axis, keepdims)
         return cast(math.sqrt(cast(total, "float64")), total.dtype)
     y = widened(x)
-    squared = math.real(y * math.conj(y)) if x.dtype.is_complex else math.square(y)
+    squared = math.real(y * math.conj(y)) if x.dtype.is_complex else y * y
     result: Tensor = narrowed(math.sqrt(reduce_sum(squared, axis, keepdims)), x.array.dtype)
     return result
 
@@ -365,7 +373,8 @@ def count_nonzero(
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The part of the elements that are zero."""
     x = operand(value)
-    result: Tensor = reduce.mean(cast(math.equal(x, 0), "float32"), axis=tuple(range(len(x.array.shape))))
+    zero = constant_operand(np.zeros((), x.array.dtype))
+    result: Tensor = reduce.mean(cast(math.equal(x, zero), "float32"), axis=tuple(range(len(x.array.shape))))
     return result
 
 
@@ -385,8 +394,8 @@ def argmin(input: Any, axis: Any = None, output_type: Any = "int64", name: str |
 
 def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str, allowed: str) -> Tensor:
     x, wanted = operand(input), as_dtype("int64" if output_type is None else output_type)
-    if x.dtype.name == "string":
-        raise errors.unsupported_dtype(op, x.dtype, "fciub")
+    if x.dtype.name == "string" or x.dtype.is_complex:
+        raise errors.unsupported_dtype(op, x.dtype, "fiub")
     if wanted.name not in allowed.split(", "):
         raise errors.unsupported_dtype(op, wanted, allowed, "output_type")
     shape, at = tuple(x.array.shape), 0 if axis is None else _position(axis, op)

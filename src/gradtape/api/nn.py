@@ -115,7 +115,8 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
     x = operand(t)
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype("L2Loss", x.dtype)
-    result: Tensor = narrowed(tfmath.reduce_sum(math.square(widened(x))) / 2, x.array.dtype)
+    y = widened(x)
+    result: Tensor = narrowed(tfmath.reduce_sum(y * y) / 2, x.array.dtype)
     return result
 
 

@@ -33,6 +33,8 @@ def moments(
     x = operand(x)
     y = widened(x)
     axis = axes_of(axes, len(y.array.shape), "Mean")
+    if axes is not None and not axis and not keepdims:  # TensorFlow squeezes `axes`, and that is every axis of size 1
+        y = array.reshape(y, shape=tuple(n for n in y.array.shape if is_dimension(n) or n != 1))
     mean = tfmath.reduce_mean(y, axis, keepdims)
     if y.dtype.is_complex:
         distance = math.squared_difference(y, tfmath.reduce_mean(y, axis, keepdims=True))

@@ -33,6 +33,8 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = "int32"
     if x.array.dtype.kind in "bcO":
         raise errors.unsupported_dtype("TopKV2", x.dtype, "fiu")
     shape = tuple(x.array.shape)
+    if x.dtype.is_bool or x.dtype.is_complex or x.dtype.name == "string":
+        raise errors.unsupported_dtype("TopKV2", x.dtype)
     if not shape:
         raise errors.invalid_argument("input must be >= 1-D, got shape []", "TopKV2")
     if count < 0:

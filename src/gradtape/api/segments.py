@@ -13,7 +13,7 @@ from gradtape.api.arguments import Axes, integer, static
 from gradtape.api.array import cast
 from gradtape.arrays.checks import Rule, checked, verify
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import convert, operand, wrap
+from gradtape.conversion import convert, operand
 from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, index, math, segment
 from gradtape.tensor import Tensor
@@ -241,7 +241,8 @@ def _product(x: Tensor, ids: Any, count: int) -> Tensor:
         mine = array.reshape(mine, shape=(count, x.array.shape[0], *[1] * len(rest)))
         return _prod(math.where(mine, x, ones))
     if not ids.size:
-        return wrap(np.ones((count, *rest), x.array.dtype))
+        nothing = _prod(array.reshape(x, shape=(1, 0, *rest)))
+        return array.broadcast_to(nothing, shape=(count, *rest))
     order = np.argsort(ids, kind="stable")
     sizes = np.bincount(ids, minlength=count)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -297,7 +298,7 @@ def scan_axis(axis: Any, rank: int, op: str) -> int:
     """The axis of a scan as a non-negative int."""
     at = integer(axis)
     if not -rank <= at < rank:
-        raise errors.invalid_argument(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op)
+        raise errors.refused_value(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op)
     return at + rank if at < 0 else at
 
 

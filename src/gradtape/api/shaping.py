@@ -75,7 +75,9 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     """
     x = operand(input)
     if axis is None or not x.array.shape:
-        x, at = array.reshape(x, shape=(-1,) if x.array.shape else (1,)), 0
+        x = array.reshape(x, shape=(-1,) if x.array.shape else (1,))
+    if axis is None:
+        at = 0
     else:
         rank, at = len(x.array.shape), axis
         if not isinstance(at, (int, np.integer)) or isinstance(at, bool):
@@ -100,10 +102,10 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         )
     if counts.ndim > 1:
         raise ValueError(f"repeats must be a scalar or a vector, got the shape {counts.shape}.")
-    if counts.size and counts.min() < 0:
-        raise errors.refused_value(f"Expected multiples[1] >= 0, but got {counts.min()}", "Tile")
     if counts.size == 1:
         times = int(counts.reshape(-1)[0])
+        if times < 0:
+            raise errors.refused_value(f"Expected multiples[1] >= 0, but got {times}", "Tile")
         stretched = array.broadcast_to(
             array.reshape(x, shape=(*have[: at + 1], 1, *have[at + 1 :])),
             shape=(*have[: at + 1], times, *have[at + 1 :]),
@@ -112,7 +114,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         return result
     if counts.size != have[at]:
         raise ValueError(f"Dimensions {have[at]} and {counts.size} are not compatible")
-    return picked(x, np.repeat(np.arange(have[at]), counts), at)
+    return picked(x, np.repeat(np.arange(have[at]), np.maximum(counts, 0)), at)  # a negative count means none
 
 
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
@@ -181,7 +183,7 @@ def pad(
     before, after = shape_of(widths[:, 0]), shape_of(widths[:, 1])
     for b, a in zip(before, after, strict=True):
         if b < 0 or a < 0:
-            raise errors.invalid_argument(f"Paddings must be non-negative: {b} {a}", op)
+            raise errors.refused_value(f"Paddings must be non-negative: {b} {a}", op)
     if kind == "CONSTANT":
         return _pad_constant(x, before, after, constant_values)
     return _pad_mirror(x, before, after, int(kind == "REFLECT"))
@@ -238,7 +240,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
         raise errors.invalid_argument("shift and axis must have the same size", "Roll")
     for a in axes:
         if not -rank <= a < rank:
-            raise errors.invalid_argument(f"axis {a} is out of range", "Roll")
+            raise errors.refused_value(f"axis {a} is out of range", "Roll")
     total: dict[int, int] = {}
     for s, a in zip(shifts, axes, strict=True):  # shifts along the same axis add up
         total[a % rank] = total.get(a % rank, 0) + s
@@ -356,9 +358,9 @@ def _no_block(begin: Any, sizes: Axes, shape: Axes) -> Exception:
     for row in begin.reshape(-1, len(shape)).tolist():
         for i, (b, s, n) in enumerate(zip(row, sizes, shape, strict=True)):
             if not 0 <= b <= n:
-                return errors.invalid_argument(f"Expected begin[{i}] in [0, {n}], but got {b}", "Slice")
+                return errors.refused_value(f"Expected begin[{i}] in [0, {n}], but got {b}", "Slice")
             if s != -1 and not 0 <= s <= n - b:
-                return errors.invalid_argument(f"Expected size[{i}] in [0, {n - b}], but got {s}", "Slice")
+                return errors.refused_value(f"Expected size[{i}] in [0, {n - b}], but got {s}", "Slice")
     raise AssertionError("the block lies inside")
 
 
@@ -420,6 +422,8 @@ def strided_slice(
             if s == 0:
                 raise errors.invalid_argument(f"strides[{i}] must be non-zero", "StridedSlice")
             if shrink_axis_mask & bit:
+                if s < 0:
+                    raise errors.invalid_argument("only stride 1 allowed on non-range indexing.", "StridedSlice")
                 if not -have[axis] <= b < have[axis]:
                     raise no_position(np.asarray(b), have[axis], axis)
                 parts.append(b)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import axes_of, integer, numpy_dtype, shape_of, static
+from gradtape.api.arguments import axes_of, axis_of, integer, numpy_dtype, shape_of, static, tensor_or
 from gradtape.api.array import cast
 from gradtape.conversion import constant_operand, operand, wrap
-from gradtape.dtypes import as_dtype, float32
+from gradtape.dtypes import as_dtype, complex64, float32, float64
 from gradtape.ops import array, math, signal as ops
 from gradtape.tensor import Tensor
 
@@ -21,33 +21,34 @@ Window = Callable[..., Any]
 
 # -- Fourier transforms ----------------------------------------------------------------------------------------------
 def _complex_input(x: Any, op: str, rank: int) -> Tensor:
-    x = operand(x)
+    x = tensor_or(x, complex64)
     if not x.dtype.is_complex:
-        raise errors.invalid_argument(
-            f"Value for attr 'Tcomplex' of {x.dtype.word} is not in the list of allowed values: complex64, complex128. "
-            "Use tf.cast(x, tf.complex64), or tf.signal.rfft for real numbers.",
-            op,
-        )
-    return _of_rank(x, op, rank)
-
-
-def _real_input(x: Any, op: str, rank: int) -> Tensor:
-    x = operand(x)
-    if x.dtype not in (float32, as_dtype("float64")):
-        raise errors.invalid_argument(
-            f"Value for attr 'Treal' of {x.dtype.word} is not in the list of allowed values: float, double. "
-            "Use tf.cast(x, tf.float32), or tf.signal.fft for complex numbers.",
-            op,
-        )
-    return _of_rank(x, op, rank)
-
-
-def _of_rank(x: Tensor, op: str, rank: int) -> Tensor:
+        advice = "use tf.cast(x, tf.complex64), or tf.signal.rfft for real numbers."
+        raise errors.unsupported_dtype(op, x.dtype, "complex64, complex128", "Tcomplex", advice)
     if len(x.array.shape) < rank:
         raise errors.invalid_argument(
             f"Input must have rank of at least {rank} but got: {errors.brackets(x.array.shape)}", op
         )
     return x
+
+
+def _real_input(x: Any, op: str, rank: int) -> Tensor:
+    x = tensor_or(x, float32)
+    if x.dtype not in (float32, float64):
+        raise ValueError(f"{op} requires tf.float32 or tf.float64 inputs, got: {x!r}. Use tf.cast, or tf.signal.fft.")
+    return _of_rank(x, rank)
+
+
+def _of_rank(x: Tensor, rank: int) -> Tensor:
+    if len(x.array.shape) < rank:
+        raise ValueError(f"Shape {x.shape} must have rank at least {rank}")
+    return x
+
+
+def _empty(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """No elements, of another shape."""
+    result: Tensor = array.reshape(array.getitem(x, index=(..., slice(0, 0))), shape=tuple(shape))
+    return result
 
 
 def _fit(x: Tensor, axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
@@ -72,7 +73,7 @@ def _lengths(fft_length: Any, count: int, op: str) -> tuple[int, ...]:
     if len(lengths) != count:
         raise errors.invalid_argument(f"fft_length must have shape [{count}], got {len(lengths)} numbers", op)
     if any(n < 0 for n in lengths):
-        raise errors.invalid_argument(f"fft_length must be >= 0, got {errors.brackets(lengths)}", op)
+        raise ValueError(f"Dimension {min(lengths)} must be >= 0: fft_length is {list(lengths)}")
     return lengths
 
 
@@ -81,13 +82,31 @@ def _last(x: Tensor, count: int) -> tuple[int, ...]:
     return tuple(range(rank - count, rank))
 
 
+def _complex_fft(x: Tensor, axes: tuple[int, ...], inverse: bool) -> Tensor:
+    result: Tensor = ops.fft(x, axis=axes, inverse=inverse) if _has_elements(x) else array.identity(x)
+    return result
+
+
+def _has_elements(x: Tensor) -> bool:
+    return not any(type(n) is int and n == 0 for n in x.array.shape)
+
+
+def _real_fft(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Half a spectrum: n // 2 + 1 bins, and none of no points."""
+    if _has_elements(x):
+        result: Tensor = ops.rfft(x, axis=axes)
+        return result
+    shape, last = list(x.array.shape), axes[-1]
+    shape[last] = shape[last] // 2 + 1 if shape[last] else 0
+    return _empty(_as_complex(x), shape)
+
+
 def _complex_transform(count: int, inverse: bool, name: str, doc: str) -> Callable[..., Tensor]:
     op = f"{'I' if inverse else ''}FFT{f'{count}D' if count > 1 else ''}"
 
     def transform(input: Any, name: str | None = None) -> Tensor:
         x = _complex_input(input, op, count)
-        result: Tensor = ops.fft(x, axis=_last(x, count), inverse=inverse)
-        return result
+        return _complex_fft(x, _last(x, count), inverse)
 
     transform.__name__ = transform.__qualname__ = name
     transform.__doc__ = doc
@@ -110,8 +129,7 @@ def _real_transform(count: int, name: str, doc: str) -> Callable[..., Tensor]:
         axes = _last(x, count)
         if fft_length is not None:
             x = _fit(x, axes, _lengths(fft_length, count, op))
-        result: Tensor = ops.rfft(x, axis=axes)
-        return result
+        return _real_fft(x, axes)
 
     transform.__name__ = transform.__qualname__ = name
     transform.__doc__ = doc
@@ -122,7 +140,7 @@ def _real_inverse(count: int, name: str, doc: str) -> Callable[..., Tensor]:
     op = f"IRFFT{f'{count}D' if count > 1 else ''}"
 
     def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-        x = _complex_input(input_tensor, op, count)
+        x = _complex_input(_of_rank(tensor_or(input_tensor, complex64), count), op, count)
         return _half_to_real(x, _last(x, count), fft_length, op)
 
     transform.__name__ = transform.__qualname__ = name
@@ -136,6 +154,11 @@ def _half_to_real(x: Tensor, axes: tuple[int, ...], fft_length: Any, op: str) ->
         lengths = (*(shape[a] for a in axes[:-1]), max(2 * (shape[axes[-1]] - 1), 0))
     else:
         lengths = _lengths(fft_length, len(axes), op)
+    if any(type(n) is int and n == 0 for n in lengths):
+        shape = list(shape)
+        for a, n in zip(axes, lengths, strict=True):
+            shape[a] = n
+        return _empty(_real_part(x), shape)
     x = _fit(x, axes, (*lengths[:-1], lengths[-1] // 2 + 1))
     result: Tensor = ops.irfft(x, axis=axes, length=lengths[-1])
     return result
@@ -183,31 +206,31 @@ def ifftnd(
 
 def _nd(input_tensor: Any, fft_length: Any, axes: Any, norm: str | None, inverse: bool) -> Tensor:
     op = "IFFTND" if inverse else "FFTND"
-    x = _complex_input(input_tensor, op, 1)
+    x = _complex_input(operand(input_tensor), op, 1)
     over = _nd_axes(x, fft_length, axes)
     if fft_length is not None:
         x = _fit(x, over, _lengths(fft_length, len(over), op))
     points = _math.prod(x.array.shape[a] for a in over)
-    return _normed(ops.fft(x, axis=over, inverse=inverse), norm, points, inverse)
+    return _normed(_complex_fft(x, over, inverse), norm, points, inverse)
 
 
 def rfftnd(
     input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """The transform of real numbers over any axes: of the last one given, half is kept."""
-    x = _real_input(input_tensor, "RFFTND", 1)
+    x = _real_input(operand(input_tensor), "RFFTND", 1)
     over = _nd_axes(x, fft_length, axes)
     if fft_length is not None:
         x = _fit(x, over, _lengths(fft_length, len(over), "RFFTND"))
     points = _math.prod(x.array.shape[a] for a in over)
-    return _normed(ops.rfft(x, axis=over), norm, points, inverse=False)
+    return _normed(_real_fft(x, over), norm, points, inverse=False)
 
 
 def irfftnd(
     input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """Real numbers from half of their transform over any axes."""
-    x = _complex_input(input_tensor, "IRFFTND", 1)
+    x = _complex_input(operand(input_tensor), "IRFFTND", 1)
     over = _nd_axes(x, fft_length, axes)
     result = _half_to_real(x, over, fft_length, "IRFFTND")
     return _normed(result, norm, _math.prod(result.array.shape[a] for a in over), inverse=True)
@@ -229,7 +252,11 @@ def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
 
 def _shift(x: Any, axes: Any, by: Callable[[int], int]) -> Tensor:
     x = operand(x)
-    over = axes_of(axes, len(x.array.shape), "Roll")
+    rank = len(x.array.shape)
+    if not rank:
+        raise errors.invalid_argument("input must be 1-D or higher", "Roll")
+    given = range(rank) if axes is None else (axes,) if not np.ndim(static(axes)) else static(axes)
+    over = tuple(axis_of(a, rank, "Roll") for a in given)
     result: Tensor = array.roll(x, shift=tuple(by(x.array.shape[a]) for a in over), axis=over)
     return result
 
@@ -255,7 +282,12 @@ def dct(
     [20.    -6.309  0.    -0.448]
     """
     _checked_dct(type, n, norm)
-    x = _real_input(input, "RFFT", 1)
+    x = operand(input)
+    if not x.array.shape:
+        raise IndexError("tuple index out of range: tf.signal.dct transforms an axis, and a scalar has none")
+    if not x.dtype.is_floating:
+        raise TypeError(f"Cannot convert 0.0 to EagerTensor of dtype {x.dtype.name}: tf.signal.dct takes real numbers")
+    x = _real_input(x, "RFFT", 1)
     last = len(x.array.shape) - 1
     at = axes_of(axis, last + 1, "RFFT")[0]
     if at != last:  # TensorFlow stops here: only the last axis is there for it
@@ -266,6 +298,9 @@ def dct(
         x = _fit(x, (last,), (integer(n),))
     size = x.array.shape[last]
     dtype = x.array.dtype
+    if size == 0 and type != 1:
+        nothing: Tensor = array.identity(x)
+        return nothing
     if type == 1:
         if size < 2:
             raise ValueError(f"Dimension must be greater than 1 for DCT type 1, got {size}")

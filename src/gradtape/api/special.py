@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import axis_of
+from gradtape.api.arguments import axis_of, tensor_or
 from gradtape.api.array import cast
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import convert, converter_of, operand, operands, wrap
+from gradtape.conversion import convert, converter_of, is_library, operand, operands, wrap
 from gradtape.dtypes import float32
 from gradtape.ops import array, math, reduce, special as ops
 from gradtape.ops.operators import no_zeros
@@ -171,7 +171,7 @@ def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
     >>> float(nextafter(1.0, 2.0)) - 1
     1.1920928955078125e-07
     """
-    x, y = operands(x1, x2)
+    x, y = operands(x1, x2) if is_library(x1) or is_library(x2) else (tensor_or(v, float32) for v in (x1, x2))
     if x.array.dtype.itemsize < 4:
         raise errors.unsupported_dtype("NextAfter", x.dtype)
     result: Tensor = ops.nextafter(x, y)
@@ -185,7 +185,9 @@ def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     [3, -3]
     """
     x, y = operands(x, y)
-    result: Tensor = ops.truncate_divide(x, no_zeros(y, "TruncateDiv") if x.dtype.is_integer else y)
+    if x.dtype.is_complex:
+        raise errors.no_kernel("TruncateDiv", x.dtype)
+    result: Tensor = ops.truncate_divide(x, no_zeros(x, y, "TruncateDiv"))
     return result
 
 

@@ -489,11 +489,12 @@ def graph_errors() -> Iterator[None]:
     """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow."""
     try:
         yield
-    except errors.InvalidArgumentError as error:
-        if error.is_about_values:
+    except errors.OpError as error:
+        kind = error.when_traced
+        if kind is None:
             raise
-        kind = TypeError if "was expected to be a" in error.message else ValueError
-        raise kind(error.message).with_traceback(error.__traceback__) from None
+        given = (None, None, error.message) if issubclass(kind, errors.OpError) else (error.message,)
+        raise kind(*given).with_traceback(error.__traceback__) from None
 
 
 def _sees_more(blind: set[int]) -> bool:

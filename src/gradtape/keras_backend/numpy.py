@@ -256,7 +256,7 @@ def mod(x1, x2):
 def fmod(x1, x2):
     """The remainder with the dividend's sign: x1 less the whole multiples of x2."""
     x1, x2 = _of_integers(x1, x2)
-    x2 = operators.no_zeros(x2, "FloorMod") if x1.dtype.is_integer else x2
+    x2 = operators.no_zeros(x1, x2, "FloorMod")
     rest = math.mod(math.absolute(x1), math.absolute(x2)) if not x1.dtype.is_unsigned else math.mod(x1, x2)
     return rest if x1.dtype.is_unsigned else math.where(math.less(x1, 0), -rest, rest)
 
@@ -580,7 +580,7 @@ def conj(x):
 
 
 def angle(x):
-    return math.angle(floats(x))
+    return tfmath.angle(floats(x))
 
 
 def isreal(x):

@@ -11,12 +11,14 @@ from gradtape import errors
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.checks import Interval, Rule, verify
+from gradtape.arrays.dimensions import is_known_shape
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand, register_converter, wrap
 from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
 from gradtape.engine.sparse import Rows
 from gradtape.indexed_slices import IndexedSlices
+from gradtape.ops import array
 from gradtape.ops.batching import spread
 
 Axes = tuple[int, ...]
@@ -248,14 +250,25 @@ COORDINATES = Rule(_beyond, _not_coordinates, _all_inside)
 
 
 def checked_take(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
-    """`take` after the check of its indices."""
-    found = checked_indices(indices.array, x.array.shape[axis])
+    """`take` after the check of its indices, which do not matter where there is nothing to take."""
+    shape = x.array.shape
+    if 0 in (*shape[:axis], *shape[axis + 1 :]):
+        nothing = array.getitem(x, index=(slice(0, 0),))
+        return array.reshape(nothing, shape=(*shape[:axis], *indices.array.shape[batch_dims:], *shape[axis + 1 :]))
+    found = checked_indices(indices.array, shape[axis])
     return take(x, indices if found is indices.array else wrap(found), axis=axis, batch_dims=batch_dims)
 
 
 def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
     """`gather_nd` after the check of its coordinates."""
-    found = checked_coordinates(indices.array, x.array.shape, "GatherNd", batch_dims)
+    shape, wanted = x.array.shape, indices.array.shape
+    if not shape:
+        raise errors.invalid_argument("params must be at least a vector", "GatherNd")
+    if is_known_shape((*shape, *wanted)) and 0 in shape and 0 not in wanted[:-1]:
+        raise errors.refused_value(
+            f"Requested more than 0 entries, but params is empty.  Params shape: {errors.brackets(shape)}", "GatherNd"
+        )
+    found = checked_coordinates(indices.array, shape, "GatherNd", batch_dims)
     return gather_nd(x, indices if found is indices.array else wrap(found), batch_dims=batch_dims)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -137,31 +139,81 @@ matmul, plain_matmul = product(
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def full_equation(equation: str, ranks: list[int]) -> str:
-    """The equation with every index named: an ellipsis spelled out, the output written."""
-    text = equation.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(ranks):
-        raise ValueError(f"einsum equation {equation!r} has {len(terms)} operands, but {len(ranks)} were given.")
-    free = [c for c in _LETTERS if c not in text]
-    extra = max(
-        (rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks, strict=True) if "..." in t), default=0
-    )
-    dots = "".join(free[:extra])
-    named = []
-    for term, rank in zip(terms, ranks, strict=True):
-        bare = term.replace("...", "")
-        if "..." not in term and len(bare) != rank:
-            raise ValueError(f"einsum term {term!r} of {equation!r} does not fit an operand with {rank} axes.")
-        own = rank - len(bare)
-        named.append(term.replace("...", dots[len(dots) - own :] if own else ""))
-    if not arrow:
-        letters = "".join(named)
-        right = ("..." if "..." in text else "") + "".join(
-            sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
+def full_equation(equation: str, shapes: Sequence[tuple[int, ...]]) -> str:
+    """The equation with every index named, an ellipsis spelled out and the output written, if it fits the operands.
+
+    An index has one size: only the axes of an ellipsis broadcast.
+    """
+    terms, output = _parsed(equation, len(shapes))
+    widths = [_ellipsis_width(i, term, shape) for i, (term, shape) in enumerate(zip(terms, shapes, strict=True))]
+    dots = "".join([c for c in _LETTERS if c not in equation][: max(widths, default=0)])
+    if dots and "." not in output:
+        raise errors.invalid_argument(
+            f"Output contains {len(dots)} broadcasting dimension(s) but no ellipsis (...) was found in the output "
+            "subscripts.",
+            "Einsum",
         )
-    return ",".join(named) + "->" + right.replace("...", dots)
+    named = [t.replace(".", dots[len(dots) - width :]) for t, width in zip(terms, widths, strict=True)]
+    _check_sizes(named, shapes, dots)
+    return ",".join(named) + "->" + output.replace(".", dots)
+
+
+def _parsed(equation: str, count: int) -> tuple[list[str], str]:
+    """The terms of an equation and its output; an ellipsis is one dot there."""
+    text = equation.replace(" ", "").replace("...", "\0")
+    match = re.fullmatch("([a-zA-Z\0,]*)(?:->([a-zA-Z\0]*))?", text)
+    if match is None:
+        raise ValueError(f"Subscripts have incorrect format: {equation}. They are letters, `...`, `,` and one `->`.")
+    inputs = match[1].replace("\0", ".")
+    terms = inputs.split(",")
+    if len(terms) != count:
+        raise ValueError(f'Got {count} inputs for equation "{equation}", expecting {len(terms)}')
+    if match[2] is None:  # what appears once, in order, an ellipsis first
+        output = "".join(c for c in sorted(set(inputs) - {","}) if inputs.count(c) == 1)
+    else:
+        output = match[2].replace("\0", ".")
+    if len(set(output)) < len(output):
+        raise ValueError(f"Output subscripts contain a label appearing more than once: {equation}")
+    for label in output:
+        if label != "." and label not in inputs:
+            raise ValueError(f"Output subscripts contain the label {label} not present in the input subscripts.")
+    for term in terms:
+        if term.count(".") > 1:
+            raise ValueError(f"Too many ellipses in input label {term.replace('.', '...')}.")
+    return terms, output
+
+
+def _ellipsis_width(i: int, term: str, shape: tuple[int, ...]) -> int:
+    """How many axes the ellipsis of a term stands for."""
+    named = len(term.replace(".", ""))
+    if "." not in term and named != len(shape):
+        raise errors.invalid_argument(f"Expected input {i} to have rank {named} but got: {len(shape)}", "Einsum")
+    if named > len(shape):
+        raise errors.invalid_argument(
+            f"Expected input {i} to have rank at least {named} but got: {len(shape)}", "Einsum"
+        )
+    return len(shape) - named
+
+
+def _check_sizes(terms: list[str], shapes: Sequence[tuple[int, ...]], dots: str) -> None:
+    sizes: dict[str, Any] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for axis, (label, n) in enumerate(zip(term, shape, strict=True)):
+            known = sizes.setdefault(label, n)
+            if type(n) is not int or type(known) is not int or n == known:
+                continue  # a dimension that is not known yet is checked by the program
+            if label not in dots:
+                raise errors.invalid_argument(
+                    f"Expected dimension {known} at axis {axis} of the input shaped {errors.brackets(shape)} but got "
+                    f"dimension {n}",
+                    "Einsum",
+                )
+            if known != 1 and n != 1:
+                raise errors.invalid_argument(
+                    f"Invalid broadcasting dimensions: {errors.brackets(shapes[0])} vs. {errors.brackets(shape)}",
+                    "Einsum",
+                )
+            sizes[label] = n if known == 1 else known
 
 
 def _einsum_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, equation: str) -> list[Any]:

@@ -16,6 +16,12 @@ from gradtape.engine.op import Op
 
 REAL = "fiu"
 
+
+def zero(d: Any, xp: Any) -> Any:
+    """0, also where d is infinite or NaN."""
+    return xp.multiply_no_nan(d, 0)
+
+
 # -- arithmetic ------------------------------------------------------------------------------------------------------
 add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2", kinds="fciuO", hinted=True)  # words are joined
 subtract = binary("subtract", lambda d: d, lambda d: -d, tf_name="Sub")
@@ -35,14 +41,7 @@ divide = binary("divide", lambda d, y: d / y, _divide_dy, tf_name="RealDiv")
 negative = unary("negative", lambda d: -d, tf_name="Neg", kinds="fci")
 
 
-def _square_dx(d: Any, x: Any) -> Any:
-    """2 d x"""
-    part = d * x
-    part += part
-    return part
-
-
-square = unary("square", _square_dx, kinds="fciu")
+square = unary("square", lambda d, x: d * (x + x), kinds="fciu")
 # 0 where y is 0, whatever x is: what TensorFlow's kernels do with an infinite slope where the cotangent is 0. A `where`
 # would do for the value, but not for the next order: the derivative by y is x also at 0.
 multiply_no_nan = binary(
@@ -101,8 +100,8 @@ def _power_dy(d, x, out, xp):
 power = binary("power", lambda d, x, y, xp: d * y * xp.power(x, y - 1), _power_dy, tf_name="Pow")
 arctan2 = binary(
     "arctan2",
-    lambda d, x, y: d * (y / (x * x + y * y)),
-    lambda d, x, y: d * (-x / (x * x + y * y)),
+    lambda d, x, y, xp: y * (d / (xp.square(x) + xp.square(y))),
+    lambda d, x, y, xp: -x * (d / (xp.square(x) + xp.square(y))),
     tf_name="Atan2",
     kinds="f",
 )
@@ -140,15 +139,24 @@ def _sigmoid_dx(d: Any, out: Any) -> Any:
 sin = unary("sin", lambda d, x, xp: d * xp.cos(x))
 cos = unary("cos", lambda d, x, xp: -d * xp.sin(x))
 tan = unary("tan", lambda d, out: d + d * out * out)
-arcsin = unary("arcsin", lambda d, x, xp: d / xp.sqrt(1 - x * x), tf_name="Asin")
-arccos = unary("arccos", lambda d, x, xp: -d / xp.sqrt(1 - x * x), tf_name="Acos")
-arctan = unary("arctan", lambda d, x: d / (1 + x * x), tf_name="Atan")
+
+
+def _arcsin_dx(d, x, xp):
+    """d / sqrt(1 - x²). On the branch cut the zero of the imaginary part decides: TensorFlow squares the conjugate."""
+    if xp.is_complex(d):
+        return d * xp.conj(xp.reciprocal(xp.sqrt(1 - xp.square(xp.conj(x)))))
+    return d * xp.reciprocal(xp.sqrt(1 - xp.square(x)))
+
+
+arcsin = unary("arcsin", _arcsin_dx, tf_name="Asin")
+arccos = unary("arccos", lambda d, x, xp: _arcsin_dx(-d, x, xp), tf_name="Acos")
+arctan = unary("arctan", lambda d, x, xp: d * xp.reciprocal(1 + xp.square(x)), tf_name="Atan")
 sinh = unary("sinh", lambda d, x, xp: d * xp.cosh(x))
 cosh = unary("cosh", lambda d, x, xp: d * xp.sinh(x))
 tanh = unary("tanh", lambda d, out: d - d * (out * out))  # the arithmetic of `tanh_pull`, to the bit
 arcsinh = unary("arcsinh", lambda d, out, xp: d / xp.cosh(out), tf_name="Asinh")
 arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")
-arctanh = unary("arctanh", lambda d, x: d / (1 - x * x), tf_name="Atanh")
+arctanh = unary("arctanh", lambda d, x, xp: d * xp.reciprocal(1 - xp.square(x)), tf_name="Atanh")
 sigmoid = unary("sigmoid", _sigmoid_dx)
 softplus = unary("softplus", lambda d, x, xp: d * xp.sigmoid(x), kinds="f", arg="features")
 
@@ -172,7 +180,7 @@ sigmoid_cross_entropy = binary(
 
 # -- kinks and steps -------------------------------------------------------------------------------------------------
 relu = unary("relu", lambda d, out, xp: xp.gate(d, out), kinds=REAL, arg="features")
-gate = binary("gate", lambda d, y, xp: xp.gate(d, y), lambda d: d * 0, tf_name="ReluGrad", kinds=REAL)
+gate = binary("gate", lambda d, y, xp: xp.gate(d, y), zero, tf_name="ReluGrad", kinds=REAL)
 floor = unary("floor", None, kinds="f")
 ceil = unary("ceil", None, kinds="f")
 rint = unary("rint", None, kinds="f")
@@ -219,12 +227,12 @@ where = declare(_where, _select)
 conj = linear("conj", lambda d, xp: xp.conj(d), batch=lambda xp, size, batched, x: xp.conj(x))
 real = linear(
     "real",
-    lambda d, xp: xp.complex(d, d * 0),
+    lambda d, xp: xp.complex(d, zero(d, xp)),
     batch=lambda xp, size, batched, x: xp.real(x),
 )
 imag = linear(
     "imag",
-    lambda d, xp: xp.complex(d * 0, d),
+    lambda d, xp: xp.complex(zero(d, xp), d),
     batch=lambda xp, size, batched, x: xp.imag(x),
 )
 complex_ = primitive(
@@ -240,31 +248,29 @@ complex_ = primitive(
 
 def _complex_jvp(x: Any, y: Any) -> Any:
     some = x if x is not None else y
-    return namespace_of(some).complex(some * 0 if x is None else x, some * 0 if y is None else y)
+    xp = namespace_of(some)
+    return xp.complex(zero(some, xp) if x is None else x, zero(some, xp) if y is None else y)
 
 
 def _absolute_dx(d, x, out, xp):
     if not xp.is_complex(x):
         return d * xp.sign(x)
-    safe = xp.where(xp.equal(out, 0), 1, out)  # the derivative at 0 is taken as 0
-    return xp.complex(d * xp.real(x) / safe, d * xp.imag(x) / safe)
+    return xp.complex(xp.divide_no_nan(d * xp.real(x), out), xp.divide_no_nan(d * xp.imag(x), out))  # 0 at 0
 
 
 def _sign_dx(d, x, out, xp):
     """x / |x| moves only across x: the part of d along x is taken out. At 0 the derivative is taken as 0."""
     if not xp.is_complex(d):
-        return d * 0
+        return zero(d, xp)
     along = xp.real(xp.conj(out) * d)
     size = xp.absolute(x)
-    zero = xp.equal(size, 0)
-    slope = xp.where(zero, 0, 1 / xp.where(zero, 1, size))
-    return (d - out * xp.complex(along, along * 0)) * xp.complex(slope, slope * 0)
+    slope = xp.divide_no_nan(1.0, size)
+    return (d - out * xp.complex(along, zero(along, xp))) * xp.complex(slope, zero(slope, xp))
 
 
 def _angle_dx(d, x, xp):
-    if not xp.is_complex(x):
-        return d * 0
-    return xp.complex(-d, d * 0) / xp.complex(xp.imag(x), xp.real(x))  # i d / conj(x), and TensorFlow's parts at 0
+    """i d / conj(x), and TensorFlow's parts at 0."""
+    return xp.complex(-d, zero(d, xp)) / xp.complex(xp.imag(x), xp.real(x))
 
 
 absolute = primitive(

@@ -65,12 +65,14 @@ def floor_mod(x: Any, y: Any, name: str | None = None) -> Any:
 def _integer_checked(function: Operator, x: Any, y: Any, op: str) -> Any:
     x, y = operands(x, y)
     whole = x.array.dtype.kind in "iu" and y.array.dtype == x.array.dtype
-    return function(x, no_zeros(y, op)) if whole else function(x, y)
+    if op == "FloorDiv" and x.array.dtype.kind == "c" and y.array.dtype == x.array.dtype:
+        raise errors.no_kernel(op, x.dtype)
+    return function(x, no_zeros(x, y, op)) if whole else function(x, y)
 
 
-def no_zeros(y: Tensor, op: str) -> Tensor:
-    """A divisor of integers, which must not be zero."""
-    return checked(_NO_ZEROS, y, op=op)
+def no_zeros(x: Tensor, y: Tensor, op: str) -> Tensor:
+    """The divisor of x, which must not be zero where integers are divided (if there are any)."""
+    return checked(_NO_ZEROS, y, op=op) if x.dtype.is_integer and 0 not in x.array.shape else y
 
 
 def _is_zero(xp: Any, y: Any, **_: Any) -> Any:

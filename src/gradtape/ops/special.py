@@ -11,6 +11,7 @@ from typing import Any
 
 from gradtape.arrays.numpy_engine.special import GELU_SCALE, GELU_TANH
 from gradtape.engine.dispatch import binary, primitive, unary
+from gradtape.ops.math import zero
 
 _HALF_SQRT_PI = sqrt(pi) / 2
 _BELL = 1 / sqrt(2 * pi)
@@ -54,8 +55,10 @@ gelu = unary("gelu", lambda d, x, xp: d * xp.gelu_slope(x), kinds="f")
 
 
 def _gelu_slope_dx(d, x, xp):
-    square = (GELU_SCALE * GELU_SCALE) * (x * x)
-    return d * ((2 - square) * ((GELU_SCALE * _BELL) * xp.exp(-0.5 * square)))
+    """d (2 - u²) φ(u) with u = x; the bell comes first, so that a large x does not overflow."""
+    x = GELU_SCALE * x
+    bell = (GELU_SCALE * _BELL) * xp.exp(-0.5 * (x * x))
+    return d * (2 * bell - bell * x * x)
 
 
 gelu_slope = unary("gelu_slope", _gelu_slope_dx, kinds="f")
@@ -108,11 +111,11 @@ xdivy = binary(
     kinds="fc",
 )
 truncate_divide = binary("truncate_divide", None, None, tf_name="TruncateDiv", kinds="fciu")
-nextafter = binary("nextafter", lambda d: d, lambda d: d * 0, tf_name="NextAfter", kinds="f")
+nextafter = binary("nextafter", lambda d: d, zero, tf_name="NextAfter", kinds="f")
 
 # -- the error function and the normal distribution ------------------------------------------------------------------
-erf = unary("erf", lambda d, x, xp: d * (xp.exp(-x * x) * (1 / _HALF_SQRT_PI)), kinds="f")
-erfc = unary("erfc", lambda d, x, xp: -d * (xp.exp(-x * x) * (1 / _HALF_SQRT_PI)), kinds="f")
+erf = unary("erf", lambda d, x, xp: d * (xp.exp(-xp.square(x)) * (1 / _HALF_SQRT_PI)), kinds="f")
+erfc = unary("erfc", lambda d, x, xp: -d * (xp.exp(-xp.square(x)) * (1 / _HALF_SQRT_PI)), kinds="f")
 erfinv = unary("erfinv", lambda d, out, xp: d * (_HALF_SQRT_PI * xp.exp(out * out)), kinds="f")
 erfcinv = unary("erfcinv", lambda d, out, xp: -d * (_HALF_SQRT_PI * xp.exp(out * out)), kinds="f")
 ndtr = unary("ndtr", lambda d, x, xp: d * (_BELL * xp.exp(-0.5 * x * x)), kinds="f")
@@ -218,7 +221,7 @@ bessel_y0 = unary("bessel_y0", lambda d, x, xp: -d * xp.bessel_y1(x), kinds="f")
 bessel_y1 = unary("bessel_y1", lambda d, x, out, xp: d * (xp.bessel_y0(x) - out / x), kinds="f")
 
 # -- integrals: the derivative is what they are integrals of ---------------------------------------------------------
-dawsn = unary("dawsn", lambda d, x, out: d * (1 - 2 * x * out), kinds="f")
+dawsn = unary("dawsn", lambda d, x, out: d * (1 - 2 * (x * out)), kinds="f")
 expint = unary("expint", lambda d, x, xp: d * (xp.exp(x) / x), kinds="f")
 fresnel_sin = unary("fresnel_sin", lambda d, x, xp: d * xp.sin((pi / 2) * (x * x)), kinds="f")
 fresnel_cos = unary("fresnel_cos", lambda d, x, xp: d * xp.cos((pi / 2) * (x * x)), kinds="f")

@@ -33,7 +33,6 @@ from numpy import (  # noqa: F401 - these are the kernels
     exp,
     expm1,
     floor,
-    floor_divide,
     fmod,
     greater,
     greater_equal,
@@ -101,12 +100,41 @@ def power(x: Array, y: Array) -> Array:
     return np.power(x, y)
 
 
+def floor_divide(x: Array, y: Array) -> Array:
+    """Towards minus infinity: of floating-point numbers the quotient rounded down, so that 1.0 // 0.1 is 10."""
+    return np.floor_divide(x, y) if x.dtype.kind in "iu" else np.floor(np.divide(x, y))
+
+
 def reciprocal(x: Array) -> Array:
-    return np.reciprocal(x) if x.dtype.kind in "fcV" else np.divide(1, x).astype(x.dtype)
+    if x.dtype.kind == "c":
+        return _complex_reciprocal(x)
+    return np.reciprocal(x) if x.dtype.kind in "fV" else np.divide(1, x).astype(x.dtype)
+
+
+def _complex_reciprocal(x: Array) -> Array:
+    """1 / x with the limits of C's complex division: 0 at infinity, infinite at 0."""
+    result = np.reciprocal(x)
+    if np.isnan(result).any():
+        infinite, at_zero = np.isinf(x), np.equal(x, 0)
+        real = np.where(infinite, 0, np.where(at_zero, np.copysign(np.inf, x.real), result.real))
+        result = complex(real, np.where(infinite, 0, result.imag))
+    return result
 
 
 def rsqrt(x: Array) -> Array:
-    return np.reciprocal(np.sqrt(x))
+    return _complex_rsqrt(x) if x.dtype.kind == "c" else np.reciprocal(np.sqrt(x))
+
+
+def _complex_rsqrt(z: Array) -> Array:
+    """1 / sqrt(z) by parts, as TensorFlow has it: on the branch cut -0j counts as +0j, at infinity it is 0."""
+    x, y, size = z.real, z.imag, np.absolute(z)
+    root = np.sqrt(0.5 * (np.absolute(x) + size))
+    large, small = root / size, y / (2 * root * size)
+    right, infinite = x >= 0, np.isinf(z)
+    real = np.where(right, large, np.absolute(small))
+    imag = np.where(right, -small, np.where(y < 0, large, -large))
+    real, imag = np.where(infinite, 0, real), np.where(infinite, 0, imag)
+    return complex(np.where(size == 0, np.inf, real), np.where(size == 0, np.nan, imag)).astype(z.dtype, copy=False)
 
 
 def sigmoid(x: Array) -> Array:
@@ -148,6 +176,12 @@ def tanh_pull(d: Array, out: Array) -> Array:
     return subtract(d, part, part)
 
 
+def square_pull(d: Array, x: Array) -> Array:
+    """2 d x, in the memory of one array."""
+    part = add(x, x)
+    return multiply(d, part, part if type(part) is ndarray else None)
+
+
 relu_pull = gate
 
 
@@ -181,8 +215,7 @@ def imag(x: Array) -> Array:
 
 
 def angle(x: Array) -> Array:
-    turned: Any = np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.where(x < 0, np.pi, 0)
-    return turned.astype(x.real.dtype, copy=False)
+    return np.arctan2(x.imag, x.real)
 
 
 def complex(x: Array, y: Array) -> Array:
@@ -291,15 +324,25 @@ def all(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
 
 
 def argmax(x: Array, *, axis: int) -> Array:
-    return np.argmax(x, axis=axis)
+    return _extreme_place(np.argmax, x, axis, -np.inf)
 
 
 def argmin(x: Array, *, axis: int) -> Array:
-    return np.argmin(x, axis=axis)
+    return _extreme_place(np.argmin, x, axis, np.inf)
+
+
+def _extreme_place(function: Any, x: Array, axis: int, last: float) -> Array:
+    """Where the extreme is; NaN does not count (NumPy would find the first one)."""
+    found = function(x, axis=axis)
+    if x.dtype.kind in "fV" and np.isnan(np.take_along_axis(x, np.expand_dims(found, axis), axis)).any():
+        found = function(np.where(np.isnan(x), x.dtype.type(last), x), axis=axis)
+    return found
 
 
 def argsort(x: Array, *, axis: int, descending: bool = False) -> Array:
-    """Stable either way: equal elements keep their order."""
+    """Stable either way: equal elements keep their order. NaN is larger than every number."""
+    if x.dtype.kind == "V":  # bfloat16 does not say where NaN belongs
+        x = x.astype(np.float32)
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     flipped = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
@@ -407,6 +450,10 @@ def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
 
 
 def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
+    if not indices.shape[-1]:  # coordinates of length 0 name the whole tensor
+        batch, rest = x.shape[:batch_dims], x.shape[batch_dims:]
+        lifted = x.reshape(*batch, *[1] * (indices.ndim - 1 - batch_dims), *rest)
+        return np.broadcast_to(lifted, (*indices.shape[:-1], *rest))
     lead = np.ix_(*(np.arange(n) for n in x.shape[:batch_dims]))
     extra = indices.ndim - 1 - batch_dims
     grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)

@@ -109,10 +109,12 @@ def bitcast(x: Array, *, dtype: Any) -> Array:
 
 
 def searchsorted(rows: Array, values: Array, *, side: Any) -> Array:
-    """Where each value would have to be inserted to keep its row in order."""
+    """Where each value would have to be inserted to keep its row in order; NaN goes to the end of that side."""
     result = np.empty(values.shape, np.int64)
     for at in np.ndindex(rows.shape[:-1]):
         result[at] = np.searchsorted(rows[at], values[at], side)
+    if values.dtype.kind in "fV":
+        result[np.isnan(values)] = 0 if side == "left" else rows.shape[-1]
     return result
 
 

@@ -254,8 +254,7 @@ GELU_TANH = (sqrt(2 / pi), float(np.float32(0.044715)))
 
 @_in_blocks
 def gelu(x: Array) -> Array:
-    # The clip keeps minus infinity from meeting 0: the product is 0 long before.
-    return np.maximum(x, -40) * ndtr(x if x.dtype == _FLOAT32 else GELU_SCALE * x)
+    return x * ndtr(x if x.dtype == _FLOAT32 else GELU_SCALE * x)  # at minus infinity NaN, as TensorFlow's
 
 
 @_in_blocks
@@ -267,7 +266,7 @@ def gelu_slope(x: Array) -> Array:
         x = GELU_SCALE * x
         cumulative, bell = _ndtr_64(x), np.exp(-0.5 * x * x)
     bell *= 1 / sqrt(2 * pi)
-    bell *= np.clip(x, -40, 40)  # the bell is 0 beyond: infinity must not meet it
+    bell *= x  # at infinity NaN, as TensorFlow's
     return cumulative + bell
 
 
@@ -275,7 +274,6 @@ def gelu_slope(x: Array) -> Array:
 def gelu_tanh(x: Array) -> Array:
     """gelu by a formula with tanh."""
     scale, cubic = GELU_TANH
-    x = np.maximum(x, -40)  # as in gelu
     inner = x * x
     inner *= cubic
     inner += 1
@@ -394,6 +392,9 @@ def _lgamma_positive(x: Array) -> Array:
     )
 
 
+NO_FRACTION = 2.0**52  # every number of this size is whole, so that all negative ones are poles
+
+
 def _lgamma_64(x: Array) -> Array:
     """Log |gamma(x)|: reflected for negative numbers, infinite at the poles."""
 
@@ -404,8 +405,8 @@ def _lgamma_64(x: Array) -> Array:
         x,
         [
             (x > 0, _lgamma_positive),
-            ((x < 0) & np.isfinite(x), reflected),
-            ((x == 0) | np.isneginf(x), lambda x: np.full(x.shape, np.inf)),
+            ((x < 0) & (x > -NO_FRACTION), reflected),
+            ((x == 0) | (x <= -NO_FRACTION), lambda x: np.full(x.shape, np.inf)),
         ],
     )
 
@@ -489,7 +490,7 @@ def _zeta_64(s: Array, q: Array) -> Array:
         return _hurwitz(s, part) + sign * (_hurwitz(s, 1 - part) - _hurwitz(s, 1 - q))
 
     whole = (s == np.floor(s)) & (s > 1)
-    even = whole & (np.fmod(s, 2) == 0)
+    even = whole & ((np.fmod(s, 2) == 0) | np.isinf(s))
     pole = (q <= 0) & (q == np.floor(q))
     return _piecewise(
         s,
@@ -516,7 +517,7 @@ def _polygamma_64(n: Array, x: Array) -> Array:
         whole = np.minimum(n, 171).astype(np.int64)
         size = np.where(whole > 170, np.inf, _factorials()[np.minimum(whole, 170)])
         value = _zeta_64(n + 1, x)
-        return np.where(whole % 2 == 1, 1.0, -1.0) * np.where(value == 0, 0, size * value)
+        return np.where(whole % 2 == 1, 1.0, -1.0) * (size * value)  # of the largest orders NaN: infinity times 0
 
     whole = n == np.floor(n)
     return _piecewise(n, [(n == 0, lambda n, x: _digamma_64(x)), (whole & (n > 0), higher)], x)
@@ -703,17 +704,35 @@ def _upper_small(a: Array, x: Array) -> Array:
     return -np.expm1(exponent) - a * np.exp(exponent) * total
 
 
+HUGE = 1e24  # from this parameter on, the normal distribution is as exact, and a step of float64 too coarse for more
+
+
 def _igamma_edges(a: Array, x: Array, upper: bool) -> tuple[Array, Pieces]:
     """Where the general formulas hold, and the limits elsewhere."""
     nothing, everything = (1.0, 0.0) if upper else (0.0, 1.0)
-    lost = (x > 0) & (a >= 50) & (x < 1e-8 * a) & np.isfinite(a)  # P is below the smallest number
-    inside = (x > 0) & (a > 0) & np.isfinite(x) & np.isfinite(a) & ~lost
+    lost, gone, huge, infinite, inside = _igamma_regions(a, x)
+
+    def bell(a: Array, x: Array) -> Array:
+        z = (x - a) / np.sqrt(a)
+        return _ndtr_64(-z if upper else z)
+
     return inside, [
         (lost, lambda a, x: np.full(a.shape, nothing)),
-        ((x == 0) & ((a > 0) | (not upper) & (a == 0)), lambda a, x: np.full(a.shape, nothing)),
-        (np.isposinf(x) & (a > 0) & np.isfinite(a), lambda a, x: np.full(a.shape, everything)),
-        (np.isposinf(a) & (x > 0) & np.isfinite(x), lambda a, x: np.full(a.shape, nothing)),
+        (gone, lambda a, x: np.full(a.shape, everything)),
+        (huge, bell),
+        (infinite, lambda a, x: np.zeros_like(a)),
+        ((x == 0) & ((a > 0) | (not upper)), lambda a, x: np.full(a.shape, nothing)),
     ]
+
+
+def _igamma_regions(a: Array, x: Array) -> tuple[Array, ...]:
+    """Where P is below the smallest number, where Q is, where a is huge, both infinite, and the rest of a, x > 0."""
+    positive = (a > 0) & (x > 0)
+    lost = positive & (a >= 50) & (x < 1e-8 * a)
+    gone = positive & (x > 1e8 * np.maximum(a, 1))
+    infinite = positive & np.isinf(a) & np.isinf(x)
+    huge = positive & (a > HUGE) & ~lost & ~gone & ~infinite
+    return lost, gone, huge, infinite, positive & ~lost & ~gone & ~huge & ~infinite
 
 
 @_in_float64
@@ -761,14 +780,13 @@ def igammac(a: Array, x: Array) -> Array:
 @_in_float64
 def igamma_a(a: Array, x: Array, *, order: int) -> Array:
     """The derivative of P(a, x) with respect to a, `order` times."""
-    inside = (x > 0) & (a > 0) & np.isfinite(x) & np.isfinite(a)
+    *flat, inside = _igamma_regions(a, x)
     large = inside & (a >= _MANY)
     series = inside & ~large & ((x <= 1) | (x <= a + 1))
     return _piecewise(
         a,
         [
-            ((x == 0) & (a > 0), lambda a, x: np.zeros_like(a)),
-            (np.isposinf(x) & (a > 0) & np.isfinite(a), lambda a, x: np.zeros_like(a)),
+            (np.logical_or.reduce([x == 0, *flat]), lambda a, x: np.zeros_like(a)),
             (series, lambda a, x: _lower_series(a, x, order)),
             (inside & ~large & ~series, lambda a, x: -_upper_fraction(a, x, order)),
             (large & (x < a), lambda a, x: _tail_integral(a, x, order)),

@@ -37,7 +37,6 @@ from jax.numpy import (  # noqa: F401 - these are the kernels
     exp,
     expm1,
     floor,
-    floor_divide,
     fmod,
     greater,
     greater_equal,
@@ -94,12 +93,29 @@ def power(x: Array, y: Array) -> Array:
     return jnp.power(x, y)
 
 
+def floor_divide(x: Array, y: Array) -> Array:
+    return jnp.floor_divide(x, y) if x.dtype.kind in "iu" else jnp.floor(jnp.divide(x, y))
+
+
 def reciprocal(x: Array) -> Array:
     return (1 / x).astype(x.dtype)
 
 
 def rsqrt(x: Array) -> Array:
+    if is_complex(x):
+        return _complex_rsqrt(x)
     return 1 / jnp.sqrt(x)  # XLA's own is less exact on a processor; on a GPU this becomes its instruction
+
+
+def _complex_rsqrt(z: Array) -> Array:
+    x, y, size = jnp.real(z), jnp.imag(z), jnp.absolute(z)
+    root = jnp.sqrt(0.5 * (jnp.absolute(x) + size))
+    large, small = root / size, y / (2 * root * size)
+    right, infinite = x >= 0, jnp.isinf(z)
+    real = jnp.where(right, large, jnp.absolute(small))
+    imag = jnp.where(right, -small, jnp.where(y < 0, large, -large))
+    real, imag = jnp.where(infinite, 0, real), jnp.where(infinite, 0, imag)
+    return complex(jnp.where(size == 0, np.inf, real), jnp.where(size == 0, np.nan, imag))
 
 
 def sigmoid(x: Array) -> Array:
@@ -149,7 +165,7 @@ def imag(x: Array) -> Array:
 
 
 def angle(x: Array) -> Array:
-    return jnp.arctan2(jnp.imag(x), jnp.real(x)) if is_complex(x) else jnp.where(x < 0, np.pi, 0.0).astype(x.dtype)
+    return jnp.arctan2(jnp.imag(x), jnp.real(x))
 
 
 def complex(x: Array, y: Array) -> Array:
@@ -219,11 +235,15 @@ def all(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
 
 
 def argmax(x: Array, *, axis: int) -> Array:
-    return jnp.argmax(x, axis=axis).astype(np.int64)
+    return jnp.argmax(_without_nan(x, -np.inf), axis=axis).astype(np.int64)
 
 
 def argmin(x: Array, *, axis: int) -> Array:
-    return jnp.argmin(x, axis=axis).astype(np.int64)
+    return jnp.argmin(_without_nan(x, np.inf), axis=axis).astype(np.int64)
+
+
+def _without_nan(x: Array, last: float) -> Array:
+    return jnp.where(jnp.isnan(x), last, x).astype(x.dtype) if x.dtype.kind in "fV" else x
 
 
 def argsort(x: Array, *, axis: int, descending: bool = False) -> Array:
@@ -371,8 +391,8 @@ def coordinates(indices: Array) -> tuple[Array, ...]:
 
 def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     def one(x: Array, indices: Array) -> Array:
-        if not indices.shape[-1]:
-            return x
+        if not indices.shape[-1]:  # coordinates of length 0 name the whole tensor
+            return jnp.broadcast_to(x, (*indices.shape[:-1], *x.shape))
         return x.at[coordinates(indices)].get(mode="clip")
 
     return _walked_together(one, batch_dims)(jnp.asarray(x), jnp.asarray(indices))

@@ -89,7 +89,10 @@ def searchsorted(rows: Array, values: Array, *, side: str) -> Array:
         return jnp.searchsorted(row, asked, side=side)
 
     flat, wanted = jnp.reshape(rows, (-1, rows.shape[-1])), jnp.reshape(values, (-1, values.shape[-1]))
-    return jnp.reshape(jax.vmap(one)(flat, wanted), values.shape).astype(np.int64)
+    found = jnp.reshape(jax.vmap(one)(flat, wanted), values.shape).astype(np.int64)
+    if values.dtype.kind not in "fV":
+        return found
+    return jnp.where(jnp.isnan(values), 0 if side == "left" else rows.shape[-1], found)
 
 
 def unique(x: Array) -> tuple[Array, Array, Array]:

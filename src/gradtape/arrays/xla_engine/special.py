@@ -8,7 +8,7 @@ or lose digits near zeros. Numbers too small for a dtype's full precision are 0 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import reduce, wraps
 from math import comb, factorial, log, pi, sqrt
 from typing import Any
 
@@ -25,8 +25,10 @@ from gradtape.arrays.numpy_engine.special import (
     EXPINT_ZERO,
     GELU_SCALE,
     GELU_TANH,
+    HUGE,
     J0_ZEROS,
     J1_ZERO,
+    NO_FRACTION,
     SELU_ALPHA,
     SELU_SCALE,
 )
@@ -118,15 +120,14 @@ def ndtr(x: Array) -> Array:
 # -- activations -----------------------------------------------------------------------------------------------------
 @_in_single
 def gelu(x: Array) -> Array:
-    # The clip keeps minus infinity from meeting 0: the product is 0 long before.
-    return jnp.maximum(x, -40) * ndtr(GELU_SCALE * x)
+    return x * ndtr(GELU_SCALE * x)
 
 
 @_in_single
 def gelu_slope(x: Array) -> Array:
     x = GELU_SCALE * x
     bell = (1 / sqrt(2 * pi)) * jnp.exp(-0.5 * x * x)
-    return ndtr(x) + jnp.clip(x, -40, 40) * bell  # the bell is 0 beyond: infinity must not meet it
+    return ndtr(x) + x * bell
 
 
 # With t = tanh(u), (1 + t) / 2 is 1 / (1 + exp(-2 u)): one exponential, where XLA's tanh is a polynomial of many terms.
@@ -139,7 +140,6 @@ def _gelu_share(x: Array) -> Array:
 
 @_in_single
 def gelu_tanh(x: Array) -> Array:
-    x = jnp.maximum(x, -40)  # as in gelu
     return x * _gelu_share(x)
 
 
@@ -233,8 +233,8 @@ def lgamma(x: Array) -> Array:
         x,
         [
             (x > 0, _lgamma_positive),
-            ((x < 0) & jnp.isfinite(x), reflected),
-            ((x == 0) | jnp.isneginf(x), lambda x: np.inf),
+            ((x < 0) & (x > -NO_FRACTION), reflected),
+            ((x == 0) | (x <= -NO_FRACTION), lambda x: np.inf),
         ],
     )
 
@@ -298,7 +298,7 @@ def zeta(s: Array, q: Array) -> Array:
         return _hurwitz(s, part) + sign * (_hurwitz(s, 1 - part) - _hurwitz(s, 1 - q))
 
     whole = (s == jnp.floor(s)) & (s > 1)
-    even = whole & (jnp.fmod(s, 2) == 0)
+    even = whole & ((jnp.fmod(s, 2) == 0) | jnp.isinf(s))
     pole = (q <= 0) & (q == jnp.floor(q))
     return _piecewise_loops(
         (s, q),
@@ -318,7 +318,7 @@ def polygamma(n: Array, x: Array) -> Array:
         whole = jnp.minimum(n, 171).astype(np.int64)
         size = jnp.where(whole > 170, np.inf, jnp.asarray(_FACTORIALS)[jnp.minimum(whole, 170)])
         value = zeta(n + 1, x)
-        return jnp.where(whole % 2 == 1, 1.0, -1.0) * jnp.where(value == 0, 0, size * value)
+        return jnp.where(whole % 2 == 1, 1.0, -1.0) * (size * value)
 
     whole = (n == jnp.floor(n)) & (n > 0)
     return _piecewise_loops((n, x), (1.0, 1.0), [(n == 0, lambda n, x: digamma(x)), (whole, higher)])
@@ -481,14 +481,24 @@ def _upper_small(a: Array, x: Array) -> Array:
 def _igamma_edges(a: Array, x: Array, upper: bool) -> tuple[Array, Pieces]:
     """Where the general formulas hold, and the limits elsewhere."""
     nothing, everything = (1.0, 0.0) if upper else (0.0, 1.0)
-    lost = (x > 0) & (a >= 50) & (x < 1e-8 * a) & jnp.isfinite(a)  # P is below the smallest number
-    inside = (x > 0) & (a > 0) & jnp.isfinite(x) & jnp.isfinite(a) & ~lost
+    lost, gone, huge, infinite, inside = _igamma_regions(a, x)
     return inside, [
         (lost, lambda a, x: nothing),
-        ((x == 0) & ((a > 0) | (not upper) & (a == 0)), lambda a, x: nothing),
-        (jnp.isposinf(x) & (a > 0) & jnp.isfinite(a), lambda a, x: everything),
-        (jnp.isposinf(a) & (x > 0) & jnp.isfinite(x), lambda a, x: nothing),
+        (gone, lambda a, x: everything),
+        (huge, lambda a, x: ndtr((a - x if upper else x - a) / jnp.sqrt(a))),
+        (infinite, lambda a, x: 0.0),
+        ((x == 0) & ((a > 0) | (not upper)), lambda a, x: nothing),
     ]
+
+
+def _igamma_regions(a: Array, x: Array) -> tuple[Array, ...]:
+    """Where P is below the smallest number, where Q is, where a is huge, both infinite, and the rest of a, x > 0."""
+    positive = (a > 0) & (x > 0)
+    lost = positive & (a >= 50) & (x < 1e-8 * a)
+    gone = positive & (x > 1e8 * jnp.maximum(a, 1))
+    infinite = positive & jnp.isinf(a) & jnp.isinf(x)
+    huge = positive & (a > HUGE) & ~lost & ~gone & ~infinite
+    return lost, gone, huge, infinite, positive & ~lost & ~gone & ~huge & ~infinite
 
 
 @_in_float64
@@ -533,14 +543,14 @@ def igammac(a: Array, x: Array) -> Array:
 
 @_in_float64
 def igamma_a(a: Array, x: Array, *, order: int) -> Array:
-    inside = (x > 0) & (a > 0) & jnp.isfinite(x) & jnp.isfinite(a)
+    *flat, inside = _igamma_regions(a, x)
     large = inside & (a >= _MANY)
     series = inside & ~large & ((x <= 1) | (x <= a + 1))
     return _piecewise_loops(
         (a, x),
         _IDLE,
         [
-            (((x == 0) | jnp.isposinf(x)) & (a > 0) & ((x == 0) | jnp.isfinite(a)), lambda a, x: 0.0),
+            (reduce(jnp.logical_or, [x == 0, *flat]), lambda a, x: 0.0),
             (series, lambda a, x: _lower_series(a, x, order)),
             (inside & ~large & ~series, lambda a, x: -_upper_fraction(a, x, order)),
             (large & (x < a), lambda a, x: _tail_integral(a, x, order)),

@@ -1,0 +1,37 @@
+"""What TensorFlow 2.21 answered to many small questions: gradtape answers the same, except where a reason is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conformance import runner
+from differential import differences, questions
+
+import gradtape as tf
+
+DOCS = Path(__file__).parents[1] / "docs" / "differences.md"
+ON_PURPOSE = {question for group in differences.ON_PURPOSE.values() for question in group}
+
+
+@pytest.mark.parametrize("topic", questions.TOPICS)
+def test_questions(topic):
+    names, recorded = questions.vocabulary(tf), questions.load_answers(topic)
+    assert list(recorded) == questions.load(topic), "record the answers again: python -m differential.record"
+    wrong = []
+    for question, expected in recorded.items():
+        found = questions.answer(question, tf, names)
+        differs = None if expected["t"] == "crash" else runner.diff(expected, found, question)
+        if question in ON_PURPOSE:
+            if differs is None and expected["t"] != "crash":
+                wrong.append(f"{question}: no longer differs, take it off the list")
+        elif differs is not None:
+            wrong.append(differs)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_reasons_are_documented():
+    page = " ".join(DOCS.read_text().split())
+    for reason, sentence in differences.REASONS.items():
+        assert sentence in page, f"docs/differences.md does not say: {sentence}"
+        assert differences.ON_PURPOSE.get(reason), f"nothing differs because of {reason}"
