@@ -405,6 +405,22 @@ for path in sorted(glob.glob(sys.argv[1] + "/*")):
     assert all(float(line.rpartition("|")[2]) < 20 for line in output), output
 
 
+def test_links_to_devices_and_to_themselves(tmp_path):
+    for name in ("zero.index", "checkpoint", "dataset_spec.json"):
+        (tmp_path / name).symlink_to("/dev/zero")
+    (tmp_path / "loop.index").symlink_to(tmp_path / "loop.index")
+    with pytest.raises(tf.errors.DataLossError, match="too short"):
+        tf.train.load_checkpoint(str(tmp_path / "zero"))
+    with pytest.raises(tf.errors.UnknownError, match="Too many levels of symbolic links"):
+        tf.train.load_checkpoint(str(tmp_path / "loop"))
+    with pytest.raises(ValueError, match="Invalid checkpoint state"):
+        tf.train.latest_checkpoint(tmp_path)
+    with pytest.raises(tf.errors.DataLossError, match="describes no dataset"):
+        tf.data.Dataset.load(tmp_path)
+    with pytest.raises(tf.errors.DataLossError, match="corrupted record at 0"):
+        list(tf.data.TFRecordDataset("/dev/zero"))
+
+
 # -- what is lost must be said ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("keep", [0.5, 0.6, 0.999])
 def test_a_saved_dataset_that_is_cut_is_not_taken_for_a_shorter_one(tmp_path, keep):

@@ -1009,3 +1009,38 @@ def test_datasets_of_datasets_in_files(tmp_path):
 def test_what_datasets_of_datasets_cannot(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+STATES = [
+    b"", b"{", b"[]", b"3", b'{"position": 2}', b'{"position": "2", "seeds": []}', b'{"position": -1, "seeds": []}',
+    b'{"position": 1, "seeds": ["a"]}', b'{"position": 1, "seeds": 3}', b"[" * 10**5,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_states_of_iterators_that_are_none(state):
+    iterator = iter(Dataset.range(5))
+    next(iterator)
+    with pytest.raises(tf.errors.DataLossError, match="The state of an iterator cannot be read"):
+        iterator.deserialize(state)
+    assert [int(x) for x in iterator] == [1, 2, 3, 4]
+
+
+def test_an_iterator_of_a_dataset_that_has_become_shorter(tmp_path):
+    iterator = iter(Dataset.range(5))
+    for _ in range(4):
+        next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).write(tmp_path / "c")
+    shorter = iter(Dataset.range(3))
+    tf.train.Checkpoint(iterator=shorter).read(path)
+    assert list(shorter) == []
+
+
+def test_long_lists_of_numbers():
+    numbers = [0, 1, 127, 128, 300, 2**31, 2**63 - 1, -1, -(2**63), -300] * 20
+    example = tf.train.Int64List(value=numbers)
+    assert tf.train.Int64List.FromString(example.SerializeToString()).value == numbers
+    data = example.SerializeToString()
+    for damaged in (data[:3] + b"\xff" * 200, data[:-1] + b"\xff", data[:3] + b"\xff" * 9 + b"\x02" + data[13:]):
+        with pytest.raises(ValueError, match="Error parsing message"):
+            tf.train.Int64List.FromString(damaged)

@@ -23,7 +23,7 @@ from numpy import ndarray
 from gradtape import errors
 from gradtape.dtypes import DType, as_dtype, dtype_of, string
 from gradtape.train import table
-from gradtape.train.atomic import Staged, alone_in, publish, remove, remove_abandoned
+from gradtape.train.atomic import Staged, alone_in, named_errors, publish, remove, remove_abandoned
 from gradtape.train.checksum import crc32c, masked, unmasked
 from gradtape.train.tensors import shaped
 from gradtape.train.wire import (
@@ -130,10 +130,14 @@ class Reader:
         path = f"{self.prefix}.index"
         try:
             with open(path, "rb") as file:
-                self._version = _version(os.fstat(file.fileno()))
-                index = file.read()
+                found = os.fstat(file.fileno())
+                self._version = _version(found)
+                index = file.read(found.st_size)  # a link to a device would never end
         except (FileNotFoundError, NotADirectoryError):
             raise _no_checkpoint(self.prefix) from None
+        except OSError as error:
+            with named_errors(path):
+                raise error
         try:
             rows = dict(_rows(index, path))
             header = _Header.read(rows.pop(_HEADER_KEY, None), path)

@@ -31,7 +31,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
     folder = os.fspath(checkpoint_dir)
     try:
         with open(os.path.join(folder, latest_filename or "checkpoint"), "rb") as file:
-            text = os.fsdecode(file.read())
+            text = os.fsdecode(file.read(os.fstat(file.fileno()).st_size))
     except OSError:
         return None
     state = CheckpointState()

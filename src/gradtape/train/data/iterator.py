@@ -80,8 +80,14 @@ class IteratorBase(PythonState):
         return json.dumps({"position": self._position, "seeds": self._run.seeds})
 
     def deserialize(self, string_value: bytes) -> None:
-        state = json.loads(string_value)
-        self._start(state["seeds"], state["position"])
+        try:
+            state = json.loads(string_value)
+            seeds, position = list(state["seeds"]), state["position"]
+            if not all(type(number) is int and number >= 0 for number in (position, *seeds)):
+                raise ValueError("positions and seeds are whole numbers")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise errors.DataLossError(None, None, f"The state of an iterator cannot be read: {error}") from None
+        self._start(seeds, position)
 
 
 def _skip(elements: Iterator[Any], count: int) -> None:

@@ -7,6 +7,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import IO, Any
 
@@ -87,15 +88,26 @@ def read_up_to(file: IO[bytes], size: int) -> bytes:
         return data
     pieces = [data]
     have = len(data)
-    try:
+    with _enough_memory(f"A record of {size} bytes"):
         while data and have < size:
             data = file.read(min(size - have, have))
             pieces.append(data)
             have += len(data)
         return b"".join(pieces)
+
+
+def read_line(file: IO[bytes]) -> bytes:
+    """The next line with its end, or what is left of the file."""
+    with _enough_memory("A line"):
+        return file.readline()
+
+
+@contextmanager
+def _enough_memory(what: str) -> Iterator[None]:
+    try:
+        yield
     except MemoryError:
-        message = f"A record of {size} bytes does not fit into memory [Op:{_OP}]"
-        raise errors.ResourceExhaustedError(None, None, message) from None
+        raise errors.ResourceExhaustedError(None, None, f"{what} does not fit into memory [Op:{_OP}]") from None
 
 
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:

@@ -210,7 +210,7 @@ class _Saved(NamedTuple):
         name = os.path.join(path, _DESCRIPTION)
         try:
             with open_to_read(name, "LoadDataset") as file:
-                text = file.read()
+                text = file.read(os.fstat(file.fileno()).st_size)
         except errors.NotFoundError:
             raise errors.NotFoundError(None, None, f"tf.data snapshot element_spec file not found: {name}.") from None
         try:
