@@ -136,6 +136,18 @@ def test_temporary_files_of_dead_processes_are_removed_and_of_living_ones_never(
         living.communicate("\n")
 
 
+def test_nothing_is_left_when_a_program_ends_in_the_middle(tmp_path):
+    run(
+        """
+iterator = iter(tf.data.Dataset.range(1000).cache(sys.argv[1] + "/cache").prefetch(2))
+next(iterator)
+assert len(os.listdir(sys.argv[1])) == 1
+""",
+        tmp_path,
+    )
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
     lock, removed = atomic._lock, []
 
@@ -244,6 +256,26 @@ def test_two_managers_in_one_folder(tmp_path):
         tf.train.Checkpoint(v=tf.Variable(0.0)).restore(path).expect_partial()
     names = {name.partition(".")[0] for name in os.listdir(tmp_path)}
     assert len(names) <= 5  # two each, and the state
+    three = manager(3.0)
+    for _ in range(3):
+        one.save()
+    assert three.restore_or_initialize() == one.latest_checkpoint  # the latest one of then is gone
+    assert three.checkpoint.v.numpy() == 1.0
+
+
+def test_a_reader_of_the_latest_checkpoint_of_a_folder(tmp_path, monkeypatch):
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    manager = tf.train.CheckpointManager(checkpoint, tmp_path, max_to_keep=1)
+    manager.save()
+    make = bundle.Reader.__init__
+
+    def after_another_save(self, prefix):
+        if prefix.endswith("ckpt-1"):
+            manager.save()
+        make(self, prefix)
+
+    monkeypatch.setattr(bundle.Reader, "__init__", after_another_save)
+    assert tf.train.load_variable(tmp_path, "save_counter/.ATTRIBUTES/VARIABLE_VALUE") == 2
 
 
 def test_threads_with_managers_of_their_own_in_one_folder(tmp_path):

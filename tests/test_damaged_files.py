@@ -526,6 +526,7 @@ def test_messages_leave_out_what_they_do_not_know_and_examples_do_not():
         "wrong kind of value": [(1, 5)],
         "another field of an entry": [(1, [(1, b"a"), (9, b""), (2, lists)])],
         "a number for a key": [(1, [(1, 3), (2, lists)])],
+        "two keys": [(1, [(1, b"b"), (2, lists), (1, b"c")])],
         "another field of the features": [(7, b"")],
     }
     for name, fields in cases.items():

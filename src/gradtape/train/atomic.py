@@ -7,6 +7,7 @@ what a killed process left behind and never what another one is writing.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import itertools
@@ -16,6 +17,7 @@ import secrets
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import IO, Any
@@ -29,6 +31,17 @@ with contextlib.suppress(ImportError):
 
 _TEMPORARY = re.compile(r"\.part-[0-9a-f]{16}")
 _DAY = 86400.0  # seconds after which a temporary file counts as abandoned where nothing can be locked
+
+
+_staged: weakref.WeakSet[Staged] = weakref.WeakSet()
+
+
+@atexit.register
+def _remove_staged() -> None:
+    """Remove what is not finished when the program ends: a thread that was writing it has no chance to."""
+    for part in list(_staged):
+        if part.is_own:
+            remove(part.path)
 
 
 class Staged:
@@ -52,6 +65,7 @@ class Staged:
             if os.fstat(self.file.fileno()).st_nlink:  # else it was removed before it was locked
                 break
             self.file.close()
+        _staged.add(self)
 
     @property
     def is_own(self) -> bool:

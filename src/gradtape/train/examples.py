@@ -323,13 +323,14 @@ class _Named(Message):
         if number != 1 or not isinstance(value, bytes):
             return False
         key, made, known = "", self._items._kind(), True
-        for field, content in fields(value):
+        for place, (field, content) in enumerate(fields(value)):
             if field == 1 and isinstance(content, bytes):
                 key = content.decode()
             elif field == 2 and isinstance(content, bytes):
                 made._merge(content, strict)
             else:
                 known = False
+            known = known and (place < 2 or not strict)  # a key and a value
         if known:  # with something else in it, it is no entry
             self._items[key] = made
         return known

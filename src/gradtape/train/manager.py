@@ -10,7 +10,7 @@ from typing import Any
 from gradtape.train import bundle
 from gradtape.train.atomic import alone_in, named_errors
 from gradtape.train.checkpoint import Checkpoint, call_back, saving, withdrawn_on_error
-from gradtape.train.state import get_checkpoint_state, update_checkpoint_state
+from gradtape.train.state import get_checkpoint_state, latest_checkpoint, update_checkpoint_state
 
 
 class CheckpointManager:
@@ -142,6 +142,8 @@ class CheckpointManager:
     def restore_or_initialize(self) -> str | None:
         """Restore the latest checkpoint and return its path; if there is none call `init_fn`, and return None."""
         if self._latest is not None:
+            if not os.path.exists(f"{self._latest}.index"):  # another manager of this folder has saved newer ones
+                self._latest = latest_checkpoint(self._directory) or self._latest
             self._checkpoint.restore(self._latest)
             if self._step_counter is not None:
                 self._last_step = int(self._step_counter.numpy())

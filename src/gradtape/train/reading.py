@@ -65,12 +65,15 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
     [1.0, 2.0]
     """
     path = os.fsdecode(ckpt_dir_or_file)
-    if os.path.isdir(path):
-        found = latest_checkpoint(path)
-        if found is None:
-            raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
-        path = found
-    return CheckpointReader(path)
+    if not os.path.isdir(path):
+        return CheckpointReader(path)
+    while (found := latest_checkpoint(path)) is not None:
+        try:
+            return CheckpointReader(found)
+        except errors.NotFoundError:
+            if latest_checkpoint(path) == found:  # else it was removed just now, and there is a newer one
+                raise
+    raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
 
 
 def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
