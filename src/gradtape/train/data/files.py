@@ -15,7 +15,7 @@ from gradtape.tensor import Tensor
 from gradtape.train.data import transforms
 from gradtape.train.data.core import Elements, Recipe, Run, whole
 from gradtape.train.data.dataset import Dataset
-from gradtape.train.data.records import file_names, opened, read_line, read_records, read_up_to
+from gradtape.train.data.records import file_names, lines_in, opened, read_records, read_up_to
 
 Reader = Callable[[str], Iterator[bytes]]
 
@@ -65,8 +65,7 @@ class TextLineDataset(_FileDataset):
     ) -> None:
         def reader(path: str) -> Iterator[bytes]:
             with opened(path, compression_type or "") as file:
-                while line := read_line(file):
-                    yield line.removesuffix(b"\n").removesuffix(b"\r")
+                yield from lines_in(file)
 
         self._read("TextLineDatasetV2", filenames, num_parallel_reads, reader)
 

@@ -7,7 +7,6 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import TracebackType
 from typing import IO, Any
 
@@ -88,26 +87,30 @@ def read_up_to(file: IO[bytes], size: int) -> bytes:
         return data
     pieces = [data]
     have = len(data)
-    with _enough_memory(f"A record of {size} bytes"):
+    try:
         while data and have < size:
             data = file.read(min(size - have, have))
             pieces.append(data)
             have += len(data)
         return b"".join(pieces)
-
-
-def read_line(file: IO[bytes]) -> bytes:
-    """The next line with its end, or what is left of the file."""
-    with _enough_memory("A line"):
-        return file.readline()
-
-
-@contextmanager
-def _enough_memory(what: str) -> Iterator[None]:
-    try:
-        yield
     except MemoryError:
-        raise errors.ResourceExhaustedError(None, None, f"{what} does not fit into memory [Op:{_OP}]") from None
+        raise _too_large(f"A record of {size} bytes") from None
+
+
+def lines_in(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file, without their ends."""
+    while True:
+        try:
+            line = file.readline()
+        except MemoryError:
+            raise _too_large("A line") from None
+        if not line:
+            return
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _too_large(what: str) -> errors.ResourceExhaustedError:
+    return errors.ResourceExhaustedError(None, None, f"{what} does not fit into memory [Op:{_OP}]")
 
 
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
