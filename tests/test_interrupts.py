@@ -23,7 +23,7 @@ import gradtape as tf
 from gradtape import interrupts, keras, tensor, variable
 from gradtape.api import compat
 from gradtape.arrays.symbolic import current_graph
-from gradtape.compile import devices
+from gradtape.compile import devices, program
 from gradtape.engine import dispatch, tape as stack
 from gradtape.interrupts import is_interrupt
 from gradtape.keras_backend.execution import CompiledSteps
@@ -282,6 +282,19 @@ def test_a_signal_in_the_first_calls_of_a_compiled_update():
     before = values_of(variables)
     updated(variables)(ONE)
     assert values_of(variables) == [value + 1.0 for value in before]
+
+
+def test_a_signal_leaves_the_device_as_it_was(monkeypatch):
+    """Beside a GPU, programs for NumPy arrays are sent to the processor."""
+    monkeypatch.setattr(program, "default_is_processor", lambda: False)
+    before = jax.config.jax_default_device
+
+    def use():
+        with program.on_processor():
+            assert jax.config.jax_default_device.platform == "cpu"
+
+    for where in every_interrupt(use, files=(os.path.dirname(jax.__file__),)):
+        assert jax.config.jax_default_device == before, where
 
 
 def fails(z):

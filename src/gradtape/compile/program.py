@@ -26,7 +26,7 @@ from gradtape.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape.arrays.xla_engine import in_memory, xla_namespace
 from gradtape.compile import checks
 from gradtape.compile.bounds import Given, without_proved
-from gradtape.interrupts import float_errors_ignored
+from gradtape.interrupts import float_errors_ignored, setting
 from gradtape.variable import Passed, Variable, updating
 
 compiler_options: dict[str, Any] = {}
@@ -411,9 +411,22 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Any], silent: bool) -> tupl
     return kept, used
 
 
+class _DefaultDevice:
+    """JAX's device for this thread, as a context variable."""
+
+    get = staticmethod(getattr(jax.default_device, "get_local", lambda: None))
+    set = staticmethod(getattr(jax.default_device, "set_local", lambda device: None))
+
+
 def on_processor() -> Any:
     """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
-    return nullcontext() if default_is_processor() else jax.default_device(jax.devices("cpu")[0])
+    if default_is_processor():
+        return nullcontext()
+    processor = jax.devices("cpu")[0]
+    if not hasattr(jax.default_device, "set_local"):
+        return jax.default_device(processor)  # which a signal may leave in the middle
+    variable: Any = _DefaultDevice
+    return setting(variable, processor)
 
 
 @cache
