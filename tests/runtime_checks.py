@@ -64,14 +64,16 @@ def ta_scatter(tf: Any, n: Any) -> Any:
     return tf.TensorArray(tf.float32, size=3, element_shape=[]).scatter(n, tf.constant([1.0, 2.0])).stack()
 
 
+VARIABLES: dict[str, Any] = {}
+
+
 def variable(tf: Any, value: Any = X) -> Any:
-    """A variable that lives as long as the library: functions may not create one in every trace."""
-    held = tf.__dict__.setdefault("_checked_variables", {})
+    """A variable that stays: functions may not create one in every trace."""
     key = repr(value)
-    if key not in held:
+    if key not in VARIABLES:
         with tf.init_scope():
-            held[key] = tf.Variable(value)
-    return held[key]
+            VARIABLES[key] = tf.Variable(value)
+    return VARIABLES[key]
 
 
 def scatter(how: str) -> Callable[..., Any]:
@@ -314,6 +316,31 @@ CASES: dict[str, Case] = {
     "repeat": Case(lambda tf, n: tf.repeat(tf.constant(X), n), (k(-1),), (k(2),)),
     "crop_to_bounding_box": Case(
         lambda tf, n: tf.image.crop_to_bounding_box(tf.ones([3, 3, 1]), n, 0, 2, 2), (k(2),), (k(1),)
+    ),
+    "candidate_sampler": Case(
+        lambda tf, n: tf.random.log_uniform_candidate_sampler(n, 1, 2, True, 5)[1],
+        (k([[7]], np.int64),),
+        (k([[3]], np.int64),),
+    ),
+    "candidate_sampler_negative": Case(
+        lambda tf, n: tf.random.uniform_candidate_sampler(n, 1, 2, True, 5)[1],
+        (k([[-1]], np.int64),),
+        (k([[3]], np.int64),),
+    ),
+    "indexed_slices": Case(
+        lambda tf, n: tf.convert_to_tensor(tf.IndexedSlices(tf.ones([1, 2]), n, tf.constant([3, 2]))), (i(5),), (i(2),)
+    ),
+    "lu_reconstruct": Case(lambda tf, n: tf.linalg.lu_reconstruct(tf.ones([2, 2]), n), (i(0, 5),), (i(1, 0),)),
+    "band_part_lower": Case(lambda tf, n: tf.linalg.band_part(tf.ones([3, 3]), n, 0), (k(4),), (k(1),)),
+    "band_part_upper": Case(lambda tf, n: tf.linalg.band_part(tf.ones([3, 3]), 0, n), (k(4),), (k(-1),)),
+    "pad_to_bounding_box": Case(
+        lambda tf, n: tf.image.pad_to_bounding_box(tf.ones([3, 3, 1]), n, 0, 5, 5), (k(3),), (k(2),)
+    ),
+    "pad_to_bounding_box_negative": Case(
+        lambda tf, n: tf.image.pad_to_bounding_box(tf.ones([3, 3, 1]), 0, n, 5, 5), (k(-1),), (k(2),)
+    ),
+    "tensor_array_unstack": Case(
+        lambda tf, x: tf.TensorArray(tf.float32, 2).unstack(x).stack(), (f(1, 2, 3),), (f(1, 2),)
     ),
 }
 

@@ -113,7 +113,8 @@ def test_in_branches_and_loops(name):
 
 
 def variables():
-    return {key: v.numpy().tolist() for key, v in tf.__dict__.get("_checked_variables", {}).items()}
+    checks.variable(tf)
+    return {key: v.numpy().tolist() for key, v in checks.VARIABLES.items()}
 
 
 X = tf.constant([1.0, 2.0, 3.0])
@@ -364,6 +365,36 @@ def test_slices_of_variables_at_positions_of_the_program():
     assert w.numpy().tolist() == [[0, 20], [1, 7]]
 
 
+@pytest.mark.parametrize(
+    ("function", "values"),
+    [
+        (lambda n: tf.linalg.band_part(tf.reshape(tf.range(9.0), [3, 3]), n, 1), (0, 1, -1, 3)),
+        (lambda n: tf.linalg.band_part(tf.reshape(tf.range(6.0), [2, 3]), 0, n), (0, 1, -1)),
+        (lambda n: tf.image.crop_to_bounding_box(tf.reshape(tf.range(12.0), [3, 4, 1]), n, 1, 2, 3), (0, 1)),
+        (lambda n: tf.image.pad_to_bounding_box(tf.reshape(tf.range(6.0), [2, 3, 1]), n, 1, 4, 5), (0, 1, 2)),
+        (lambda n: tf.TensorArray(tf.float32, 3, element_shape=[]).scatter([n, 0], [1.0, 2.0]).stack(), (1, 2)),
+        (lambda n: tf.TensorArray(tf.float32, 3).unstack([1.0, 2.0, 3.0]).gather([n, 0]), (1, 2)),
+    ],
+)
+def test_positions_of_the_program_mean_what_eager_ones_do(function, values):
+    compiled = tf.function(function, autograph=False)
+    for n in values:
+        np.testing.assert_array_equal(compiled(tf.constant(n)), function(tf.constant(n)))
+
+
+def test_slices_with_negative_indices_are_left_out():
+    dense = lambda n: tf.convert_to_tensor(tf.IndexedSlices(tf.constant([1.0, 2.0]), n, tf.constant([3])))  # noqa: E731
+    for convert in (dense, tf.function(dense)):
+        assert convert(tf.constant([-1, 1])).numpy().tolist() == [0, 2, 0]
+
+
+def test_an_empty_argument_of_a_function_for_unknown_dimensions():
+    first = tf.function(lambda x: x[0], input_signature=[tf.TensorSpec([None])])
+    assert float(first(tf.constant([3.0]))) == 3
+    with pytest.raises(InvalidArgument, match="slice index 0 of dimension 0 out of bounds"):
+        first(tf.ones([0]))
+
+
 # -- checks that are not made ----------------------------------------------------------------------------------------
 T = tf.ones([10, 2])
 
@@ -397,6 +428,7 @@ def in_array(x):
         (lambda x: tf.while_loop(lambda k, s: k < 4, lambda k, s: (k + 1, s + x[k + 1, k]), [0, 0.0])[1], 1),
         (in_array, 0),
         (lambda x: tf.gather(T, tf.cast(x, tf.int32)), 1),
+        (lambda x: tf.gather(T, tf.gather(tf.range(10), tf.cast(x, tf.int32))), 1),
     ],
 )
 def test_checks_that_always_hold_are_left_out(function, count):

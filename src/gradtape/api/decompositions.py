@@ -19,8 +19,10 @@ from gradtape.api.arguments import (
     static,
     truth,
 )
-from gradtape.api.array import positions
+from gradtape.api.array import cast, positions
 from gradtape.api.control_flow import while_loop
+from gradtape.api.indexing import PERMUTATION
+from gradtape.arrays.checks import Rule, checked
 from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import constant_operand, convert, hinted_operands, is_library, operand, operands
@@ -446,6 +448,7 @@ def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, nam
     truth(validate_args)
     product = _matmul(_unit_lower(x), band_part(x, 0, -1))
     lead = len(product.array.shape) - 2
+    order = checked(PERMUTATION, order)
     inverse = reduce.argsort(array.broadcast_to(order, shape=product.array.shape[:-1]), axis=lead)
     return index.take(product, inverse, axis=lead, batch_dims=lead)
 
@@ -923,17 +926,9 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     x = operand(input)
     shape = _at_least_matrix(x, "MatrixBandPart")
     rows, columns = shape[-2:]
-    below, above = (integer(n, "MatrixBandPart", "Tindex") for n in (num_lower, num_upper))
-    if below > rows:
-        raise errors.refused_value(
-            f"num_lower must be negative or less or equal to number of rows ({rows}) got: {below}", "MatrixBandPart"
-        )
-    if above > columns:
-        raise errors.refused_value(
-            f"num_upper must be negative or less or equal to number of columns ({columns}) got: {above}",
-            "MatrixBandPart",
-        )
-    if is_dimension(rows) or is_dimension(columns):
+    below = _reach(num_lower, rows, "num_lower", "rows")
+    above = _reach(num_upper, columns, "num_upper", "columns")
+    if not (type(below) is type(above) is int) or is_dimension(rows) or is_dimension(columns):
         distance = positions(columns) - array.reshape(positions(rows), shape=(rows, 1))
         reaches = math.logical_or(below < 0, math.greater_equal(distance, -below))
         return math.where(
@@ -942,6 +937,25 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     offset = np.arange(columns) - np.arange(rows)[:, None]
     inside = ((below < 0) | (offset >= -below)) & ((above < 0) | (offset <= above))
     return math.where(inside, x, _plain(x, 0))
+
+
+def _reach(number: Any, size: int, word: str, lines: str) -> Any:
+    """How many diagonals are kept: a number or, where only the program knows it, a tensor of the dtype of positions."""
+    if isinstance(number, Tensor) and not is_known(number):
+        return cast(checked(_BAND, number, size=size, word=word, lines=lines), "int32")
+    count = integer(number, "MatrixBandPart", "Tindex")
+    if count > size:
+        raise _too_many_bands(np.asarray(count), size, word, lines)
+    return count
+
+
+def _too_many_bands(number: Any, size: int, word: str, lines: str) -> errors.InvalidArgumentError:
+    return errors.refused_value(
+        f"{word} must be negative or less or equal to number of {lines} ({size}) got: {number.max()}", "MatrixBandPart"
+    )
+
+
+_BAND = Rule(lambda xp, number, size, **_: number > size, _too_many_bands)
 
 
 def trace(x: Any, name: str | None = None) -> Tensor:

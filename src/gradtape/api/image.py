@@ -15,7 +15,7 @@ from gradtape.api.array import cast
 from gradtape.api.debugging import Assert
 from gradtape.arrays.checks import checked
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import constant_operand, operand, wrap
+from gradtape.conversion import constant_operand, convert, operand, wrap
 from gradtape.dtypes import float16, float32
 from gradtape.ops import array, image as ops, index, linalg, math, reduce
 from gradtape.shape import TensorSpec
@@ -207,15 +207,32 @@ def pad_to_bounding_box(
     """An image on a ground of zeros."""
     x, single = _batch_of(image)
     _with_pixels(x)
-    top, left, height, width = (integer(v) for v in (offset_height, offset_width, target_height, target_width))
+    top, left, height, width = offset_height, offset_width, target_height, target_width
     h, w = x.array.shape[1:3]
     bottom, right = height - top - h, width - left - w
     _require(top >= 0, "offset_height must be >= 0")
     _require(left >= 0, "offset_width must be >= 0")
     _require(right >= 0, "width must be <= target - offset")
     _require(bottom >= 0, "height must be <= target - offset")
-    padded = array.pad(x, before=(0, top, left, 0), after=(0, bottom, right, 0))
-    return _unbatched(padded, single)
+    if all(map(is_known, (top, left))):
+        top, left, bottom, right = map(integer, (top, left, bottom, right))
+        if min(top, left, bottom, right) < 0:  # of constants in a function: the program would refuse them
+            raise ValueError("Paddings must be non-negative")
+        x = array.pad(x, before=(0, top, left, 0), after=(0, bottom, right, 0))
+        return _unbatched(x, single)
+    for axis, start, size in ((1, top, integer(height)), (2, left, integer(width))):
+        x = _placed(x, convert(start), size, axis)
+    return _unbatched(x, single)
+
+
+def _placed(x: Tensor, start: Tensor, size: int, axis: int) -> Tensor:
+    """The tensor on a ground of zeros of some size along an axis, from a place on that only the program knows."""
+    have, place = x.array.shape[axis], np.arange(size).astype(start.array.dtype) - start
+    there = math.logical_and(math.greater_equal(place, 0), math.less(place, have))
+    picked = index.take(x, math.minimum(math.maximum(place, 0), have - 1), axis=axis, batch_dims=0)
+    shape = [1] * axis + [size] + [1] * (len(x.array.shape) - axis - 1)
+    result: Tensor = math.where(array.reshape(there, shape=tuple(shape)), picked, np.zeros((), x.array.dtype))
+    return result
 
 
 def _require(condition: Any, message: str) -> None:

@@ -264,7 +264,8 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
                 "DynamicStitch",
             )
         if place.size and place.min() < 0:
-            raise errors.refused_value(f"indices[{i}] is out of range", "DynamicStitch")
+            at = int(np.flatnonzero(place.reshape(-1) < 0)[0])
+            raise errors.refused_value(f"indices[{at}] is out of range", "DynamicStitch")
         rows.append(array.reshape(piece, shape=(place.size, *rest)))
     where = np.concatenate([p.reshape(-1) for p in places])
     count = int(where.max()) + 1 if where.size else 0
@@ -359,7 +360,7 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     given = index_operand(tensor_or(x, int32), "InvertPermutation", "T", empty=False).array
     if len(given.shape) != 1:
         raise errors.invalid_argument("invert_permutation expects a 1D vector.", "InvertPermutation")
-    order = verify(_PERMUTATION, given)
+    order = verify(PERMUTATION, given)
     return wrap(namespace_of(order).argsort(order, axis=0).astype(given.dtype))
 
 
@@ -380,7 +381,8 @@ def _no_permutation(order: Any) -> Exception:
     raise AssertionError("it is a permutation")
 
 
-_PERMUTATION = Rule(_is_not_permutation, _no_permutation)
+PERMUTATION = Rule(_is_not_permutation, _no_permutation)
+"""Every row holds each of the numbers from 0 on once."""
 
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
@@ -500,7 +502,7 @@ def bincount(
     if given is not None and 0 in given.array.shape:  # the weight of all is 1, in that dtype
         dtype, given = given.dtype, None
     if given is not None and tuple(given.array.shape) != values.shape:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "
             f"equal to 1. Received {errors.brackets(given.array.shape)}",
             op,

@@ -760,6 +760,7 @@ def _sampler(
             raise errors.invalid_argument(
                 f"true_classes must have num_true = {num_true} columns, got shape {errors.brackets(true.shape)}", op
             )
+        true = verify(_TRUE_CLASSES, true, size=classes, op=op)
         if unique and wanted > classes:
             raise errors.invalid_argument(
                 f"Sampler's range is too small. Range: {classes}, number of distinct classes asked for: {wanted}", op
@@ -780,6 +781,14 @@ def _sampler(
         return wrap(chosen), expected(true), expected(chosen)
 
     return sampler
+
+
+def _no_true_class(true: Any, size: int, op: str) -> Exception:
+    bad = true[(true < 0) | (true >= size)][0]
+    return errors.invalid_argument(f"`true_candidate` out of range [0, {size}), received {bad}", op)
+
+
+_TRUE_CLASSES = index.WITHIN._replace(error=_no_true_class, always=True)  # how often they are expected may not matter
 
 
 def _candidates(stream: Array, wanted: int, classes: int, unique: bool, quantile: Callable[[Any, int], Any]) -> Array:

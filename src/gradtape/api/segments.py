@@ -185,7 +185,7 @@ def _unsorted(
         )
     if len(of_ids) != 1:
         x = array.reshape(x, shape=(prod(of_ids), *have[len(of_ids) :]))
-    ids = checked(SEGMENTS, ids, size=count, op=op)
+    ids = checked(index.SEGMENTS, ids, size=count, op=op)
     if not is_known(ids):  # what is left out becomes one more segment, which is left out in the end
         ids = array.reshape(ids, shape=(-1,))
         ids = math.where(math.less(ids, 0), np.asarray(count, ids.array.dtype), ids)
@@ -195,14 +195,6 @@ def _unsorted(
     if kept.size < known.size:
         x, known = index.take(array.identity(x), kept, axis=0, batch_dims=0), known[kept]
     return reduction(x, known, count)
-
-
-def _no_segment(ids: Any, size: int, op: str) -> Exception:
-    at = index.first_place(ids >= size)
-    return errors.invalid_argument(f"segment_ids{index.spot(at)} = {ids[at]} is out of range [0, {size})", op)
-
-
-SEGMENTS = Rule(lambda xp, ids, size, op: ids >= size, _no_segment, lambda interval, size, op: interval[1] < size)
 
 
 # -- what both kinds do: ids are an array, or a tensor whose values are not known yet --------------------------------

@@ -149,6 +149,10 @@ class TensorArray:
         """Take over the slices of a tensor along its first axis."""
         tensors = list(array.unstack(self._converted(value), axis=0))
         if len(tensors) > len(self) and not self._dynamic_size:
+            if current_graph() is not None:
+                raise errors.refused_value(
+                    f"Operation expected a list with {len(self)} elements but got a list with {len(tensors)} elements."
+                )
             raise ValueError(f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size {len(self)}")
         self._tensors = [self._accepted(t) for t in tensors]
         return self

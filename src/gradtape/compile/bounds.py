@@ -14,6 +14,7 @@ import numpy as np
 from gradtape.arrays.checks import Interval
 from gradtape.arrays.dimensions import evaluated, is_dimension
 from gradtape.arrays.symbolic import Graph, Node, Symbolic
+from gradtape.ops.index import inside
 
 Given = Mapping[int, Interval]
 """What is known of the inputs of a graph, by the id of their symbol."""
@@ -117,6 +118,15 @@ def _same(bounds: Bounds, node: Node, depth: int) -> Interval | None:
     return bounds.interval(first, depth)
 
 
+def _checked(bounds: Bounds, node: Node, depth: int) -> Interval | None:
+    """The value that a check hands on: after a check of indices, one that lies inside."""
+    if node.attrs["rule"].proved is inside:
+        size = bounds.size(dict(node.attrs["params"])["size"])
+        if size is not None:
+            return 0, size - 1
+    return _same(bounds, node, depth)
+
+
 def _union(first: int = 0) -> _Rule:
     """An element of one of several operands."""
 
@@ -208,11 +218,12 @@ def _dimensions(bounds: Bounds, node: Node, depth: int) -> Interval | None:
 
 
 _RULES: dict[str, _Rule] = {
-    **dict.fromkeys(("identity", "stop_gradient", "check", "reshape", "transpose", "broadcast_to", "getitem"), _same),
+    **dict.fromkeys(("identity", "stop_gradient", "reshape", "transpose", "broadcast_to", "getitem"), _same),
     **dict.fromkeys(("flip", "take", "take_along_axis", "gather_nd", "unstack", "split", "roll", "sort"), _same),
     **dict.fromkeys(("astype", "discrete_cast", "max", "min"), _same),
     **dict.fromkeys(("argmax", "argmin", "argsort", "top_k"), _places),
     **dict.fromkeys(("concatenate", "stack"), _union()),
+    "check": _checked,
     "where": _union(1),
     "add": _corners(lambda a, b: a + b),
     "subtract": _corners(lambda a, b: a - b),

@@ -454,7 +454,8 @@ class Function:
             if args and type(args[-1]) is _Keywords:
                 *front, kwargs = args
                 args = tuple(front)
-            with graph_errors():
+            empty = shapes is None and self._may_generalise and any(0 in t.array.shape for t in tensors)
+            with graph_errors(when_it_runs=empty):
                 result = self._converted(*args, **kwargs)
             result = nest.map_structure(_as_result, result, expand_composites=True)
             outputs = [leaf for leaf in nest.flatten(result, expand_composites=True) if leaf is not None]
@@ -485,13 +486,17 @@ class ReadsDataError(RuntimeError):
 
 
 @contextmanager
-def graph_errors() -> Iterator[None]:
-    """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow."""
+def graph_errors(when_it_runs: bool = False) -> Iterator[None]:
+    """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow.
+
+    But not where TensorFlow finds out about it when the program runs: of values and, in a function for unknown
+    dimensions, of arguments without elements, which are traced for themselves here.
+    """
     try:
         yield
     except errors.OpError as error:
         kind = error.when_traced
-        if kind is None:
+        if when_it_runs or kind is None:
             raise
         given = (None, None, error.message) if issubclass(kind, errors.OpError) else (error.message,)
         raise kind(*given).with_traceback(error.__traceback__) from None

@@ -7,7 +7,6 @@ import builtins
 import numpy as np
 
 from gradtape.api import ranking, signal as tfsignal, special
-from gradtape.api.segments import SEGMENTS
 from gradtape.arrays.checks import checked
 from gradtape.conversion import wrap
 from gradtape.keras_backend import numpy as knp
@@ -34,7 +33,7 @@ def _segments(data, segment_ids, num_segments):
     if num_segments is None:  # the values must be known
         num_segments = np.asarray(ids.array).max(initial=-1) + 1
     count = int(num_segments)
-    ids = checked(SEGMENTS, ids, size=count, op="UnsortedSegmentSum")
+    ids = checked(index.SEGMENTS, ids, size=count, op="UnsortedSegmentSum")
     known = math.logical_and(math.greater_equal(ids, 0), math.less(ids, count))
     return data, math.where(known, ids, constant(count, ids)), count
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
-from gradtape.arrays.checks import Interval, Rule, verify
+from gradtape.arrays.checks import Interval, Rule, checked, verify
 from gradtape.arrays.dimensions import is_known_shape
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import operand, register_converter, wrap
@@ -198,12 +198,22 @@ def _not_within(indices: Any, size: int, op: str, word: str = "indices", range_:
     return errors.invalid_argument(f"{word}{spot(at)} = {indices[at]} is {range_} [0, {size})", op)
 
 
-def _inside(interval: Interval, size: int, **_: Any) -> bool:
+def inside(interval: Interval, size: int, **_: Any) -> bool:
+    """Whether integers in an interval lie in [0, size)."""
     return interval[0] >= 0 and interval[1] < size
 
 
-WITHIN = Rule(_outside, _not_within, _inside)
+WITHIN = Rule(_outside, _not_within, inside)
 """All indices lie in [0, size)."""
+
+
+def _no_segment(ids: Any, size: int, op: str) -> Exception:
+    at = first_place(ids >= size)
+    return errors.invalid_argument(f"segment_ids{spot(at)} = {ids[at]} is out of range [0, {size})", op)
+
+
+SEGMENTS = Rule(lambda xp, ids, size, op: ids >= size, _no_segment, lambda interval, size, op: interval[1] < size)
+"""All ids are below the number of segments; negative ones are left out."""
 
 
 def first_place(bad: Any) -> tuple[int, ...]:
@@ -288,7 +298,12 @@ def _dense_slices(slices: Any) -> Any:
             f"Tensor conversion requested for IndexedSlices for argument `value` without dense_shape: {slices}"
         )
     shape = static_shape(operand(slices.dense_shape))
-    return add_rows(operand(slices.values), operand(slices.indices), shape=shape)
+    values, rows = operand(slices.values), operand(slices.indices)
+    rows = checked(SEGMENTS, rows, size=shape[0], op="UnsortedSegmentSum")
+    if is_known(rows) and np.any(np.asarray(rows.array) < 0):  # left out, as TensorFlow does; XLA does it by itself
+        kept = np.flatnonzero(np.asarray(rows.array) >= 0)
+        values, rows = take(values, kept, axis=0, batch_dims=0), wrap(np.asarray(rows.array)[kept])
+    return add_rows(values, rows, shape=shape)
 
 
 register_converter(IndexedSlices, _dense_slices)
