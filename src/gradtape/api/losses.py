@@ -12,10 +12,11 @@ from gradtape.api import math as tfmath
 from gradtape.api.arguments import integer, static
 from gradtape.api.array import cast, concat, gather
 from gradtape.api.random import log_uniform_candidate_sampler
-from gradtape.api.sparse import SparseTensor
+from gradtape.api.sparse import to_dense
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import convert, operand, wrap
+from gradtape.conversion import operand, wrap
 from gradtape.ops import array, ctc, math, nn, reduce
+from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
 
 
@@ -133,7 +134,7 @@ def ctc_loss(
         if blank_index is None:
             raise ValueError("Argument `blank_index` must be provided when `labels` is a `SparseTensor`.")
         rows = tfmath.bincount(labels.indices[:, 0], minlength=labels.shape[0], dtype="int32")
-        labels, label_length = convert(labels), rows
+        labels, label_length = to_dense(labels), rows
     x, y = operand(logits), operand(labels)
     if len(x.array.shape) != 3:
         raise ValueError(f"logits must have 3 axes (time, batch, classes). Received: logits.shape={x.shape}")
