@@ -76,6 +76,21 @@ def test_every_way_in_gives_keras_on_gradtape(code):
 
 
 @pytest.mark.slow
+def test_preprocessing_layers_under_tensorflows_name():
+    """A trace is gradtape's own there: Keras does not go looking for a graph of TensorFlow's."""
+    code = """
+        import gradtape
+        gradtape.install_as_tensorflow()
+        import tensorflow as tf
+        model = tf.keras.Sequential([tf.keras.layers.Rescaling(2.0), tf.keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        model.fit(tf.ones([4, 3]), tf.ones([4, 1]), verbose=0)
+        print(model.layers[0](tf.ones([2])).numpy().tolist(), model.predict(tf.zeros([1, 3]), verbose=0).shape)
+    """
+    assert python(code) == "[2.0, 2.0] (1, 1)"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "chosen", "file", "backend"),
     [
@@ -278,6 +293,29 @@ def test_what_variables_show_is_what_tensorflows_do():
     mean.update_state([1.0, 2.0])
     assert f"{mean.result():.2f} {mean.result()}" == "1.50 1.5"
     assert f"{keras.Variable(1.5, name='v')}" == "<Variable path=v, shape=(), dtype=float32, value=1.5>"
+
+
+def test_symbolic_inputs_beside_tensors():
+    x = layers.Input((3,))
+    for y in (tf.ones([3]) * x, x * tf.ones([3]), tf.ones([3]) - x, tf.ones([3]) / x, tf.ones([3]) ** x):
+        assert y.shape == (None, 3)
+    for call in (
+        tf.reduce_mean,
+        tf.shape,
+        tf.convert_to_tensor,
+        lambda x: tf.concat([x, x], 0),
+        tf.Variable,
+        lambda x: tf.ones([3]) > x,
+    ):
+        with pytest.raises(ValueError, match="A KerasTensor cannot be used as input to a TensorFlow function"):
+            call(x)
+
+
+def test_datasets_are_split():
+    left, right = keras.utils.split_dataset(tf.data.Dataset.range(10), left_size=0.8)
+    assert [int(n) for n in left] == list(range(8))
+    left, right = keras.utils.split_dataset(np.arange(10), right_size=3)
+    assert [int(n) for n in right] == [7, 8, 9]
 
 
 def test_watching_before_build_finds_nothing():

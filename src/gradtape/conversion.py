@@ -19,6 +19,9 @@ Converter = Callable[[Any], Tensor]
 converters: dict[type, Converter] = {}
 """How each library type (Variable, IndexedSlices, …) becomes a tensor; the rooms above register themselves."""
 
+defers_to: set[type] = set()
+"""Classes whose operators come first where one of them stands beside a tensor, also on its right."""
+
 pack: list[Callable[[list[Any]], Tensor]] = []
 """Holds the op that stacks a list with tensors in it, once `ops` is loaded."""
 

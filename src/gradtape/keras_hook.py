@@ -52,11 +52,15 @@ _AFTERWARDS = {  # said at the end of modules that ask for names, or for a part 
         "tf = LegacyTensorFlow(gradtape)"
     ),
     "keras.src.saving.serialization_lib": "from gradtape.keras_backend.interface import tensorflow_types as tf",
+    "keras.src.utils.module_utils": (  # not "available": that would mean all of TensorFlow, its strings and tables
+        "tensorflow = LazyModule('gradtape')\ntensorflow._available = False"
+    ),
     "keras.src.utils.rng_utils": (
         "import types\nimport gradtape.api.random as drawn\ntf = types.SimpleNamespace(available=True, random=drawn)"
     ),
     "keras.src.utils.backend_utils": (
-        "from gradtape.keras_backend.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)"
+        "from gradtape.keras_backend.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)\n"
+        "in_tf_graph = lambda: False"  # a trace is gradtape's, also where gradtape stands in for TensorFlow
     ),
     "keras.src.trainers.data_adapters": (
         "from gradtape.keras_backend.datasets import DatasetAdapter as TFDatasetAdapter\n"

@@ -38,6 +38,8 @@ def array_from(value: Any, dtype: DType | None = None) -> ndarray:
         return _from_plain(value, dtype) if found is None else found
     if isinstance(value, (ndarray, np.generic)):
         return _from_numpy(value, dtype)
+    if hasattr(kind, "__tf_tensor__"):  # TensorFlow's protocol for classes of others
+        return _from_numpy(np.asarray(value.__tf_tensor__(dtype)), dtype)
     if hasattr(kind, "__array__"):
         return _from_numpy(np.asarray(value), dtype)
     if not isinstance(value, type) and (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")):

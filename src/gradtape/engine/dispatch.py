@@ -21,6 +21,7 @@ from gradtape.conversion import (
     constant_operand,
     converter_of,
     converters,
+    defers_to,
     hinted_operands,
     is_library,
     number_beside,
@@ -476,12 +477,16 @@ def gives_way(other: Any, reflected: str) -> bool:
     kind = type(other)
     if kind is Tensor or kind is float or kind is int or kind in converters:
         return False
-    return kind is Batched or (
-        not isinstance(other, _CONVERTED)
-        and hasattr(kind, reflected)
-        and converter_of(other) is None
-        and not hasattr(other, "__array__")
-        and not hasattr(other, "__dlpack__")
+    return (
+        kind is Batched
+        or kind in defers_to
+        or (
+            not isinstance(other, _CONVERTED)
+            and hasattr(kind, reflected)
+            and converter_of(other) is None
+            and not hasattr(other, "__array__")
+            and not hasattr(other, "__dlpack__")
+        )
     )
 
 

@@ -29,7 +29,7 @@ from gradtape.arrays.dimensions import is_dimension, variable
 from gradtape.arrays.symbolic import Graph, as_value, current_graph, is_known, tracing
 from gradtape.autodiff import custom_gradient as customs
 from gradtape.compile.function import can_compile, graph_errors
-from gradtape.conversion import array_from, convert, register_converter, wrap
+from gradtape.conversion import array_from, convert, defers_to, register_converter, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.engine import tape as stack
 from gradtape.errors import OpError
@@ -139,6 +139,7 @@ def _held(keras_variable: Any) -> Any:
 
 
 _introduce(Variable)
+defers_to.add(KerasTensor)
 
 
 def _placeholder(shape: Any, dtype: Any) -> Tensor:
