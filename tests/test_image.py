@@ -338,3 +338,15 @@ REFUSED = [
 def test_refusals(call, error: type[Exception], says: str):
     with pytest.raises(error, match=says):
         call()
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "first"), [(3, 9, (0, 2)), (9, 4, (2, 0)), (6, 11, (0, 1)), (7, 7, (0, 0))]
+)
+def test_resize_with_pad_centres_by_the_exact_size(height, width, first):
+    """Where the picture begins, as in TensorFlow: half of what the size before rounding leaves."""
+    picture = tf.reshape(tf.range(1.0, 21.0), [1, 4, 5, 1])
+    found = tf.image.resize_with_pad(picture, height, width)[0, :, :, 0].numpy()
+    assert tuple(np.argwhere(found > 0)[0]) == first
+    with pytest.raises(INVALID, match="must be positive"):
+        tf.image.resize_with_pad(picture, 10, 1)

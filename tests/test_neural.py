@@ -590,7 +590,7 @@ def test_log_poisson_loss():
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 5, 3), (1500, 3), (2, 1500), (0, 4)])
-@pytest.mark.parametrize("kind", ["int32", "int64", "uint8", "uint64"])
+@pytest.mark.parametrize("kind", ["int32", "int64"])
 def test_sparse_cross_entropy_of_few_and_many(shape, kind):
     logits = normal(*shape, dtype=np.float32)[..., ::-1]  # not in C order
     labels = RNG.integers(0, min(shape[-1], 200), shape[:-1]).astype(kind)

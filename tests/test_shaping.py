@@ -412,3 +412,45 @@ def test_initializers():
     ):
         with pytest.raises(error, match=says):
             call()
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [  # recorded from TensorFlow
+        (lambda: tf.concat([[1], [2]], [0]), [1, 2]),
+        (lambda: tf.concat([[1.0], [2]], 0), [1.0, 2.0]),
+        (lambda: tf.expand_dims([1, 2], [0]), [[1, 2]]),
+        (lambda: tf.fill([2], [7]), [7, 7]),
+        (lambda: tf.range([3]), [0, 1, 2]),
+        (lambda: tf.reshape([1, 2], 2), [1, 2]),
+        (lambda: tf.add_n(tf.constant([[1, 2], [3, 4]])), [4, 6]),  # a tensor is the list of its rows
+        (lambda: tf.sequence_mask([1.7, 0.2], 2), [[True, False], [False, False]]),
+        (lambda: tf.sequence_mask([1.7, 0.2]), [[True, True], [True, False]]),
+        (lambda: tf.searchsorted([[1.0, 2.0]], [1.5]), [1]),
+        (lambda: tf.math.bincount([1.0, 1.0, 3.0]), [0, 2, 0, 1]),
+        (lambda: tf.math.bincount([1, 2], weights=[]), [0, 1, 1]),
+        (lambda: tf.math.invert_permutation([]), []),
+        (lambda: tf.math.zero_fraction(["", "a"]), 0.5),
+        (lambda: tf.nn.weighted_moments([[1.0, 2.0], [3.0, 4.0]], [0], [[0, 1], [0, 1]])[0], [0.0, 3.0]),
+        (lambda: tf.nn.compute_average_loss([1, 2, 3], [0.5, 0.5, 0.5]), 2 / 3),
+        (lambda: tf.foldl(lambda a, x: a + x, tf.constant([1.0, 2.0]), initializer=0), 3.0),
+        (lambda: tf.foldr(lambda a, x: 2 * a + x, tf.constant([1, 2], tf.int64), initializer=1), 9),
+        (lambda: tf.signal.fft([1.0, 2.0]), [3, -1]),
+        (lambda: tf.signal.rfft([1, 2]), [3, -1]),
+        (lambda: tf.constant([True, False]) * tf.constant([True, True]), [True, False]),
+        (lambda: tf.constant([np.float32(1.5), 2]), [1.5, 2.0]),
+        (lambda: tf.constant([300, -1], tf.uint8), [44, 255]),
+    ],
+)
+def test_arguments_that_are_fine(call, expected):
+    np.testing.assert_allclose(call(), expected)
+
+
+def test_lists_of_numpy_scalars_take_the_default_dtypes():
+    assert tf.constant([np.int64(3)]).dtype == tf.int32
+    assert tf.constant([np.int8(3), 2**40]).dtype == tf.int64
+    assert tf.constant([np.float32(1.5), 2]).dtype == tf.float32
+    assert tf.constant([2, np.float64(1.5)]).dtype == tf.float32
+    assert tf.constant([np.float64(1.5), 2]).dtype == tf.float64
+    assert tf.constant([np.array([1, 2]), np.array([3, 4])]).dtype == tf.int32
+    assert tf.convert_to_tensor([tf.constant(1), 2.5], tf.float64).numpy().tolist() == [1.0, 2.5]

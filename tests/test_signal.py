@@ -63,7 +63,7 @@ def test_rfft_keeps_precision(dtype: str, spectrum: str):
 
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
 def test_nd_transforms_equal_numpy(norm: str | None):
-    z, x = complex_noise(2, 3, 4), noise(2, 3, 4)
+    z, x = complex_noise(2, 3, 4), tf.constant(noise(2, 3, 4))
     np.testing.assert_allclose(tf.signal.fftnd(z, norm=norm), np.fft.fftn(z, norm=norm), atol=1e-12)
     np.testing.assert_allclose(
         tf.signal.fftnd(z, [5, 2], [0, 2], norm), np.fft.fftn(z, [5, 2], [0, 2], norm), atol=1e-12
@@ -163,8 +163,10 @@ def test_refusals():
     s = tf.signal
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"Tcomplex.*complex64"):
         s.fft(tf.constant([1.0, 2.0]))
-    with pytest.raises(ValueError, match=r"RFFT requires tf.float32 or tf.float64"):
+    assert s.fft([1.0, 2.0]).dtype == tf.complex64  # plain numbers become complex ones
+    with pytest.raises(ValueError, match=r"RFFT requires tf\.float32 or tf\.float64 inputs"):
         s.rfft(tf.constant([1, 2]))
+    assert s.rfft([1, 2]).dtype == tf.complex64  # plain numbers become floats
     with pytest.raises(tf.errors.InvalidArgumentError, match="rank of at least 2"):
         s.fft2d([1j, 2j])
     with pytest.raises(tf.errors.InvalidArgumentError, match="fft_length"):
@@ -179,8 +181,10 @@ def test_refusals():
         s.dct([1.0], norm="other")
     with pytest.raises(ValueError, match="positive integer"):
         s.dct([1.0], n=0)
-    with pytest.raises(ValueError, match="must be positive"):
-        s.frame([1.0], 0, 1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="frame_step must be positive"):
+        s.frame([1.0], 1, 0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="start <= limit"):
+        s.frame([1.0], -1, 1)
     with pytest.raises(ValueError, match="at least 2 dimensions"):
         s.overlap_and_add([1.0], 1)
     with pytest.raises(ValueError, match="at least 2 dimensions"):

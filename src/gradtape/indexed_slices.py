@@ -40,7 +40,12 @@ class IndexedSlices:
 
     @property
     def shape(self) -> TensorShape:
-        return TensorShape(None if self._dense_shape is None else [int(n) for n in convert(self._dense_shape).numpy()])
+        if self._dense_shape is None:
+            return TensorShape(None)
+        sizes = convert(self._dense_shape)
+        if len(sizes.array.shape) != 1 or not sizes.dtype.is_integer:
+            raise ValueError(f"The dense_shape of IndexedSlices must be a vector of integers, got {sizes!r}")
+        return TensorShape([int(n) for n in sizes.numpy()])
 
     @property
     def dtype(self) -> DType:

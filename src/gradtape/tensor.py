@@ -228,6 +228,20 @@ class Tensor:
             )
         return value[()]
 
+    def _number(self, how: str) -> Any:
+        value = self._scalar(how)
+        if isinstance(value, bytes):  # a text that reads as a number is one, as for Python
+            try:
+                return float(value) if how == "float()" else int(value)
+            except ValueError:
+                what = (
+                    "could not convert string to float"
+                    if how == "float()"
+                    else "invalid literal for int() with base 10"
+                )
+                raise ValueError(f"{what}: {value!r}") from None
+        return value
+
     def __bool__(self) -> bool:
         if recording() is not None:
             _leaves(self, "bool()")
@@ -247,10 +261,10 @@ class Tensor:
         return bool(value.size and value.item())
 
     def __float__(self) -> float:
-        return float(self._scalar("float()"))
+        return float(self._number("float()"))
 
     def __int__(self) -> int:
-        return int(self._scalar("int()"))
+        return int(self._number("int()"))
 
     def __complex__(self) -> complex:
         return complex(self._scalar("complex()"))

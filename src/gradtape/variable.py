@@ -117,6 +117,8 @@ class Variable:
                 "The `initial_value` arg to `tf.Variable` must be specified except when you are not providing a "
                 "`variable_def`. You provided neither."
             )
+        if name is not None and not isinstance(name, str):
+            raise ValueError(f"The `name` of a tf.Variable must be a string. Received {name!r}.")
         if constraint is not None and not callable(constraint):
             raise ValueError(f"The `constraint` must be a callable. Received {constraint!r}.")
         graph = current_graph()
@@ -135,7 +137,7 @@ class Variable:
         self.uid = next_uid()
         self._name = f"{name_prefix.get()}{name or 'Variable'}:0"
         self._trainable = (
-            bool(trainable) if trainable is not None else synchronization is not VariableSynchronization.ON_READ
+            _truth(trainable) if trainable is not None else synchronization is not VariableSynchronization.ON_READ
         )
         self._constraint, self._synchronization, self._aggregation = constraint, synchronization, aggregation
         self._declared_shape = declared
@@ -472,12 +474,15 @@ class Variable:
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the variable, with a sparse gradient."""
-        result: Tensor = index.checked_take(self.read(), operand(indices))
+        result: Tensor = index.checked_take(self.read(), _places(indices, "ResourceGather"))
         return result
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """Elements or slices at coordinates."""
-        result: Tensor = index.checked_gather_nd(self.read(), operand(indices))
+        where = _places(indices, "ResourceGatherNd")
+        if not where.array.shape:
+            raise errors.invalid_argument("indices must be at least a vector", "ResourceGatherNd")
+        result: Tensor = index.checked_gather_nd(self.read(), where)
         return result
 
     def _scatter(self, delta: Any, how: str) -> Any:
@@ -530,9 +535,13 @@ class Variable:
         return self._updated(places, sparse_delta.values, "set", batch_dims=lead)
 
     def _scatter_nd(self, indices: Any, updates: Any, how: str) -> Any:
-        where, shape, op = convert(indices).array, self._tensor.array.shape, f"ResourceScatterNd{_SCATTERS[how]}"
-        _check_updates(tuple(where.shape), tuple(convert(updates, self.dtype).array.shape), tuple(shape), op)
-        return self._updated(index.checked_coordinates(where, shape, op), updates, how)
+        op, shape = f"ResourceScatterNd{_SCATTERS[how]}", self._tensor.array.shape
+        where = _places(indices, op).array
+        if not where.shape:
+            raise errors.invalid_argument("Indices shape must have rank at least one. Found:[]", op)
+        given = convert(updates, self.dtype)
+        _check_updates(tuple(where.shape), tuple(given.array.shape), tuple(shape), op)
+        return self._updated(index.checked_coordinates(where, shape, op), given, how)
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Add at coordinates."""
@@ -568,6 +577,20 @@ class Variable:
         def __matmul__(self, other: Any) -> Tensor: ...
         def __rmatmul__(self, other: Any) -> Tensor: ...
         def __neg__(self) -> Tensor: ...
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, ndarray) and value.size > 1:
+        raise ValueError(f"The truth value of an array with more than one element is ambiguous: trainable={value!r}.")
+    return bool(value)
+
+
+def _places(indices: Any, op: str) -> Tensor:
+    """Indices into a variable: integers of 32 or 64 bits."""
+    where = operand(indices)
+    if where.dtype.name not in ("int32", "int64"):
+        raise errors.unsupported_dtype(op, where.dtype, "int32, int64", "Tindices")
+    return where
 
 
 ResourceVariable = Variable

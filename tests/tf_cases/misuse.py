@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import itertools
 import json
 import multiprocessing
 import sys
@@ -709,17 +710,54 @@ def describe(result: Any) -> str:
     return type(result).__name__ if isinstance(result, (bool, int, float, type(None))) else "ok"
 
 
-def outcome(expression: str, scope: dict[str, Any]) -> str:
-    """The class of the error that an expression raises, or a description of its result."""
+def outcome(expression: str, scope: dict[str, Any]) -> tuple[str, Exception | None]:
+    """The class of the error that an expression raises, or a description of its result; and the error."""
     try:
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
-            return describe(eval(expression, dict(scope)))
+            return describe(eval(expression, dict(scope))), None
     except Exception as error:
-        return type(error).__name__
+        return type(error).__name__, error
 
 
-# -- recording -------------------------------------------------------------------------------------------------------
+# -- the record ------------------------------------------------------------------------------------------------------
+def load(path: Any) -> dict[str, dict[str, list[str]]]:
+    """Call -> slot -> outcomes, in the order of `cases`."""
+    stored = json.loads(path.read_text())
+    return {
+        call: {slot: [stored["outcomes"][n] for n in _decoded(row)] for slot, row in rows.items()}
+        for call, rows in stored["calls"].items()
+    }
+
+
+def _decoded(row: str) -> Iterator[int]:
+    """Numbers from "7 3x40": one 7, then 40 times 3."""
+    for part in row.split(" "):
+        number, _, times = part.partition("x")
+        yield from [int(number)] * int(times or 1)
+
+
+def _encoded(numbers: list[int]) -> str:
+    parts = []
+    for number, group in itertools.groupby(numbers):
+        times = len(list(group))
+        parts.append(f"{number}x{times}" if times > 1 else str(number))
+    return " ".join(parts)
+
+
+def save(path: str, found: dict[str, dict[str, list[str]]]) -> None:
+    """Write outcomes, each by its number in one list of them all."""
+    outcomes = sorted({outcome for rows in found.values() for row in rows.values() for outcome in row})
+    number = {outcome: n for n, outcome in enumerate(outcomes)}
+    calls = {
+        call: {slot: _encoded([number[outcome] for outcome in row]) for slot, row in rows.items()}
+        for call, rows in found.items()
+    }
+    with open(path, "w") as file:
+        json.dump({"outcomes": outcomes, "calls": calls}, file, indent=0)
+        file.write("\n")
+
+
 def _record_some(queue: Any, todo: list[tuple[int, str]]) -> None:
     import signal
 
@@ -730,7 +768,7 @@ def _record_some(queue: Any, todo: list[tuple[int, str]]) -> None:
     for index, expression in todo:
         queue.put((index, None))
         signal.alarm(60)  # ends the process: a crash, like the others
-        queue.put((index, outcome(expression, scope)))
+        queue.put((index, outcome(expression, scope)[0]))
         signal.alarm(0)
     queue.put(None)
 
@@ -762,15 +800,10 @@ def record(path: str) -> None:
             found[at] = "crash"
             print("crash:", listed[at][3], flush=True)
         todo = [item for item in todo if item[0] not in found]
-    outcomes = sorted(set(found.values()))
-    number = {outcome: n for n, outcome in enumerate(outcomes)}
-    calls: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, list[str]]] = {}
     for n, (call, slot, _, _) in enumerate(listed):
-        row = calls.setdefault(call, {})
-        row[slot] = f"{row.get(slot, '')} {number[found[n]]}".strip()
-    with open(path, "w") as file:
-        json.dump({"outcomes": outcomes, "calls": calls}, file, indent=0)
-        file.write("\n")
+        rows.setdefault(call, {}).setdefault(slot, []).append(found[n])
+    save(path, rows)
 
 
 if __name__ == "__main__":

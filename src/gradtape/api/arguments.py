@@ -196,6 +196,13 @@ def flag(value: Any, name: str, default: bool = False) -> bool:
     raise TypeError(f"Expected bool for argument '{name}' not {value!r}.")
 
 
+def required_flag(value: Any, name: str) -> bool:
+    """An attribute without a default that is True or False."""
+    if type(value) is bool:
+        return value
+    raise TypeError(f"Expected bool for argument '{name}' not {value!r}.")
+
+
 def whole(value: Any, name: str, default: int | None = None) -> int:
     """An attribute that is an int; fractions are cut off."""
     if type(value) is int and -_LONG <= value < _LONG:
@@ -302,6 +309,48 @@ def extent(value: Any, name: str, op: str) -> int:
         return int(value)
     kind = OverflowError if isinstance(value, int) else TypeError
     raise kind(f"Expected an integer for argument '{name}', but got {value!r}.")
+
+
+def count_of(value: Any, name: str) -> int:
+    """An input that is one int32 (a length, a step): other shapes and dtypes do not convert."""
+    if type(value) is int and -_LONG <= value < _LONG:
+        return value
+    if is_dimension(value):
+        return value
+    if is_library(value):
+        x = operand(value)
+        if x.dtype.name not in ("int32", "int64"):
+            raise ValueError(
+                f"Tensor conversion requested dtype int32 for Tensor with dtype {x.dtype.name}: {x!r}. It is the "
+                f"argument '{name}'."
+            )
+        found = np.asarray(static(x))
+    else:
+        found = array_from(value)
+        if not found.ndim and found.dtype.kind not in "iub":
+            raise cannot_convert(value, int32)
+    if found.ndim:
+        raise ValueError(f"Shape must be rank 0 but is rank {found.ndim} for argument '{name}'. Received: {value!r}")
+    plain: int = found.item()
+    return plain if is_dimension(plain) else int(plain)
+
+
+def plain_number(value: Any, name: str) -> float:
+    """A number that Python code compares: an int or float, or a tensor that is one."""
+    plain = static(value)
+    if isinstance(plain, np.ndarray) and plain.ndim:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous: expected one number for argument "
+            f"'{name}', but got {value!r}."
+        )
+    if isinstance(plain, np.ndarray) and plain.dtype.kind in "fiuV":
+        plain = plain.item()
+    if not isinstance(plain, (int, float, np.integer, np.floating)):
+        raise TypeError(f"Expected a number for argument '{name}', but got {value!r}.")
+    try:
+        return float(plain)
+    except OverflowError:
+        raise ValueError(f"The argument '{name}' is out of range: {value!r}") from None
 
 
 def element_type(dtype: Any) -> DType:

@@ -74,6 +74,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     have, size = tensor.array.size, _math.prod(sizes)
     if have == size:
         return tensor if tensor.array.shape == sizes else wrap(tensor.array.reshape(sizes))
+    if have == 1 and size >= 2**62:
+        raise ValueError(f"Can't convert Python sequence with out-of-range integer to Tensor: shape {sizes}")
     if have == 1:
         return wrap(np.full(sizes, tensor.array.ravel()[0], tensor.array.dtype))
     raise TypeError(
@@ -88,6 +90,8 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     >>> convert_to_tensor([1.0, constant(2.0)]).numpy().tolist()
     [1.0, 2.0]
     """
+    if dtype_hint is not None:
+        dtype_hint = as_dtype(dtype_hint)
     if isinstance(value, Variable):
         tensor = value.value()
         return convert(tensor, dtype)
@@ -193,6 +197,8 @@ def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> 
     [7, 7]
     """
     scalar = operand(value)
+    if tuple(scalar.array.shape) == (1,):
+        scalar = array.reshape(scalar, shape=())
     if scalar.array.shape:
         raise errors.invalid_argument(
             f"value must be a scalar, got shape {errors.brackets(scalar.array.shape)}", "Fill"
@@ -231,6 +237,8 @@ def eye(
     if is_dimension(rows) or is_dimension(columns):
         unit = cast(math.equal(expand_dims(positions(rows), 1), positions(columns)), kind)
         return unit if batch_shape is None else broadcast_to(unit, (*shape_of(batch_shape), rows, columns))
+    if not is_library(batch_shape) and not hasattr(batch_shape, "__iter__") and batch_shape is not None:
+        raise TypeError(f"Expected a list of ints for argument 'batch_shape', but got {batch_shape!r}.")
     batch = () if batch_shape is None else shape_of(_collected(batch_shape), "Fill", "index_type")
     for n in (*batch, rows, columns):
         if n < 0:
@@ -262,6 +270,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
             raise errors.UnimplementedError(
                 None, None, f"Cast {part.dtype.name} to {kind.name} is not supported [Op:Cast]"
             )
+    parts = [array.reshape(part, shape=()) if tuple(part.array.shape) == (1,) else part for part in parts]
     for word, part in zip(("start", "limit", "delta"), parts, strict=True):
         if part.array.shape:
             raise errors.invalid_argument(
@@ -704,7 +713,7 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
 
 def _members(values: Any) -> list[Any]:
     """What a tensor or another sequence has along its first axis."""
-    if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__getitem__"):
+    if isinstance(values, (str, bytes, dict, np.generic)) or not hasattr(values, "__getitem__"):
         raise TypeError(f"Expected a list of tensors to stack, but got {values!r} of class {type(values).__name__}.")
     if isinstance(values, np.ndarray) and not values.ndim:
         raise TypeError("Expected a list of tensors to stack, but got an array without axes.")
@@ -714,7 +723,7 @@ def _members(values: Any) -> list[Any]:
 def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
     """The slices along an axis, as a list."""
     x = operand(value)
-    rank, at = len(x.array.shape), whole(axis, "axis")
+    rank, at = len(x.array.shape), whole(axis, "axis", 0)
     count = None if num is None else whole(num, "num")
     if not rank and num is not None:
         raise errors.invalid_argument("Input must have at least 1 dimension, got shape []", "Unpack")
@@ -854,6 +863,8 @@ def gather(
         raise errors.invalid_argument("params must be at least 1 dimensional", "GatherV2")
     lead = whole(batch_dims, "batch_dims", 0)
     lead += depth if lead < 0 else 0
+    if isinstance(axis, bool):
+        raise errors.unsupported_dtype("GatherV2", as_dtype("bool"), "int32, int64", "Taxis")
     at = lead if axis is None else integer(axis, "GatherV2", "Taxis")
     if at == 0:  # TensorFlow does not look at batch_dims then
         lead = 0

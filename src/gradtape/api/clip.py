@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
     >>> float(norm), round(float(clipped[0][0]), 3), clipped[1]
     (5.0, 0.6, None)
     """
-    if isinstance(t_list, (Tensor, str, np.ndarray)) or not hasattr(t_list, "__iter__"):
+    if not isinstance(t_list, Sequence) or isinstance(t_list, (str, bytes)):
         raise TypeError(f"`t_list` should be a sequence of tensors. Received {t_list!r}.")
     tensors = list(t_list)
     norm = global_norm(tensors) if use_norm is None else convert(use_norm)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from math import prod as _prod
 from typing import Any
 
 import numpy as np
 
 from gradtape import errors, nest
-from gradtape.api.arguments import static
+from gradtape.api.arguments import static, truth
 from gradtape.api.array import concat, stack, zeros
 from gradtape.api.debugging import Assert
 from gradtape.api.tensor_array import TensorArray, wrong_dtype
@@ -58,8 +59,21 @@ def cond(
             raise TypeError(f"'{word}' must be callable.")
     if _is_traced(pred):
         return _single(_staged().cond(pred, true_fn, false_fn))
-    chosen = true_fn if pred else false_fn
+    chosen = true_fn if _holds(pred) else false_fn
     return _single(chosen())  # type: ignore[misc]
+
+
+def _holds(pred: Any) -> bool:
+    """The truth of a condition: one value, of which there must be one."""
+    if type(pred) is bool:
+        return pred
+    tensor = convert(pred)
+    if _prod(tensor.array.shape) != 1:
+        raise ValueError(
+            f"The truth value of an array with more than one element is ambiguous: the condition of tf.cond must be "
+            f"one value, but has shape {tensor.shape}."
+        )
+    return bool(tensor)
 
 
 def _is_traced(*values: Any) -> bool:
@@ -156,9 +170,7 @@ def _nested_conditions(pairs: list[Any], default: Callable[[], Any] | None, abov
     return _staged().cond(pred, function, otherwise) if _is_traced(pred) else (function if pred else otherwise)()  # type: ignore[misc]
 
 
-def switch_case(
-    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case"
-) -> Any:
+def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
     """The result of function number `branch_index`; of the default (or the last one) if there is no such number.
 
     >>> switch_case(convert(1), [lambda: "a", lambda: "b"])
@@ -168,6 +180,12 @@ def switch_case(
         raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
     if not branch_index.dtype.is_integer:
         raise TypeError(f"'branch_index' must be an integer Tensor, got {branch_index.dtype!r}")
+    if not isinstance(branch_fns, (list, tuple, Mapping)) and (
+        not isinstance(branch_fns, (np.ndarray, Tensor, Variable)) or not np.shape(static(branch_fns))
+    ):
+        raise TypeError(f"'branch_fns' must be a list, tuple, or dict. Received: {branch_fns!r}")
+    if isinstance(branch_fns, (np.ndarray, Tensor, Variable)):
+        raise ValueError(f"'branch_fns' must be a list, tuple, or dict. Received: {branch_fns!r}")
     if not branch_fns:
         raise ValueError("Must provide at least one item in 'branch_fns'")
     if isinstance(branch_fns, Mapping):
@@ -190,6 +208,10 @@ def switch_case(
     for key, function in branches.items():
         if not callable(function):
             raise TypeError(f"fn for key {key} must be callable.")
+    if branch_index.shape.rank:
+        raise errors.invalid_argument(f"branch_index must be one integer, got shape {branch_index.shape}", "Case")
+    if default is not None and not callable(default) and not _is_traced(branch_index) and int(branch_index) in branches:
+        default = None  # TensorFlow does not look at a default that is not needed
     if default is not None and not callable(default):
         raise TypeError("default must be callable.")
     last = default or branches[keys[-1]]
@@ -230,9 +252,7 @@ def while_loop(
     given = [loop_vars] if alone else loop_vars
     if not len(given):
         raise ValueError("'loop_vars' must be provided.")
-    limit = None if maximum_iterations is None else np.asarray(static(maximum_iterations))
-    if limit is not None and limit.ndim:
-        raise ValueError(f"'maximum_iterations' must be a scalar. Received shape: {limit.shape}")
+    limit = None if maximum_iterations is None else _limit(maximum_iterations)
     if shape_invariants is not None:
         _check_invariants(given, [shape_invariants] if alone else shape_invariants)
     state = nest.map_structure(_loop_value, list(given))
@@ -249,6 +269,16 @@ def while_loop(
         state = nest.map_structure(_loop_value, list(result))
         turns += 1
     return state[0] if alone else nest.pack_sequence_as(given, nest.flatten(state))
+
+
+def _limit(maximum_iterations: Any) -> Any:
+    try:
+        limit = np.asarray(static(maximum_iterations))
+    except ValueError:
+        limit = np.zeros(2)
+    if limit.ndim or limit.dtype.kind not in "iufb" or limit != limit:
+        raise ValueError(f"'maximum_iterations' must be a scalar number. Received: {maximum_iterations!r}")
+    return limit.astype(np.int32) if limit.dtype.kind == "f" else limit
 
 
 def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
@@ -421,6 +451,8 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
     >>> vectorized_map(lambda r: r * r, convert([1.0, 2.0, 3.0])).numpy().tolist()
     [1.0, 4.0, 9.0]
     """
+    if not callable(fn):
+        raise TypeError(f"'{type(fn).__name__}' object is not callable: vectorized_map needs a function.")
     tensors = [convert(e) for e in nest.flatten(elems)]
     if not tensors or any(not t.array.shape for t in tensors):
         raise ValueError("vectorized_map needs elems with at least one axis: the rows to map over.")
@@ -516,7 +548,7 @@ def scan(
     back_prop: bool = True,
     swap_memory: bool = False,
     infer_shape: bool = True,
-    reverse: bool = False,
+    reverse: Any = False,
     name: str | None = None,
 ) -> Any:
     """As `foldl` (or, in reverse, `foldr`), with every result on the way stacked.
@@ -524,7 +556,7 @@ def scan(
     >>> scan(lambda a, x: a + x, convert([1, 2, 3])).numpy().tolist()
     [1, 3, 6]
     """
-    template = elems if initializer is None else initializer
+    template, reverse = elems if initializer is None else initializer, truth(reverse)
     if _is_traced(*[convert(e) for e in nest.flatten((elems, initializer)) if e is not None]):
         return nest.pack_sequence_as(template, nest.flatten(_folded(fn, elems, initializer, reverse, every=True)[1]))
     states = _fold(fn, elems, initializer, reverse)
@@ -542,7 +574,8 @@ def _folded(fn: Any, elems: Any, initializer: Any, reverse: bool, every: bool = 
     """The last state of a fold and, of one that is a loop of a program, all of them stacked."""
     leaves = [convert(e) for e in nest.flatten((elems, initializer)) if e is not None]
     if not _is_traced(*leaves) or not callable(fn):
-        return _fold(fn, elems, initializer, reverse)[-1], None
+        last = _fold(fn, elems, initializer, reverse, typed=False)[-1]
+        return nest.map_structure(_loop_value, last), None
     tensors, _, count = _rows(elems)
     first: list[Tensor] = []
     if initializer is None:
@@ -570,8 +603,11 @@ def _folded(fn: Any, elems: Any, initializer: Any, reverse: bool, every: bool = 
     return nest.pack_sequence_as(start, last), stacked
 
 
-def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool) -> list[Any]:
-    """All states of a fold, the first one (the initializer, or else the first row) included."""
+def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool, typed: bool = True) -> list[Any]:
+    """All states of a fold, the first one (the initializer, or else the first row) included.
+
+    A scan stacks them, so they are tensors of one dtype (`typed`); a fold leaves a plain initializer as it is.
+    """
     if not callable(fn):
         raise TypeError(f"The provided function {fn} is not callable. fn must be callable.")
     _, rows, count = _rows(elems)
@@ -584,16 +620,22 @@ def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: 
         state = nest.pack_sequence_as(elems, [r[order[0]] for r in rows])
         order = order[1:]
     else:
-        state = nest.map_structure(convert, initializer)
+        state = nest.map_structure(convert, initializer) if typed else initializer
     states = [state]
     for i in order:
         result = fn(state, nest.pack_sequence_as(elems, [r[i] for r in rows]))
         nest.assert_same_structure(state, result, check_types=False)
+        if not typed:
+            state = result
+            states = [state]
+            continue
         new = []
         for value, old in zip(nest.flatten(result), nest.flatten(state), strict=True):
             tensor = value if isinstance(value, Tensor) else convert(value, old.dtype)
             if tensor.dtype != old.dtype:
                 raise wrong_dtype(old.dtype, tensor.dtype)
+            if tensor.array.shape != old.array.shape:
+                raise ValueError(f"Incompatible shape for value ({tensor.shape}), expected ({old.shape})")
             new.append(tensor)
         state = nest.pack_sequence_as(state, new)
         states.append(state)

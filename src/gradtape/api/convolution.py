@@ -17,7 +17,6 @@ from gradtape.api.arguments import (
     choice,
     flag,
     index_type,
-    integer,
     integers,
     number,
     shape_of,
@@ -52,6 +51,8 @@ def _numbers(value: Any, n: int, second: bool, name: str) -> Axes:
     """A stride, dilation or window argument as one int for each axis: batch, space, channels."""
     if value is None:
         return (1,) * (n + 2)
+    if isinstance(value, Tensor) and not value.array.shape:
+        raise TypeError(f"Cannot iterate over a scalar tensor: {name} must be an int or a list of ints, got {value!r}.")
     members = list(value) if _is_sized(value) else [value]
     if len(members) not in (1, n, n + 2):
         raise ValueError(
@@ -905,11 +906,13 @@ def depth_to_space(input: Any, block_size: Any, data_format: str = "NHWC", name:
 
 
 def _blocks(block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pairs]:
+    if isinstance(block_shape, int) and name == "crops":  # TensorFlow takes a number there, and not in space_to_batch
+        block_shape = [block_shape, block_shape]
     plain, table = integers(block_shape, op, "Tblock_shape"), integers(pairs, op, f"T{name}")
-    if np.ndim(table) != 2 or np.ndim(plain) > 1:
+    if np.ndim(table) != 2 or np.ndim(plain) != 1:
         raise errors.invalid_argument(f"{name} should be a matrix of pairs, and block_shape a vector", op)
     amounts = np.asarray(table).tolist()
-    blocks = (integer(plain),) * len(amounts) if np.ndim(plain) == 0 else shape_of(plain)
+    blocks = shape_of(plain)
     if len(amounts) != len(blocks) or any(len(pair) != 2 for pair in amounts):
         raise errors.invalid_argument(
             f"{name} should have shape [{len(blocks)}, 2]: a pair for each of the {len(blocks)} blocks", op

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import integer, static
+from gradtape.api.arguments import integer, static, text, truth
 from gradtape.arrays.checks import require
+from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.arrays.symbolic import current_graph, is_known
-from gradtape.conversion import convert, operand, operands
+from gradtape.conversion import convert, is_library, operand
 from gradtape.dtypes import DType, as_dtype, float32
 from gradtape.interrupts import float_errors_ignored
 from gradtape.ops import array, math, scatter
@@ -78,7 +79,9 @@ def assert_greater_equal(
 def _compare(
     sign: str, test: Callable[[Any, Any], Tensor], x: Any, y: Any, message: str | None, summarize: int | None
 ) -> None:
-    first, second = operands(x, y)
+    first, second = operand(x), operand(y)
+    if first.dtype != second.dtype:
+        raise errors.mismatched_dtypes({"==": "Equal", "!=": "NotEqual"}.get(sign, "Less"), first.dtype, second.dtype)
     condition = test(first, second)
     holds = condition.array if _is_staged(first, second) else np.asarray(condition.array)
     if type(holds) is np.ndarray and holds.all():
@@ -119,15 +122,23 @@ def assert_near(
     name: str | None = None,
 ) -> None:
     """|x - y| <= atol + rtol * |y| everywhere; both tolerances are 10 times the dtype's epsilon by default."""
-    first, second = operands(x, y)
-    if first.dtype != second.dtype:
-        raise errors.mismatched_dtypes("Sub", first.dtype, second.dtype)
+    first = operand(x)
+    second = convert(y, None if is_library(y) else first.dtype)
+    if second.dtype != first.dtype:
+        raise ValueError(
+            f"Tensor conversion requested dtype {first.dtype.name} for Tensor with dtype {second.dtype.name}: "
+            f"{second!r}"
+        )
     if not (first.dtype.is_floating or first.dtype.is_complex):
         raise ValueError(f"data type {first.dtype.name} not inexact")
     default = 10 * _epsilon(first.array.dtype)
-    relative, absolute = (default if t is None else np.asarray(static(t)).item() for t in (rtol, atol))
+    relative, absolute = (default if t is None else _tolerance(t, first.dtype) for t in (rtol, atol))
     staged = _is_staged(first, second)
     a, b = (t.array if staged else np.asarray(t.array) for t in (first, second))
+    try:
+        broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        raise errors.incompatible_shapes("Sub", a.shape, b.shape) from None
     with float_errors_ignored():
         near = abs(a - b) <= absolute + relative * abs(b)
     if not staged and near.all():
@@ -144,6 +155,17 @@ def assert_near(
         f"x (shape={a.shape} dtype={first.dtype.name}) = \n{_summary(a, most)}\n"
         f"y (shape={b.shape} dtype={second.dtype.name}) = \n{_summary(b, most)}"
     )
+
+
+def _tolerance(given: Any, dtype: DType) -> float:
+    tensor = convert(given, None if is_library(given) else dtype)
+    if tensor.dtype != dtype:
+        raise ValueError(
+            f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype {tensor.dtype.name}: {tensor!r}"
+        )
+    if tensor.array.shape:
+        raise errors.incompatible_shapes("Mul", tensor.array.shape, ())
+    return float(np.asarray(tensor.array).real)
 
 
 def _epsilon(dtype: Any) -> float:
@@ -195,6 +217,10 @@ _ZERO_TESTS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _compare_zero(sign: str, x: Any, message: str | None, summarize: int | None) -> None:
     tensor = operand(x)
+    if tensor.dtype.is_bool or tensor.dtype.name == "string":
+        raise TypeError(f"Cannot compare a tensor of {tensor.dtype.name} with 0.")
+    if tensor.dtype.is_complex:
+        raise errors.unsupported_dtype("Less", tensor.dtype, "fiu")
     staged = _is_staged(tensor)
     values = tensor.array if staged else np.asarray(tensor.array)
     holds = _ZERO_TESTS[sign](values, np.zeros((), values.dtype))
@@ -228,6 +254,8 @@ def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: st
 
 def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | None = None) -> None:
     """x has one of these ranks."""
+    if not isinstance(ranks, (list, tuple, set, frozenset, range)):
+        raise TypeError(f"Expected a list of ranks for argument 'ranks', but got {ranks!r}.")
     wanted = tuple(_rank(r) for r in ranks)
     _check_rank(x, lambda have: have in wanted, f"rank in {wanted}", message)
 
@@ -240,11 +268,12 @@ def assert_scalar(tensor: Any, message: str | None = None, name: str | None = No
 
 
 def _rank(rank: Any) -> int:
-    plain = np.asarray(static(rank))
+    tensor = operand(rank)
+    if tensor.dtype.name != "int32":
+        raise TypeError(f"tensor must be of type tf.int32; got tf.{tensor.dtype.name}")
+    plain = np.asarray(static(tensor))
     if plain.ndim:
         raise ValueError("Rank must be a scalar.")
-    if plain.dtype.kind not in "iu":
-        raise TypeError(f"tensor must be of type tf.int32; got tf.{as_dtype(operand(rank).dtype).name}")
     return integer(plain)
 
 
@@ -268,12 +297,14 @@ def assert_shapes(
 
     >>> assert_shapes([([[1, 2], [3, 4], [5, 6]], ("N", 2)), ([7, 8, 9], ("N",))])
     """
-    pairs = list(shapes.items()) if isinstance(shapes, Mapping) else list(shapes)
+    pairs = _pairs(shapes)
     prefix = "" if message is None else f"{message}.  "
     known: dict[str, tuple[int, str]] = {}
     for given, shape in pairs:
         tensor = convert(given.deref() if hasattr(given, "deref") else given)
         have, words = tuple(tensor.array.shape), f"shape={tensor.shape} dtype={tensor.dtype.name}"
+        if not isinstance(shape, (int, Iterable)) and not hasattr(shape, "as_list"):
+            raise ValueError(f"{prefix}Tensor {words}.  Specified shape must be an iterable.  Received: {shape!r}")
         wanted = [shape] if isinstance(shape, int) else list(shape.as_list() if hasattr(shape, "as_list") else shape)
         for i, size in enumerate(wanted):
             if i and _any_number(size):
@@ -311,6 +342,20 @@ def assert_shapes(
                 )
 
 
+def _pairs(shapes: Any) -> list[tuple[Any, Any]]:
+    if isinstance(shapes, Mapping):
+        return list(shapes.items())
+    if isinstance(shapes, (str, bytes, Tensor)) or not isinstance(shapes, Iterable):
+        raise TypeError(f"Expected a list of pairs or a dict for argument 'shapes', but got {shapes!r}.")
+    pairs = list(shapes)
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)):
+            raise TypeError(f"Expected pairs of a tensor and its shape in argument 'shapes', but got {pair!r}.")
+        if len(pair) != 2:
+            raise ValueError(f"Expected pairs of a tensor and its shape in argument 'shapes', but got {pair!r}.")
+    return pairs
+
+
 def _any_number(size: Any) -> bool:
     return size is Ellipsis or size == "..." or size == "*"
 
@@ -333,10 +378,19 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
 
 def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
     """The one floating dtype that all tensors have (float32 if there are none), which is returned."""
-    found = None if dtype is None else as_dtype(dtype)
+    if dtype is not None and not isinstance(dtype, (DType, str, type, np.dtype)):
+        raise ValueError(f"Expected floating point type, got {dtype!r}.")
+    try:
+        found = None if dtype is None else as_dtype(dtype)
+    except TypeError:
+        raise ValueError(f"Expected floating point type, got {dtype!r}.") from None
     first = None
+    if not isinstance(tensors, (list, tuple)) and tensors is not None and truth(tensors):
+        raise TypeError(f"Expected a list of tensors for argument 'tensors', but got {tensors!r}.")
     for tensor in tensors or ():
-        have = tensor.dtype
+        if not hasattr(tensor, "dtype"):
+            raise TypeError(f"Expected a list of tensors for argument 'tensors', but got {tensor!r} in it.")
+        have = as_dtype(tensor.dtype)
         if found is None:
             found, first = have, tensor
         elif have != found:
@@ -366,8 +420,8 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
     """The tensor, if it has neither NaN nor infinite values; its gradient is checked on the way back."""
     x = operand(tensor)
     if not x.dtype.is_floating:
-        raise errors.unsupported_dtype("CheckNumerics", x.dtype)
-    result: Tensor = scatter.check_numerics(x, message=message)
+        raise errors.unsupported_dtype("CheckNumerics", x.dtype, "bfloat16, half, float, double")
+    result: Tensor = scatter.check_numerics(x, message=text(message, "message"))
     return result
 
 
@@ -379,11 +433,11 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
     """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes there."""
     given = operand(condition)
-    if not _is_staged(given) and condition:
+    if not _is_staged(given) and truth(condition):
         return
     if current_graph() is not None:
-        truth = array.astype(given, dtype=np.dtype(bool), source=given.array.dtype)
-        require(truth.array, [d if isinstance(d, str) else convert(d).array for d in data], summarize)
+        holds = array.astype(given, dtype=np.dtype(bool), source=given.array.dtype)
+        require(holds.array, [d if isinstance(d, str) else convert(d).array for d in data], summarize)
         return
     most = 3 if summarize is None else summarize
     shown = "\n".join(_summary(np.asarray(convert(d).array), most) for d in data)

@@ -15,6 +15,7 @@ from gradtape.api.arguments import (
     index_type,
     integer,
     integers,
+    same_dtype,
     scalar_operand,
     static,
     truth,
@@ -617,7 +618,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
         largest = _slices(s, slice(0, 1))
         limit = largest * (max(x.array.shape[-2:]) * _epsilon(x))
     else:
-        limit = operand(tol, s.dtype)
+        limit = same_dtype(tol, s.dtype, "Greater", "tol")
     count = array.discrete_cast(math.greater(s, limit), dtype=np.dtype(np.int32))
     return reduce.sum_(count, axis=(len(s.array.shape) - 1,), keepdims=False)
 
@@ -648,7 +649,7 @@ def eigh_tridiagonal(
     `select` "a" takes all, "i" those with indices in `select_range`, "v" those in the interval [low, high], which is
     widened by what rounding can do to an eigenvalue.
     """
-    main, side = operands(alpha, beta)
+    main, side = operand(alpha), operand(beta)
     if main.array.dtype != side.array.dtype:
         raise ValueError(f"'alpha' and 'beta' must have the same type. Received {main.dtype.name}, {side.dtype.name}.")
     choice(select, "select", ("a", "i", "v"))

@@ -10,13 +10,27 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api import io as _io, random as _random
-from gradtape.api.arguments import integer, shape_of, static, tensor_or
+from gradtape.api.arguments import (
+    allowed_text,
+    choice,
+    count_of,
+    integer,
+    number,
+    plain_number,
+    same_dtype,
+    scalar_operand,
+    shape_of,
+    static,
+    tensor_or,
+    truth,
+    whole,
+)
 from gradtape.api.array import cast
 from gradtape.api.debugging import Assert
 from gradtape.arrays.checks import checked
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import constant_operand, convert, operand, wrap
-from gradtape.dtypes import float16, float32
+from gradtape.conversion import array_from, constant_operand, convert, is_library, operand, wrap
+from gradtape.dtypes import DType, float16, float32
 from gradtape.ops import array, image as ops, index, linalg, math, reduce
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor
@@ -61,6 +75,11 @@ def _for_kernel(images: Any, op: str, channels: int | None = None) -> Tensor:
     if channels is not None and shape[-1] != channels:
         raise errors.invalid_argument(f"input must have {channels} channels but instead has {shape[-1]} channels.", op)
     return x
+
+
+def _one_number(value: Any, dtype: DType, op: str, name: str) -> Tensor:
+    """A factor of an adjustment: one number that converts to float32, then in the dtype of the image."""
+    return cast(scalar_operand(value, float32, op, name), dtype)
 
 
 def _batch_of(images: Any, what: str = "image") -> tuple[Tensor, bool]:
@@ -132,7 +151,7 @@ def resize(
     size: Any,
     method: str = ResizeMethod.BILINEAR,
     preserve_aspect_ratio: bool = False,
-    antialias: bool = False,
+    antialias: Any = False,
     name: str | None = None,
 ) -> Tensor:
     """Images with another height and width; float32, except that nearest neighbours keep their dtype.
@@ -141,11 +160,11 @@ def resize(
     [0.0, 1.0, 3.0, 4.0]
     """
     x, single = _batch_of(images, "images")
-    wanted = shape_of(size) if np.ndim(static(size)) == 1 else ()
-    if len(wanted) != 2:
-        raise ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width")
-    if method not in _METHODS:
-        raise ValueError(f"Resize method is not implemented: {method}. Use one of {', '.join(sorted(_METHODS))}.")
+    wanted = _new_size(size)
+    method = choice(method, "method", tuple(sorted(_METHODS)), f"Resize method is not implemented: {method}.")
+    preserve_aspect_ratio = truth(preserve_aspect_ratio)
+    if antialias is not False and antialias is not True and truth(antialias):
+        raise TypeError(f"Expected bool for argument 'antialias' not {antialias!r}.")
     height, width = wanted
     if preserve_aspect_ratio:
         have = x.array.shape[1:3]
@@ -160,6 +179,20 @@ def resize(
     return _unbatched(x, single)
 
 
+def _new_size(size: Any) -> tuple[int, ...]:
+    sentence = "'size' must be a 1-D Tensor of 2 elements: new_height, new_width"
+    if is_library(size) and operand(size).dtype.name not in ("int32", "int64"):
+        raise ValueError(f"{sentence}. Received: {size!r}")
+    try:
+        rank = np.ndim(static(size) if is_library(size) else array_from(size))
+        wanted = shape_of(size, "Resize") if rank == 1 else ()
+    except (TypeError, errors.InvalidArgumentError) as error:
+        raise ValueError(f"{sentence}. {error}") from None
+    if len(wanted) != 2:
+        raise ValueError(sentence)
+    return wanted
+
+
 def resize_with_pad(
     image: Any, target_height: Any, target_width: Any, method: str = ResizeMethod.BILINEAR, antialias: bool = False
 ) -> Tensor:
@@ -172,9 +205,10 @@ def resize_with_pad(
     x, single = _batch_of(image)
     h, w = x.array.shape[1:3]
     ratio = max(np.float32(w) / np.float32(width), np.float32(h) / np.float32(height))
-    new_h, new_w = (int(np.floor(np.float32(n) / ratio)) for n in (h, w))
-    top, left = (max((want - n) // 2, 0) for want, n in ((height, new_h), (width, new_w)))
-    resized = resize(x, [max(new_h, 1), max(new_w, 1)], method=method, antialias=antialias)
+    tall, wide = (np.float32(n) / ratio for n in (h, w))
+    # The margin is half of what the exact size leaves, not of what the rounded one does.
+    top, left = (max(int(np.floor((np.float32(want) - n) / 2)), 0) for want, n in ((height, tall), (width, wide)))
+    resized = resize(x, [int(np.floor(tall)), int(np.floor(wide))], method=method, antialias=antialias)
     return _unbatched(pad_to_bounding_box(resized, top, left, height, width), single)
 
 
@@ -262,8 +296,7 @@ def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -
 
 def central_crop(image: Any, central_fraction: Any) -> Tensor:
     """The middle part of an image."""
-    x = _image(image)
-    fraction = float(static(central_fraction))
+    x, fraction = _one_or_batch(image), plain_number(central_fraction, "central_fraction")
     if not 0 < fraction <= 1:
         raise ValueError("central_fraction must be within (0, 1]")
     if fraction == 1:
@@ -294,14 +327,11 @@ def crop_and_resize(
     >>> crop_and_resize([[[[1.0], [2.0]], [[3.0], [4.0]]]], [[0.0, 0.0, 1.0, 1.0]], [0], [1, 1]).numpy().item()
     2.5
     """
-    if method not in ("bilinear", "nearest"):
-        raise errors.invalid_argument(
-            f'Value for attr \'method\' of "{method}" is not in the list of allowed values: "bilinear", "nearest"',
-            "CropAndResize",
-        )
+    method = allowed_text(method, "method", ("bilinear", "nearest"), "CropAndResize", "bilinear")
+    outside = 0.0 if extrapolation_value is None else number(extrapolation_value, "extrapolation_value")
     x, where = cast(operand(image), float32), operand(boxes)
     which = array.discrete_cast(operand(box_indices), dtype=_INT64)
-    sizes = shape_of(crop_size)
+    sizes = shape_of(crop_size, "CropAndResize", fixed=True)
     if len(x.array.shape) != 4 or len(where.array.shape) != 2 or where.array.shape[1] != 4 or len(sizes) != 2:
         raise errors.invalid_argument(
             f"image must be 4-D, boxes [n, 4] and crop_size two numbers, got shapes {errors.brackets(x.array.shape)}, "
@@ -332,7 +362,7 @@ def crop_and_resize(
                 picked = picked * (vertical * array.reshape(column_weight, shape=(count, 1, wide, 1)))
             result = picked if result is None else result + picked
     shown = array.reshape(inside, shape=(count, tall, wide, 1))
-    found: Tensor = math.where(shown, result, float(static(extrapolation_value)))
+    found: Tensor = math.where(shown, result, outside)
     return found
 
 
@@ -393,8 +423,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
 
 def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
     """Turn images by k times 90 degrees, counter-clockwise."""
-    x = _one_or_batch(image)
-    turns = integer(k) % 4
+    x, turns = _one_or_batch(image), count_of(k, "k") % 4
     if turns == 0:
         return x
     if turns == 1:
@@ -468,14 +497,14 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 def _colours(images: Any, op: str) -> tuple[Tensor, list[Tensor]]:
     x = tensor_or(images, float32)
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype(op, x.dtype, "half, bfloat16, float, double")
     if not x.array.shape:
         raise errors.invalid_argument("input must be at least 1D[]", op)
     if x.array.shape[-1] != 3:
         raise errors.failed_precondition(
             f"input must have 3 channels but input only has {x.array.shape[-1]} channels.", op
         )
-    if not x.dtype.is_floating:
-        raise errors.unsupported_dtype(op, x.dtype)
     return x, [_slice(x, ..., i) for i in range(3)]
 
 
@@ -553,7 +582,8 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
     def change(x: Tensor) -> Tensor:
         mean = _mean(x, -3, -2, keepdims=True)
-        changed: Tensor = (x - mean) * cast(operand(contrast_factor), x.dtype) + mean
+        factor = _one_number(contrast_factor, x.dtype, "AdjustContrastv2", "contrast_factor")
+        changed: Tensor = (x - mean) * factor + mean
         return changed
 
     return _adjusted(images, change)
@@ -561,19 +591,25 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
 
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma."""
+    gamma = gamma if is_library(gamma) else plain_number(gamma, "gamma")
+    if is_library(gamma) and operand(gamma).dtype.name != "float32":
+        kind = TypeError if operand(gamma).array.dtype.kind in "bO" else ValueError
+        raise kind(f"Expected a float32 number for argument 'gamma', but got {gamma!r}.")
     _require(gamma >= 0, "Gamma should be a non-negative real number.")
 
     def change(x: Tensor) -> Tensor:
         power = math.power(x, cast(operand(gamma), x.dtype))
-        return cast(operand(gain), x.dtype) * power
+        return _one_number(gain, x.dtype, "Mul", "gain") * power
 
     return _adjusted(image, change)
 
 
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     """Turn the colour wheel by a part of it."""
-    if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
+    if not is_library(delta) and (plain_number(delta, "delta") < -1 or plain_number(delta, "delta") > 1):
         raise ValueError("delta must be in the interval [-1, 1]")
+    if is_library(delta) and (operand(delta).dtype.name != "float32" or operand(delta).array.shape):
+        raise errors.invalid_argument(f"delta must be a float32 scalar: {delta!r}", "AdjustHue")
     _for_kernel(image, "AdjustHue", channels=3)
 
     def change(x: Tensor) -> Tensor:
@@ -591,7 +627,9 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
     def change(x: Tensor) -> Tensor:
         hsv = rgb_to_hsv(x)
-        saturation = _unit(_slice(hsv, ..., 1) * cast(operand(saturation_factor), x.dtype))
+        saturation = _unit(
+            _slice(hsv, ..., 1) * _one_number(saturation_factor, x.dtype, "AdjustSaturation", "saturation_factor")
+        )
         return hsv_to_rgb(_stacked(_slice(hsv, ..., 0), saturation, _slice(hsv, ..., 2)))
 
     return _adjusted(image, change)
@@ -600,13 +638,24 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
     """What is left of an image after JPEG compression (needs Pillow)."""
     x = operand(image)
+    if len(x.array.shape) != 3:
+        raise errors.invalid_argument(
+            f"image must be 3-dimensional{errors.brackets(x.array.shape)}", "EncodeJpegVariableQuality"
+        )
     spec = TensorSpec(x.shape, x.dtype)
     pressed = _by_host(lambda i, q: [adjust_jpeg_quality(i, q, dct_method)], [x, jpeg_quality], [spec])
     if pressed is not None:
         return pressed[0]
     channels = x.array.shape[-1]
-    encoded = _io.encode_jpeg(convert_image_dtype(x, "uint8", saturate=True), quality=integer(jpeg_quality))
+    encoded = _io.encode_jpeg(convert_image_dtype(x, "uint8", saturate=True), quality=_quality(jpeg_quality))
     return convert_image_dtype(_io.decode_jpeg(encoded, channels=channels), x.dtype, saturate=True)
+
+
+def _quality(given: Any) -> int:
+    found = integer(given, "EncodeJpegVariableQuality", fixed=True)
+    if not 0 <= found <= 100:
+        raise errors.invalid_argument(f"quality must be in [0,100], got {found}", "EncodeJpegVariableQuality")
+    return found
 
 
 def per_image_standardization(image: Any) -> Tensor:
@@ -770,12 +819,23 @@ def ssim(
 ) -> Tensor:
     """The structural similarity of images: 1 for equal ones. [...] or, with `return_index_map`, a map of it."""
     a, b, peak, lead = _pair(img1, img2, max_val)
-    found, _ = _ssim_parts(a, b, peak, integer(filter_size), float(static(filter_sigma)), k1, k2)
+    found, _ = _ssim_parts(a, b, peak, _window(filter_size), _sigma(filter_sigma), k1, k2)
     found = _mean(found, -1)
     if not return_index_map:
         found = _mean(found, -1, -2)
     result: Tensor = array.reshape(found, shape=(*lead, *found.array.shape[1:]))
     return result
+
+
+def _window(filter_size: Any) -> int:
+    size = integer(filter_size, "Range", fixed=True)
+    if size < 1:
+        raise errors.invalid_argument(f"filter_size must be positive, got {size}", "Range")
+    return size
+
+
+def _sigma(filter_sigma: Any) -> float:
+    return float(np.asarray(static(scalar_operand(filter_sigma, float32, "Mul", "filter_sigma"))))
 
 
 _SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
@@ -829,15 +889,13 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
     [1.0, 2.0, 3.0, 4.0]
     """
     x = operand(images)
-    if padding not in ("SAME", "VALID"):
-        raise errors.invalid_argument(
-            f'Value for attr \'padding\' of "{padding}" is not in the list of allowed values: "SAME", "VALID"',
-            "ExtractImagePatches",
-        )
+    padding = allowed_text(padding, "padding", ("SAME", "VALID"), "ExtractImagePatches")
     if len(x.array.shape) != 4:
         shape = errors.brackets(x.array.shape)
         raise errors.invalid_argument(f"input must be 4-dimensional{shape}", "ExtractImagePatches")
-    (_, kh, kw, _), (_, sh, sw, _), (_, rh, rw, _) = (shape_of(v) for v in (sizes, strides, rates))
+    (_, kh, kw, _), (_, sh, sw, _), (_, rh, rw, _) = (
+        _four(v, word) for word, v in (("ksizes", sizes), ("strides", strides), ("rates", rates))
+    )
     h, w = x.array.shape[1:3]
     reach_h, reach_w = (kh - 1) * rh + 1, (kw - 1) * rw + 1
     if padding == "SAME":
@@ -845,6 +903,13 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
         add_h, add_w = max((out_h - 1) * sh + reach_h - h, 0), max((out_w - 1) * sw + reach_w - w, 0)
         x = array.pad(x, before=(0, add_h // 2, add_w // 2, 0), after=(0, add_h - add_h // 2, add_w - add_w // 2, 0))
     else:
+        for size, reach, step in ((h, reach_h, sh), (w, reach_w, sw)):
+            if size - reach + step <= -step:
+                raise errors.invalid_argument(
+                    f"Computed output size would be negative: [input_size: {size}, effective_filter_size: {reach}, "
+                    f"stride: {step}]",
+                    "ExtractImagePatches",
+                )
         out_h, out_w = max((h - reach_h) // sh + 1, 0), max((w - reach_w) // sw + 1, 0)
     parts = []
     for i in range(kh):
@@ -855,6 +920,17 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
             parts.append(_slice(x, slice(None), rows, columns))
     result: Tensor = array.concatenate(*parts, axis=3)
     return result
+
+
+def _four(value: Any, name: str) -> list[int]:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"Expected list for '{name}' argument to 'extract_image_patches' Op, not {value!r}.")
+    found = [whole(v, name) for v in value]
+    if len(found) != 4 or found[0] != 1 or found[3] != 1 or min(found) < 1:
+        raise errors.invalid_argument(
+            f"{name} must be [1, rows, columns, 1] with positive numbers, got {value}", "ExtractImagePatches"
+        )
+    return found
 
 
 # -- augmentation: the same, with numbers drawn ----------------------------------------------------------------------
@@ -869,36 +945,50 @@ def _stateless(seed: Any) -> Draw:
     return lambda shape, low, high, dtype=float32: _random.stateless_uniform(shape, seed, low, high, dtype=dtype)
 
 
+def _picture(image: Any) -> Tensor:
+    """An image of numbers; checked before any number is drawn for it."""
+    x = operand(image)
+    if not (x.dtype.is_floating or x.dtype.is_integer):
+        raise AttributeError("image dtype must be either floating point or integer")
+    return x
+
+
 def _random_brightness(image: Any, max_delta: float, draw: Draw) -> Tensor:
-    if is_known(max_delta) and max_delta < 0:
+    if is_known(max_delta) and plain_number(max_delta, "max_delta") < 0:
         raise ValueError("max_delta must be non-negative.")
+    _picture(image)
     return adjust_brightness(image, draw([], -max_delta, max_delta))
 
 
 def _random_contrast(image: Any, lower: float, upper: float, draw: Draw) -> Tensor:
     _bounds(lower, upper)
+    _image(_picture(image))
     return adjust_contrast(image, draw([], lower, upper))
 
 
 def _random_saturation(image: Any, lower: float, upper: float, draw: Draw) -> Tensor:
     _bounds(lower, upper)
+    _for_kernel(_picture(image), "AdjustSaturation", channels=3)
     return adjust_saturation(image, draw([], lower, upper))
 
 
 def _bounds(lower: float, upper: float) -> None:
     if not (is_known(lower) and is_known(upper)):
         return
-    if upper <= lower:
+    low, high = plain_number(lower, "lower"), plain_number(upper, "upper")
+    if high <= low:
         raise ValueError("upper must be > lower.")
-    if lower < 0:
+    if low < 0:
         raise ValueError("lower must be non-negative.")
 
 
 def _random_hue(image: Any, max_delta: float, draw: Draw) -> Tensor:
-    if is_known(max_delta) and max_delta > 0.5:
+    limit = plain_number(max_delta, "max_delta") if is_known(max_delta) else 0.0
+    if limit > 0.5:
         raise ValueError("max_delta must be <= 0.5.")
-    if is_known(max_delta) and max_delta < 0:
+    if limit < 0:
         raise ValueError("max_delta must be non-negative.")
+    _for_kernel(_picture(image), "AdjustHue", channels=3)
     return adjust_hue(image, draw([], -max_delta, max_delta))
 
 
@@ -1078,7 +1168,10 @@ def _boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
             "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True.",
             "NonMaxSuppressionV3",
         )
-    places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
+    given = [operand(value, None if is_library(value) else float32) for value in (boxes, scores)]
+    if given[0].dtype != given[1].dtype or given[0].dtype.name not in ("float16", "float32"):
+        raise errors.unsupported_dtype("NonMaxSuppressionV3", given[1].dtype, "half, float")
+    places, values = (np.asarray(tensor.array) for tensor in given)
     if places.ndim != 2 or places.shape[1] != 4:
         got = places.shape[1] if places.ndim == 2 else places.ndim
         raise errors.invalid_argument(
@@ -1112,17 +1205,33 @@ def _non_max(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any, sigma: float = 0.0
 ) -> tuple[list[int], list[float]]:
     places, values = _boxes(boxes, scores)
-    threshold = float(static(iou_threshold))
+    threshold = _threshold(iou_threshold, "iou_threshold")
     if not 0 <= threshold <= 1:
         raise errors.invalid_argument("iou_threshold must be in [0, 1]", "NonMaxSuppressionV3")
     return _suppress(
         values,
         lambda best, rest: _overlap(places[rest], places[best]),
-        integer(max_output_size),
+        _most(max_output_size, "NonMaxSuppressionV3"),
         threshold,
-        float(static(score_threshold)),
+        _threshold(score_threshold, "score_threshold"),
         sigma,
     )
+
+
+def _threshold(value: Any, name: str, op: str = "NonMaxSuppressionV3") -> float:
+    x = operand(value)
+    if x.dtype.name not in ("float32", "float16") and not isinstance(value, np.floating):
+        raise errors.unsupported_dtype(op, x.dtype, "half, float", "T_threshold")
+    if x.array.shape:
+        raise errors.invalid_argument(f"{name} must be 0-D, got shape {errors.brackets(x.array.shape)}", op)
+    return float(np.asarray(static(x)))
+
+
+def _most(max_output_size: Any, op: str) -> int:
+    found = integer(max_output_size, op, fixed=True)
+    if found < 0:
+        raise errors.invalid_argument(f"max_output_size must be non-negative, got {found}", op)
+    return found
 
 
 def non_max_suppression_with_scores(
@@ -1135,10 +1244,15 @@ def non_max_suppression_with_scores(
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`non_max_suppression` with the scores; a positive sigma weakens overlapping boxes instead of dropping them."""
-    chosen, found = _non_max(
-        boxes, scores, max_output_size, iou_threshold, score_threshold, float(static(soft_nms_sigma))
-    )
+    chosen, found = _non_max(boxes, scores, max_output_size, iou_threshold, score_threshold, _sigma_of(soft_nms_sigma))
     return wrap(np.array(chosen, np.int32)), wrap(np.array(found, np.float32))
+
+
+def _sigma_of(soft_nms_sigma: Any) -> float:
+    found = _threshold(soft_nms_sigma, "soft_nms_sigma", "NonMaxSuppressionV5")
+    if not found >= 0:
+        raise errors.invalid_argument(f"soft_nms_sigma must be non-negative, got {found}", "NonMaxSuppressionV5")
+    return found
 
 
 def non_max_suppression_overlaps(
@@ -1154,13 +1268,19 @@ def non_max_suppression_overlaps(
         raise errors.unknown_shape(
             "tf.image.non_max_suppression_overlaps", "Call it in tf.numpy_function, with a shape."
         )
-    shared, values = np.asarray(operand(overlaps).array), np.asarray(operand(scores).array)
+    op = "NonMaxSuppressionWithOverlaps"
+    table, marks = (same_dtype(value, float32, op, "an input") for value in (overlaps, scores))
+    shared, values = np.asarray(table.array), np.asarray(marks.array)
+    if shared.ndim != 2 or shared.shape[0] != shared.shape[1]:
+        raise errors.invalid_argument(f"overlaps must be square, got shape {errors.brackets(shared.shape)}", op)
+    if values.shape != shared.shape[:1]:
+        raise errors.invalid_argument(f"scores has incompatible shape {errors.brackets(values.shape)}", op)
     chosen, _ = _suppress(
         values,
         lambda best, rest: shared[rest, best],
-        integer(max_output_size),
-        float(static(overlap_threshold)),
-        float(static(score_threshold)),
+        _most(max_output_size, op),
+        _threshold(overlap_threshold, "overlap_threshold", op),
+        _threshold(score_threshold, "score_threshold", op),
     )
     return wrap(np.array(chosen, np.int32))
 
@@ -1224,7 +1344,14 @@ def combined_non_max_suppression(
             f"{errors.brackets(places.shape)} and {errors.brackets(values.shape)}",
             "CombinedNonMaxSuppression",
         )
-    per_class, total, classes = integer(max_output_size_per_class), integer(max_total_size), values.shape[2]
+    op, classes = "CombinedNonMaxSuppression", values.shape[2]
+    per_class = integer(max_output_size_per_class, op, fixed=True)
+    total = integer(max_total_size, op, fixed=True)
+    for word, limit in (("max_size_per_class", per_class), ("max_total_size", total)):
+        if limit < 1:
+            raise errors.invalid_argument(f"{word} must be positive, got {limit}", op)
+    for word, given in (("iou_threshold", iou_threshold), ("score_threshold", score_threshold)):
+        scalar_operand(given, float32, op, word)
     size = min(total, per_class * classes) if pad_per_class else total
     batch = places.shape[0]
 
@@ -1286,7 +1413,15 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None =
             f"{errors.brackets(pictures.shape)} and {errors.brackets(places.shape)}",
             "DrawBoundingBoxesV2",
         )
-    palette = np.asarray(operand(colors).array) if colors is not None else np.zeros((0, 4))
+    palette = np.zeros((0, 4))
+    if colors is not None:
+        palette = np.asarray(same_dtype(colors, float32, "DrawBoundingBoxesV2", "colors").array)
+        if palette.ndim != 2 or palette.shape[1] < pictures.shape[3]:
+            raise errors.invalid_argument(
+                f"colors must be a 2-D matrix with a number for each channel, got shape "
+                f"{errors.brackets(palette.shape)}",
+                "DrawBoundingBoxesV2",
+            )
     if not palette.size:
         palette = _COLOURS.copy()
         if pictures.shape[3] == 1:

@@ -12,6 +12,7 @@ from gradtape import errors
 from gradtape.api.arguments import (
     Axes,
     choice,
+    flag,
     index_operand,
     index_type,
     integer,
@@ -206,9 +207,9 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
 
 
 def _in_range(word: str, ids: Any, count: int, op: str) -> None:
-    bad = np.argwhere((ids < 0) | (ids >= count))
-    if bad.size:
-        at = tuple(int(i) for i in bad[0])
+    outside = (ids < 0) | (ids >= count)
+    if outside.any():
+        at = tuple(int(i) for i in np.argwhere(outside)[0])
         raise errors.refused_value(f"{word}{errors.brackets(at)} = {ids[at]} is not in [0, {count})", op)
 
 
@@ -294,8 +295,11 @@ def searchsorted(
     sequence, queries = rows.array, wanted.array
     if not sequence.shape or not queries.shape:
         raise errors.invalid_argument("slice index -1 of dimension 0 out of bounds. Values need an axis.", op)
-    if sequence.shape[:-1] != queries.shape[:-1]:
+    counts = [_math.prod(shape[:-1]) for shape in (sequence.shape, queries.shape)]
+    if counts[0] != counts[1]:
         raise errors.invalid_argument("Leading dim_size of both tensors must match.", op)
+    if sequence.shape[:-1] != queries.shape[:-1]:
+        sequence = sequence.reshape(*queries.shape[:-1], sequence.shape[-1])
     found = common_namespace([sequence, queries]).searchsorted(sequence, queries, side=side)
     return wrap(found.astype(kind))
 
@@ -387,16 +391,23 @@ PERMUTATION = Rule(_is_not_permutation, _no_permutation)
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     """Whether no element, read row by row, is smaller than the one before it."""
-    flat = array.reshape(operand(x), shape=(-1,))
+    flat = array.reshape(_numeric(x), shape=(-1,))
     result: Tensor = reduce.all_(math.greater_equal(flat[1:], flat[:-1]), axis=(0,), keepdims=False)
     return result
 
 
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """Whether every element, read row by row, is larger than the one before it."""
-    flat = array.reshape(operand(x), shape=(-1,))
+    flat = array.reshape(_numeric(x), shape=(-1,))
     result: Tensor = reduce.all_(math.greater(flat[1:], flat[:-1]), axis=(0,), keepdims=False)
     return result
+
+
+def _numeric(x: Any) -> Tensor:
+    found = operand(x)
+    if found.array.dtype.kind in "bO":
+        raise TypeError(f"Expected x to be numeric, instead found: {found!r}")
+    return found
 
 
 # -- counting --------------------------------------------------------------------------------------------------------
@@ -408,7 +419,7 @@ def histogram_fixed_width_bins(
     >>> histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
     [0, 0, 1, 2, 4, 4]
     """
-    return _bins(values, value_range, nbins, dtype)[0]
+    return _bins(values, value_range, nbins, "int32", "HistogramFixedWidthBins")[0]
 
 
 def histogram_fixed_width(
@@ -424,12 +435,17 @@ def histogram_fixed_width(
     return result
 
 
-def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> tuple[Tensor, int]:
-    op, count, wanted = "HistogramFixedWidth", integer(nbins), as_dtype(dtype)
+def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any, op: str = "HistogramFixedWidth") -> tuple[Tensor, int]:
+    count, wanted = integer(nbins, op, fixed=True), as_dtype("int32" if dtype is None else dtype)
     x = operand(values)
-    ends = operand(value_range, None if isinstance(value_range, Tensor) else x.dtype).array
+    if x.dtype.name not in ("int32", "int64", "float32", "float64"):
+        raise errors.unsupported_dtype(op, x.dtype, "int32, int64, float, double")
+    given = operand(value_range, None if is_library(value_range) else x.dtype)
+    if given.dtype != x.dtype:
+        raise errors.mismatched_dtypes(op, x.dtype, given.dtype)
+    ends = given.array
     if wanted.name not in ("int32", "int64"):
-        raise errors.unsupported_dtype(op, wanted)
+        raise errors.unsupported_dtype(op, wanted, "int32, int64", "dtype")
     if count < 1:
         raise errors.invalid_argument(f"nbins should be a positive number, but got '{count}'", op)
     if ends.shape != (2,):
@@ -478,16 +494,23 @@ def bincount(
     >>> bincount([1, 1, 3]).numpy().tolist()
     [0, 2, 0, 1]
     """
-    op, numbers = "DenseBincount", operand(arr)
+    op, numbers, binary_output = "DenseBincount", operand(arr), flag(binary_output, "binary_output")
     if weights is not None and binary_output:
         raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
+    wanted = as_dtype("int32" if dtype is None else dtype)
     values = non_negative(numbers.array if numbers.dtype.is_integer else cast(numbers, "int32").array)
+    if wanted.name not in ("int32", "int64", "float32", "float64"):
+        raise errors.unsupported_dtype(op, wanted, "int32, int64, float, double")
     known = is_known(values)
     if known:
         values = np.asarray(values)
-    if axis not in (None, 0, -1):
+    if isinstance(axis, Tensor) and axis.array.dtype.kind in "bO":
+        raise TypeError(f"Expected an int for argument 'axis', but got {axis!r}.")
+    if axis is not None and (not isinstance(axis, (int, np.integer)) or axis not in (0, -1)):
         raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
-    least, most = (None if bound is None else integer(bound) for bound in (minlength, maxlength))
+    least, most = (None if bound is None else integer(bound, op, fixed=True) for bound in (minlength, maxlength))
+    if most is not None and most < 0:
+        raise errors.invalid_argument(f"maxlength must be non-negative, got {most}", op)
     if known:
         length = max(int(values.max()) + 1 if values.size else 0, least or 0)
     elif most is not None and (least or 0) >= most:
@@ -499,6 +522,8 @@ def bincount(
     by_row = axis == -1 and values.ndim > 1
     rows = values.reshape(_math.prod(values.shape[:-1]), values.shape[-1]) if by_row else values.reshape(1, -1)
     given = None if weights is None else operand(weights)
+    if given is not None and given.dtype.name not in ("int32", "int64", "float32", "float64"):
+        raise errors.unsupported_dtype(op, given.dtype, "int32, int64, float, double")
     if given is not None and 0 in given.array.shape:  # the weight of all is 1, in that dtype
         dtype, given = given.dtype, None
     if given is not None and tuple(given.array.shape) != values.shape:
@@ -514,7 +539,7 @@ def bincount(
     places = xp.reshape(xp.where(wide < length, wide + blocks, np.asarray(count, np.int64)), shape=(-1,))
     if given is None or binary_output:
         counts = xp.add_rows(xp.ones_like(places), places, shape=(count + 1,))[:count]
-        total = wrap((counts > 0 if binary_output else counts).astype(numpy_dtype(dtype)))
+        total = wrap((counts > 0 if binary_output else counts).astype(wanted.numpy_dtype))
     else:
         total = scatter.dense_bincount(array.reshape(given, shape=(values.size,)), wrap(places), count=count)
     result: Tensor = array.reshape(total, shape=(len(rows), length) if by_row else (length,))
@@ -546,7 +571,7 @@ def confusion_matrix(
     >>> confusion_matrix([1, 2, 1], [1, 1, 1], num_classes=3).numpy().tolist()
     [[0, 0, 0], [0, 2, 0], [0, 1, 0]]
     """
-    rows, columns = (operand(t).array.astype(np.int64) for t in (labels, predictions))
+    rows, columns = (cast(t, "int64").array for t in (labels, predictions))
     if rows.ndim - columns.ndim == 1 and rows.shape[-1] == 1:
         rows = rows[..., 0]
     elif columns.ndim - rows.ndim == 1 and columns.shape[-1] == 1:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import integer, shape_of
+from gradtape.api.arguments import flag, integer, shape_of, truth, whole
 from gradtape.api.array import cast, saturate_cast
 from gradtape.conversion import convert, operand, wrap
 from gradtape.dtypes import as_dtype
@@ -63,10 +63,12 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
     >>> convert_image_dtype(np.array([0, 255], np.uint8), "float32").numpy().tolist()
     [0.0, 1.0]
     """
-    x, wanted = operand(image), as_dtype(dtype)
+    x, wanted, saturate = operand(image), as_dtype(dtype), truth(saturate)
     if not (wanted.is_floating or wanted.is_integer):
         raise AttributeError("dtype must be either floating point or integer")
     have = x.dtype
+    if not (have.is_floating or have.is_integer):
+        raise AttributeError("image dtype must be either floating point or integer")
     if have == wanted:
         return x
     if have.is_integer and wanted.is_integer:
@@ -344,6 +346,7 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
     """An image [height, width, channels] of uint8 or uint16 as a PNG file."""
+    compression = whole(compression, "compression", -1)
     values = _picture(image, "EncodePng", (1, 2, 3, 4), ("uint8", "uint16"))
     image_module, _ = _pillow()
     if values.dtype == np.uint16 and values.shape[2] > 1:
@@ -352,7 +355,7 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
         )
     picture = image_module.fromarray(values[..., 0] if values.shape[2] == 1 else values)
     out = _io.BytesIO()
-    picture.save(out, "PNG", **({} if compression < 0 else {"compress_level": compression}))
+    picture.save(out, "PNG", **({} if compression < 0 else {"compress_level": min(compression, 9)}))
     return _text(out.getvalue())
 
 
@@ -370,6 +373,9 @@ def encode_jpeg(
     name: str | None = None,
 ) -> Tensor:
     """A uint8 image [height, width, 1 or 3] as a JPEG file."""
+    quality = whole(quality, "quality", 95)
+    if not 0 <= quality <= 100:
+        raise errors.invalid_argument(f"quality must be in [0,100], got {quality}", "EncodeJpeg")
     values = _picture(image, "EncodeJpeg", (1, 3), ("uint8",))
     image_module, _ = _pillow()
     out = _io.BytesIO()
@@ -377,9 +383,9 @@ def encode_jpeg(
         out,
         "JPEG",
         quality=quality,
-        progressive=progressive,
-        optimize=optimize_size,
-        subsampling=2 if chroma_downsampling else 0,
+        progressive=flag(progressive, "progressive"),
+        optimize=flag(optimize_size, "optimize_size"),
+        subsampling=2 if flag(chroma_downsampling, "chroma_downsampling", True) else 0,
         dpi=(x_density, y_density),
     )
     return _text(out.getvalue())
@@ -418,10 +424,10 @@ def decode_raw(
         raise errors.invalid_argument(
             f"Value for attr 'out_type' of {kind.word} is not in the list of allowed values", "DecodeRaw"
         )
-    dtype = kind.numpy_dtype
+    dtype, little_endian = kind.numpy_dtype, flag(little_endian, "little_endian", True)
     rows = list(texts.reshape(-1))
     if fixed_length is not None:
-        length = integer(fixed_length)
+        length = integer(fixed_length, "DecodePaddedRaw", fixed=True)
         if length <= 0:
             raise errors.invalid_argument(f"fixed_length ({length}) must be greater than zero.", "DecodePaddedRaw")
         if length % dtype.itemsize:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -353,7 +354,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     >>> global_norm([[3.0], None, [4.0]]).numpy().item()
     5.0
     """
-    if isinstance(t_list, (Tensor, str)) or not hasattr(t_list, "__iter__"):
+    if not isinstance(t_list, Sequence) or isinstance(t_list, (str, bytes)):
         raise TypeError(f"`t_list` should be a sequence of tensors. Received {t_list!r}.")
     values = [t.values if isinstance(t, IndexedSlices) else convert(t) for t in t_list if t is not None]
     if not values:

@@ -9,12 +9,12 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api import math as tfmath
-from gradtape.api.arguments import integer, static
+from gradtape.api.arguments import extent, same_dtype, static, truth
 from gradtape.api.array import cast, concat, gather
 from gradtape.api.random import log_uniform_candidate_sampler
 from gradtape.api.sparse import to_dense
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import operand, wrap
+from gradtape.conversion import array_from, convert, hinted_operands, is_library, operand, wrap
 from gradtape.ops import array, ctc, math, nn, reduce
 from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
@@ -28,10 +28,10 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
     1.3863
     """
     x = operand(logits)
-    z = operand(labels, x.dtype)
+    z = hinted_operands(x, labels)[1]
     if x.array.shape != z.array.shape:
         raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {z.shape}).")
-    weight = (operand(pos_weight, x.dtype) - 1.0) * z + 1.0
+    weight = (same_dtype(pos_weight, x.dtype, "Mul", "pos_weight") - 1.0) * z + 1.0
     # Written with |x| and relu on purpose: at x = 0 the derivative is the one that TensorFlow's formula has.
     log_part = math.log1p(math.exp(-math.absolute(x))) + math.relu(-x)
     result: Tensor = (1.0 - z) * x + weight * log_part
@@ -45,11 +45,11 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     [1.0]
     """
     c = operand(log_input)
-    z = operand(targets, c.dtype)
+    z = hinted_operands(c, targets)[1]
     if c.array.shape != z.array.shape:
         raise ValueError(f"`log_input` and `targets` must have the same shape, received ({c.shape} vs {z.shape}).")
     result: Tensor = math.exp(c) - c * z
-    if compute_full_loss:
+    if truth(compute_full_loss):
         small = math.logical_and(math.greater_equal(z, 0), math.less_equal(z, 1))
         safe = math.where(small, 1, z)
         stirling = safe * math.log(safe) - safe + 0.5 * math.log(safe * (2 * _math.pi))
@@ -72,7 +72,9 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
         )
     size = losses.array.shape[0]
     if global_batch_size is not None:
-        given = np.asarray(static(global_batch_size))
+        given = np.asarray(
+            static(global_batch_size) if is_library(global_batch_size) else array_from(global_batch_size)
+        )
         if given.ndim:
             raise ValueError(
                 "Invalid value for `global_batch_size`. Expected a scalar integer. "
@@ -85,17 +87,20 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
             )
         size = int(given)
         if size < 0:
-            raise ValueError(f"`global_batch_size` must be non-negative. Received: {size}")
-    if not losses.dtype.is_floating:
-        losses = cast(losses, "float64")
+            raise errors.invalid_argument(f"`global_batch_size` must be non-negative. Received: {size}")
+    kind = losses.dtype
     if sample_weight is not None:
-        weight = operand(sample_weight, losses.dtype)
+        if not kind.is_floating:  # the product is rounded towards zero, to the dtype of the losses
+            losses = cast(losses, "float32")
+        weight = operand(sample_weight)
         if weight.dtype != losses.dtype:
             weight = cast(weight, losses.dtype)
         missing = rank - len(weight.array.shape)
         if missing > 0 and weight.array.shape:
             weight = array.reshape(weight, shape=(*weight.array.shape, *[1] * missing))
-        losses = losses * weight
+        losses = cast(losses * weight, kind)
+    if not kind.is_floating:
+        losses = cast(losses, "float64")
     total = tfmath.reduce_sum(losses)
     result: Tensor = total / float(size) if size else total * 0
     return result
@@ -145,12 +150,15 @@ def ctc_loss(
             f"labels must be integers with 2 axes (batch, labels). Received: labels of dtype {y.dtype.name} and shape "
             f"{y.shape}"
         )
-    if not logits_time_major:
+    if not truth(logits_time_major):
         x = array.transpose(x, perm=(1, 0, 2))
     time, batch, classes = x.array.shape
     if label_length is None or logit_length is None:
         raise ValueError("label_length and logit_length must be given with dense labels: how many of each row count.")
     lengths, steps = operand(label_length), operand(logit_length)
+    for given in (lengths, steps):
+        if not given.dtype.is_integer:
+            raise errors.unsupported_dtype("CTCLossV2", given.dtype, "int32, int64")
     for what, have in (
         ("labels", y.array.shape[:1]),
         ("label_length", lengths.array.shape),
@@ -158,7 +166,7 @@ def ctc_loss(
     ):
         if tuple(have) != (batch,):
             raise ValueError(f"{what} must have one row for each of the {batch} sequences. Received: {tuple(have)}")
-    blank = 0 if blank_index is None else integer(blank_index)
+    blank = 0 if blank_index is None else extent(blank_index, "blank_index", "CTCLossV2")
     if not -classes <= blank < classes:
         raise ValueError(f"blank_index must be in [{-classes}, {classes}). Received: blank_index={blank_index}")
     blank %= classes
@@ -185,7 +193,17 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         raise errors.unknown_shape(
             "tf.nn.collapse_repeated", "Call it outside of the function, or in tf.numpy_function."
         )
+    if len(given.array.shape) != 2:
+        raise errors.invalid_argument(
+            f"labels must be a matrix, got shape {errors.brackets(given.array.shape)}", "CollapseRepeated"
+        )
+    if steps.dtype.name == "string":
+        raise errors.UnimplementedError(None, None, "Cast string to int64 is not supported [Op:Cast]")
+    if tuple(steps.array.shape) not in ((), (given.array.shape[0],)):
+        raise ValueError(f"seq_length must have one number for each row of labels. Received shape {steps.shape}.")
     rows, lengths = np.asarray(given.array), np.asarray(steps.array)
+    if not lengths.ndim:
+        lengths = np.full(len(rows), lengths)
     fresh = np.ones(rows.shape, bool)
     fresh[:, 1:] = rows[:, 1:] != rows[:, :-1]
     fresh &= np.arange(rows.shape[1]) < lengths[:, None]

@@ -199,6 +199,14 @@ def divide(x: Any, y: Any, name: str | None = None) -> Any:
     return x / y
 
 
+def realdiv(x: Any, y: Any, name: str | None = None) -> Any:
+    """x / y of floating or complex numbers."""
+    x, y = operands(x, y)
+    if x.array.dtype.kind not in "fcV":
+        raise errors.unsupported_dtype("RealDiv", x.dtype, "fc")
+    return math.divide(x, y)
+
+
 def round(x: Any, name: str | None = None) -> Tensor:
     """To the nearest integer, halves to even.
 
@@ -227,7 +235,8 @@ def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x * y, and 0 where y is 0 even if x is infinite or NaN."""
-    result: Tensor = math.multiply_no_nan(x, y)
+    first = convert(x)
+    result: Tensor = math.multiply_no_nan(first, convert(y, first.dtype))
     return result
 
 
@@ -255,7 +264,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
         raise ValueError(
             "Inputs to `add_n` must be a non-empty Python iterable of Tensors with the same dtype and shape."
         )
-    if tensors[0].array.dtype.kind in "bO":
+    if tensors[0].array.dtype.kind in "bO" and len(tensors) > 1:
         raise errors.unsupported_dtype("AddN", tensors[0].dtype, "fciu")
     total = widened(tensors[0])
     for tensor in tensors[1:]:
@@ -273,17 +282,12 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
 
 
 def _listed(inputs: Any) -> list[Tensor]:
-    """The tensors of a list argument; a single tensor is not a list."""
-    if is_library(inputs) and not isinstance(inputs, (list, tuple)):
+    """The tensors of a list argument, each with a dtype of its own; a tensor is the list of its rows."""
+    if isinstance(inputs, IndexedSlices):
         return [convert(inputs)]
     if isinstance(inputs, (dict, str)) or not hasattr(inputs, "__iter__"):
         raise TypeError(f"Inputs to `add_n` must be a Python iterable of Tensors, got {inputs!r}.")
-    known = next((t.dtype for t in inputs if isinstance(t, Tensor)), None)
-    found: list[Tensor] = []
-    for value in inputs:
-        found.append(convert(value) if is_library(value) else convert(value, known))
-        known = known or found[0].dtype
-    return found
+    return [convert(value) for value in inputs]
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
@@ -364,17 +368,19 @@ def count_nonzero(
     input: Any, axis: Any = None, keepdims: bool = False, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
     """How many elements are not zero."""
-    x = operand(input)
-    zero = np.array(b"", object) if x.dtype.name == "string" else np.zeros((), x.array.dtype)
-    keep = truth(keepdims)
-    return cast(reduce_sum(cast(math.not_equal(x, constant_operand(zero)), "int64"), axis, keep), dtype)
+    x, keep = operand(input), truth(keepdims)
+    return cast(reduce_sum(cast(math.not_equal(x, _zero(x)), "int64"), axis, keep), dtype)
+
+
+def _zero(x: Tensor) -> Tensor:
+    """The zero of a dtype; of texts the empty one."""
+    return constant_operand(np.array(b"", object) if x.dtype.name == "string" else np.zeros((), x.array.dtype))
 
 
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The part of the elements that are zero."""
     x = operand(value)
-    zero = constant_operand(np.zeros((), x.array.dtype))
-    result: Tensor = reduce.mean(cast(math.equal(x, zero), "float32"), axis=tuple(range(len(x.array.shape))))
+    result: Tensor = reduce.mean(cast(math.equal(x, _zero(x)), "float32"), axis=tuple(range(len(x.array.shape))))
     return result
 
 

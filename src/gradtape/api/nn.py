@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api import math as tfmath
-from gradtape.api.arguments import axis_of
+from gradtape.api.arguments import axis_of, integer
 from gradtape.api.array import cast, gather, moveaxis_last
 from gradtape.api.clip import clip_by_norm
 from gradtape.api.convolution import (
@@ -86,7 +86,7 @@ from gradtape.api.special import (
 )
 from gradtape.arrays.checks import checked
 from gradtape.arrays.dimensions import broadcast_shapes
-from gradtape.conversion import operand, operands
+from gradtape.conversion import hinted_operands, operand, operands
 from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, index, math, nn
 from gradtape.ops.attention import attention
@@ -105,16 +105,40 @@ swish = silu
 def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
     """Add a bias along the channel axis: the last, or the second in NC… formats."""
     x, b = operands(value, bias)
-    if data_format is not None and data_format.startswith("NC"):
-        b = array.reshape(b, shape=(b.array.shape[0], *[1] * (len(x.array.shape) - 2)))
+    second = data_format is not None and _channels_come_second(data_format)
+    have, size = tuple(x.array.shape), tuple(b.array.shape)
+    if x.array.dtype != b.array.dtype:
+        raise errors.mismatched_dtypes("BiasAdd", x.dtype, b.dtype)
+    if x.array.dtype.kind in "bO":
+        raise errors.unsupported_dtype("BiasAdd", x.dtype, "fciu")
+    if len(have) < 2:
+        raise errors.invalid_argument(f"Input tensor must be at least 2D: {errors.brackets(have)}", "BiasAdd")
+    if len(size) != 1:
+        raise errors.invalid_argument(f"Biases must be 1D: {errors.brackets(size)}", "BiasAdd")
+    if size[0] != have[1 if second else -1]:
+        raise errors.invalid_argument(
+            "Must provide as many biases as the channel dimension of the input tensor: "
+            f"{errors.brackets(size)} vs. {have[1 if second else -1]} in {errors.brackets(have)}",
+            "BiasAdd",
+        )
+    if second:
+        b = array.reshape(b, shape=(size[0], *[1] * (len(have) - 2)))
     return x + b
+
+
+def _channels_come_second(data_format: Any) -> bool:
+    if not isinstance(data_format, str):
+        raise TypeError(f"Expected a string for argument 'data_format', but got {data_format!r}.")
+    if not data_format.startswith(("NC", "N...C", "N..C", "NHWC", "NWC", "NDHWC")):
+        raise ValueError(f"`data_format` must be of the form `N...C` or `NC...`. Received: data_format={data_format}")
+    return data_format.startswith("NC")
 
 
 def l2_loss(t: Any, name: str | None = None) -> Tensor:
     """Half the sum of squares."""
     x = operand(t)
     if not x.dtype.is_floating:
-        raise errors.unsupported_dtype("L2Loss", x.dtype)
+        raise errors.unsupported_dtype("L2Loss", x.dtype, "half, bfloat16, float, double")
     y = widened(x)
     result: Tensor = narrowed(tfmath.reduce_sum(y * y) / 2, x.array.dtype)
     return result
@@ -148,7 +172,7 @@ def layer_normalization(
     """
     x = operand(x)
     if not x.dtype.is_floating:
-        raise errors.unsupported_dtype("LayerNorm", x.dtype)
+        raise errors.unsupported_dtype("LayerNorm", x.dtype, "f")
     if not x.array.shape:
         raise errors.invalid_argument("input must be at least 1-D, received a scalar", "LayerNorm")
     out: Tensor = nn.standardize(x, epsilon=float(epsilon))[0]
@@ -222,7 +246,7 @@ def _attention_shape(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
         if len(shapes[0]) < 2 or len(other) < 2:
             raise errors.incompatible_shapes(_ATTENTION, shapes[0], other)
     if not q.dtype.is_floating:
-        raise errors.unsupported_dtype(_ATTENTION, q.dtype)
+        raise errors.unsupported_dtype(_ATTENTION, q.dtype, "f")
     if shapes[0][-1] != shapes[1][-1]:
         raise errors.incompatible_shapes(_ATTENTION, shapes[0], shapes[1])
     if shapes[1][-2] != shapes[2][-2]:
@@ -252,12 +276,23 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, 
     """
     if labels is None or logits is None:
         raise ValueError("Both labels and logits must be provided.")
-    x = operand(logits)
-    y = operand(labels, x.dtype)
+    x, y, op = operand(logits), operand(labels), "SoftmaxCrossEntropyWithLogits"
+    if "string" in (x.dtype.name, y.dtype.name):
+        raise errors.UnimplementedError(None, None, f"Cast string to float is not supported [Op:{op}]")
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype(op, x.dtype, "half, bfloat16, float, double")
     if y.array.dtype != x.array.dtype:
         y = cast(y, x.dtype)
-    rank = len(x.array.shape)
-    last = axis_of(axis, rank, "SoftmaxCrossEntropyWithLogits")
+    rank, last = len(x.array.shape), -1 if axis is None else integer(axis, op)
+    if not rank:
+        raise errors.invalid_argument("logits must be at least 1-dimensional", op)
+    last = axis_of(last, rank, op)
+    if not 1 <= len(y.array.shape) <= rank:
+        raise errors.invalid_argument(
+            f"logits and labels must be broadcastable: logits_size={errors.brackets(x.array.shape)} "
+            f"labels_size={errors.brackets(y.array.shape)}",
+            op,
+        )
     x, y = moveaxis_last(x, last), moveaxis_last(y, last)
     try:
         shape = broadcast_shapes(x.array.shape, y.array.shape)
@@ -298,6 +333,10 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str
             f"`labels.shape` must equal `logits.shape` except for the last dimension. Received: labels.shape={have} "
             f"and logits.shape={shape}"
         )
+    if y.array.dtype.kind != "i" or y.array.dtype.itemsize < 4:
+        raise errors.unsupported_dtype("SparseSoftmaxCrossEntropyWithLogits", y.dtype, "int32, int64", "Tlabels")
+    if x.array.dtype.kind not in "fV":
+        raise errors.unsupported_dtype("SparseSoftmaxCrossEntropyWithLogits", x.dtype, "half, bfloat16, float, double")
     values = y.array
     if type(values) is not np.ndarray or (values.size and not _within(values, shape[-1])):
         y = checked(LABELS, y, size=shape[-1])  # on a GPU the loss is NaN there
@@ -328,7 +367,7 @@ def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, na
     if labels is None or logits is None:
         raise ValueError("Both labels and logits must be provided.")
     x = operand(logits)
-    y = operand(labels, x.dtype)
+    y = hinted_operands(x, labels)[1]
     if x.array.shape != y.array.shape:
         raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {y.shape}).")
     result: Tensor = math.sigmoid_cross_entropy(x, y)

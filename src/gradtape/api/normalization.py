@@ -9,11 +9,11 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.api import math as tfmath, random
-from gradtape.api.arguments import axes_of, shape_of, static
+from gradtape.api.arguments import axes_of, integers, same_dtype, shape_of, truth
 from gradtape.api.array import cast
 from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape.arrays.symbolic import number
-from gradtape.conversion import operand, operands, wrap
+from gradtape.conversion import is_library, operand, operands, wrap
 from gradtape.dtypes import DType
 from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, math, normalization as ops
@@ -39,7 +39,7 @@ def moments(
     if y.dtype.is_complex:
         distance = math.squared_difference(y, tfmath.reduce_mean(y, axis, keepdims=True))
         return mean, tfmath.reduce_mean(distance, axis, keepdims)
-    variance = ops.variance(y, axis=axis, keepdims=bool(keepdims))
+    variance = ops.variance(y, axis=axis, keepdims=truth(keepdims))
     return narrowed(mean, x.array.dtype), narrowed(variance, x.array.dtype)
 
 
@@ -48,11 +48,15 @@ def sufficient_statistics(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """The count, the (shifted) sum and the (shifted) sum of squares along axes, and the shift."""
     x = operand(x)
+    if x.array.dtype.kind in "bO":
+        raise errors.unsupported_dtype("Sum", x.dtype, "fciu")
+    if not isinstance(axes, (list, tuple)):
+        raise TypeError(f"Expected a list for argument 'axes', but got {axes!r}.")
     axis = axes_of(axes, len(x.array.shape), "Sum")
     dtype, y = x.array.dtype, widened(x)
     count = wrap(np.asarray(np.prod([x.array.shape[i] for i in axis]), dtype))
     if shift is not None:
-        shift = operand(shift, x.dtype)
+        shift = same_dtype(shift, x.dtype, "Sub", "shift")
     centred = y if shift is None else y - widened(shift)
     sums, squares = (tfmath.reduce_sum(v, axis, keepdims) for v in (centred, math.square(centred)))
     return count, narrowed(sums, dtype), narrowed(squares, dtype), shift
@@ -63,10 +67,13 @@ def normalize_moments(
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance from what `sufficient_statistics` gives."""
     sums, squares = operands(mean_ss, variance_ss)
+    for given in (sums, squares):
+        if given.dtype != sums.dtype or not (given.dtype.is_floating or given.dtype.is_complex):
+            raise errors.unsupported_dtype("Mul", given.dtype, "fc")
     dtype = sums.array.dtype
-    share = math.reciprocal(widened(operand(counts, sums.dtype)))
+    share = math.reciprocal(widened(same_dtype(counts, sums.dtype, "Mul", "counts")))
     shifted = widened(sums) * share
-    mean = shifted if shift is None else shifted + widened(operand(shift, sums.dtype))
+    mean = shifted if shift is None else shifted + widened(same_dtype(shift, sums.dtype, "AddV2", "shift"))
     variance = widened(squares) * share - math.square(shifted)
     return narrowed(mean, dtype), narrowed(variance, dtype)
 
@@ -80,18 +87,23 @@ def weighted_moments(
     >>> mean.numpy().item()
     1.5
     """
-    x = operand(x)
-    weights = operand(frequency_weights, x.dtype)
+    x, keepdims = operand(x), truth(keepdims)
+    if x.dtype.name == "string":
+        raise errors.UnimplementedError(None, None, "Cast float to string is not supported [Op:Cast]")
+    weights = operand(frequency_weights)
     if weights.dtype != x.dtype:
         weights = cast(weights, x.dtype)
     y, weights = widened(x), widened(weights)
     axis = axes_of(axes, len(y.array.shape), "Sum")
-    shape = np.broadcast_shapes(y.array.shape, weights.array.shape)
+    try:
+        shape = np.broadcast_shapes(y.array.shape, weights.array.shape)
+    except ValueError:
+        raise errors.incompatible_shapes("BroadcastTo", y.array.shape, weights.array.shape) from None
     wide = weights if weights.array.shape == shape else array.broadcast_to(weights, shape=shape)
     total = tfmath.reduce_sum(wide, axis, keepdims=True)
-    mean = tfmath.reduce_sum(y * wide, axis, keepdims=True) / total
+    mean = tfmath.divide_no_nan(tfmath.reduce_sum(y * wide, axis, keepdims=True), total)
     distance = math.squared_difference(y, mean)
-    variance = tfmath.reduce_sum(distance * wide, axis, keepdims=True) / total
+    variance = tfmath.divide_no_nan(tfmath.reduce_sum(distance * wide, axis, keepdims=True), total)
     if not keepdims:
         kept = tuple(n for i, n in enumerate(mean.array.shape) if i not in axis)
         mean, variance = array.reshape(mean, shape=kept), array.reshape(variance, shape=kept)
@@ -108,6 +120,11 @@ def batch_normalization(
     [-2.0, 2.0]
     """
     x = operand(x)
+    numeric = isinstance(variance, (bool, int, float, complex, np.number)) or (
+        isinstance(variance, np.ndarray) and variance.dtype.kind in "biufc"
+    )
+    if not numeric and not is_library(variance):
+        raise TypeError(f"Expected a tensor for argument 'variance', but got {variance!r}.")
     shifted = operand(variance + variance_epsilon)  # plain numbers are float32 here, as in TensorFlow
     factor = math.rsqrt(widened(shifted))
     if scale is not None:
@@ -213,23 +230,22 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
         chance = given
     shape = tuple(x.array.shape)
     if noise_shape is not None:
-        wanted = static(noise_shape)
-        sizes = list(wanted) if np.ndim(wanted) else [wanted]
+        wanted = integers(noise_shape, "RandomUniform", "T") if is_library(noise_shape) else noise_shape
+        sizes = list(wanted) if isinstance(wanted, (list, tuple, set)) or np.ndim(wanted) == 1 else [wanted]
         if len(sizes) == len(shape):  # None stands for the size of x
             sizes = [n if s is None else s for n, s in zip(shape, sizes, strict=True)]
         shape = shape_of(sizes)
-    drawn = operand(sampler(shape, x.dtype))
-    keep = math.greater_equal(drawn, chance)
     try:
-        fits = broadcast_shapes(keep.array.shape, x.array.shape) == x.array.shape
+        fits = broadcast_shapes(shape, x.array.shape) == tuple(x.array.shape)
     except ValueError:
         fits = False
-    if not fits:
+    if not fits:  # before any number is drawn
         raise errors.invalid_argument(
-            f"condition {errors.brackets(keep.array.shape)}, then {errors.brackets(x.array.shape)}, and else [] must "
+            f"condition {errors.brackets(shape)}, then {errors.brackets(x.array.shape)}, and else [] must "
             "be broadcastable: noise_shape has 1 or the size of x along each axis",
             "SelectV2",
         )
+    keep = math.greater_equal(operand(sampler(shape, x.dtype)), chance)
     result: Tensor = math.where(keep, x * (1 / (1 - chance)), 0)
     return result
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape import errors
-from gradtape.conversion import convert, wrap
+from gradtape.conversion import convert, is_library, operand, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.shape import TensorShape
@@ -248,7 +248,13 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
     """The tensor that `serialize_tensor` wrote."""
-    text = convert(serialized, "string")
+    text = operand(serialized, None if is_library(serialized) else as_dtype("string"))
+    if text.dtype.name != "string":
+        raise errors.invalid_argument(
+            f"cannot compute ParseTensor as input #0(zero-based) was expected to be a string tensor but is a "
+            f"{text.dtype.word} tensor",
+            "ParseTensor",
+        )
     if text.array.shape:
         raise errors.invalid_argument(
             f"Expected `serialized` to be a scalar, got shape: {errors.brackets(text.array.shape)}", "ParseTensor"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape import errors
+from gradtape.api.arguments import flag, number, same_dtype, scalar_operand, whole
 from gradtape.conversion import operand
 from gradtape.dtypes import float32
 from gradtape.ops import array, math
@@ -19,8 +20,8 @@ def _levels(low: Tensor, high: Tensor, num_bits: int, narrow_range: bool) -> tup
     return (first - zero) * step, (last - zero) * step, step
 
 
-def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: int, narrow_range: bool, op: str) -> Tensor:
-    x = operand(inputs)
+def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: Any, narrow_range: Any, op: str) -> Tensor:
+    x, num_bits, narrow_range = _float32(inputs, op), whole(num_bits, "num_bits", 8), flag(narrow_range, "narrow_range")
     if not 2 <= num_bits <= 16:
         raise errors.invalid_argument(f"num_bits must be between 2 and 16, inclusive, got {num_bits}", op)
     # The value is the rounded one, the gradient that of the clip to the moved range, whose ends belong to it.
@@ -47,10 +48,14 @@ def fake_quant_with_min_max_args(
     >>> [round(float(v), 4) for v in tf.quantization.fake_quant_with_min_max_args([3.0, 7.0], 0.0, 6.0)]
     [3.0118, 6.0]
     """
-    if min >= max:
-        sentence = f"min has to be smaller than max, was: {min:g} >= {max:g}"
+    bottom, top = (
+        otherwise if bound is None else number(bound, word)
+        for word, bound, otherwise in (("min", min, -6.0), ("max", max, 6.0))
+    )
+    if bottom >= top:
+        sentence = f"min has to be smaller than max, was: {bottom:g} >= {top:g}"
         raise errors.invalid_argument(sentence, "FakeQuantWithMinMaxArgs")
-    low, high = (array.stop_gradient(operand(bound, float32)) for bound in (min, max))
+    low, high = (array.stop_gradient(operand(bound, float32)) for bound in (bottom, top))
     return _fake_quant(inputs, low, high, num_bits, narrow_range, "FakeQuantWithMinMaxArgs")
 
 
@@ -58,14 +63,29 @@ def fake_quant_with_min_max_vars(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """The same with bounds that are tensors: they get the gradient of what lies beyond them."""
-    return _fake_quant(inputs, operand(min), operand(max), num_bits, narrow_range, "FakeQuantWithMinMaxVars")
+    op = "FakeQuantWithMinMaxVars"
+    low, high = (scalar_operand(bound, float32, op, word) for word, bound in (("min", min), ("max", max)))
+    return _fake_quant(inputs, low, high, num_bits, narrow_range, op)
 
 
 def fake_quant_with_min_max_vars_per_channel(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """The same with bounds for each position of the last axis."""
-    return _fake_quant(inputs, operand(min), operand(max), num_bits, narrow_range, "FakeQuantWithMinMaxVarsPerChannel")
+    op = "FakeQuantWithMinMaxVarsPerChannel"
+    x, low, high = (_float32(value, op) for value in (inputs, min, max))
+    for word, bound in (("min", low), ("max", high)):
+        if not x.array.shape or bound.array.shape != x.array.shape[-1:]:
+            raise errors.invalid_argument(
+                f"{word} has incorrect size: expected {errors.brackets(x.array.shape[-1:])}, got "
+                f"{errors.brackets(bound.array.shape)}",
+                op,
+            )
+    return _fake_quant(x, low, high, num_bits, narrow_range, op)
+
+
+def _float32(value: Any, op: str) -> Tensor:
+    return same_dtype(value, float32, op, "an input")
 
 
 __all__ = [

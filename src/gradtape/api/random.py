@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors, forks
-from gradtape.api.arguments import integer, shape_of, static
+from gradtape.api.arguments import index_operand, integer, required_flag, shape_of, static, whole
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
 from gradtape.arrays.checks import Rule, verify
+from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.arrays.numpy_engine.random import random_uniform, stream_of
 from gradtape.arrays.seeds import seeds as _seeds
 from gradtape.arrays.symbolic import current_graph, is_known
-from gradtape.conversion import constant_operand, convert, operand, wrap
+from gradtape.conversion import array_from, constant_operand, convert, is_library, operand, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.ops import array, index, math, random as ops
 from gradtape.tensor import Tensor
@@ -48,10 +49,16 @@ def set_seed(seed: Any) -> None:
     True
     """
     plain = static(seed)
-    try:
+    if isinstance(plain, np.ndarray) and not plain.ndim:
+        plain = plain.item()
+    if plain is not None and not isinstance(plain, (str, bytes, int, float, np.number)):
+        raise TypeError(f"Expected an integer for argument 'seed', but got {seed!r}.")
+    if isinstance(plain, (str, bytes)):
+        _seeds.set(plain)
+    elif plain is not None and (plain != plain or plain in (float("inf"), float("-inf"))):
+        _seeds.set(0)
+    else:
         _seeds.set(None if plain is None else int(plain))
-    except (TypeError, ValueError):
-        _seeds.set(hash(plain))  # TensorFlow takes anything that can be hashed
 
 
 def get_seed(op_seed: Any) -> tuple[int | None, int | None]:
@@ -61,7 +68,14 @@ def get_seed(op_seed: Any) -> tuple[int | None, int | None]:
 
 
 def _op_seed(seed: Any) -> int | None:
-    return None if seed is None else integer(seed)
+    if seed is None:
+        return None
+    plain = static(seed) if isinstance(seed, (Tensor, Variable)) else seed
+    if isinstance(plain, np.ndarray) and not plain.ndim and plain.dtype.kind in "iu":
+        plain = plain.item()
+    if not isinstance(plain, (int, float, np.integer, np.floating)) or plain != plain:
+        raise TypeError(f"Expected int for argument 'seed' not {seed!r}.")
+    return int(plain)  # a fraction is cut off
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------------
@@ -89,12 +103,7 @@ def _from_op(seed: Any) -> Source:
 
 def _from_seed(seed: Any) -> Source:
     """The stream of a stateless op: its two seed numbers, scrambled."""
-    given = operand(seed)
-    if not (given.dtype.is_integer and given.dtype.size >= 4):
-        raise errors.invalid_argument(
-            f"Value for attr 'Tseed' of {given.dtype.word} is not in the list of allowed values: int32, int64",
-            "StatelessRandomGetKeyCounter",
-        )
+    given = index_operand(seed, "StatelessRandomGetKeyCounter", "Tseed")
     if given.array.shape != (2,):
         raise errors.invalid_argument(
             f"seed must have shape [2], not {errors.brackets(given.array.shape)}", "StatelessRandomGetKeyCounter"
@@ -104,7 +113,11 @@ def _from_seed(seed: Any) -> Source:
 
 
 def _checked_shape(shape: Any, op: str) -> Shape:
-    plain = shape_of(shape)
+    if isinstance(shape, np.ndarray) and shape.dtype.kind == "f":
+        raise errors.unsupported_dtype(op, as_dtype(shape.dtype), "int32, int64")
+    plain = shape_of(shape, op, "T")
+    if not isinstance(shape, (list, tuple)) and np.ndim(static(shape)) == 0:
+        raise errors.invalid_argument("shape must be a vector of {int32,int64}, got shape []", op)
     for n in plain:
         if n < 0:
             raise errors.invalid_argument(f"Dimension {n} must be >= 0", op)
@@ -112,7 +125,7 @@ def _checked_shape(shape: Any, op: str) -> Shape:
 
 
 def _floating(dtype: Any, op: str) -> DType:
-    kind = as_dtype(dtype)
+    kind = as_dtype("float32" if dtype is None else dtype)
     if kind.name not in _FLOATS:
         raise errors.invalid_argument(
             f"Value for attr 'dtype' of {kind.word} is not in the list of allowed values: half, bfloat16, "
@@ -128,16 +141,28 @@ def _draw(kernel: str, op: str, source: Source, shape: Shape, dtype: DType) -> T
 
 def _normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
     where = _checked_shape(shape, op)
-    kind = as_dtype(dtype)
+    kind = as_dtype("float32" if dtype is None else dtype)
     mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
+    _check_parameters(where, mean, stddev)
     return _fresh(_draw("random_normal", op, source, where, _floating(kind, op)) * stddev + mean)
 
 
 def _truncated(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
     where = _checked_shape(shape, op)
-    kind = as_dtype(dtype)
+    kind = as_dtype("float32" if dtype is None else dtype)
     mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
+    _check_parameters(where, mean, stddev)
     return _fresh(_draw("random_truncated", op, source, where, _floating(kind, op)) * stddev + mean)
+
+
+def _check_parameters(shape: Shape, *parameters: Tensor) -> None:
+    """Refuse parameters that do not broadcast before any number is drawn."""
+    full = shape
+    for parameter in parameters:
+        try:
+            full = broadcast_shapes(full, parameter.array.shape)
+        except ValueError:
+            raise errors.incompatible_shapes("Mul", full, parameter.array.shape) from None
 
 
 def _parameter(value: Any, dtype: DType) -> Tensor:
@@ -160,6 +185,7 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
     where = _checked_shape(shape, op)
     if kind.is_floating:
         low, high = _parameter(minval, kind), _parameter(1 if maxval is None else maxval, kind)
+        _check_parameters(where, low, high)
         numbers = _draw("random_uniform", op, source, where, kind)
         if _plain_unit(minval, maxval):
             return _fresh(numbers)
@@ -173,7 +199,13 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
         )
     if maxval is None:
         raise ValueError(f"Must specify maxval for integer dtype {kind!r}")
-    bounds = [operand(v, None if isinstance(v, Tensor) else kind).array for v in (minval, maxval)]
+    given = [operand(v, None if is_library(v) else kind) for v in (minval, maxval)]
+    for bound in given:
+        if bound.dtype != kind:
+            raise ValueError(
+                f"Tensor conversion requested dtype {kind.name} for Tensor with dtype {bound.dtype.name}: {bound!r}"
+            )
+    bounds = [bound.array for bound in given]
     for name, bound in zip(("minval", "maxval"), bounds, strict=True):
         if bound.ndim:
             raise errors.invalid_argument(f"{name} must be 0-D, got shape {errors.brackets(bound.shape)}", f"{op}Int")
@@ -244,7 +276,7 @@ def truncated_normal(
 
 
 def _gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any, op: str, prefix: bool) -> Tensor:
-    kind = as_dtype(dtype)
+    kind = as_dtype("float32" if dtype is None else dtype)
     if not kind.is_floating:
         raise TypeError(f"Cannot convert {alpha} to EagerTensor of dtype {kind.name}")
     where = _checked_shape(shape, op)
@@ -288,8 +320,14 @@ def gamma(
 
 def _counts(kernel: str, op: str, source: Source, full: Shape, dtype: Any, *parameters: Tensor) -> Tensor:
     """Counts, each with parameters of its own; they do not follow them."""
+    wanted = as_dtype("float32" if dtype is None else dtype)
+    if not (wanted.is_floating or wanted.is_integer):
+        raise errors.unsupported_dtype(op, wanted, "half, float, double, int32, int64", "dtype")
+    for parameter in parameters:
+        if not (parameter.dtype.is_floating or parameter.dtype.name in ("int32", "int64")):
+            raise errors.unsupported_dtype(op, parameter.dtype, "half, float, double, int32, int64")
     spread = [namespace_of(p.array).broadcast_to(p.array, shape=full) for p in parameters]
-    return wrap(_run(kernel, source(op, _math.prod(full)), *spread, dtype=as_dtype(dtype).numpy_dtype))
+    return wrap(_run(kernel, source(op, _math.prod(full)), *spread, dtype=wanted.numpy_dtype))
 
 
 def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name: str | None = None) -> Tensor:
@@ -313,16 +351,21 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = No
 
 
 def _categorical(source: Source, logits: Any, num_samples: Any, dtype: Any, op: str) -> Tensor:
-    x = operand(logits).array
+    given, kind = operand(logits), as_dtype("int64" if dtype is None else dtype)
+    x = given.array
+    if not (given.dtype.is_floating or given.dtype.is_integer):
+        raise errors.unsupported_dtype(op, given.dtype, "fiu")
+    if kind.name not in ("int32", "int64"):
+        raise ValueError(f"Argument `dtype` must be tf.int32 or tf.int64, got {kind!r}.")
     if x.ndim != 2:
         raise errors.invalid_argument(f"logits should be a matrix, got shape {errors.brackets(x.shape)}", op)
     if not x.shape[1]:
         raise errors.invalid_argument("num_classes should be positive, got 0", op)
-    count = integer(num_samples)
+    count = integer(num_samples, op, fixed=True)
     if count < 0:
         raise errors.invalid_argument(f"num_samples should be nonnegative, got {count}", op)
     stream = source(op, 2 * count * x.shape[0])
-    return wrap(_run("random_categorical", stream, x, count=count, dtype=as_dtype(dtype).numpy_dtype))
+    return wrap(_run("random_categorical", stream, x, count=count, dtype=kind.numpy_dtype))
 
 
 def _order(source: Source, size: int, op: str) -> Tensor:
@@ -336,9 +379,11 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
     [1, 2, 3]
     """
     x = operand(value)
+    own = _from_op(seed)
     if not x.array.shape:
+        own("RandomShuffle", 0)  # a seed that cannot be used is refused all the same
         return _fresh(x)
-    order = _order(_from_op(seed), x.array.shape[0], "RandomShuffle")
+    order = _order(own, x.array.shape[0], "RandomShuffle")
     result: Tensor = ops.shuffle_rows(x, order)
     return result
 
@@ -423,7 +468,10 @@ def stateless_binomial(
 
 def _binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any, op: str) -> Tensor:
     full = _checked_shape(shape, op)
-    n, p = operand(counts), operand(probs)
+    kind = next((operand(v).dtype for v in (counts, probs) if is_library(v)), as_dtype("float64"))
+    n, p = (operand(v, None if is_library(v) else kind) for v in (counts, probs))
+    if n.array.dtype != p.array.dtype:
+        raise errors.mismatched_dtypes(op, n.dtype, p.dtype)
     _fits(np.broadcast_shapes(n.array.shape, p.array.shape), full, op)
     return _counts("random_binomial", op, source, full, dtype, n, p)
 
@@ -447,8 +495,14 @@ def stateless_parameterized_truncated_normal(
     """Normal numbers between bounds; all four parameters broadcast into `shape`, and are followed."""
     full = _checked_shape(shape, "StatelessParameterizedTruncatedNormal")
     given = [means, stddevs, minvals, maxvals]
-    kind = next((operand(v).dtype for v in given if not isinstance(v, (int, float))), as_dtype("float32"))
-    mean, stddev, low, high = (_parameter(v, kind) for v in given)
+    op = "StatelessParameterizedTruncatedNormal"
+    mean, stddev, low, high = (operand(v) for v in given)
+    kind = mean.dtype
+    if not kind.is_floating:
+        raise errors.unsupported_dtype(op, kind, "half, float, double")
+    for parameter in (stddev, low, high):
+        if parameter.dtype != kind:
+            raise errors.mismatched_dtypes(op, kind, parameter.dtype)
     _fits(
         np.broadcast_shapes(*(p.array.shape for p in (mean, stddev, low, high))),
         full,
@@ -479,7 +533,11 @@ def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
     TensorShape([3, 2])
     """
     seed = operand(seed)
-    return stateless_uniform([integer(num), 2], seed, None, None, seed.dtype, alg=alg)
+    if seed.dtype.name not in ("int32", "int64"):
+        raise ValueError(f"Argument `seed` must be two numbers of tf.int32 or tf.int64, got {seed!r}.")
+    return stateless_uniform(
+        [integer(num, "StatelessRandomUniformFullIntV2"), 2], seed, None, None, seed.dtype, alg=alg
+    )
 
 
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
@@ -544,6 +602,14 @@ def _words(value: int) -> list[int]:
 def _state_of(seed: Any) -> Any:
     """TensorFlow's state [counter, counter, key] of a seed: an integer from its low end, a list from its high one."""
     plain = static(seed)
+    if not isinstance(plain, (int, np.integer)):
+        plain = np.asarray(plain) if is_library(seed) else array_from(plain)
+        if plain.dtype.kind == "O":
+            raise errors.UnimplementedError(None, None, "Cast string to int64 is not supported [Op:Cast]")
+        if plain.ndim > 1:
+            plain = plain.reshape(-1)
+        with np.errstate(invalid="ignore"):
+            plain = np.asarray(plain.real if plain.dtype.kind == "c" else plain).astype(np.int64, copy=False)
     if isinstance(plain, (int, np.integer)) or np.ndim(plain) == 0:
         number = int(plain)
         fill = 2**64 - 1 if number < 0 else 0
@@ -754,9 +820,22 @@ def _sampler(
         seed: Any = None,
         name: str | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        true = operand(true_classes).array
-        wanted, classes, own = integer(num_sampled), integer(range_max), _op_seed(seed)
-        if true.ndim != 2 or true.shape[1] != integer(num_true):
+        given = operand(true_classes, None if is_library(true_classes) else as_dtype("int64"))
+        if given.dtype.name != "int64":
+            raise errors.invalid_argument(
+                f"cannot compute {op} as input #0(zero-based) was expected to be a int64 tensor but is a "
+                f"{given.dtype.word} tensor",
+                op,
+            )
+        true, unique, own = given.array, required_flag(unique, "unique"), _op_seed(seed)
+        wanted, classes, columns = (
+            whole(value, word)
+            for word, value in (("num_sampled", num_sampled), ("range_max", range_max), ("num_true", num_true))
+        )
+        for word, value in (("num_sampled", wanted), ("range_max", classes), ("num_true", columns)):
+            if value < 1:
+                raise errors.invalid_argument(f"Value for attr '{word}' of {value} must be at least minimum 1", op)
+        if true.ndim != 2 or true.shape[1] != columns:
             raise errors.invalid_argument(
                 f"true_classes must have num_true = {num_true} columns, got shape {errors.brackets(true.shape)}", op
             )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+from numpy import ndarray
 
 from gradtape.arrays.symbolic import current_graph
 from gradtape.compile.devices import device_scope
 from gradtape.compile.function import init_scope as init_scope
-from gradtape.interrupts import contextmanager, setting
+from gradtape.interrupts import setting
 from gradtape.variable import name_prefix
 
 
@@ -21,7 +24,7 @@ class name_scope(setting[str]):
     """
 
     def __init__(self, name: str | None, default_name: str | None = None, values: Any = None) -> None:
-        if name is not None and not isinstance(name, str):
+        if (name is None and default_name is None) or (name is not None and not isinstance(name, str)):
             raise ValueError("name for name_scope must be a string.")
         self._name = name or default_name or ""
         super().__init__(name_prefix, "")
@@ -68,13 +71,16 @@ class device(device_scope):
     """
 
 
-@contextmanager
-def control_dependencies(control_inputs: Any) -> Iterator[None]:
+def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
     """Eager ops run in the order they are written: nothing is left to arrange."""
+    if control_inputs is not None and not isinstance(control_inputs, Iterable):
+        raise TypeError(f"Expected a list of tensors or functions for 'control_inputs', but got {control_inputs!r}.")
+    if isinstance(control_inputs, ndarray) and control_inputs.size > 1:
+        raise ValueError("The truth value of an array with more than one element is ambiguous: pass a list of tensors.")
     for item in control_inputs or ():
         if callable(item):
             item()
-    yield
+    return nullcontext()
 
 
 def executing_eagerly() -> bool:

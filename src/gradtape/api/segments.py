@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import Axes, integer, static
+from gradtape.api.arguments import Axes, flag, integer, integers
 from gradtape.api.array import cast
 from gradtape.arrays.checks import Rule, checked, verify
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, operand
 from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, index, math, segment
+from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
 
 
@@ -170,11 +171,9 @@ def _unsorted(
 ) -> Tensor:
     """A reduction of the rows with each id in [0, num_segments); rows with negative ids are left out."""
     x, ids = _numbers(data, segment_ids, op, ordered)
-    plain = np.asarray(static(num_segments))
+    plain = np.asarray(integers(num_segments, op, "Tnumsegments"))
     if plain.ndim:
         raise errors.invalid_argument(f"num_segments should be a scalar, not shape {errors.brackets(plain.shape)}", op)
-    if plain.dtype.kind not in "iu":
-        raise errors.invalid_argument(f"Value for attr 'Tnumsegments' of {plain.dtype.name} is not an integer", op)
     count, have, of_ids = integer(plain), tuple(x.array.shape), tuple(ids.array.shape)
     if count < 0:
         raise errors.invalid_argument(f"Input num_segments == {count} must not be negative.", op)
@@ -276,19 +275,19 @@ def cumulative_logsumexp(
     """
     x = operand(x)
     if not x.dtype.is_floating:
-        raise errors.unsupported_dtype("CumulativeLogsumexp", x.dtype)
+        raise errors.unsupported_dtype("CumulativeLogsumexp", x.dtype, "half, bfloat16, float, double")
     result: Tensor = segment.cumulative_logsumexp(
         x,
         axis=scan_axis(axis, len(x.array.shape), "CumulativeLogsumexp"),
-        exclusive=bool(exclusive),
-        reverse=bool(reverse),
+        exclusive=flag(exclusive, "exclusive"),
+        reverse=flag(reverse, "reverse"),
     )
     return result
 
 
 def scan_axis(axis: Any, rank: int, op: str) -> int:
     """The axis of a scan as a non-negative int."""
-    at = integer(axis)
+    at = integer(axis, op)
     if not -rank <= at < rank:
         raise errors.refused_value(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op)
     return at + rank if at < 0 else at
@@ -311,6 +310,8 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
             f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}. "
             "These must be equal. Try casting the input to the desired type."
         )
+    if shape is not None and not TensorShape(shape).is_compatible_with(tensors[0].shape):
+        raise ValueError(f"Shapes {TensorShape(shape)} and {tensors[0].shape} are not compatible")
     total = widened(tensors[0])
     for t in tensors[1:]:
         if t.array.shape != total.array.shape:

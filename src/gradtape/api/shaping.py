@@ -11,6 +11,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import (
     Axes,
+    choice,
     element_type,
     index_operand,
     index_type,
@@ -127,13 +128,12 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     kwargs.pop("name", None)
     if kwargs:
         raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"Argument `indexing` parameter must be either 'xy' or 'ij', got '{indexing}'")
+    choice(indexing, "indexing", ("xy", "ij"), "Argument `indexing` parameter must be either 'xy' or 'ij'.")
     vectors = [array.reshape(operand(a), shape=(-1,)) for a in args]
     if not vectors:
         return []
-    for v in vectors[1:]:
-        if v.array.dtype != vectors[0].array.dtype:
+    for v in vectors[1:]:  # as x * ones has it, booleans go with every dtype
+        if v.array.dtype != vectors[0].array.dtype and "b" not in (v.array.dtype.kind, vectors[0].array.dtype.kind):
             raise errors.mismatched_dtypes("Mul", v.dtype, vectors[0].dtype)
     places = list(builtins.range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
@@ -470,6 +470,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: st
         if longest.dtype == object and not longest.ndim and is_dimension(longest.item()):
             mask = math.less(positions(longest.item(), given.array.dtype), given[..., None])
             return mask if wanted.is_bool else cast(mask, wanted)
+        if longest.dtype.kind in "iu" and not given.dtype.is_integer:
+            given = cast(given, "int64")  # lengths are compared in the dtype of maxlen: fractions are cut off
         if longest.dtype.kind not in "iuf":
             raise TypeError(f"Expected an integer for argument 'maxlen', but got {maxlen!r}.")
         if not longest.ndim and (longest < 0 or longest != longest):

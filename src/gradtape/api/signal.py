@@ -9,10 +9,22 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import axes_of, axis_of, integer, numpy_dtype, shape_of, static, tensor_or
-from gradtape.api.array import cast
-from gradtape.conversion import constant_operand, operand, wrap
-from gradtape.dtypes import as_dtype, complex64, float32, float64
+from gradtape.api.arguments import (
+    axes_of,
+    axis_of,
+    choice,
+    count_of,
+    extent,
+    integer,
+    integers,
+    plain_number,
+    shape_of,
+    static,
+    tensor_or,
+    truth,
+)
+from gradtape.conversion import constant_operand, convert, is_library, operand, wrap
+from gradtape.dtypes import DType, as_dtype, complex64, float32, float64
 from gradtape.ops import array, math, signal as ops
 from gradtape.tensor import Tensor
 
@@ -37,6 +49,17 @@ def _real_input(x: Any, op: str, rank: int) -> Tensor:
     if x.dtype not in (float32, float64):
         raise ValueError(f"{op} requires tf.float32 or tf.float64 inputs, got: {x!r}. Use tf.cast, or tf.signal.fft.")
     return _of_rank(x, rank)
+
+
+def _half_input(x: Any, op: str, rank: int) -> Tensor:
+    """Half a spectrum: complex numbers."""
+    x = _of_rank(tensor_or(x, complex64), rank)
+    if not x.dtype.is_complex:
+        raise ValueError(
+            f"{op} requires tf.complex64 or tf.complex128 inputs, got: {x!r}. Use tf.cast(x, tf.complex64), or "
+            "tf.signal.rfft for real numbers."
+        )
+    return x
 
 
 def _of_rank(x: Tensor, rank: int) -> Tensor:
@@ -69,7 +92,16 @@ def _fit(x: Tensor, axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
 
 
 def _lengths(fft_length: Any, count: int, op: str) -> tuple[int, ...]:
-    lengths = shape_of(fft_length)
+    if is_library(fft_length) and operand(fft_length).dtype.name not in ("int32", "int64"):
+        given = operand(fft_length)
+        raise ValueError(
+            f"Tensor conversion requested dtype int32 for Tensor with dtype {given.dtype.name}: {given!r}. It is the "
+            "argument 'fft_length'."
+        )
+    found = integers(fft_length, op, fixed=True)
+    if not np.ndim(found):
+        raise TypeError(f"Expected a list of {count} integers for argument 'fft_length', but got {fft_length!r}.")
+    lengths = shape_of(found)
     if len(lengths) != count:
         raise errors.invalid_argument(f"fft_length must have shape [{count}], got {len(lengths)} numbers", op)
     if any(n < 0 for n in lengths):
@@ -140,7 +172,7 @@ def _real_inverse(count: int, name: str, doc: str) -> Callable[..., Tensor]:
     op = f"IRFFT{f'{count}D' if count > 1 else ''}"
 
     def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-        x = _complex_input(_of_rank(tensor_or(input_tensor, complex64), count), op, count)
+        x = _half_input(input_tensor, op, count)
         return _half_to_real(x, _last(x, count), fft_length, op)
 
     transform.__name__ = transform.__qualname__ = name
@@ -262,15 +294,17 @@ def _shift(x: Any, axes: Any, by: Callable[[int], int]) -> Tensor:
 
 
 # -- cosine transforms -----------------------------------------------------------------------------------------------
-def _checked_dct(type: int, n: Any, norm: str | None) -> None:
-    if type not in (1, 2, 3, 4):
+def _checked_dct(type: Any, n: Any, norm: Any) -> None:
+    if isinstance(type, Tensor) and not type.dtype.is_integer and not type.dtype.is_floating:
+        raise TypeError(f"Expected an int for argument 'type', but got {type!r}.")
+    if not isinstance(type, (int, np.integer)) or type not in (1, 2, 3, 4):
         raise ValueError(f"Types I, II, III and IV (I)DCT are supported. Received: type={type}")
+    if norm is not None:
+        choice(norm, "norm", ("ortho",), "Unknown normalization. Expected None or 'ortho'.")
     if type == 1 and norm == "ortho":
         raise ValueError("Normalization is not supported for the Type-I DCT.")
-    if n is not None and integer(n) < 1:
+    if n is not None and extent(n, "n", "RFFT") < 1:
         raise ValueError(f"n should be a positive integer or None. Received: n={n}")
-    if norm not in (None, "ortho"):
-        raise ValueError(f"Unknown normalization. Expected None or 'ortho', got: {norm}")
 
 
 def dct(
@@ -285,17 +319,17 @@ def dct(
     x = operand(input)
     if not x.array.shape:
         raise IndexError("tuple index out of range: tf.signal.dct transforms an axis, and a scalar has none")
-    if not x.dtype.is_floating:
-        raise TypeError(f"Cannot convert 0.0 to EagerTensor of dtype {x.dtype.name}: tf.signal.dct takes real numbers")
+    if x.dtype not in (float32, float64):
+        raise TypeError(f"tf.signal.dct takes tf.float32 or tf.float64, got: {x!r}. Use tf.cast(x, tf.float32).")
     x = _real_input(x, "RFFT", 1)
     last = len(x.array.shape) - 1
-    at = axes_of(axis, last + 1, "RFFT")[0]
+    at = axis_of(extent(axis, "axis", "RFFT"), last + 1, "RFFT")
     if at != last:  # TensorFlow stops here: only the last axis is there for it
         swap = tuple(last if i == at else at if i == last else i for i in range(last + 1))
         moved: Tensor = array.transpose(dct(array.transpose(x, perm=swap), type, n, -1, norm), perm=swap)
         return moved
     if n is not None:
-        x = _fit(x, (last,), (integer(n),))
+        x = _fit(x, (last,), (extent(n, "n", "RFFT"),))
     size = x.array.shape[last]
     dtype = x.array.dtype
     if size == 0 and type != 1:
@@ -383,23 +417,36 @@ def frame(
     >>> frame([0, 1, 2, 3, 4], 3, 2).numpy().tolist()
     [[0, 1, 2], [2, 3, 4]]
     """
-    x = operand(signal)
+    x, pad_end = operand(signal), truth(pad_end)
     rank = len(x.array.shape)
-    at = axes_of(axis, rank, "Frame")[0]
-    length, step = integer(frame_length), integer(frame_step)
-    if length < 1 or step < 1:
-        raise ValueError(f"frame_length and frame_step must be positive. Received: {length} and {step}")
+    if not rank:
+        raise ValueError("Shape must be at least rank 1 but is rank 0: frames are cut from an axis.")
+    at = axis_of(count_of(axis, "axis"), rank, "Frame")
+    length, step = count_of(frame_length, "frame_length"), count_of(frame_step, "frame_step")
+    if x.array.dtype.kind in "bO":
+        raise TypeError(f"tf.signal.frame takes numbers, but got a tensor of {x.dtype.name}.")
+    if step < 1:
+        raise errors.invalid_argument(f"Integer division by zero: frame_step must be positive, got {step}", "FloorDiv")
+    if length < 0:
+        raise errors.invalid_argument(f"Requires start <= limit when delta > 0: 0/{length}", "Range")
     size = x.array.shape[at]
     if pad_end:
         need = max((-(-size // step) - 1) * step + length if size else 0, size)
         if need > size:
-            filling = cast(array.stop_gradient(operand(pad_value)), x.dtype)
+            filling = array.stop_gradient(_pad_value(pad_value, x.dtype))
             filler = array.broadcast_to(filling, shape=(*x.array.shape[:at], need - size, *x.array.shape[at + 1 :]))
             x = array.concatenate(x, filler, axis=at)
     result: Tensor = ops.frame(x, axis=at, length=length, step=step)
     if pad_end:
         result = array.getitem(result, index=(slice(None),) * at + (slice(0, -(-size // step)),))
     return result
+
+
+def _pad_value(value: Any, dtype: DType) -> Tensor:
+    found = convert(value, dtype)
+    if found.array.shape:
+        raise ValueError(f"Shape must be rank 0 but is rank {len(found.array.shape)} for argument 'pad_value'.")
+    return found
 
 
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
@@ -412,9 +459,12 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     rank = len(x.array.shape)
     if rank < 2:
         raise ValueError(f"signal should have at least 2 dimensions (frames and their samples). Received: {x.shape}")
-    step = integer(frame_step)
+    given = operand(frame_step)
+    if given.array.shape or not given.dtype.is_integer:
+        raise ValueError(f"frame_step must be an integer scalar. Received: {frame_step!r}")
+    step = integer(given)
     if step < 1:
-        raise ValueError(f"frame_step must be positive. Received: {step}")
+        raise errors.invalid_argument(f"Integer division by zero: frame_step must be positive, got {step}", "FloorDiv")
     frames, length = x.array.shape[-2:]
     result: Tensor = ops.overlap_add(x, axis=rank - 2, step=step, size=max(frames - 1, 0) * step + length)
     return result
@@ -422,6 +472,8 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
 
 # -- windows ---------------------------------------------------------------------------------------------------------
 def _window_dtype(dtype: Any) -> Any:
+    if not isinstance(dtype, DType) and not isinstance(dtype, (str, type, np.dtype)):
+        raise TypeError(f"Expected a dtype for argument 'dtype', but got {dtype!r}.")
     kind = as_dtype(dtype)
     if not kind.is_floating:
         raise ValueError(f"dtype must be a floating point type. Found {kind!r}")
@@ -429,12 +481,22 @@ def _window_dtype(dtype: Any) -> Any:
 
 
 def _cosine_window(window_length: Any, periodic: Any, dtype: Any, a: float, b: float) -> Tensor:
-    length, kind = integer(window_length), _window_dtype(dtype)
+    length, kind = _window_length(window_length), _window_dtype(dtype)
+    repeats = operand(periodic, None if is_library(periodic) else as_dtype("bool"))
+    if not repeats.dtype.is_bool or repeats.array.shape:
+        raise ValueError(f"Expected one boolean for argument 'periodic', but got {periodic!r}.")
     if length == 1:
         return wrap(np.ones(1, kind))
     # As in TensorFlow, a window of odd length is symmetric either way.
-    period = length + (1 - length % 2) * bool(static(periodic)) - 1
+    period = length + (1 - length % 2) * bool(static(repeats)) - 1
     return wrap((a - b * np.cos(2 * np.pi * np.arange(length) / max(period, 1))).astype(kind))
+
+
+def _window_length(given: Any, least: int = 0) -> int:
+    length = count_of(given, "window_length")
+    if length < least:
+        raise errors.invalid_argument(f"Requires start <= limit when delta > 0: 0/{length}", "Range")
+    return length
 
 
 def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
@@ -449,7 +511,7 @@ def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float
 
 def vorbis_window(window_length: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
     """The power-complementary window of the Vorbis format."""
-    length, kind = integer(window_length), _window_dtype(dtype)
+    length, kind = _window_length(window_length), _window_dtype(dtype)
     inner = np.sin(np.pi / max(length, 1) * (np.arange(length) + 0.5))
     return wrap(np.sin(np.pi / 2 * inner * inner).astype(kind))
 
@@ -465,7 +527,16 @@ def _kaiser(length: int, beta: float) -> Any:
 def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None) -> Tensor:
     """The Kaiser window."""
     kind = _window_dtype(dtype)
-    return wrap(_kaiser(integer(window_length), float(static(beta))).astype(kind))
+    return wrap(_kaiser(_window_length(window_length, 1), _beta(beta)).astype(kind))
+
+
+def _beta(given: Any) -> float:
+    x = operand(given)
+    if x.dtype.name == "string":
+        raise errors.UnimplementedError(None, None, "Cast string to float is not supported [Op:Cast]")
+    if x.array.shape:
+        raise errors.incompatible_shapes("Mul", x.array.shape, ())
+    return float(np.asarray(static(x)).real)
 
 
 def kaiser_bessel_derived_window(
@@ -473,7 +544,7 @@ def kaiser_bessel_derived_window(
 ) -> Tensor:
     """The window made of running sums of a Kaiser window: squared halves add up to 1."""
     kind = _window_dtype(dtype)
-    sums = np.cumsum(_kaiser(integer(window_length) // 2 + 1, float(static(beta))))
+    sums = np.cumsum(_kaiser(_window_length(window_length) // 2 + 1, _beta(beta)))
     half = np.sqrt(sums[:-1] / sums[-1])
     return wrap(np.concatenate([half, half[::-1]]).astype(kind))
 
@@ -498,8 +569,11 @@ def stft(
     TensorShape([7, 5])
     """
     x = operand(signals)
-    length = integer(frame_length)
-    points = _enclosing_power_of_two(length) if fft_length is None else integer(fft_length)
+    length = count_of(frame_length, "frame_length")
+    points = _enclosing_power_of_two(length) if fft_length is None else count_of(fft_length, "fft_length")
+    if x.dtype not in (float32, as_dtype("float64"), as_dtype("float16")):
+        kind = TypeError if x.array.dtype.kind in "bO" else ValueError
+        raise kind(f"RFFT requires tf.float32 or tf.float64 inputs, got: {x!r}")
     frames = frame(x, length, frame_step, pad_end=pad_end)
     if window_fn is not None:
         frames = frames * window_fn(length, dtype=frames.dtype)
@@ -508,10 +582,10 @@ def stft(
 
 def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_window, name: str | None = None) -> Window:
     """The window with which `inverse_stft` undoes `stft`: the forward one over the sum of its overlapping squares."""
-    step = integer(frame_step)
+    step = count_of(frame_step, "frame_step")
 
     def inverse_window(frame_length: Any, dtype: Any = "float32") -> Tensor:
-        length = integer(frame_length)
+        length = count_of(frame_length, "frame_length")
         forward = np.asarray(operand(forward_window_fn(length, dtype=as_dtype(dtype))).array)
         overlaps = -(-length // step)
         squares = np.zeros(overlaps * step, forward.dtype)
@@ -534,8 +608,8 @@ def inverse_stft(
     x = operand(stfts)
     if len(x.array.shape) < 2:
         raise ValueError(f"stfts should have at least 2 dimensions (frames and bins). Received: {x.shape}")
-    length = integer(frame_length)
-    points = _enclosing_power_of_two(length) if fft_length is None else integer(fft_length)
+    length = count_of(frame_length, "frame_length")
+    points = _enclosing_power_of_two(length) if fft_length is None else count_of(fft_length, "fft_length")
     frames = irfft(x, [points])
     frames = _fit(frames, (len(frames.array.shape) - 1,), (length,))
     if window_fn is not None:
@@ -556,7 +630,7 @@ def mdct(
     name: str | None = None,
 ) -> Tensor:
     """The modified cosine transform: half-overlapping frames of length 2 N, folded to N coefficients each."""
-    length = integer(frame_length)
+    length, pad_end = count_of(frame_length, "frame_length"), truth(pad_end)
     if length % 4:
         raise ValueError(f"The frame length must be a multiple of 4. Received: {length}")
     frames = frame(operand(signals), length, length // 2, pad_end=pad_end)
@@ -572,6 +646,8 @@ def inverse_mdct(
 ) -> Tensor:
     """Undo `mdct`, where every sample lies under two frames."""
     x = operand(mdcts)
+    if len(x.array.shape) < 2 or x.dtype not in (float32, as_dtype("float64")):
+        raise ValueError(f"mdcts must be at least rank 2 and of tf.float32 or tf.float64. Received: {x!r}")
     last = len(x.array.shape) - 1
     half = x.array.shape[last]
     if half % 2:
@@ -606,9 +682,19 @@ def linear_to_mel_weight_matrix(
     >>> linear_to_mel_weight_matrix(4, 17, 8000, 100.0, 3800.0).shape
     TensorShape([17, 4])
     """
-    kind = numpy_dtype(dtype)
-    mels, bins = integer(num_mel_bins), integer(num_spectrogram_bins)
-    rate, low, high = float(static(sample_rate)), float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
+    kind = _window_dtype(dtype)
+    mels = extent(num_mel_bins, "num_mel_bins", "LinSpace")
+    bins = integer(num_spectrogram_bins, "LinSpace", fixed=True)
+    rate, low, high = (
+        plain_number(value, word)
+        for word, value in (
+            ("sample_rate", sample_rate),
+            ("lower_edge_hertz", lower_edge_hertz),
+            ("upper_edge_hertz", upper_edge_hertz),
+        )
+    )
+    if bins < 0:
+        raise errors.invalid_argument(f"Requires num > 0: {bins}", "LinSpace")
     if mels <= 0:
         raise ValueError(f"num_mel_bins must be positive. Got: {mels}")
     if low < 0:
@@ -633,6 +719,8 @@ def linear_to_mel_weight_matrix(
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
     """The mel-frequency cepstral coefficients of log-magnitude mel spectrograms: a scaled cosine transform."""
     x = operand(log_mel_spectrograms)
+    if not x.array.shape:
+        raise errors.invalid_argument("slice index -1 of dimension 0 out of bounds.", "StridedSlice")
     bins = x.array.shape[-1]
     if bins == 0:
         raise ValueError("num_mel_bins must be positive. Got: 0")

@@ -20,6 +20,8 @@ from gradtape.tensor import Tensor
 def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     """The elements of a tensor that are not zero."""
     x = operand(tensor)
+    if not x.array.shape:
+        raise errors.invalid_argument("WhereOp : Unhandled input: the tensor is a scalar.", "Where")
     if not is_known(x):
         raise errors.unknown_shape("tf.sparse.from_dense", "Keep to the dense tensor inside of a tf.function.")
     where = np.argwhere(np.asarray(x.array) != 0).astype(np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors
-from gradtape.api.arguments import axis_of, tensor_or
+from gradtape.api.arguments import axis_of, tensor_or, truth
 from gradtape.api.array import cast
 from gradtape.arrays.symbolic import is_known
 from gradtape.conversion import convert, converter_of, is_library, operand, operands, wrap
@@ -212,13 +212,26 @@ def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Te
     if x.dtype.is_integer:
         x = wrap(x.array.astype(np.float32))
     if not x.dtype.is_floating:
-        raise errors.unsupported_dtype("LeakyRelu", x.dtype)
-    slope = operand(alpha, float32)
+        raise errors.unsupported_dtype("LeakyRelu", x.dtype, "half, bfloat16, float, double")
+    slope = _slope(alpha)
     if not is_known(slope):
         scaled: Tensor = math.where(math.greater(x, 0), x, x * cast(array.stop_gradient(slope), x.dtype))
         return scaled
     result: Tensor = ops.leaky_relu(x, alpha=float(np.asarray(slope.array)))
     return result
+
+
+def _slope(alpha: Any) -> Tensor:
+    """The attribute alpha; a tensor is welcome too, as long as it is one floating number."""
+    if alpha is None:
+        return operand(0.2, float32)
+    if is_library(alpha) and not isinstance(alpha, (list, tuple)):
+        slope = operand(alpha)
+        if slope.dtype.is_floating and not slope.array.shape:
+            return slope
+    elif isinstance(alpha, (int, float, np.floating, np.integer)):
+        return operand(float(alpha), float32)
+    raise TypeError(f"Expected float for argument 'alpha' not {alpha!r}.")
 
 
 def elu(features: Any, name: str | None = None) -> Tensor:
@@ -250,7 +263,7 @@ def gelu(features: Any, approximate: bool = False, name: str | None = None) -> T
     x = convert(features)
     if not x.dtype.is_floating:
         raise ValueError(f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}")
-    result: Tensor = ops.gelu_tanh(x) if approximate else ops.gelu(x)
+    result: Tensor = ops.gelu_tanh(x) if truth(approximate) else ops.gelu(x)
     return result
 
 
@@ -262,8 +275,11 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
     """
     x = operand(features)
     if x.array.dtype.kind in "iub":
-        raise errors.unsupported_dtype("Sigmoid", x.dtype)
-    result: Tensor = ops.silu(x) if type(beta) is float and beta == 1.0 else x * math.sigmoid(x * beta)
+        raise errors.unsupported_dtype("Sigmoid", x.dtype, "fc")
+    if type(beta) is float and beta == 1.0:
+        result: Tensor = ops.silu(x)
+        return result
+    result = x * math.sigmoid(x * cast(operand(beta), x.dtype))
     return result
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors, nest
-from gradtape.api.arguments import integer, shape_of
+from gradtape.api.arguments import extent, shape_of, truth
 from gradtape.api.array import concat, gather, stack
 from gradtape.arrays.checks import checked
 from gradtape.arrays.symbolic import current_graph, is_known
-from gradtape.conversion import convert, wrap
+from gradtape.conversion import convert, is_library, operand, wrap
 from gradtape.dtypes import DType, as_dtype
+from gradtape.literals import cannot_convert
 from gradtape.ops import array, index as ops_index
 from gradtape.shape import TensorShape
 from gradtape.tensor import Tensor
@@ -55,11 +56,11 @@ class TensorArray:
         if size is None:
             raise ValueError("Size must be declared for TensorArrays when eager execution is enabled.")
         self._dtype = as_dtype(dtype)
-        self._dynamic_size = bool(dynamic_size)
-        self._clears = clear_after_read is None or bool(clear_after_read)
+        self._dynamic_size = truth(dynamic_size)
+        self._clears = clear_after_read is None or truth(clear_after_read)
         self._infer_shape = infer_shape
         self._element_shape = TensorShape(element_shape)
-        self._tensors: list[Any] = [None] * integer(size)
+        self._tensors: list[Any] = [None] * _length(size)
         self._whole: Tensor | None = None  # all elements as one tensor, once an index is only known to the program
 
     # -- what it is --------------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ class TensorArray:
             where = checked(_ELEMENTS, _number(index), size=whole.array.shape[0], verb="access")
             row: Tensor = ops_index.take(whole, where, axis=0, batch_dims=0)
             return row
-        at = integer(index)
+        at = _place(index)
         if at < 0:
             raise errors.OutOfRangeError(None, None, f"Reading from negative indices (index {at}) is not allowed.")
         if at >= len(self):
@@ -133,7 +134,7 @@ class TensorArray:
             new._whole = ops_index.replace_nd(whole, row, where)
             return new
         new = self if current_graph() is None else self._copy()  # a branch must not change what others see
-        new._put(integer(index), tensor)
+        new._put(_place(index), tensor)
         return new
 
     # -- many at once ------------------------------------------------------------------------------------------------
@@ -147,7 +148,10 @@ class TensorArray:
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """Take over the slices of a tensor along its first axis."""
-        tensors = list(array.unstack(self._converted(value), axis=0))
+        given = self._converted(value, strict=True)
+        if not given.array.shape:
+            raise ValueError(f"Cannot unstack a scalar into a TensorArray: {value!r}")
+        tensors = list(array.unstack(given, axis=0))
         if len(tensors) > len(self) and not self._dynamic_size:
             if current_graph() is not None:
                 raise errors.refused_value(
@@ -159,18 +163,25 @@ class TensorArray:
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at some indices, along a new first axis."""
+        where = _listed(indices)
         if current_graph() is None:
-            return gather(self.stack(), indices)
+            return gather(self.stack(), where)
         whole = self._together()
-        where = checked(_GATHERED, _number(indices), size=whole.array.shape[0])
-        rows: Tensor = ops_index.take(array.identity(whole), where, axis=0, batch_dims=0)
+        places = checked(_GATHERED, _number(where), size=whole.array.shape[0])
+        rows: Tensor = ops_index.take(array.identity(whole), places, axis=0, batch_dims=0)
         return rows
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Put the slices of a tensor at some indices."""
+        given, where = self._converted(value, strict=True), _listed(indices)
+        if not given.array.shape:
+            raise ValueError(f"Cannot unstack a scalar into a TensorArray: {value!r}")
         if current_graph() is not None and not self._dynamic_size:
-            return self._scattered(_number(indices), self._converted(value))
-        for at, tensor in zip(shape_of(indices), array.unstack(self._converted(value), axis=0), strict=True):
+            return self._scattered(_number(where), given)
+        places, rows = shape_of(where), list(array.unstack(given, axis=0))
+        if len(places) != len(rows):
+            raise ValueError(f"Expected as many values as indices: {len(rows)} rows for {len(places)} indices.")
+        for at, tensor in zip(places, rows, strict=True):
             self._put(at, self._accepted(tensor))
         return self
 
@@ -229,7 +240,7 @@ class TensorArray:
             return True
         if isinstance(index, (Tensor, Variable)) and not is_known(convert(index)):
             return True
-        outside = current_graph() is not None and not 0 <= integer(index) < len(self)
+        outside = current_graph() is not None and not 0 <= _place(index) < len(self)
         return outside and not self._dynamic_size
 
     def _together(self) -> Tensor:
@@ -257,10 +268,16 @@ class TensorArray:
         new._tensors, new._whole = list(self._tensors), self._whole
         return new
 
-    def _converted(self, value: Any) -> Tensor:
-        known = isinstance(value, (Tensor, Variable))
-        tensor = convert(value, None if known else self._dtype)
+    def _converted(self, value: Any, strict: bool = False) -> Tensor:
+        tensor = convert(value) if is_library(value) else convert(value, dtype_hint=self._dtype)
         if tensor.dtype != self._dtype:
+            if strict and is_library(value):
+                raise ValueError(
+                    f"Tensor conversion requested dtype {self._dtype.name} for Tensor with dtype {tensor.dtype.name}: "
+                    f"{tensor!r}"
+                )
+            if strict:
+                raise cannot_convert(value, self._dtype)
             raise wrong_dtype(self._dtype, tensor.dtype)
         return tensor
 
@@ -303,6 +320,34 @@ class TensorArray:
                     "clear_after_read = false?)"
                 )
         return [self._zeros() if t is None else t for t in self._tensors]
+
+
+def _length(size: Any) -> int:
+    if size is None:
+        raise ValueError("The argument 'size' of a TensorArray must be given.")
+    found = extent(size, "size", "TensorArray")
+    if found >= 2**31:
+        raise ValueError(f"The argument 'size' of a TensorArray is too large: {found}")
+    return found
+
+
+def _listed(indices: Any) -> Any:
+    """Indices of elements: a vector of integers."""
+    found = operand(indices) if is_library(indices) else indices
+    if not isinstance(found, (Tensor, list, tuple, range, np.ndarray)):
+        raise TypeError(f"Expected a vector of integers for argument 'indices', but got {indices!r}.")
+    tensor = operand(found)
+    if len(tensor.array.shape) != 1 or not (tensor.dtype.is_integer or 0 in tensor.array.shape):
+        raise TypeError(f"Expected a vector of integers for argument 'indices', but got {indices!r}.")
+    return found if 0 not in tensor.array.shape else np.zeros(0, np.int32)
+
+
+def _place(index: Any) -> int:
+    """The place of an element; a number too large for any array is out of range."""
+    try:
+        return extent(index, "index", "TensorArray")
+    except OverflowError:
+        raise errors.OutOfRangeError(None, None, f"Tried to use index {index}, which no array has.") from None
 
 
 def _number(index: Any) -> Tensor:

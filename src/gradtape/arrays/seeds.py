@@ -18,11 +18,11 @@ class Seeds:
 
     def __init__(self) -> None:
         self._lock = forks.lock()
-        self._seed: int | None = None
+        self._seed: int | str | bytes | None = None
         self._ops: Any = None  # TensorFlow's sequence of seeds for ops without one: that of Python's generator
         self._positions: dict[tuple[Any, ...], int] = {}
 
-    def set(self, seed: int | None) -> None:
+    def set(self, seed: int | str | bytes | None) -> None:
         with self._lock:
             from random import Random  # not at the top: most programs start without it (import time)
 
@@ -35,6 +35,8 @@ class Seeds:
         with self._lock:
             if self._seed is None and op_seed is None:
                 return None
+            if isinstance(self._seed, (str, bytes)):  # TensorFlow takes it, and fails when it is used
+                raise TypeError(f"The global seed must be an integer, but tf.random.set_seed was given {self._seed!r}.")
             first = _DEFAULT_SEED if self._seed is None else self._seed % _LARGEST
             second = self._ops.randint(0, _LARGEST) if op_seed is None else op_seed
             second %= _LARGEST

@@ -190,15 +190,15 @@ class device_scope(setting[Any]):
     def __init__(self, device_name: Any) -> None:
         if callable(device_name):
             raise RuntimeError("tf.device does not support functions when eager execution is enabled.")
-        if device_name is not None and not isinstance(device_name, str):
-            if not hasattr(device_name, "to_string"):
-                raise ValueError(f"Expected device name argument to be a string, None or DeviceSpec: {device_name!r}.")
+        if hasattr(device_name, "to_string"):
             device_name = device_name.to_string()
         self._asked = device_name
-        self._device = parse(device_name) if device_name else None
+        self._device = parse(device_name) if isinstance(device_name, str) and device_name else None
         super().__init__(chosen_device, _NOT_CHOSEN)
 
     def __enter__(self) -> None:
+        if self._asked is not None and not isinstance(self._asked, str):  # as in TensorFlow, refused when it is entered
+            raise ValueError(f"Expected device name argument to be a string, None or DeviceSpec: {self._asked!r}.")
         if self._device is not None:
             self._value = find(self._device)
             _install(self._value)

@@ -453,7 +453,7 @@ def elastic_transform(
     images = _images(images)
     width_of_kernel = int(6 * float(sigma)) | 1
     order = AFFINE_TRANSFORM_INTERPOLATIONS[interpolation]
-    seed = draw_seed(seed)
+    seed = cast(draw_seed(seed), "int64")
     compute = result_type(images, "float32")
 
     def transformed(batch):

@@ -18,6 +18,11 @@ from gradtape.ops import array, math as elementwise
 from gradtape.tensor import Tensor
 
 
+def _drawn(seed: Any) -> Tensor:
+    """The next seed; Keras draws unsigned numbers, and the ops take signed ones."""
+    return cast(draw_seed(seed), "int64")
+
+
 def _computed(dtype: DType) -> DType:
     """The dtype to draw in: narrow floats are rounded in the end."""
     return dtype if dtype.size >= 4 else dtype_of("float32")
@@ -27,37 +32,37 @@ def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, se
     wanted = dtype_of(dtype or floatx())
     drawn = _computed(wanted)
     mean, stddev = (convert_to_tensor(p, drawn) for p in (mean, stddev))
-    return cast(draws.stateless_normal(shape, draw_seed(seed), mean, stddev, drawn), wanted)
+    return cast(draws.stateless_normal(shape, _drawn(seed), mean, stddev, drawn), wanted)
 
 
 def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype or floatx())
     drawn = _computed(wanted)
     low, high = (convert_to_tensor(p, drawn) for p in (minval, maxval))
-    return cast(draws.stateless_uniform(shape, draw_seed(seed), low, high, drawn), wanted)
+    return cast(draws.stateless_uniform(shape, _drawn(seed), low, high, drawn), wanted)
 
 
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype or floatx())
     drawn = _computed(wanted)
     mean, stddev = (convert_to_tensor(p, drawn) for p in (mean, stddev))
-    return cast(draws.stateless_truncated_normal(shape, draw_seed(seed), mean, stddev, drawn), wanted)
+    return cast(draws.stateless_truncated_normal(shape, _drawn(seed), mean, stddev, drawn), wanted)
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype)
     drawn = wanted if wanted.name in ("int32", "int64") else dtype_of("int64")
     low, high = (convert_to_tensor(p, drawn) for p in (minval, maxval))
-    return cast(draws.stateless_uniform(shape, draw_seed(seed), low, high, drawn), wanted)
+    return cast(draws.stateless_uniform(shape, _drawn(seed), low, high, drawn), wanted)
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = "int64", seed: Any = None) -> Tensor:
-    return cast(draws.stateless_categorical(convert_to_tensor(logits), num_samples, draw_seed(seed)), dtype)
+    return cast(draws.stateless_categorical(convert_to_tensor(logits), num_samples, _drawn(seed)), dtype)
 
 
 def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype or floatx())
-    return cast(_gamma(shape, alpha, _computed(wanted), draw_seed(seed)), wanted)
+    return cast(_gamma(shape, alpha, _computed(wanted), _drawn(seed)), wanted)
 
 
 def _gamma(shape: Any, alpha: Any, dtype: DType, seed: Tensor) -> Tensor:
@@ -68,7 +73,7 @@ def beta(shape: Any, alpha: Any, beta: Any, dtype: Any = None, seed: Any = None)
     """X / (X + Y), with X and Y gamma distributed and drawn with seeds of their own."""
     wanted = dtype_of(dtype or floatx())
     drawn = _computed(wanted)
-    first, second = arrays.unstack(draws.split(draw_seed(seed), 2))
+    first, second = arrays.unstack(draws.split(_drawn(seed), 2))
     x, y = _gamma(shape, alpha, drawn, first), _gamma(shape, beta, drawn, second)
     return cast(x / (x + y), wanted)
 
@@ -77,7 +82,7 @@ def binomial(shape: Any, counts: Any, probabilities: Any, dtype: Any = None, see
     wanted = dtype_of(dtype or floatx())
     drawn = _computed(wanted)
     n, p = convert_to_tensor(counts, drawn), convert_to_tensor(probabilities, drawn)
-    return cast(draws.stateless_binomial(shape, draw_seed(seed), n, p, output_dtype=drawn), wanted)
+    return cast(draws.stateless_binomial(shape, _drawn(seed), n, p, output_dtype=drawn), wanted)
 
 
 def dropout(inputs: Any, rate: Any, noise_shape: Any = None, seed: Any = None) -> Tensor:
@@ -89,11 +94,11 @@ def dropout(inputs: Any, rate: Any, noise_shape: Any = None, seed: Any = None) -
     sizes = tuple(x.array.shape)
     if noise_shape is not None:
         sizes = tuple(n if n is not None else sizes[i] for i, n in enumerate(noise_shape))
-    kept = elementwise.greater_equal(draws.stateless_uniform(sizes, draw_seed(seed)), rate)
+    kept = elementwise.greater_equal(draws.stateless_uniform(sizes, _drawn(seed)), rate)
     return elementwise.where(kept, x / (1.0 - rate), array.stop_gradient(arrays.zeros_like(x)))
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
     x = convert_to_tensor(x)
-    order = draws.stateless_shuffle(arrays.range(x.array.shape[axis]), draw_seed(seed))
+    order = draws.stateless_shuffle(arrays.range(x.array.shape[axis]), _drawn(seed))
     return arrays.gather(x, order, axis=axis)

@@ -144,14 +144,15 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     shape, start = x.array.shape, axis or 0
     if not -len(shape) <= start < max(len(shape), 1):
         raise ValueError(f"axis = {axis} is out of range for a tensor of shape {shape}.")
+    along = shape[start : start + mask.ndim]  # a negative axis is not moved, as in TensorFlow: -1 has nothing behind it
     start += len(shape) if start < 0 else 0
     if mask.dtype.kind == "O":
         raise errors.UnimplementedError(None, None, "tf.boolean_mask takes a mask of booleans or numbers [Op:Where]")
     if mask.ndim == 0:
         raise ValueError("mask cannot be scalar.")
-    if shape[start : start + mask.ndim] != mask.shape:
+    if along != mask.shape:
         raise ValueError(
-            f"Shapes {tuple(shape[start : start + mask.ndim])} and {mask.shape} are incompatible: "
+            f"Shapes {tuple(along)} and {mask.shape} are incompatible: "
             f"a mask of shape {mask.shape} does not fit a tensor of shape {shape} at axis {start}."
         )
     flat = array.reshape(x, shape=(*shape[:start], mask.size, *shape[start + mask.ndim :]))
