@@ -14,7 +14,7 @@ from gradtape.api.array import cast, concat, gather
 from gradtape.api.random import log_uniform_candidate_sampler
 from gradtape.api.sparse import to_dense
 from gradtape.arrays.symbolic import is_known
-from gradtape.conversion import array_from, convert, hinted_operands, is_library, operand, wrap
+from gradtape.conversion import array_from, hinted_operands, is_library, operand, wrap
 from gradtape.ops import array, ctc, math, nn, reduce
 from gradtape.ops.sparse_tensor import SparseTensor
 from gradtape.tensor import Tensor
