@@ -171,17 +171,8 @@ HELPERS = {
 }
 """Area -> the functions of its module that call a function f under a tape and give values and gradients."""
 
-NOT_THE_SAME: dict[tuple[str, str], tuple[str, str]] = {
-    ("math_grads", "rounding_has_no_gradient"): ("zeros for none", "tensor .*, expected none"),
-    ("math_grads", "floordiv_floormod"): ("zeros for none", "tensor .*, expected none"),
-    ("array_grads", "one_hot_and_sequence_mask"): ("zeros for none", "tensor .*, expected none"),
-    ("misc", "py_function_and_numpy_function"): ("zeros for none", "tensor .*, expected none"),
-    ("array_grads", "boolean_mask"): ("the number of elements depends on values", "tf.where"),
-}
-"""Area and program -> why it is not the same with its functions compiled, and what is said.
-
-Zeros for none: to a tape outside a call is one op, so that what a result does not depend on has a gradient of zeros.
-"""
+NOT_THE_SAME: dict[tuple[str, str], tuple[str, str]] = {}
+"""Area and program -> why it is not the same with its functions compiled, and what is said."""
 
 
 @pytest.mark.parametrize(("area", "name"), [(area, name) for area in HELPERS for name in runner.load_cases(area)])
@@ -291,7 +282,8 @@ class _Recording:
         tensors = [leaf for leaf in tf.nest.flatten((given, kwargs)) if isinstance(leaf, tf.Tensor)]
         if tensors and all(t.dtype != tf.string for t in tensors):
             self.calls += 1
-            compiled = tf.function(lambda a, k: self.function(*a, **k), autograph=False)(given, kwargs)
+            run = tf.function(lambda a, k: self.function(*a, **k), autograph=False, jit_compile=True)
+            compiled = run(given, kwargs)
             if eager is not None:
                 assert_same(tf.nest.flatten(compiled), _as_tensors(eager), rtol=1e-5, atol=1e-6)
         return plain

@@ -105,9 +105,9 @@ def test_branches_must_agree():
     with pytest.raises(TypeError, match="same dtype"):
         tf.function(lambda x: tf.cond(x > 0.0, lambda: x, lambda: tf.cast(x, tf.int32)))(x)
     with pytest.raises(ValueError, match="same shape"):
-        tf.function(lambda x: tf.cond(x > 0.0, lambda: tf.stack([x, x]), lambda: x))(x)
+        tf.function(lambda x: tf.cond(x > 0.0, lambda: tf.stack([x, x]), lambda: x), jit_compile=True)(x)
     with pytest.raises(TypeError, match="returns a string"):
-        tf.function(lambda x: tf.cond(x > 0.0, lambda: "up", lambda: "down"))(x)
+        tf.function(lambda x: tf.cond(x > 0.0, lambda: "up", lambda: "down"), jit_compile=True)(x)
     with pytest.raises(TypeError, match="structure"):
         tf.function(lambda x: tf.cond(x > 0.0, lambda: (x, x), lambda: [x]))(x)
 
@@ -313,8 +313,8 @@ def test_tensor_arrays_in_loops():
     np.testing.assert_allclose(tape.gradient(y, x), (powers * np.array([1.0, 2.0]) ** (powers - 1)).sum(0))
 
 
-def test_a_growing_tensor_array_is_refused_in_a_loop_of_unknown_length():
-    @tf.function
+def test_a_growing_tensor_array_is_not_compiled_in_a_loop_of_unknown_length():
+    @tf.function(jit_compile=True)
     def f(n):
         ta = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[])
         return tf.while_loop(lambda i, ta: i < n, lambda i, ta: (i + 1, ta.write(i, 1.0)), (tf.constant(0), ta))[0]
@@ -382,9 +382,8 @@ def test_assertions_raise_when_the_program_runs():
 def test_python_functions_inside_of_programs():
     @tf.function
     def f(x):
-        return tf.py_function(lambda a: a**3, [x], tf.float64) + tf.numpy_function(
-            lambda a: np.sort(a), [x], tf.TensorSpec([2], tf.float64)
-        )
+        spec = tf.TensorSpec([2], tf.float64)
+        return tf.py_function(lambda a: a**3, [x], spec) + tf.numpy_function(lambda a: np.sort(a), [x], spec)
 
     x = tf.constant([3.0, 2.0], tf.float64)
     with tf.GradientTape() as outer:
@@ -396,10 +395,11 @@ def test_python_functions_inside_of_programs():
     np.testing.assert_allclose(y, [29.0, 11.0])
     np.testing.assert_allclose(slope, [27.0, 12.0])
     np.testing.assert_allclose(outer.gradient(slope, x), [18.0, 12.0])
-    with pytest.raises(ZeroDivisionError):
-        tf.function(lambda x: tf.numpy_function(lambda a: int(a) / 0, [1], tf.float64) + x)(
-            tf.constant(1.0, tf.float64)
-        )
+    assert "runs eagerly" not in f.summary()
+    for wanted in (tf.float64, tf.TensorSpec([], tf.float64)):
+        failing = tf.function(lambda x, t=wanted: tf.numpy_function(lambda a: int(a) / 0, [1], t) + x)
+        with pytest.raises(tf.errors.UnknownError, match="ZeroDivisionError"):
+            failing(tf.constant(1.0, tf.float64))
 
 
 # -- tf.gradients ----------------------------------------------------------------------------------------------------

@@ -419,7 +419,7 @@ def test_concrete_functions_take_other_variables():
 def test_concrete_functions_say_what_they_take():
     double = tf.function(lambda v: 2.0 * v).get_concrete_function(tf.Variable(1.0))
     with pytest.raises(
-        TypeError, match=r"Binding inputs to tf\.function failed: .* takes 1 tensors or variables, got 0"
+        TypeError, match=r"Binding inputs to tf\.function failed due to .missing a required argument: 'v'"
     ):
         double()
     with pytest.raises(TypeError, match=r"was given a variable of shape \(1,\)"):
@@ -437,8 +437,7 @@ def test_concrete_functions_and_variables_that_are_one():
     assert traces(f) == 2
     del f
     gc.collect()
-    with pytest.raises(TypeError, match="variables of which some are the same"):
-        apart(a, a)
+    assert float(apart(a, a)) == 32.0
 
 
 def test_concrete_functions_and_their_own_variables():

@@ -258,7 +258,7 @@ from gradtape.autodiff.custom_gradient import (
 )
 from gradtape.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
 from gradtape.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
-from gradtape.compile.autograph import do_not_convert as _do_not_convert
+from gradtape.compile.autograph import do_not_convert as _do_not_convert, set_loop_options as _set_loop_options
 from gradtape.compile.function import (
     function as function,
     inside_function as inside_function,
@@ -334,7 +334,9 @@ autodiff = _namespace(
 autograph = _namespace(
     "autograph",
     "Python's control flow over tensors, in functions.",
-    experimental=_namespace("autograph.experimental", "Switches.", do_not_convert=_do_not_convert),
+    experimental=_namespace(
+        "autograph.experimental", "Switches.", do_not_convert=_do_not_convert, set_loop_options=_set_loop_options
+    ),
 )
 dtypes = _namespace(
     "dtypes",

@@ -272,14 +272,6 @@ def out_of_memory(shape: Any, dtype: Any, op: str) -> ResourceExhaustedError:
     )
 
 
-def unknown_shape(function: str, instead: str, op: str | None = None) -> InvalidArgumentError:
-    return invalid_argument(
-        f"The shape of what {function} returns depends on values, which are not known while a tf.function is traced: a "
-        f"compiled program has fixed shapes. {instead}",
-        op,
-    )
-
-
 def brackets(shape: Any) -> str:
     """A shape as kernels print it: [2,3]."""
     return "[" + ",".join(str(n) for n in shape) + "]"

@@ -17,7 +17,7 @@ from numpy import ndarray
 from gradtape import errors, forks
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
-from gradtape.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, tracing
+from gradtape.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, only_eager, tracing
 from gradtape.conversion import array_from, convert, operand, placed, register_converter
 from gradtape.dtypes import DType, as_dtype, dtype_of
 from gradtape.engine.tape import active_recorders, active_stack, expecting, miss
@@ -40,6 +40,22 @@ def held(value: Any) -> Any:
     """The variable behind a value of another library's class that holds one; any other value as it is."""
     find = holders.get(type(value))
     return value if find is None else find(value)
+
+
+class Creations:
+    """The variables that a tf.function creates: they belong to its first trace, `refuse` raises later on."""
+
+    def __init__(self, refuse: Callable[[], None] | None = None) -> None:
+        self.refuse = refuse
+        self.created: list[weakref.ref[Variable]] = []
+
+
+_creations: ContextVar[Creations | None] = ContextVar("gradtape_creations", default=None)
+
+
+def creating(creations: Creations) -> setting[Creations | None]:
+    """Within the block, and in init_scope there, variables belong to a tf.function."""
+    return setting(_creations, creations)
 
 
 waiting: list[Callable[[], None]] = []
@@ -94,6 +110,7 @@ class Variable:
 
     _held: Tensor | None
     _buffer: Any
+    _home: Graph | None = None  # the graph of which it is a local variable (experimental_enable_variable_lifting=False)
     uid: int
 
     def __init__(
@@ -121,13 +138,17 @@ class Variable:
             raise ValueError(f"The `name` of a tf.Variable must be a string. Received {name!r}.")
         if constraint is not None and not callable(constraint):
             raise ValueError(f"The `constraint` must be a callable. Received {constraint!r}.")
-        graph = current_graph()
-        if graph is not None:
-            graph.allow_creation()
-        with tracing(None):  # a variable outlives the function that creates it
-            if callable(initial_value) and not isinstance(initial_value, Variable):
-                initial_value = initial_value()
-            value = _initial_array(initial_value, dtype, graph)
+        graph, creations = current_graph(), _creations.get()
+        local = graph is not None and not experimental_enable_variable_lifting
+        if creations is not None and creations.refuse is not None and not local:
+            creations.refuse()
+        if local:
+            value = _local_array(initial_value, dtype)
+        else:
+            with tracing(None):  # a variable outlives the function that creates it
+                if callable(initial_value) and not isinstance(initial_value, Variable):
+                    initial_value = initial_value()
+                value = _initial_array(initial_value, dtype, graph)
         declared = TensorShape(value.shape) if shape is None else TensorShape(shape)
         if not declared.is_compatible_with(value.shape):
             raise ValueError(
@@ -145,8 +166,12 @@ class Variable:
         self._buffer, self._lent = None, False
         if waiting and type(value) is ndarray:  # when it is first read it has found its place: see `_fetch`
             self._held, self._buffer, self._lent = None, value, True
-        if graph is not None:
-            graph.created.append(weakref.ref(self))
+        if local:
+            assert graph is not None
+            self._held, self._buffer, self._home = None, value, graph
+            graph.variables[self.uid] = VariableState(self, self._reading(value))
+        elif creations is not None:
+            creations.created.append(weakref.ref(self))
         if isinstance(initial_value, (Tensor, Variable)):
             for recorder in active_recorders():
                 recorder.saw("assign", initial_value.uid, self.uid)
@@ -186,12 +211,35 @@ class Variable:
             graph.shared.add(self.uid)  # an argument, which the code reaches in another way
         state = graph.variables.get(self.uid)
         if state is None:
+            self._check_scope(graph)
             if graph.outer is not None:  # a branch or a loop: it begins with what the variable is outside
                 symbol = graph.input("array", self._within(graph.outer).reading.array)
             else:
                 symbol = graph.input("variable", self, self._spec(graph.first))
             state = graph.variables[self.uid] = VariableState(self, self._reading(symbol))
         return state
+
+    def _check_scope(self, graph: Graph | None) -> None:
+        """A local variable is nothing outside of its program, and some variables are not for programs."""
+        if self._home is not None:
+            if graph is None or not graph.reaches(self._home):
+                raise TypeError(
+                    f"{self.name} is out of scope and cannot be used here. Use return values, explicit Python locals "
+                    f"or TensorFlow collections to access it: it was created while tracing '{self._home.name}', with "
+                    "experimental_enable_variable_lifting=False, and every call of the function has its own."
+                )
+            return
+        if graph is None or graph.outer is not None or type(self) is Passed:
+            return
+        if self.dtype.name == "string":
+            raise only_eager(TypeError(f"'{self.name}' holds strings, and XLA has numbers only."))
+        if not self._declared_shape.is_fully_defined():
+            raise only_eager(
+                ValueError(
+                    f"'{self.name}' may change its shape, which is {self._declared_shape}, and a compiled program has "
+                    "fixed shapes. Declare its shape, or pass it to the function as an argument."
+                )
+            )
 
     def _spec(self, graph: Graph | None) -> Any:
         """Something with the shape and dtype of the value at this point of a trace."""
@@ -212,6 +260,7 @@ class Variable:
         with updating():
             if self._held is not None:  # another thread was faster
                 return self._held
+            self._check_scope(None)
             value = self._buffer
             if type(value) is ndarray:  # made while a checkpoint waits for variables, perhaps for this one
                 self._tensor = self._reading(value)
@@ -663,10 +712,22 @@ def _initial_array(value: Any, dtype: Any, graph: Graph | None) -> Any:
                 f"{tensor.dtype.name}: {tensor!r}"
             )
         if type(tensor.array) is Symbolic:
-            assert graph is not None
-            return graph.concrete(tensor.array)
+            return tensor.array if graph is None else graph.concrete(tensor.array)
         return placed(np.array(tensor.array)) if type(tensor.array) is ndarray else tensor.array
     return convert(value, dtype).array
+
+
+def _local_array(value: Any, dtype: Any) -> Any:
+    """The initial value of a local variable of a program: computed by the program, at every call."""
+    if callable(value) and not isinstance(value, Variable):
+        return _initial_array(value(), dtype, None)
+    if isinstance(value, Tensor) and type(value.array) is Symbolic:
+        raise ValueError(
+            f"Argument `initial_value` ({value!r}) could not be lifted out of a `tf.function`. To avoid this error, "
+            "when constructing `tf.Variable`s inside of `tf.function` you can create the `initial_value` tensor in a "
+            "callable: `tf.Variable(lambda: value)`."
+        )
+    return _initial_array(value, dtype, None)
 
 
 def _unpickle(value: Any, name: str, trainable: bool, shape: Any, *rest: Any) -> Variable:
@@ -790,9 +851,10 @@ def stored(variable: Variable) -> Variable:
 class _VariableSlice(Tensor):
     """A slice of a variable: a tensor that can also be assigned to."""
 
-    __slots__ = ("_key", "_variable")
+    __slots__ = ("_key", "_tensor", "_variable")
 
     _key: Any
+    _tensor: Tensor  # what the op returned: a forward accumulator keeps the tangent as long as it lives
     _variable: Variable
 
     def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
@@ -820,7 +882,7 @@ def _slice_of(variable: Variable, key: Any) -> Any:
     if isinstance(key, (Tensor, ndarray)) and np.ndim(key):
         return tensor
     part: Any = object.__new__(_VariableSlice)
-    part.array, part.uid = tensor.array, tensor.uid
+    part.array, part.uid, part._tensor = tensor.array, tensor.uid, tensor
     part._variable, part._key = variable, checked_index(key, variable._tensor.array.shape)
     return part
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import is_known, only_eager
 from gradtape.conversion import (
     array_from,
     constant_operand,
@@ -46,9 +46,11 @@ def static(value: Any) -> Any:
 
 def _numbers(tensor: Tensor) -> Any:
     if not is_known(tensor):
-        raise errors.OperatorNotAllowedInGraphError(
-            f"An argument that decides about shapes must be known while a tf.function is traced, but {tensor!r} is "
-            "computed by the function. Pass Python numbers (each of them is traced anew), or what tf.shape gives."
+        raise only_eager(
+            errors.OperatorNotAllowedInGraphError(
+                f"An argument that decides about shapes must be known while a tf.function is traced, but {tensor!r} is "
+                "computed by the function. Pass Python numbers (each of them is traced anew), or what tf.shape gives."
+            )
         )
     return np.asarray(tensor.array)
 

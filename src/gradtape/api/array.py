@@ -27,7 +27,7 @@ from gradtape.api.arguments import (
 )
 from gradtape.arrays import common_namespace
 from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
-from gradtape.arrays.symbolic import arange, filled, is_known, number, sizes_of
+from gradtape.arrays.symbolic import arange, filled, is_known, number, sizes_of, unknown_shape
 from gradtape.compile import devices
 from gradtape.conversion import array_from, convert, holds_tensor, is_library, operand, operands, wrap
 from gradtape.dtypes import DType, as_dtype, float32, int64
@@ -288,7 +288,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         first, last, step = (integer(p) for p in parts)
         return wrap(arange(first, last, step, kind.numpy_dtype))
     if not all(map(is_known, parts)):
-        raise errors.unknown_shape(
+        raise unknown_shape(
             "tf.range",
             "Pass Python numbers, or what tf.shape gives. In a `for` over tf.range tensors will do.",
             "Range",
@@ -807,7 +807,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
             what = "a string tensor" if truth.dtype.name == "string" else "a scalar"
             raise errors.invalid_argument(f"WhereOp : Unhandled input: the condition is {what}.", "Where")
         if not is_known(truth):
-            raise errors.unknown_shape(
+            raise unknown_shape(
                 "tf.where(condition)",
                 "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.",
                 "Where",

@@ -258,10 +258,10 @@ def while_loop(
     state = nest.map_structure(_loop_value, list(given))
     if current_graph() is not None:
         _learn_element_shapes(body, state)
-        result = _staged().while_loop(cond, body, state, limit)
+        result = _staged().while_loop(cond, body, state, limit, shape_invariants is not None)
         return result[0] if alone else nest.pack_sequence_as(given, nest.flatten(result))
-    turns = 0
-    while (limit is None or turns < limit) and cond(*state):
+    turns, most = 0, None if limit is None else int(limit)
+    while (most is None or turns < most) and cond(*state):
         result = body(*state)
         if not isinstance(result, (list, tuple)) or (len(given) == 1 and nest.is_nested(given[0]) and len(result) != 1):
             result = [result]
@@ -272,6 +272,10 @@ def while_loop(
 
 
 def _limit(maximum_iterations: Any) -> Any:
+    if isinstance(maximum_iterations, Tensor) and not is_known(maximum_iterations):
+        if maximum_iterations.shape.rank:
+            raise ValueError(f"'maximum_iterations' must be a scalar. Received shape: {maximum_iterations.shape}")
+        return maximum_iterations
     try:
         limit = np.asarray(static(maximum_iterations))
     except ValueError:

@@ -25,7 +25,7 @@ from gradtape.api.control_flow import while_loop
 from gradtape.api.indexing import PERMUTATION
 from gradtape.arrays.checks import Rule, checked
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import is_known, unknown_shape
 from gradtape.conversion import constant_operand, convert, hinted_operands, is_library, operand, operands
 from gradtape.dtypes import DType, as_dtype
 from gradtape.ops import array, factorisations, index, linalg, math, reduce
@@ -673,7 +673,7 @@ def eigh_tridiagonal(
     if select != "a":
         low, high = (np.asarray(static(v)).item() for v in static(select_range))
         if select == "v" and not is_known(values):
-            raise errors.unknown_shape("tf.linalg.eigh_tridiagonal with select='v'", "Use select='i' or 'a'.")
+            raise unknown_shape("tf.linalg.eigh_tridiagonal with select='v'", "Use select='i' or 'a'.")
         picked = (
             _within_indices(values, low, high) if select == "i" else _within_interval(main, side, values, low, high)
         )

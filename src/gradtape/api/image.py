@@ -28,7 +28,7 @@ from gradtape.api.arguments import (
 from gradtape.api.array import cast
 from gradtape.api.debugging import Assert
 from gradtape.arrays.checks import checked
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import is_known, unknown_shape
 from gradtape.conversion import array_from, constant_operand, convert, is_library, operand, wrap
 from gradtape.dtypes import DType, float16, float32
 from gradtape.ops import array, image as ops, index, linalg, math, reduce
@@ -1163,7 +1163,7 @@ def _suppress(
 
 def _boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
     if not (is_known(operand(boxes)) and is_known(operand(scores))):
-        raise errors.unknown_shape(
+        raise unknown_shape(
             "tf.image.non_max_suppression",
             "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True.",
             "NonMaxSuppressionV3",
@@ -1265,9 +1265,7 @@ def non_max_suppression_overlaps(
 ) -> Tensor:
     """`non_max_suppression` with overlaps of any kind, given as a matrix."""
     if not (is_known(operand(overlaps)) and is_known(operand(scores))):
-        raise errors.unknown_shape(
-            "tf.image.non_max_suppression_overlaps", "Call it in tf.numpy_function, with a shape."
-        )
+        raise unknown_shape("tf.image.non_max_suppression_overlaps", "Call it in tf.numpy_function, with a shape.")
     op = "NonMaxSuppressionWithOverlaps"
     table, marks = (same_dtype(value, float32, op, "an input") for value in (overlaps, scores))
     shared, values = np.asarray(table.array), np.asarray(marks.array)

@@ -26,7 +26,7 @@ from gradtape.api.array import cast
 from gradtape.api.debugging import assert_less, assert_non_negative
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.checks import Rule, verify
-from gradtape.arrays.symbolic import as_value, current_graph, is_known
+from gradtape.arrays.symbolic import as_value, current_graph, is_known, unknown_shape
 from gradtape.conversion import convert, is_library, operand, operands, wrap
 from gradtape.dtypes import as_dtype, int32
 from gradtape.engine.op import narrowed, widened
@@ -182,7 +182,7 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str
             "DynamicPartition",
         )
     if not is_known(which):
-        raise errors.unknown_shape(
+        raise unknown_shape(
             "tf.dynamic_partition",
             "Use tf.where(partitions == i, data, 0) for part i, or tf.math.unsorted_segment_sum for sums of the parts.",
             "DynamicPartition",
@@ -238,7 +238,7 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
                 "DynamicStitch",
             )
     if not all(map(is_known, given)):
-        raise errors.unknown_shape(
+        raise unknown_shape(
             "tf.dynamic_stitch",
             "Use tf.scatter_nd or tf.tensor_scatter_nd_update, which are told the shape.",
             "DynamicStitch",
@@ -346,7 +346,7 @@ def _vector(x: Any, op: str) -> Tensor:
     if len(vector.array.shape) != 1:
         raise errors.invalid_argument("unique expects a 1D vector.", op)
     if not is_known(vector):
-        raise errors.unknown_shape("tf.unique", "Call it outside of the function, or in tf.numpy_function.", op)
+        raise unknown_shape("tf.unique", "Call it outside of the function, or in tf.numpy_function.", op)
     np.asarray(vector.array)  # how many there are depends on the values: a batch of rows has no one answer
     return vector
 
@@ -516,7 +516,7 @@ def bincount(
     elif most is not None and (least or 0) >= most:
         length = most
     else:
-        raise errors.unknown_shape("tf.math.bincount", "Pass the same number as minlength and as maxlength.", op)
+        raise unknown_shape("tf.math.bincount", "Pass the same number as minlength and as maxlength.", op)
     if most is not None:
         length = min(length, most)
     by_row = axis == -1 and values.ndim > 1
@@ -582,7 +582,7 @@ def confusion_matrix(
         assert_non_negative(ids, f"`{word}` contains negative values")
     if num_classes is None:
         if not (is_known(rows) and is_known(columns)):
-            raise errors.unknown_shape("tf.math.confusion_matrix", "Pass num_classes.")
+            raise unknown_shape("tf.math.confusion_matrix", "Pass num_classes.")
         count = int(max(rows.max(initial=-1), columns.max(initial=-1))) + 1
     else:
         count = integer(num_classes)

@@ -13,7 +13,7 @@ from gradtape.api.arguments import extent, same_dtype, static, truth
 from gradtape.api.array import cast, concat, gather
 from gradtape.api.random import log_uniform_candidate_sampler
 from gradtape.api.sparse import to_dense
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import is_known, unknown_shape
 from gradtape.conversion import array_from, hinted_operands, is_library, operand, wrap
 from gradtape.ops import array, ctc, math, nn, reduce
 from gradtape.ops.sparse_tensor import SparseTensor
@@ -190,9 +190,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     """
     given, steps = operand(labels), operand(seq_length)
     if not (is_known(given) and is_known(steps)):
-        raise errors.unknown_shape(
-            "tf.nn.collapse_repeated", "Call it outside of the function, or in tf.numpy_function."
-        )
+        raise unknown_shape("tf.nn.collapse_repeated", "Call it outside of the function, or in tf.numpy_function.")
     if len(given.array.shape) != 2:
         raise errors.invalid_argument(
             f"labels must be a matrix, got shape {errors.brackets(given.array.shape)}", "CollapseRepeated"
@@ -233,7 +231,7 @@ def compute_accidental_hits(
     """
     true, candidates = operand(true_classes), operand(sampled_candidates)
     if not (is_known(true) and is_known(candidates)):
-        raise errors.unknown_shape(
+        raise unknown_shape(
             "tf.nn.compute_accidental_hits",
             "Use remove_accidental_hits=True of tf.nn.sampled_softmax_loss.",
             "ComputeAccidentalHits",

@@ -12,9 +12,9 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.arrays.batched import EscapeError
 from gradtape.arrays.checks import element_text
-from gradtape.arrays.symbolic import current_graph, is_known
+from gradtape.arrays.symbolic import current_graph, inside_eager_function, is_known
 from gradtape.conversion import array_from, convert, wrap
-from gradtape.dtypes import as_dtype
+from gradtape.dtypes import as_dtype, dtype_of
 from gradtape.engine.dispatch import record
 from gradtape.engine.op import Op
 from gradtape.tensor import Tensor
@@ -33,15 +33,22 @@ def py_function(
     if func is None:
         return lambda f: lambda *args: py_function(f, args, Tout)
     tensors = [convert(x) for x in inp]
-    if current_graph() is not None:
-        return _inside_program(func, tensors, Tout, differentiable=True)
+
+    def call(*given: Tensor) -> Any:
+        return _checked(lambda: _outputs(func(*given), Tout, func), "EagerPyFunc")
+
+    return call(*tensors) if current_graph() is None else _inside_program(call, tensors, Tout, differentiable=True)
+
+
+def _checked(call: Callable[[], Any], op: str) -> Any:
+    """A call of the user's code as an op: whatever it raises is an error of that."""
     try:
-        return _outputs(func(*tensors), Tout, func)
+        return call()
     except (errors.OpError, EscapeError):
         raise
     except Exception as error:
         kind = next((k for base, k in _KINDS if isinstance(error, base)), errors.UnknownError)
-        raise kind(None, None, f"{type(error).__name__}: {error} [Op:EagerPyFunc]") from error
+        raise kind(None, None, f"{type(error).__name__}: {error} [Op:{op}]") from error
 
 
 _KINDS: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
@@ -103,15 +110,44 @@ def numpy_function(
     if func is None:
         return lambda f: lambda *args: numpy_function(f, args, Tout, stateful)
     tensors = [convert(x) for x in inp]
+
+    def in_function(*given: Tensor) -> Any:
+        return _checked(lambda: _arrays(func(*[t.numpy() for t in given]), Tout, func), "PyFunc")
+
     if current_graph() is not None:
-        return _inside_program(lambda *given: func(*[t.numpy() for t in given]), tensors, Tout, differentiable=False)
-    result = func(*[t.numpy() for t in tensors])
+        return _inside_program(in_function, tensors, Tout, differentiable=False)
+    # As in TensorFlow, eager code gets what the function gives, and a tf.function what was announced.
+    result = in_function(*tensors) if inside_eager_function() else func(*[t.numpy() for t in tensors])
     if result is None:
-        return []
+        return None
     many = isinstance(result, (list, tuple)) and isinstance(Tout, (list, tuple))
     outputs = tuple(wrap(array_from(v)) for v in (result if many else [result]))
     record(_NUMPY_FUNCTION, tensors, outputs, {})
     return list(outputs) if many else outputs[0]
+
+
+def _arrays(result: Any, Tout: Any, func: Any) -> Any:
+    """What a function of arrays gives, if it has the dtypes that were announced."""
+    many = isinstance(Tout, (list, tuple))
+    wanted = [_dtype(t) for t in Tout] if many else [] if Tout is None else [_dtype(Tout)]
+    values = [] if result is None else list(result) if isinstance(result, (list, tuple)) and many else [result]
+    name = getattr(func, "__name__", func)
+    if len(values) != len(wanted):
+        raise errors.invalid_argument(
+            f"{name} returns {len(values)} values, but expects to see {len(wanted)} values.", "PyFunc"
+        )
+    arrays = [
+        array_from(v, None if isinstance(v, (np.ndarray, np.generic)) else dtype)
+        for v, dtype in zip(values, wanted, strict=True)
+    ]
+    for i, (value, dtype) in enumerate(zip(arrays, wanted, strict=True)):
+        if dtype_of(value) != dtype:
+            raise errors.invalid_argument(
+                f"{i}-th value returned by {name} is {dtype_of(value).word}, but expects {dtype.word}. Use astype in "
+                "the function, or announce another dtype.",
+                "PyFunc",
+            )
+    return arrays if many else arrays[0] if arrays else None
 
 
 # -- names for gradients ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from gradtape import errors
 from gradtape.api.arguments import Axes, flag, integer, integers
 from gradtape.api.array import cast
 from gradtape.arrays.checks import Rule, checked, verify
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import is_known, unknown_shape
 from gradtape.conversion import convert, operand
 from gradtape.engine.op import narrowed, widened
 from gradtape.ops import array, index, math, segment
@@ -63,7 +63,7 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
     """Data, ids and the number of segments, checked."""
     x, where = _numbers(data, segment_ids, op, ordered)
     if not is_known(where):
-        raise errors.unknown_shape(
+        raise unknown_shape(
             "tf.math.segment_*", "Use tf.math.unsorted_segment_*, which are told the number of segments.", op
         )
     ids, have = np.asarray(where.array), tuple(x.array.shape)

@@ -23,7 +23,7 @@ from gradtape.api.arguments import (
 from gradtape.api.array import cast, positions, stack
 from gradtape.arrays.checks import Rule, checked
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import as_value, current_graph, is_known
+from gradtape.arrays.symbolic import as_value, current_graph, is_known, unknown_shape
 from gradtape.conversion import array_from, convert, is_library, operand, wrap
 from gradtape.dtypes import as_dtype, bool as bool_
 from gradtape.ops import array, index, math, scatter
@@ -88,9 +88,7 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         at += rank if at < 0 else 0
     given = operand(repeats)
     if not is_known(given):
-        raise errors.unknown_shape(
-            "tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat"
-        )
+        raise unknown_shape("tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat")
     have, counts = tuple(x.array.shape), np.asarray(given.array)
     if not counts.size and not is_library(repeats):
         counts = counts.astype(np.int32)
@@ -342,7 +340,7 @@ def _sliced(x: Tensor, begin: Tensor, sizes: Axes) -> Tensor:
             "Slice",
         )
     if -1 in sizes:
-        raise errors.unknown_shape("tf.slice", "Give its size along every axis: -1 is not a number.", "Slice")
+        raise unknown_shape("tf.slice", "Give its size along every axis: -1 is not a number.", "Slice")
     begin = checked(_BLOCK, begin, sizes=sizes, shape=have)
     for axis, (size, n) in enumerate(zip(sizes, have, strict=True)):
         if size != n:
@@ -462,7 +460,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: st
         given = cast(given, "int64")
     if maxlen is None:
         if not is_known(given):
-            raise errors.unknown_shape("tf.sequence_mask", "Pass maxlen.")
+            raise unknown_shape("tf.sequence_mask", "Pass maxlen.")
         counts = np.asarray(given.array)
         longest: Any = max(counts.max(initial=0), 0) if counts.size else 0
     else:

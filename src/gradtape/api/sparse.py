@@ -10,7 +10,7 @@ import numpy as np
 from gradtape import errors
 from gradtape.api.arguments import shape_of
 from gradtape.arrays.checks import Rule, checked
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import is_known, unknown_shape
 from gradtape.conversion import operand, wrap
 from gradtape.ops import index, math
 from gradtape.ops.sparse_tensor import SparseTensor
@@ -23,7 +23,7 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     if not x.array.shape:
         raise errors.invalid_argument("WhereOp : Unhandled input: the tensor is a scalar.", "Where")
     if not is_known(x):
-        raise errors.unknown_shape("tf.sparse.from_dense", "Keep to the dense tensor inside of a tf.function.")
+        raise unknown_shape("tf.sparse.from_dense", "Keep to the dense tensor inside of a tf.function.")
     where = np.argwhere(np.asarray(x.array) != 0).astype(np.int64)
     values = index.gather_nd(x, wrap(where), batch_dims=0)
     return SparseTensor(wrap(where), values, wrap(np.array(x.array.shape, np.int64)))

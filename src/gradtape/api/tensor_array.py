@@ -10,7 +10,7 @@ from gradtape import errors, nest
 from gradtape.api.arguments import extent, shape_of, truth
 from gradtape.api.array import concat, gather, stack
 from gradtape.arrays.checks import checked
-from gradtape.arrays.symbolic import current_graph, is_known
+from gradtape.arrays.symbolic import current_graph, is_known, only_eager
 from gradtape.conversion import convert, is_library, operand, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.literals import cannot_convert
@@ -248,10 +248,12 @@ class TensorArray:
         if self._whole is not None:
             return self._whole
         if self._dynamic_size:
-            raise ValueError(
-                "A TensorArray with dynamic_size=True cannot be written to at an index that only the running program "
-                "knows: a compiled program has arrays of fixed size. Give it the size that it will have at most, or "
-                "loop over a Python range."
+            raise only_eager(
+                ValueError(
+                    "A TensorArray with dynamic_size=True cannot be written to at an index that only the running "
+                    "program knows: a compiled program has arrays of fixed size. Give it the size that it will have at "
+                    "most, or loop over a Python range."
+                )
             )
         return self.stack()
 

@@ -30,6 +30,19 @@ class Seeds:
             self._ops = Random(seed)
             self._positions.clear()
 
+    def state(self) -> Any:
+        """How far everything has been read, for `restore`."""
+        with self._lock:
+            return self._seed, None if self._ops is None else self._ops.getstate(), dict(self._positions)
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+        with self._lock:
+            self._seed, ops, positions = state
+            if ops is not None:
+                self._ops.setstate(ops)
+            self._positions = dict(positions)
+
     def pair(self, op_seed: int | None) -> tuple[int, int] | None:
         """The seeds of one op: the global one, and the op's own or the next of a sequence. None: no seed anywhere."""
         with self._lock:

@@ -10,7 +10,7 @@ of the program whose derivative it is. So a closure may hold on to a symbolic va
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from gradtape.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
 from gradtape.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
-from gradtape.errors import OperatorNotAllowedInGraphError
+from gradtape.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
 from gradtape.interrupts import float_errors_ignored, setting
 from gradtape.memory import Recipe
 
@@ -114,9 +114,11 @@ class Symbolic:
         return call("getitem", (self,), {"index": index if isinstance(index, tuple) else (index,)})
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise OperatorNotAllowedInGraphError(
-            "This value exists only while a function is being traced: it has no numbers yet. Keep to tf operations "
-            "inside a tf.function, or wrap the NumPy code with tf.py_function or tf.numpy_function."
+        raise NotImplementedError(
+            f"Cannot convert a symbolic tf.Tensor ({self!r}) to a numpy array. This error may indicate that you're "
+            "trying to pass a Tensor to a NumPy call, which is not supported: it has no numbers while the function is "
+            "being traced. Keep to tf operations inside a tf.function, or wrap the NumPy code with tf.py_function or "
+            "tf.numpy_function."
         )
 
     def __bool__(self) -> bool:
@@ -136,8 +138,46 @@ def is_known(array: Any) -> bool:
     return type(array) is not Symbolic
 
 
-class OutOfScopeError(TypeError):
-    """A symbolic value is used where its graph is not being traced any more."""
+class NeedsEagerError(BaseException):
+    """A function that is being traced does what only eager execution can: it will run eagerly.
+
+    No Exception, because code of the user, or of Keras, that catches errors must not take it for one. `reason` is the
+    error for a function that may not run eagerly (`jit_compile=True`).
+    """
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+_eager_function: ContextVar[bool] = ContextVar("gradtape_eager_function", default=False)
+inside_eager_function: Callable[[], bool] = _eager_function.get
+"""Whether the code is that of a tf.function which runs eagerly, because it cannot be compiled."""
+
+
+def running_eagerly() -> setting[bool]:
+    """Around the code of such a function."""
+    return setting(_eager_function, True)
+
+
+class FollowConstantsError(BaseException):
+    """A gradient by a constant that the function makes is asked for: it is traced again, with a tape that has those."""
+
+
+def only_eager(reason: Exception) -> BaseException:
+    """What to raise where a value would have to be known: a function that is being traced has a way out."""
+    return reason if current_graph() is None else NeedsEagerError(reason)
+
+
+def unknown_shape(function: str, instead: str, op: str | None = None) -> BaseException:
+    """What to raise where the shape of a result depends on values that are not known."""
+    return only_eager(
+        invalid_argument(
+            f"The shape of what {function} returns depends on values, which are not known while a tf.function is "
+            f"traced: a compiled program has fixed shapes. {instead}",
+            op,
+        )
+    )
 
 
 class VariableState:
@@ -162,12 +202,14 @@ class Graph:
     shared  which of these the code knows by themselves, too: the program is for no other variables in their place
     root    the graph in which all this is, in the end
     transient (of the root) whether it holds what is true during this call only: the program is not kept
+    follows_constants  whether the tape also has what depends on nothing but constants that were made inside
     """
 
     def __init__(self, name: str, outer: Graph | None = None, first: Graph | None = None) -> None:
         self.name, self.outer, self.first = name, outer, first
         self.turn: Symbolic | None = None
         self.open: bool = any(g is not None and g.open for g in (outer, first))
+        self.follows_constants: bool = any(g is not None and g.follows_constants for g in (outer, first))
         around = outer or first
         self.root: Graph = self if around is None else around.root
         self.transient = False
@@ -177,8 +219,6 @@ class Graph:
         self.feeds: list[Feed] = []
         self.variables: dict[int, VariableState] = {}
         self.arrays: dict[int, Any] = {}  # the array behind the uid of each tensor that its tape follows
-        self.created: list[Any] = []  # references to variables that came into being while tracing
-        self.allow_creation: Callable[[], None] = lambda: None  # raises where no variable may be created any more
         self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value at once, for what outlives the trace
         self._captured: dict[int, Symbolic] = {}
         # Of tensors from before the trace only tapes outside know the shape: what they follow, and the uids that a
@@ -220,6 +260,10 @@ class Graph:
         if type(value) is Symbolic:
             return value if value.graph is self else self._from(value)
         if isinstance(value, np.ndarray):
+            if value.dtype.kind == "O":
+                raise only_eager(
+                    TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
+                )
             return self.capture(value) if value.nbytes > _LITERAL_BYTES else value
         if hasattr(value, "shape") and not isinstance(value, np.generic):  # an array of the XLA engine
             return self.capture(value)
@@ -290,11 +334,21 @@ def no_value(value: Symbolic) -> Any:
     return np.asarray(value)  # raises, and says why
 
 
-def _out_of_scope(value: Symbolic) -> OutOfScopeError:
-    return OutOfScopeError(
-        f"{value!r} is out of scope and cannot be used here: it was computed while tracing '{value.graph.name}', and "
-        "has no value outside of it. Return it from the function, or keep it in a tf.Variable."
+def _out_of_scope(value: Symbolic) -> Exception:
+    """TensorFlow's error: of one class for a value of a branch or a loop of what is being traced, else of another."""
+    kind = InaccessibleTensorError if {*_around(value.graph)} & {*_around(current_graph())} else TypeError
+    return kind(
+        f"{value!r} is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow "
+        f"collections to access it: it was computed while tracing '{value.graph.name}', and has no value outside of "
+        "it. Return it from the function, or keep it in a tf.Variable."
     )
+
+
+def _around(graph: Graph | None) -> Iterator[Graph]:
+    """A graph, and those that it is inside of."""
+    while graph is not None:
+        yield graph
+        graph = graph.outer
 
 
 graph_traced: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
@@ -477,7 +531,7 @@ def as_value(array: Any) -> Any:
 def _computed(extents: Any, dtype: Any) -> Symbolic:
     graph = current_graph()
     if graph is None:
-        raise OutOfScopeError("A dimension that is not known yet is used outside of the function that is being traced.")
+        raise TypeError("A dimension that is not known yet is used outside of the function that is being traced.")
     output = Symbolic(graph, extents.shape, np.dtype(dtype))
     output.extents = extents if output.dtype.kind in "iu" else None
     attrs = {"values": tuple(extents.ravel()), "shape": extents.shape, "dtype": output.dtype}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from types import TracebackType
 from typing import Any
 
@@ -22,20 +23,55 @@ from gradtape.variable import Variable, held
 
 
 class _Pusher(Recorder):
-    """A recorder that keeps no records: each one is pushed forward as it arrives."""
+    """A recorder that keeps no records: each one is pushed forward as it arrives.
 
-    __slots__ = ("tangents",)
+    A tangent is of no use once its tensor is gone, and goes with it.
+    """
+
+    __slots__ = ("__weakref__", "_results", "tangents")
+
+    pushes = True
 
     def __init__(self) -> None:
         # Not Recorder's: a bound method kept in the recorder itself would be a cycle.
         self.records, self.tracked, self.fallible, self.born = [], {}, False, 0
         self.tangents: dict[int, Any] = {}
+        self._results: dict[int, _Result] = {}
 
-    def append(self, record: Any) -> None:
+    def append(self, record: Any) -> bool:
         active = active_recorders()
         outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
         with stack.only(outside), float_errors_ignored():
             push(record, self.tangents, self.tracked, traced=True)
+        return True  # to be shown the outputs
+
+    def note(self, outputs: Any) -> None:
+        for tensor in outputs if type(outputs) is tuple else (outputs,):
+            if tensor.uid in self.tangents:
+                self._results[tensor.uid] = _Result(tensor, self)
+
+    def forget(self, uid: int) -> None:
+        """Drop the tangent of a tensor that is gone."""
+        for known in (self.tangents, self.tracked, self._results):
+            known.pop(uid, None)
+
+
+class _Result(weakref.ref[Tensor]):
+    """A result of an op: an accumulator is told when it is gone."""
+
+    __slots__ = ("pusher", "uid")
+
+    def __new__(cls, tensor: Tensor, pusher: _Pusher) -> _Result:
+        return super().__new__(cls, tensor, _is_gone)
+
+    def __init__(self, tensor: Tensor, pusher: _Pusher) -> None:
+        self.uid, self.pusher = tensor.uid, weakref.ref(pusher)
+
+
+def _is_gone(result: Any) -> None:
+    pusher = result.pusher()
+    if pusher is not None:
+        pusher.forget(result.uid)
 
 
 class ForwardAccumulator:

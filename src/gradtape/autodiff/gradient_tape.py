@@ -98,6 +98,15 @@ class _Recording(Recorder):
             self.tracked[uid] = tuple(value.shape)
             self.roots.add(uid)  # a result that is watched later on is no root: its own record stands behind it
 
+    def disown(self, uid: int) -> None:
+        """Take the ops that have read a variable until now for ops on another value: nobody watched it then."""
+        other = next_uid()
+        for i, record in enumerate(self.records):
+            op, inputs, *rest = record
+            if inputs == uid if type(inputs) is int else uid in inputs:
+                inputs = other if type(inputs) is int else tuple([other if u == uid else u for u in inputs])
+                self.records[i] = (op, inputs, *rest)
+
     def saw(self, event: str, uid: int, other: int = 0) -> None:
         if (uid in self.tracked or self._severed(uid)) and len(self.events) < SKELETON:
             frame = _user_frame(event)
@@ -315,6 +324,8 @@ class GradientTape:
                 _warn_per_call_site(
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", source.dtype, most=5
                 )
+            if isinstance(source, Variable) and source.uid not in recording.tracked:
+                recording.disown(source.uid)
             recording.follow(source)
         if len(self._log) < SKELETON:
             if not sources:
@@ -766,8 +777,13 @@ def _refuse_unregistered(recording: _Recording, targets: list[Any]) -> None:
 
 
 def _companions(recording: _Recording) -> frozenset[int]:
-    """The uids of the outputs of primitives that have several: integers among them have a gradient, of zeros."""
-    several = [output for op, _, output, *_ in recording.records if op.outputs > 0 and op.args and op.differentiable]
+    """The uids of the outputs of ops that have several, and of compiled functions: integers among them have a
+    gradient, of zeros."""
+    several = [
+        output
+        for op, _, output, *_ in recording.records
+        if op.outputs > 0 and op.differentiable and (op.args or op.tf_name == "PartitionedCall")
+    ]
     return frozenset().union(*several)
 
 

@@ -34,6 +34,7 @@ _LIBRARIES = frozenset(
         *("pytest", "scipy", "tensorflow", "torch"),
     }
 )
+_LOOP_OPTIONS = "ag_loop_options__"
 _HELPERS = ("if_body", "else_body", "loop_body", "loop_test", "extra_test", "get_state", "set_state")
 """How malt names the functions it makes of pieces of a function."""
 
@@ -65,6 +66,27 @@ def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
         setattr(as_is, _AS_IS, True)
         return as_is
     return func
+
+
+def set_loop_options(
+    parallel_iterations: Any = None,
+    swap_memory: Any = None,
+    maximum_iterations: Any = None,
+    shape_invariants: Any = None,
+) -> None:
+    """Options of the loop whose first statement this is: how often it may go round, which shapes may change.
+
+    >>> import gradtape as tf
+    >>> @tf.function
+    ... def count(n):
+    ...     turns = 0
+    ...     for _ in tf.range(n):
+    ...         tf.autograph.experimental.set_loop_options(maximum_iterations=3)
+    ...         turns += 1
+    ...     return turns
+    >>> int(count(tf.constant(10)))
+    3
+    """
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -298,19 +320,20 @@ def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
     """The converted function as a statement that defines it, with the lines of the original; and its name there."""
     from malt.core import converter
     from malt.impl import api
+    from malt.lang import directives
     from malt.pyct import inspect_utils, naming, origin_info, parser, transformer
 
     future = inspect_utils.getfutureimports(function)
     node, source = _lambda_of(function) or parser.parse_entity(function, future_features=future)
     first_line = function.__code__.co_firstlineno
     origin_info.resolve(node, source, function.__code__.co_filename, first_line, 0)
-    namespace = inspect_utils.getnamespace(function)
+    namespace = {**inspect_utils.getnamespace(function), _LOOP_OPTIONS: directives.set_loop_options}
     namer = naming.Namer(namespace)
     transpiler = api.PyToPy()
     name = namer.new_symbol(transpiler.get_transformed_name(node), ())
     info = transformer.EntityInfo(name, source, function.__code__.co_filename, future, namespace)
     context = transformer.Context(info, namer, converter.ProgramContext(options=converter.STANDARD_OPTIONS))
-    node = _Prepared(function).visit(_without_defaults(node))
+    node = _Prepared(function, namespace).visit(_without_defaults(node))
     node = transpiler.transform_ast(node, context)
     if isinstance(node, ast.Lambda):
         node = ast.Assign(targets=[ast.Name(name, ctx=ast.Store())], value=node)
@@ -359,9 +382,11 @@ def _without_defaults(node: Any) -> Any:
 
 
 class _Prepared(ast.NodeTransformer):
-    """What malt does not do itself: assertions with any message, names of exceptions, private names of a class."""
+    """What malt does not do itself: assertions with any message, names of exceptions, private names of a class; and
+    the options of a loop under the name that it knows."""
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: FunctionType, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
         names = function.__qualname__.split(".")
         self._class = names[-2].lstrip("_") if len(names) > 1 and names[-2] != "<locals>" else ""
 
@@ -373,6 +398,20 @@ class _Prepared(ast.NodeTransformer):
         operator = ast.Attribute(ast.Name("ag__", ast.Load()), "assert_stmt", ast.Load())
         call = ast.Expr(ast.Call(operator, [node.test, message], []))
         return self.generic_visit(_derive(call, node))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if self._value(node.func) is set_loop_options:
+            node.func = ast.copy_location(ast.Name(_LOOP_OPTIONS, ast.Load()), node.func)
+        return self.generic_visit(node)
+
+    def _value(self, node: ast.expr) -> Any:
+        """What a name stands for, or an attribute of a module."""
+        if isinstance(node, ast.Name):
+            return self._namespace.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self._value(node.value)
+            return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
+        return None
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
         if node.name is not None:

@@ -7,21 +7,20 @@ traced: residuals are further outputs, which a program that does not want them l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradtape import nest
+from gradtape import errors, nest
 from gradtape.arrays import numpy_namespace
-from gradtape.arrays.batched import Batched
 from gradtape.arrays.checks import Interval
 from gradtape.arrays.dimensions import is_dimension, is_known_shape
 from gradtape.arrays.half import sum_dtype
-from gradtape.arrays.symbolic import Graph, Node, Symbolic, call, current_graph, tracing, zeros
+from gradtape.arrays.symbolic import Graph, Node, Symbolic, call, current_graph, only_eager, tracing, zeros
 from gradtape.compile.bounds import Bounds
 from gradtape.compile.program import Program
-from gradtape.compile.traced import Derivative, Trace, Traced, record, shape_followed, unbatched
+from gradtape.compile.traced import Derivative, Trace, Traced, modes_of, record, shape_followed, unbatched
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
 from gradtape.engine.op import narrowed, program_op, widened
@@ -61,8 +60,9 @@ class _Block:
                 self.trace.follow(inside)
                 self.inputs.append(inside)
             self.result = function(*self.inputs[int(turn) :])
-        self.assigned = [s.variable for s in self.graph.variables.values() if s.assigned]
-        for state in self.graph.variables.values():  # tapes outside watch what is read here
+        states = [s for s in self.graph.variables.values() if s.variable._home is not self.graph]
+        self.assigned = [s.variable for s in states if s.assigned]
+        for state in states:  # tapes outside watch what is read here
             state.variable.notice_reading()
 
     def outputs(self) -> list[Any]:
@@ -95,8 +95,15 @@ def _tensor(leaf: Any) -> Tensor:
 # -- branches --------------------------------------------------------------------------------------------------------
 def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
     """The result of one of two functions, chosen when the program runs."""
+    check_truth(convert(pred), "Input 'pred' passed {} expected bool", "If")
     chosen = array.astype(_scalar(convert(pred)), dtype=np.dtype(np.int32), source=convert(pred).array.dtype)
     return switch(chosen, [false_fn, true_fn], ("false_fn", "true_fn"))
+
+
+def check_truth(tensor: Tensor, message: str, op: str) -> None:
+    """A condition that is not boolean is refused when the program runs, in TensorFlow: the error is of that class."""
+    if not tensor.dtype.is_bool:
+        raise errors.refused_value(f"{message.format(tensor.dtype.name)}. Use tf.cast.", op)
 
 
 def _scalar(tensor: Tensor) -> Tensor:
@@ -104,7 +111,10 @@ def _scalar(tensor: Tensor) -> Tensor:
     if shape == ():
         return tensor
     if shape != (1,):
-        raise ValueError(f"A condition is one truth value, but this one has shape {shape}: use tf.reduce_any or _all.")
+        raise errors.refused_value(
+            f"The second input must be a scalar, but it has shape {errors.brackets(shape)}. A condition is one truth "
+            "value: use tf.reduce_any or tf.reduce_all."
+        )
     reshaped: Tensor = array.reshape(tensor, shape=())
     return reshaped
 
@@ -134,9 +144,11 @@ def _check_alike(blocks: Sequence[_Block], outputs: Sequence[list[Any]], names: 
     first = outputs[0]
     for name, found in zip(names, outputs, strict=True):
         if any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
-            raise TypeError(
-                f"{name} returns a string, which a compiled program cannot choose: XLA has numbers only. Return a "
-                "number, and look the words up outside of the function."
+            raise only_eager(
+                TypeError(
+                    f"{name} returns a string, which a compiled program cannot choose: XLA has numbers only. Return a "
+                    "number, and look the words up outside of the function."
+                )
             )
     for block, found, name in zip(blocks[1:], outputs[1:], names[1:], strict=True):
         try:
@@ -157,9 +169,11 @@ def _check_alike(blocks: Sequence[_Block], outputs: Sequence[list[Any]], names: 
                     "were found. Use tf.cast in one of them."
                 )
             if tuple(a.array.shape) != tuple(b.array.shape):
-                raise ValueError(
-                    f"{names[0]} and {name} must return tensors of the same shape in a compiled program: {a.shape} and "
-                    f"{b.shape} were found. Pad one of them, or choose in Python before the function is called."
+                raise only_eager(
+                    ValueError(
+                        f"{names[0]} and {name} must return tensors of the same shape in a compiled program: {a.shape} "
+                        f"and {b.shape} were found. Pad one of them, or choose in Python before the function is called."
+                    )
                 )
 
 
@@ -232,10 +246,10 @@ def _wanted(traced: Traced) -> tuple[int, ...]:
     return (*own, *[len(traced.inputs) + i for i in captured])
 
 
-def _recorded(d: list[Any]) -> tuple[int, int | None, list[Any]]:
-    """Cotangents as tensors; of a batch, with an axis for the rows."""
-    level, rows, d = unbatched(d)
-    return level, rows, [None if x is None else x if isinstance(x, Tensor) else wrap(x) for x in d]
+def _recorded(d: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:
+    """Cotangents as tensors; of a batch, with an axis for the rows: see `unbatched`."""
+    rows, d, batched_again = unbatched(d)
+    return rows, [None if x is None else x if isinstance(x, Tensor) else wrap(x) for x in d], batched_again
 
 
 def _dense(value: Any) -> Any:
@@ -245,65 +259,106 @@ def _dense(value: Any) -> Any:
 def _pull_switch(
     xp: Any, d: list[Any], needs: list[Any], chosen: Any, *residuals: Any, derivatives: list[Derivative], count: int
 ) -> list[Any]:
-    """The derivative of whichever branch ran, as a branch of its own."""
-    level, rows, d = _recorded(d)
-    uids = sorted({uid for derivative in derivatives for uid in derivative.traced.captured})
-    asked = [i for i, shape in enumerate(needs) if shape is not None]
-    functions = []
+    """The derivative of whichever branch ran, as a branch of its own; None where no branch depends on an input."""
+    rows, d, batched_again = _recorded(d)
+    lead = () if rows is None else (rows,)
+    shapes = dict(zip(_captured(derivatives), needs, strict=True))
+    arrived = {x: [*d[:count], *d[start:end]] for x, start, end in _shares(derivatives, count)}
+    saved = {x: residuals[start - count : end - count] for x, start, end in _shares(derivatives, count)}
+    reached: set[int] = set()
+    for derivative in derivatives:
+        pull, _ = derivative.pull(arrived[derivative], _by_branch(derivative, shapes), rows)
+        uids = derivative.traced.inner_uids()
+        reached.update(uids[i] for i, slot in zip(pull.asked, pull.slots, strict=True) if slot is not None)
+    asked = [uid for uid in shapes if uid in reached]
+
+    def branch(derivative: Derivative) -> Callable[[], list[Tensor]]:
+        def gradients() -> list[Tensor]:
+            needed = _by_branch(derivative, shapes)
+            found = derivative.gradients(arrived[derivative], needed, saved[derivative], rows)
+            mine = dict(zip(derivative.traced.inner_uids(), found, strict=True))
+            return [
+                wrap(zeros((*lead, *shapes[uid]), _dtype_of(uid, derivatives)))
+                if mine.get(uid) is None
+                else _dense(mine[uid])
+                for uid in asked
+            ]
+
+        return gradients
+
+    gradients: dict[int, Any] = {}
+    if asked:
+        names = [f"gradient of {derivative.traced.graph.name}" for derivative in derivatives]
+        results = switch(_known_tensor(chosen), [branch(derivative) for derivative in derivatives], names)
+        gradients = dict(zip(asked, results, strict=True))
+    return batched_again([gradients.get(uid) for uid in shapes])
+
+
+def _push_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+    """The tangents of whichever branch ran: each branch runs again, with tangents."""
+    derivatives, count = attrs["derivatives"], attrs["count"]
+    rows, given, batched_again = _recorded(list(given))
+    lead = () if rows is None else (rows,)
+    directions = dict(zip(_captured(derivatives), given, strict=True))
+    alike = [*derivatives[0].traced.outputs, *[t for x in derivatives for t in _residual_tensors(x)]]
+    depends = [any(column) for column in zip(*[x.traced.differentiable for x in derivatives], strict=True)]
+    there = [i for i, t in enumerate(alike) if is_followable(t.array) and (i >= count or depends[i])]
+
+    def branch(derivative: Derivative, start: int, end: int) -> Callable[[], list[Tensor]]:
+        def tangents() -> list[Tensor]:
+            again = _for_tangents(derivative.traced, derivative.wanted)
+            _, residuals = derivative.traced.with_residuals([], again)
+            found = again.tangents(_by_branch(derivative, directions), residuals, derivative.residuals, rows)
+            mine = dict(zip((*range(count), *range(start, end)), found, strict=True))
+            return [_or_zeros(mine.get(i), lead, alike[i]) for i in there]
+
+        return tangents
+
+    results: dict[int, Any] = {}
+    if there:
+        functions = [branch(*share) for share in _shares(derivatives, count)]
+        names = [f"tangent of {derivative.traced.graph.name}" for derivative in derivatives]
+        results = dict(zip(there, switch(_known_tensor(saved[0]), functions, names), strict=True))
+    return tuple(batched_again([results.get(i) for i in range(len(alike))]))
+
+
+def _shares(derivatives: Sequence[Derivative], count: int) -> Iterator[tuple[Derivative, int, int]]:
+    """Which of the outputs are the residuals of each branch: the first of them, and the one after the last."""
     start = count
     for derivative in derivatives:
-        end = start + len(derivative.residuals)
-        mine = [*d[:count], *d[start:end]]
-        saved = residuals[start - count : end - count]
-        functions.append(_pull_of(derivative, mine, saved, uids, asked, needs, rows))
-        start = end
-    results = switch(_known_tensor(chosen), functions, [f"gradient of {x.traced.graph.name}" for x in derivatives])
-    gradients: list[Any] = [None] * len(needs)
-    for i, value in zip(asked, results, strict=True):
-        gradients[i] = value if rows is None else Batched(value, level)
-    return gradients
+        yield derivative, start, start + len(derivative.residuals)
+        start += len(derivative.residuals)
+
+
+def _captured(derivatives: Sequence[Derivative]) -> list[int]:
+    """The inputs of the record of a branch."""
+    return sorted({uid for derivative in derivatives for uid in derivative.traced.captured})
+
+
+def _by_branch(derivative: Derivative, values: dict[int, Any]) -> list[Any]:
+    """Values of the inputs of the record, for those of one branch."""
+    return [values.get(uid) for uid in derivative.traced.inner_uids()]
+
+
+def _dtype_of(uid: int, derivatives: Sequence[Derivative]) -> Any:
+    return next(x.traced.dtype_of(uid) for x in derivatives if uid in x.traced.captured)
+
+
+def _residual_tensors(derivative: Derivative) -> list[Tensor]:
+    return [wrap(residual.symbol) for residual in derivative.residuals]
+
+
+def _for_tangents(traced: Traced, wanted: tuple[int, ...]) -> Derivative:
+    """The derivative of a block for forward mode and, where somebody follows the tangents, for that."""
+    reverse, _ = modes_of(active_recorders())
+    return traced.derivative(wanted, (), (reverse, True))
 
 
 def _known_tensor(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else wrap(value)
 
 
-def _pull_of(
-    derivative: Derivative,
-    d: list[Any],
-    saved: Sequence[Any],
-    uids: list[int],
-    asked: list[int],
-    needs: list[Any],
-    rows: int | None,
-) -> Callable[[], list[Tensor]]:
-    """A function of no arguments: the gradients of one branch, zeros where it does not depend on something."""
-    traced = derivative.traced
-    dtypes = {}
-    for i in asked:
-        dtypes[i] = next((x.dtype_of(uids[i]) for x in [traced] if uids[i] in x.captured), None)
-
-    def gradients() -> list[Tensor]:
-        mine = {uid: i for i, uid in enumerate(traced.inner_uids())}
-        wanted = [None] * len(mine)
-        for i in asked:
-            if uids[i] in mine and mine[uids[i]] in derivative.wanted:
-                wanted[mine[uids[i]]] = needs[i]
-        found = derivative.gradients(d, wanted, saved, rows)
-        results = []
-        for i in asked:
-            value = found[mine[uids[i]]] if uids[i] in mine else None
-            if value is None:
-                lead = () if rows is None else (rows,)
-                dtype = dtypes[i] or next((x.array.dtype for x in d if x is not None), np.float32)
-                value = wrap(zeros((*lead, *needs[i]), dtype))
-            results.append(_dense(value))
-        return results
-
-    return gradients
-
-
-SWITCH = program_op("switch", "Case", _pull_switch)
+SWITCH = program_op("switch", "Case", _pull_switch, _push_switch)
 
 
 # -- loops of known length -------------------------------------------------------------------------------------------
@@ -351,7 +406,7 @@ def _carried_variables(block: _Block) -> tuple[list[tuple[Tensor, Tensor]], list
     return pairs, block.assigned
 
 
-def _check_carry(before: Sequence[Tensor], after: Sequence[Any]) -> None:
+def _check_carry(before: Sequence[Tensor], after: Sequence[Any], may_change: bool = False) -> None:
     if len(before) != len(after):
         raise ValueError(f"The loop has {len(before)} variables, and its body returned {len(after)} values.")
     for a, b in zip(before, after, strict=True):
@@ -362,11 +417,13 @@ def _check_carry(before: Sequence[Tensor], after: Sequence[Any]) -> None:
                 "Use tf.cast inside the loop, or start with the dtype it is to have."
             )
         if tuple(a.array.shape) != tuple(b.array.shape):
-            raise ValueError(
-                f"Input tensor enters the loop with shape {a.shape}, but has shape {b.shape} after one iteration. A "
-                "compiled loop keeps shapes: write into a tensor of the final size (tf.tensor_scatter_nd_update, "
-                "tf.TensorArray), or loop over Python numbers, which are unrolled."
+            problem = ValueError(
+                f"Input tensor enters the loop with shape {a.shape}, but has shape {b.shape} after one iteration. To "
+                "allow the shape to vary across iterations, use the `shape_invariants` argument of tf.while_loop to "
+                "specify a less-specific shape. A compiled loop keeps shapes: write into a tensor of the final size "
+                "(tf.tensor_scatter_nd_update, tf.TensorArray), or loop over Python numbers, which are unrolled."
             )
+            raise only_eager(problem) if may_change else problem
 
 
 def _bounds(
@@ -408,7 +465,13 @@ def _scanned(
     outputs = [wrap(value) for value in _node("scan", (*arrays, *program.others()), attrs)]
     uids = (*[t.uid for t in (*carry, *rows)], *traced.captured)
     count = len(traced.outputs)
-    facts = {"derivative": derivative, "carried": len(carry), "length": length, "reverse": reverse}
+    facts = {
+        "derivative": derivative,
+        "carried": len(carry),
+        "length": length,
+        "reverse": reverse,
+        "inputs": (*carry, *rows),
+    }
     record(active_recorders(), SCAN, uids, tuple(outputs), tuple(outputs[count:]), facts)
     return outputs[:count]
 
@@ -440,9 +503,10 @@ def _pull_scan(
     carried: int,
     length: int,
     reverse: bool,
+    **_: Any,
 ) -> list[Any]:
     """The loop backwards: cotangents of what was carried go round, and gradients of what was captured add up."""
-    level, rows, d = _recorded(d)
+    rows, d, batched_again = _recorded(d)
     traced = derivative.traced
     lead = () if rows is None else (rows,)
     symbols = traced.outputs
@@ -468,9 +532,9 @@ def _pull_scan(
         for i in captured:
             wanted[i + 1] = needs[i]
         found = [_dense(g) for g in derivative.gradients(cotangents, wanted, row[: len(saved)], rows)]
-        new = [found[i + 1] for i in floats]
-        totals = [total + widened(found[i + 1]) for total, i in zip(carry[len(floats) :], captured, strict=True)]
-        return [*new, *totals], [found[i + 1] for i in per_row]
+        new = [_or_zeros(found[i + 1], lead, traced.inputs[i + 1]) for i in floats]
+        totals = _added(carry[len(floats) :], [found[i + 1] for i in captured])
+        return [*new, *totals], [_or_zeros(found[i + 1], lead, traced.inputs[i + 1]) for i in per_row]
 
     last, given = scan(step, [*start, *sums], [*saved, *pulls], length, not reverse)
     gradients: list[Any] = [None] * len(needs)
@@ -478,7 +542,66 @@ def _pull_scan(
         gradients[i] = narrowed(value, _dtype_of_input(traced, i))
     for i, value in zip(per_row, given, strict=True):
         gradients[i] = value if rows is None else _rows_outside(value)
-    return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+    return batched_again(gradients)
+
+
+def _push_scan(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+    """The loop again, with tangents of what it carries and takes."""
+    derivative, inputs, carried = attrs["derivative"], attrs["inputs"], attrs["carried"]
+    rows, given, batched_again = _recorded(list(given))
+    lead = () if rows is None else (rows,)
+    traced = derivative.traced
+    explicit = len(inputs)
+    floats = [i for i in range(carried) if is_followable(traced.outputs[i].array)]
+    moving = [i for i in range(carried, explicit) if given[i] is not None]
+    alike = [*traced.outputs, *_residual_tensors(derivative)]
+    stacked = [i for i in range(carried, len(alike)) if is_followable(alike[i].array)]
+    start = [_or_zeros(given[i], lead, traced.outputs[i]) for i in floats]
+    along = [given[i] if rows is None else _rows_inside(given[i]) for i in moving]
+
+    def step(carry: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        values = [_turn(), *carry[:carried], *row[: explicit - carried]]
+        directions = [None, *[None] * explicit, *given[explicit:]]
+        for i, t in zip((*floats, *moving), (*carry[carried:], *row[explicit - carried :]), strict=True):
+            directions[i + 1] = t
+        results, found = _with_tangents(traced, derivative.wanted, values, directions, derivative.residuals, rows)
+        new = [_or_zeros(found[i], lead, alike[i]) for i in floats]
+        return [*results[:carried], *new], [_or_zeros(found[i], lead, alike[i]) for i in stacked]
+
+    last, given_out = scan(
+        step, [*inputs[:carried], *start], [*inputs[carried:], *along], attrs["length"], attrs["reverse"]
+    )
+    tangents: list[Any] = [None] * len(alike)
+    for i, value in zip(floats, last[carried:], strict=True):
+        tangents[i] = value
+    for i, value in zip(stacked, given_out, strict=True):
+        tangents[i] = value if rows is None else _rows_outside(value)
+    return tuple(batched_again(tangents))
+
+
+def _with_tangents(
+    traced: Traced,
+    wanted: tuple[int, ...],
+    values: Sequence[Tensor],
+    directions: Sequence[Any],
+    residuals: Sequence[Any],
+    rows: int | None,
+) -> tuple[list[Tensor], list[Any]]:
+    """One turn of a loop: its results, and the tangents of these and of residuals."""
+    derivative = _for_tangents(traced, wanted)
+    results, saved = traced.with_residuals(values, derivative)
+    return results, derivative.tangents(directions, saved, residuals, rows)
+
+
+def _turn() -> Tensor:
+    """The number of the iteration that is being traced."""
+    graph = current_graph()
+    assert graph is not None
+    return wrap(graph.turn)
+
+
+def _added(totals: Sequence[Tensor], values: Sequence[Any]) -> list[Tensor]:
+    return [total if value is None else total + widened(value) for total, value in zip(totals, values, strict=True)]
 
 
 def _empty_sums(traced: Traced, captured: list[int], needs: list[Any], lead: tuple[int, ...]) -> list[Tensor]:
@@ -503,18 +626,23 @@ def _rows_inside(d: Tensor) -> Tensor:
 _rows_outside = _rows_inside
 
 
-SCAN = program_op("scan", "Scan", _pull_scan)
+SCAN = program_op("scan", "Scan", _pull_scan, _push_scan)
 
 
 # -- loops of unknown length -----------------------------------------------------------------------------------------
 def while_loop(
-    test: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None
+    test: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    maximum_iterations: Any = None,
+    may_change: bool = False,
 ) -> Any:
     """Call `body` on the loop's variables as long as `test` of them holds, when the program runs.
 
     Its derivative goes back turn by turn. What was carried is kept every so many turns within a bounded memory; what
-    is needed between is computed again.
+    is needed between is computed again. Where shapes `may_change` a loop that does it is left to eager execution.
     """
+    limit, most = _limit(maximum_iterations)
     flat = [convert(leaf) for leaf in nest.flatten(loop_vars, True)]
     structure = loop_vars
 
@@ -533,7 +661,7 @@ def while_loop(
 
     block = _Block("while_body", whole_body, flat, turn=True)
     outputs = block.outputs()
-    _check_carry(flat, outputs)
+    _check_carry(flat, outputs, may_change)
     state, changed = _carried_variables(block)
     block.inputs = [*block.inputs, *[t for t, _ in state]]
     traced = block.traced([*outputs, *[block.reading(v) for v in changed]])
@@ -542,17 +670,18 @@ def while_loop(
     def whole_test(*values: Tensor) -> Any:
         for variable, value in zip(changed, values[len(flat) :], strict=True):
             variable._tensor = variable._reading(value.array)
-        return _scalar(convert(test(*packed(values[: len(flat)]))))
+        truth = convert(test(*packed(values[: len(flat)])))
+        check_truth(truth, "Input 'input' passed {} expected bool", "While")
+        return _scalar(truth) if most is None else math.logical_and(_turn() < most, _scalar(truth))
 
     question = _Block("while_test", whole_test, carry, turn=True)
     asked = question.traced(question.outputs())
-    limit = _limit(maximum_iterations)
     turns, counted = _turns(asked, traced, carry, limit)
     if turns is None:
-        results = _looped(asked, traced, carry, limit)
+        results = _looped(asked, traced, carry, limit, _slots(carry, limit))
     else:
         results = _scanned(traced, carry, [], turns, False, counted)
-    for variable, value in zip(changed, results[len(flat) :], strict=True):
+    for variable, value in zip(changed, results[len(flat) : len(carry)], strict=True):
         variable._tensor = variable._reading(value.array)
     return packed(results[: len(flat)])
 
@@ -562,7 +691,6 @@ def rehearsed(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
     outer = current_graph()
     assert outer is not None
     graph = Graph("rehearsal", outer=outer)
-    graph.allow_creation = outer.allow_creation
     with tracing(graph), stack.only((Trace(graph),)):
 
         def unknown(leaf: Any) -> Any:
@@ -622,19 +750,31 @@ def _bytes(carry: Sequence[Tensor]) -> int:
     return _GUESSED_BYTES if is_dimension(size) else size
 
 
-def _limit(maximum: Any) -> int | None:
-    return None if maximum is None else int(convert(maximum))
+def _limit(maximum: Any) -> tuple[int | None, Tensor | None]:
+    """How many turns there are at most: as a number or, where only the program knows it, as a tensor."""
+    if maximum is None:
+        return None, None
+    most = _scalar(convert(maximum))
+    if type(most.array) is not Symbolic:
+        return int(most), None
+    return None, array.astype(most, dtype=np.dtype(np.int32), source=most.array.dtype)
 
 
-def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | None) -> list[Tensor]:
-    """One node and one record for a loop that ends when a test says so."""
-    program = Program(traced.graph, traced.symbols, [t.array for t in traced.outputs])
-    question = Program(test.graph, test.symbols, [t.array for t in test.outputs])
-    size = _bytes(carry)
-    slots = max(16, min(4096, _KEPT_BYTES // max(size, 1)))
+def _slots(carry: Sequence[Tensor], limit: int | None) -> int:
+    """How many turns a loop of unknown length remembers: an even number, because half of them are freed when full."""
+    slots = max(16, min(4096, _KEPT_BYTES // max(_bytes(carry), 1)))
     if limit is not None:
         slots = max(1, min(slots, limit))
-    slots += slots % 2  # half of them are freed when they are full
+    return slots + slots % 2
+
+
+def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | None, slots: int) -> list[Tensor]:
+    """One node and one record for a loop that ends when a test says so.
+
+    What it carries at the end, how many turns there were, and what was kept: every how many turns, and the values.
+    """
+    program = Program(traced.graph, traced.symbols, [t.array for t in traced.outputs])
+    question = Program(test.graph, test.symbols, [t.array for t in test.outputs])
     attrs = {
         "body": program,
         "test": question,
@@ -646,11 +786,24 @@ def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | 
     }
     args = (*[t.array for t in carry], *program.others(), *question.others())
     outputs = [wrap(value) for value in _node("loop", args, attrs)]
-    uids = (*[t.uid for t in carry], *traced.captured)
+    uids = (*[t.uid for t in carry], *traced.captured, *_tested(test, traced))
     count = len(carry)
-    facts = {"traced": traced, "wanted": _wanted(traced), "carried": count}
+    facts = {
+        "traced": traced,
+        "wanted": _wanted(traced),
+        "carried": count,
+        "inputs": tuple(carry),
+        "test": test,
+        "limit": limit,
+        "slots": slots,
+    }
     record(active_recorders(), LOOP, uids, tuple(outputs), tuple(outputs[count:]), facts)
-    return outputs[:count]
+    return outputs
+
+
+def _tested(test: Traced, body: Traced) -> list[int]:
+    """What the test of a loop captures, and its body does not."""
+    return [uid for uid in test.captured if uid not in body.captured]
 
 
 def _lean_loop(node: Node, used: Sequence[bool]) -> Node:
@@ -669,16 +822,19 @@ def _pull_loop(
     stride: Any,
     *kept: Any,
     traced: Traced,
+    test: Traced,
     wanted: Any,
     carried: int,
+    **_: Any,
 ) -> list[Any]:
     """The loop backwards, from the last turn to the first."""
-    level, rows, d = _recorded(d)
+    rows, d, batched_again = _recorded(d)
     lead = () if rows is None else (rows,)
     turns, stride, kept = _known_tensor(turns), _known_tensor(stride), tuple(map(_known_tensor, kept))
     derivative = traced.derivative(wanted)
     floats = [i for i in range(carried) if is_followable(traced.outputs[i].array)]
-    captured = [i for i in range(carried, len(needs)) if needs[i] is not None and i + 1 in wanted]
+    inside = carried + len(traced.captured)  # what follows is used by the test alone
+    captured = [i for i in range(carried, inside) if needs[i] is not None and i + 1 in wanted]
     start = [_or_zeros(d[i], lead, traced.outputs[i]) for i in floats]
     sums = _empty_sums(traced, captured, needs, lead)
     slots = [(i, d[carried + 2 + i]) for i in floats if d[carried + 2 + i] is not None]
@@ -700,19 +856,58 @@ def _pull_loop(
         for i in captured:
             shapes[i + 1] = needs[i]
         found = [_dense(g) for g in derivative.gradients(cotangents, shapes, residuals, rows)]
-        new = {i: found[i + 1] for i in floats}
+        new = {i: _or_zeros(found[i + 1], lead, traced.inputs[i + 1]) for i in floats}
         for i, of_slots in slots:  # a derivative of a derivative pulls on what was kept, too
             share = index.take(of_slots, slot, axis=len(lead), batch_dims=0)
             held = math.equal(math.mod(turn, stride), wrap(np.int32(0).reshape(())))
             new[i] = new[i] + math.where(held, share, wrap(np.zeros((), share.array.dtype)))
-        totals = [total + widened(found[i + 1]) for total, i in zip(values[len(floats) :], captured, strict=True)]
+        totals = _added(values[len(floats) :], [found[i + 1] for i in captured])
         return [turn - 1, *[new[i] for i in floats], *totals]
 
     _, *last = while_loop(lambda t, *_: t >= 0, backward, [turns - 1, *start, *sums])
     gradients: list[Any] = [None] * len(needs)
+    for i, uid in enumerate(_tested(test, traced), inside):
+        if needs[i] is not None:
+            gradients[i] = wrap(zeros((*lead, *needs[i]), test.dtype_of(uid)))
     for i, value in zip((*floats, *captured), last, strict=True):
         gradients[i] = narrowed(value, _dtype_of_input(traced, i))
-    return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+    return batched_again(gradients)
 
 
-LOOP = program_op("while_loop", "While", _pull_loop)
+def _push_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+    """The loop again, with tangents of what it carries: as many turns, and as much kept."""
+    traced, test, inputs = attrs["traced"], attrs["test"], attrs["inputs"]
+    rows, given, batched_again = _recorded(list(given))
+    lead = () if rows is None else (rows,)
+    count = len(inputs)
+    floats = [i for i in range(count) if is_followable(traced.outputs[i].array)]
+
+    def once(*values: Tensor) -> list[Tensor]:
+        directions = [None, *[None] * count, *given[count:]]
+        for i, t in zip(floats, values[count:], strict=True):
+            directions[i + 1] = t
+        results, found = _with_tangents(traced, attrs["wanted"], [_turn(), *values[:count]], directions, (), rows)
+        return [*results[:count], *[_or_zeros(found[i], lead, traced.outputs[i]) for i in floats]]
+
+    def goes_on(*values: Tensor) -> Tensor:
+        result: Tensor = test([_turn(), *values[:count]], False)[0]
+        return result
+
+    carry = [*inputs, *[_or_zeros(given[i], lead, traced.outputs[i]) for i in floats]]
+    body, question = _Block("while_body", once, carry, turn=True), _Block("while_test", goes_on, carry, turn=True)
+    results = _looped(
+        question.traced(question.outputs()), body.traced(body.outputs()), carry, attrs["limit"], attrs["slots"]
+    )
+    tangents: list[Any] = [None] * (2 * count + 2)
+    for k, i in enumerate(floats):
+        tangents[i] = results[count + k]
+        tangents[count + 2 + i] = _kept_outside(results[len(carry) + 2 + count + k], lead)
+    return tuple(batched_again(tangents))
+
+
+def _kept_outside(kept: Tensor, lead: tuple[int, ...]) -> Tensor:
+    """The axis of a batch in front of that of the slots."""
+    return _rows_outside(kept) if lead else kept
+
+
+LOOP = program_op("while_loop", "While", _pull_loop, _push_loop)

@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,19 +19,31 @@ from numpy import ndarray
 from gradtape import errors, forks, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, graph_traced, is_known, no_value, tracing
+from gradtape.arrays.seeds import seeds
+from gradtape.arrays.symbolic import (
+    FollowConstantsError,
+    Graph,
+    NeedsEagerError,
+    Symbolic,
+    current_graph,
+    graph_traced,
+    is_known,
+    no_value,
+    tracing,
+)
 from gradtape.autodiff.gradient_tape import logger
 from gradtape.conversion import convert, wrap
 from gradtape.engine import tape as stack
 from gradtape.interrupts import contextmanager, settings
 from gradtape.shape import TensorSpec, VariableSpec
 from gradtape.tensor import Tensor
-from gradtape.variable import Passed, Variable, on_host, stored, updating
+from gradtape.variable import Creations, Passed, Variable, creating, on_host, stored, updating
 
 if TYPE_CHECKING:
     from gradtape.compile.polymorphic import General
     from gradtape.compile.traced import Traced
 
+_COMPUTED = object()
 _said: set[str] = set()
 _asked = [False]  # what `run_functions_eagerly` was last told
 _eagerly = [False]
@@ -122,23 +134,27 @@ class Function:
         input_signature: Sequence[Any] | None = None,
         autograph: bool = True,
         reduce_retracing: bool = False,
+        jit_compile: bool = False,
     ) -> None:
         if not callable(python_function):
             raise TypeError(f"tf.function decorates functions. Received {python_function!r}.")
         functools.update_wrapper(self, python_function)
         self._python_function = python_function
-        self._signature = None if input_signature is None else tuple(input_signature)
+        self._signature = None if input_signature is None else _checked_signature(input_signature)
         self._autograph = autograph
         self._reduce_retracing = reduce_retracing
+        self._jit_compile = jit_compile  # never to run eagerly
         self._bound: weakref.WeakKeyDictionary[Any, Function] | None = None
+        self._method: weakref.ref[BoundFunction] | None = None  # it together with its object, while somebody holds that
         self._concrete: dict[Any, ConcreteFunction] = {}
         self._general: General | None = None  # traces for unknown dimensions
         self._tracing = forks.rlock()
         self._traces = 0
         self._has_trace = False  # whether one came to its end: until then variables may be created
         self._created: list[Any] = []  # variables of the first call
+        self._is_wrong_for_all = False  # whether shapes do not fit, whatever the unknown dimensions are
+        self._follows_constants = False  # whether it asks for gradients by constants that it makes
         self._storm: list[bool] = []  # of the last calls, whether they had to be traced
-        self._reads_data = False  # whether it iterates over a dataset, which no program can
 
     # -- what it is --------------------------------------------------------------------------------------------------
     @property
@@ -217,20 +233,29 @@ class Function:
                 found = self._bound[instance] = self._for(_weak_method(self._python_function, instance))
         except TypeError:  # an object that cannot be hashed, or not be referred to weakly
             return self._for(functools.partial(self._python_function, instance))
-        return BoundFunction(found, instance)
+        method = None if found._method is None else found._method()
+        if method is None:
+            method = BoundFunction(found, instance)
+            found._method = weakref.ref(method)
+        return method
 
     def _for(self, method: Callable[..., Any]) -> Function:
-        bound = Function(method, self._signature, self._autograph, self._reduce_retracing)
+        bound = Function(method, self._signature, self._autograph, self._reduce_retracing, self._jit_compile)
         functools.update_wrapper(bound, self._python_function)
         return bound
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, and what is pickled, is the same function without its traces."""
+        options = (self._signature, self._autograph, self._reduce_retracing, self._jit_compile)
+        return Function, (self._python_function, *options)
 
     # -- calling -----------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         graph = current_graph()
-        if graph is not None or _eagerly[0] or self._reads_data or not can_compile():
+        if graph is not None or _eagerly[0] or not can_compile():
             if graph is None and forks.without_xla and not _asked[0]:
                 _say_once(f"tf.function runs its code eagerly, on NumPy. {forks.ADVICE}")
-            elif graph is None and not _eagerly[0] and not self._reads_data:
+            elif graph is None and not _eagerly[0]:
                 _say_once(
                     "tf.function runs its code eagerly, because JAX is not installed: values and gradients are the "
                     "same, nothing is compiled. Install it with: pip install 'gradtape[xla]'"
@@ -240,12 +265,7 @@ class Function:
         leaves, key, passed = signature_of(given)
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
-        try:
-            concrete = self._found(given, leaves, key, passed)
-        except ReadsDataError as error:
-            self._reads_data = True
-            _say_once(f"The function '{self._name}' runs eagerly. {error}", self)
-            return self._run_python(args, kwargs)
+        concrete = self._found(given, leaves, key, passed)
         return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor], passed)
 
     def prepared(self, *args: Any) -> tuple[ConcreteFunction, list[Tensor], Sequence[Variable]]:
@@ -302,21 +322,23 @@ class Function:
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._signature is not None:
             args, kwargs = self._canonical(args, kwargs), {}
-        function = self._converted if current_graph() is not None else self._python_function
-        return nest.map_structure(_as_result, function(*args, **kwargs), expand_composites=True)
+        return call_python(self._python_function, self._autograph, args, kwargs)
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
         """The function with its control flow in a form that can be traced."""
-        if not self._autograph:
-            return self._python_function
-        from gradtape.compile.autograph import converted
-
-        return converted(self._python_function)
+        return _converted(self._python_function, self._autograph)
 
     @functools.cached_property
     def _parameters(self) -> inspect.Signature:
         return inspect.signature(self._python_function)
+
+    @property
+    def _known_parameters(self) -> inspect.Signature | None:
+        try:
+            return self._parameters
+        except (TypeError, ValueError):
+            return None
 
     @functools.cached_property
     def _plain_arity(self) -> int:
@@ -344,7 +366,12 @@ class Function:
         """The arguments converted to what the signature declares, or TensorFlow's error."""
         assert self._signature is not None
         try:
-            given = args if not kwargs else tuple(self._parameters.bind(*args, **kwargs).arguments.values())
+            given = args
+            if kwargs or len(args) != len(self._signature):
+                bound = self._parameters.bind(*args, **kwargs)
+                most = len(bound.args)
+                bound.apply_defaults()
+                given = bound.args[: max(most, len(self._signature))]
             if len(given) != len(self._signature):
                 raise TypeError(f"{len(self._signature)} arguments are declared, {len(given)} were given")
             return tuple(_conforming(value, spec) for value, spec in zip(given, self._signature, strict=True))
@@ -367,7 +394,7 @@ class Function:
             if not known and (self._general is not None or self._may_generalise):
                 concrete = self._generalised().function_for(self, given, leaves, key, passed)
             if concrete is None:
-                concrete = self._traced_at_last(given, leaves, passed)
+                concrete = self._traced_or_eager(given, leaves, passed)
             if concrete.graph.transient:
                 return concrete
             if passed:
@@ -381,9 +408,13 @@ class Function:
         specs = () if self._signature is None else nest.flatten(self._signature)
         return [spec.shape for spec in specs if isinstance(spec, TensorSpec)]
 
+    @functools.cached_property
+    def _knows_shapes(self) -> bool:
+        return all(shape.is_fully_defined() for shape in self._declared)
+
     @property
     def _may_generalise(self) -> bool:
-        return self._reduce_retracing or not all(shape.is_fully_defined() for shape in self._declared)
+        return self._reduce_retracing or not self._knows_shapes
 
     def _generalised(self) -> General:
         if self._general is None:
@@ -391,6 +422,31 @@ class Function:
 
             self._general = General(None if self._signature is None else self._declared)
         return self._general
+
+    def _traced_or_eager(
+        self, given: tuple[Any, ...], leaves: list[Any], passed: Sequence[Variable], kind: Any = None
+    ) -> Any:
+        """Traced or, where the code does what only eager execution can, to be run as it is.
+
+        A trace that is given up leaves nothing behind: random numbers go on where they were, variables that it created
+        are found by the code when it runs.
+        """
+        state = seeds.state()
+        try:
+            return self._traced_at_last(given, leaves, passed, None, kind)
+        except NeedsEagerError as error:
+            seeds.restore(state)
+            return self.eager(given, leaves, error.reason)
+
+    def eager(self, given: tuple[Any, ...], leaves: list[Any], reason: Exception) -> ConcreteFunction:
+        """What runs the code as it is for arguments like these; the reason, where that was ruled out."""
+        from gradtape.compile.eager import EagerFunction
+
+        if self._jit_compile:
+            raise _as_graph_error(reason)
+        concrete = EagerFunction(self, given, leaves, reason)
+        _say_once(f"{concrete.pretty_printed_signature(False)} runs eagerly, as it cannot be compiled. {reason}", self)
+        return concrete
 
     def _traced_at_last(
         self,
@@ -404,12 +460,22 @@ class Function:
 
         `shapes` take the place of those that the tensors have; `kind` is the class of the result.
         """
-        concrete = self._traced(given, leaves, passed, not self._has_trace, shapes, kind)
-        if concrete.graph.created:
-            # As TensorFlow does: variables belong to the first call. The second trace finds them there.
-            self._created.extend(concrete.graph.created)
-            concrete = self._traced(given, leaves, passed, False, shapes, kind)
+        first, created = not self._has_trace, len(self._created)
+        while True:
+            constants = self._follows_constants
+            concrete = given_up = None
+            try:
+                concrete = self._traced(given, leaves, passed, first, shapes, kind)
+            except NeedsEagerError as error:
+                given_up = error
+            if len(self._created) > created:
+                # As TensorFlow does: variables belong to the first call. The second trace finds them there.
+                first, created = False, len(self._created)
+            elif constants == self._follows_constants:
+                break
         self._has_trace = True
+        if given_up is not None:
+            raise given_up
         return concrete
 
     def _traced(
@@ -426,14 +492,16 @@ class Function:
         graph = Graph(self._name)
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.open = shapes is not None
-        if not allow_creation:
-            graph.allow_creation = _refuse_creation
+        graph.follows_constants = self._follows_constants
+        creations = Creations(None if allow_creation else refuse_creation)
         self._traces += 1
         trace = Trace(graph)
         tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
         graph.passed.update((v.uid, Passed(v, number, graph)) for number, v in enumerate(passed))
         with tracing(graph), stack.only((trace,)):
             inputs = []
+            if any(map(_is_text, tensors)):
+                raise NeedsEagerError(TypeError(f"'{self._name}' takes a string, and XLA has numbers only."))
             for i, tensor in enumerate(tensors):
                 shape = tuple(tensor.array.shape) if shapes is None else shapes[i]
                 inside = wrap(graph.argument(shape, tensor.array.dtype))
@@ -449,16 +517,22 @@ class Function:
                 else leaf
                 for leaf in leaves
             ]
-            args = nest.pack_sequence_as(given, filled, expand_composites=True)
-            kwargs: dict[str, Any] = {}
-            if args and type(args[-1]) is _Keywords:
-                *front, kwargs = args
-                args = tuple(front)
+            args, kwargs = split_keywords(nest.pack_sequence_as(given, filled, expand_composites=True))
+            unchanged = arguments_kept(self._python_function, args, kwargs)
             empty = shapes is None and self._may_generalise and any(0 in t.array.shape for t in tensors)
-            with graph_errors(when_it_runs=empty):
-                result = self._converted(*args, **kwargs)
+            known = self._is_wrong_for_all or (self._knows_shapes and not empty)
+            try:
+                with graph_errors(known), creating(creations):
+                    result = self._converted(*args, **kwargs)
+            except FollowConstantsError:
+                self._follows_constants = True
+                result = None
+            finally:
+                self._created.extend(creations.created)
+            unchanged()
             result = nest.map_structure(_as_result, result, expand_composites=True)
-            outputs = [leaf for leaf in nest.flatten(result, expand_composites=True) if leaf is not None]
+            flat = nest.flatten(result, expand_composites=True)
+            outputs = [leaf for leaf in flat if leaf is not None and not _is_text(leaf)]
             for out in outputs:
                 graph.own(out.array)  # raises for a value of a branch or a loop that was kept and not returned
         graph.watched = ()
@@ -481,25 +555,28 @@ class Function:
             )
 
 
-class ReadsDataError(RuntimeError):
-    """A function that is being traced asks for the elements of a dataset: it has to run eagerly."""
-
-
 @contextmanager
-def graph_errors(when_it_runs: bool = False) -> Iterator[None]:
+def graph_errors(known: bool = True) -> Iterator[None]:
     """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow.
 
-    But not where TensorFlow finds out about it when the program runs: of values and, in a function for unknown
-    dimensions, of arguments without elements, which are traced for themselves here.
+    But not where TensorFlow finds out about it when the program runs: of values and, where shapes are not `known`, of
+    those. Arguments without elements are traced for themselves here, and not there.
     """
     try:
         yield
     except errors.OpError as error:
-        kind = error.when_traced
-        if when_it_runs or kind is None:
+        other = _as_graph_error(error)
+        if other is error or not known:
             raise
-        given = (None, None, error.message) if issubclass(kind, errors.OpError) else (error.message,)
-        raise kind(*given).with_traceback(error.__traceback__) from None
+        raise other from None
+
+
+def _as_graph_error(error: Exception) -> Exception:
+    kind = error.when_traced if isinstance(error, errors.OpError) else None
+    if kind is None:
+        return error
+    given = (None, None, error.message) if issubclass(kind, errors.OpError) else (error.message,)  # type: ignore[attr-defined]
+    return kind(*given).with_traceback(error.__traceback__)
 
 
 def _sees_more(blind: set[int]) -> bool:
@@ -510,10 +587,19 @@ def _sees_more(blind: set[int]) -> bool:
 class BoundFunction:
     """A compiled method together with its object, which lives as long as somebody holds the method."""
 
-    __slots__ = ("__dict__", "__self__", "_function")
+    __slots__ = ("__dict__", "__self__", "__weakref__", "_function")
 
     def __init__(self, function: Function, instance: Any) -> None:
         self._function, self.__self__ = function, instance
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundFunction) and other._function is self._function
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.__self__, self._function._name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
@@ -529,6 +615,52 @@ class _Keywords(dict[str, Any]):
     """Keyword-only arguments, at the end of the positional ones."""
 
 
+def arguments_kept(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], None]:
+    """A check for later: a call must not have changed the lists and dicts among its arguments."""
+    try:
+        signature = inspect.signature(function)
+        given = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # nothing is known of it, or the call will say what is wrong
+        return lambda: None
+    nested = {name: value for name, value in given.items() if nest.is_nested(value)}
+    before = {name: (_structure_key(value), nest.flatten(value)) for name, value in nested.items()}
+
+    def check() -> None:
+        modified = [
+            name
+            for name, value in nested.items()
+            if before[name][0] != _structure_key(value) or not all(map(_is_same, before[name][1], nest.flatten(value)))
+        ]
+        if modified:
+            name = getattr(function, "__qualname__", repr(function))
+            raise ValueError(
+                f"{name}{signature} should not modify its Python input arguments. Modifying a copy is allowed. The "
+                f"following parameter(s) were modified: {', '.join(modified)}"
+            )
+
+    return check
+
+
+def split_keywords(given: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional arguments and the keywords of a call."""
+    return (given[:-1], dict(given[-1])) if given and type(given[-1]) is _Keywords else (given, {})
+
+
+def call_python(function: Callable[..., Any], autograph: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run the code of a function here and now: eagerly, or as a part of what is being traced."""
+    code = function if current_graph() is None else _converted(function, autograph)
+    return nest.map_structure(_as_result, code(*args, **kwargs), expand_composites=True)
+
+
+def _converted(function: Callable[..., Any], autograph: bool) -> Callable[..., Any]:
+    """The function with its control flow in a form that can be traced."""
+    if not autograph:
+        return function
+    from gradtape.compile.autograph import converted
+
+    return converted(function)
+
+
 def _weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
     reference = weakref.ref(instance)
 
@@ -542,7 +674,8 @@ def _weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., A
     return method
 
 
-def _refuse_creation() -> None:
+def refuse_creation() -> None:
+    """Variables belong to the first call."""
     raise ValueError(_CREATED_TWICE)
 
 
@@ -568,14 +701,19 @@ def _evaluator(
 class ConcreteFunction:
     """A function traced for one kind of arguments."""
 
+    _heir: Function | None = None  # in the place of the function that made it, where that is gone
+
     def __init__(self, function: Function, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
         self._function = weakref.ref(function)
+        self._made_by = function.__reduce__()
+        self._parameters = function._known_parameters
         self.name = function._name
         self._given = nest.pack_sequence_as(given, [_spec_of(leaf) for leaf in leaves], expand_composites=True)
         self._traced = traced
         flat = nest.flatten(result, expand_composites=True)
-        self._single = type(result) is Tensor
-        self._places = [leaf is not None for leaf in flat]
+        self._single = type(result) is Tensor and not _is_text(result)
+        # What no program computes is a part of the result as it is: None, and strings.
+        self._leaves = [leaf if leaf is None or _is_text(leaf) else _COMPUTED for leaf in flat]
         self._structure = nest.pack_sequence_as(result, [_spec_of(leaf) for leaf in flat], expand_composites=True)
         self._template = result
         self._captured = [v for v in traced.variables if type(v) is not Passed]
@@ -594,9 +732,13 @@ class ConcreteFunction:
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as `TensorSpec`s in their structure, and keyword-only ones."""
-        if self._given and type(self._given[-1]) is _Keywords:
-            return tuple(self._given[:-1]), dict(self._given[-1])
-        return tuple(self._given), {}
+        args, kwargs = split_keywords(tuple(self._given))
+        if self._parameters is None:
+            return args, kwargs
+        plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        names = [p.name for p in self._parameters.parameters.values() if p.kind in plain]
+        named = [_named(spec, name) for spec, name in zip(args, names, strict=False)]
+        return (*named, *args[len(named) :]), {name: _named(spec, name) for name, spec in kwargs.items()}
 
     @property
     def inputs(self) -> list[Any]:
@@ -625,36 +767,79 @@ class ConcreteFunction:
         line = f"{self.name}({', '.join(given)})"
         return f"{line}\n  Returns: {_short(self._structure)}" if verbose else line
 
+    @property
+    def output_shapes(self) -> Any:
+        """The shapes of the results in their structure."""
+        return nest.map_structure(
+            lambda leaf: leaf.shape if isinstance(leaf, TensorSpec) else leaf, self.structured_outputs
+        )
+
+    @property
+    def output_dtypes(self) -> Any:
+        """The dtypes of the results in their structure."""
+        return nest.map_structure(
+            lambda leaf: leaf.dtype if isinstance(leaf, TensorSpec) else leaf, self.structured_outputs
+        )
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        expected = nest.flatten(self.structured_input_signature, expand_composites=True)
-        flat = nest.flatten((args, kwargs), expand_composites=True)
-        tensors = []
-        variables = []
-        wanted = [spec for spec in expected if isinstance(spec, (TensorSpec, VariableSpec))]
-        flat = [leaf for leaf in flat if isinstance(leaf, (Tensor, Variable, ndarray, np.generic, float, int, list))]
-        if len(flat) < len(wanted):
-            raise TypeError(
-                f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} takes {len(wanted)} "
-                f"tensors or variables, got {len(flat)}."
-            )
-        for spec, leaf in zip(wanted, flat, strict=False):
-            if isinstance(spec, VariableSpec):
-                variables.append(self._checked(leaf, spec))
-                continue
-            tensor = convert(leaf, None if isinstance(leaf, (Tensor, Variable)) else spec.dtype)
-            if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
-                raise TypeError(
-                    f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} was given a tensor "
-                    f"of shape {tensor.shape} and dtype {tensor.dtype.name}, where it takes {spec!r}."
-                )
-            tensors.append(tensor)
-        if not variables:
-            return self.run(tensors)
+        given = self._bound(args, kwargs)
+        tensors = [leaf for leaf, spec in given if isinstance(spec, TensorSpec)]
+        variables = [leaf for leaf, spec in given if isinstance(spec, VariableSpec)]
+        specs = [spec for _, spec in given]
         passed = distinct(variables)
         numbers = [next(i for i, v in enumerate(passed) if v.uid == variable.uid) for variable in variables]
-        if numbers == [spec.alias_id for spec in wanted if isinstance(spec, VariableSpec)] and self.serves(passed):
+        alike = numbers == [spec.alias_id for spec in specs if isinstance(spec, VariableSpec)]
+        fitting = all(
+            spec.shape.is_compatible_with(leaf.array.shape) for leaf, spec in given if isinstance(spec, TensorSpec)
+        )
+        if fitting and (not variables or (alike and self.serves(passed))):
             return self.run(tensors, passed)
         return self._for_others(tensors, variables).run(tensors, passed)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Any, Any]]:
+        """The tensors and variables of a call, each with what is declared for it; Python values have to be the same."""
+        try:
+            places = {id(spec): leaf for leaf, spec in self._pairs(args, kwargs)}
+        except TypeError as error:
+            raise TypeError(
+                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} "
+                f"for signature: {self.pretty_printed_signature(False)}."
+            ) from None
+        specs = [s for s in nest.flatten(self._given, True) if isinstance(s, (TensorSpec, VariableSpec))]
+        return [
+            (self._checked(places[id(s)], s) if isinstance(s, VariableSpec) else self._converted(places[id(s)], s), s)
+            for s in specs
+        ]
+
+    def _pairs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+        declared_args, declared_kwargs = split_keywords(self._given)
+        if self._parameters is None:  # nothing is known of them: by their order
+            given, declared = {"": args}, {"": declared_args}
+        else:
+            given = self._parameters.bind_partial(*args, **kwargs).arguments
+            declared = self._parameters.bind_partial(*declared_args, **declared_kwargs).arguments
+        for name, value in given.items():
+            if name not in declared and value not in ((), {}):
+                raise TypeError(f"got an unexpected argument '{name}'")
+        for name, spec in declared.items():
+            if name not in given:
+                if any(isinstance(s, (TensorSpec, VariableSpec)) for s in nest.flatten(spec, True)):
+                    raise TypeError(f"missing a required argument: '{name}'")
+                continue  # a Python value: it can be left out
+            yield from _paired(given[name], spec)
+
+    def _converted(self, leaf: Any, spec: TensorSpec) -> Tensor:
+        """A tensor for the place of one."""
+        if isinstance(leaf, Variable):
+            leaf = leaf.read()
+        tensor = leaf if isinstance(leaf, Tensor) else convert(leaf, spec.dtype)
+        if tensor.dtype != spec.dtype:
+            raise errors.invalid_argument(
+                f"cannot compute {self.name} as input was expected to be a {spec.dtype.word} tensor but is a "
+                f"{tensor.dtype.word} tensor",
+                self.name,
+            )
+        return tensor if type(tensor) is Tensor else _plain(tensor)
 
     def _checked(self, leaf: Any, spec: VariableSpec) -> Variable:
         """A variable for the place of one."""
@@ -688,14 +873,17 @@ class ConcreteFunction:
 
     def _for_others(self, tensors: Sequence[Tensor], variables: Sequence[Variable]) -> ConcreteFunction:
         """What its function would run where this one cannot."""
-        owner = self._function()
-        if owner is None:
-            raise TypeError(
-                f"{self.pretty_printed_signature(False)} was given variables of which some are the same, or its own. "
-                "It was not traced for that, and the tf.function that could be does not exist any more."
-            )
         given = self._arguments(tensors, variables)
-        return owner._found(given, *signature_of(given))
+        return self._owner_again._found(given, *signature_of(given))
+
+    @property
+    def _owner_again(self) -> Function:
+        """Its function or, where that is gone, another one that is the same."""
+        owner = self._function() or self._heir
+        if owner is None:
+            make, options = self._made_by
+            owner = self._heir = make(*options)
+        return owner
 
     def _arguments(self, tensors: Sequence[Tensor], variables: Sequence[Variable]) -> Any:
         """The arguments of a call that has these tensors and variables, in order."""
@@ -716,12 +904,27 @@ class ConcreteFunction:
                 host = host and all(map(_is_on_host, passed))
             for variable in passed:  # to a tape, whatever is passed is read
                 variable.notice_reading()
-        outputs = self._traced(tensors, host, None, passed)
+        try:
+            outputs = self._traced(tensors, host, None, passed)
+        except NeedsEagerError as error:  # of a derivative, before anything has run
+            return self._given_up(error, tensors, passed).run(tensors, passed)
         if self._single:
             return outputs[0]
         remaining = iter(outputs)
-        flat = [next(remaining) if there else None for there in self._places]
+        flat = [next(remaining) if leaf is _COMPUTED else leaf for leaf in self._leaves]
         return nest.pack_sequence_as(self._template, flat, expand_composites=True)
+
+    def _given_up(self, error: NeedsEagerError, tensors: list[Tensor], passed: Sequence[Variable]) -> ConcreteFunction:
+        """What runs instead of this one from now on."""
+        if current_graph() is not None:
+            raise error
+        owner = self._owner_again
+        specs = nest.flatten(self._given, expand_composites=True)
+        given = self._arguments(tensors, [passed[s.alias_id] for s in specs if isinstance(s, VariableSpec)])
+        instead = owner.eager(given, signature_of(given)[0], error.reason)
+        for key in [key for key, found in list(owner._concrete.items()) if found is self]:
+            owner._concrete[key] = instead
+        return instead
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.pretty_printed_signature(False)}>"
@@ -792,7 +995,15 @@ def _plain(tensor: Tensor) -> Tensor:
 
 
 def _structure_key(value: Any) -> Any:
-    return str(nest.map_structure(lambda _: 0, value, expand_composites=True)) if value else "()"
+    """What tells structures apart: the order of a mapping's keys, and its class, do not."""
+    if isinstance(value, Mapping):
+        keys = sorted(value)
+        return ("mapping", *keys, *[_structure_key(value[key]) for key in keys])
+    if isinstance(value, (list, tuple)):
+        return (type(value), *map(_structure_key, value))
+    if not nest.is_nested(value) and len(nest.flatten(value, expand_composites=True)) == 1:
+        return 0
+    return (type(value), str(nest.map_structure(lambda _: 0, value, expand_composites=True)))
 
 
 def _static_key(leaf: Any) -> Any:
@@ -802,7 +1013,10 @@ def _static_key(leaf: Any) -> Any:
     try:
         hash(leaf)
     except TypeError:
-        return (type(leaf), id(leaf))
+        raise TypeError(
+            f"Could not generate a generic TraceType for {leaf!r}. Please verify that it is immutable/hashable. "
+            "Otherwise, consider implementing the Tracing Protocol for it."
+        ) from None
     try:
         return weakref.ref(leaf)
     except TypeError:
@@ -817,6 +1031,11 @@ def _spec_of(leaf: Any) -> Any:
     return TensorSpec(leaf.shape, leaf.dtype)
 
 
+def _named(spec: Any, name: str) -> Any:
+    """The specification of an argument under its name."""
+    return TensorSpec(spec.shape, spec.dtype, name) if type(spec) is TensorSpec and spec.name is None else spec
+
+
 def _short(value: Any) -> str:
     if isinstance(value, TensorSpec):
         return f"{value.dtype.name}{value.shape.as_list() if value.shape.rank is not None else '?'}".replace(" ", "")
@@ -828,6 +1047,31 @@ def _short(value: Any) -> str:
         inside = ", ".join(_short(v) for v in value)
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     return repr(value)
+
+
+def _paired(value: Any, declared: Any) -> Iterator[tuple[Any, Any]]:
+    """What was given for each specification of a structure, or TensorFlow's complaint."""
+    if isinstance(declared, (TensorSpec, VariableSpec)):
+        yield value, declared
+    elif isinstance(declared, Mapping):
+        if not isinstance(value, Mapping) or sorted(value) != sorted(declared):
+            raise TypeError(f"Can not cast {value!r} to {_short(dict(declared))}")
+        for key in declared:
+            yield from _paired(value[key], declared[key])
+    elif isinstance(declared, (list, tuple)):
+        if not isinstance(value, (list, tuple)) or len(value) != len(declared):
+            raise TypeError(f"Can not cast {value!r} to {_short(declared)}")
+        for one, spec in zip(value, declared, strict=True):
+            yield from _paired(one, spec)
+    elif len(nest.flatten(declared, True)) > 1:  # a sparse tensor, and the like
+        yield from zip(nest.flatten(value, True), nest.flatten(declared, True), strict=True)
+    elif not _is_same_value(value, declared):
+        raise TypeError(f"Can not cast {value!r} to Literal[{declared!r}]")
+
+
+def _is_same_value(value: Any, declared: Any) -> bool:
+    numbers = isinstance(value, (int, float)) and isinstance(declared, (int, float))
+    return value is declared or ((numbers or type(value) is type(declared)) and bool(value == declared))
 
 
 def _example(structure: Any, unknown: dict[int, Any]) -> Any:
@@ -847,11 +1091,39 @@ def _example(structure: Any, unknown: dict[int, Any]) -> Any:
 
 def _conforming(value: Any, spec: Any) -> Any:
     if not isinstance(spec, TensorSpec):
-        return nest.map_structure(_conforming, value, spec) if nest.is_nested(spec) else value
+        if not nest.is_nested(spec):
+            return value
+        if isinstance(spec, Mapping):
+            if not isinstance(value, Mapping) or sorted(value) != sorted(spec):
+                raise TypeError(f"Can not cast {value!r} to a structure like {spec!r}")
+            return {key: _conforming(value[key], spec[key]) for key in spec}
+        if not isinstance(value, (list, tuple)) or len(value) != len(spec):
+            raise TypeError(f"Can not cast {value!r} to a structure like {spec!r}")
+        return nest.pack_sequence_as(
+            nest.map_structure(lambda _: 0, spec),
+            nest.flatten([_conforming(v, s) for v, s in zip(value, spec, strict=True)]),
+        )
     tensor = convert(value, None if isinstance(value, (Tensor, Variable)) else spec.dtype)
     if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
         raise TypeError(f"Can not cast TensorSpec(shape={tensor.shape}, dtype={tensor.dtype!r}, name=None) to {spec!r}")
     return tensor
+
+
+def _is_text(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) and leaf.array.dtype.kind == "O"
+
+
+def _checked_signature(signature: Any) -> tuple[Any, ...]:
+    if not isinstance(signature, (list, tuple)):
+        raise TypeError(f"input_signature must be either a tuple or a list, got {type(signature)}.")
+    leaves = nest.flatten(list(signature))
+    wrong = [leaf for leaf in leaves if not (hasattr(leaf, "shape") or hasattr(leaf, "dtype"))]
+    if wrong:
+        raise TypeError(
+            "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "
+            f"{wrong} with types {[type(leaf) for leaf in wrong]}."
+        )
+    return tuple(signature)
 
 
 def _as_result(value: Any) -> Any:
@@ -900,6 +1172,6 @@ def function(
 
     def decorate(python_function: Callable[..., Any]) -> Function:
         relaxed = reduce_retracing or bool(experimental_relax_shapes)
-        return Function(python_function, input_signature, autograph, relaxed)
+        return Function(python_function, input_signature, autograph, relaxed, bool(jit_compile or experimental_compile))
 
     return decorate if func is None else decorate(func)

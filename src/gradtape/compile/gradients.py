@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape import nest
 from gradtape.arrays.batched import Batched
-from gradtape.arrays.symbolic import current_graph
+from gradtape.arrays.symbolic import FollowConstantsError, current_graph
 from gradtape.autodiff.arguments import array_of, as_policy, finished, seed_cotangents, seeds_of
 from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
@@ -16,7 +16,7 @@ from gradtape.engine.backward import traced_sweep
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import active_recorders
 from gradtape.ops import array
-from gradtape.tensor import Tensor, is_followable
+from gradtape.tensor import Tensor, is_followable, next_uid
 from gradtape.variable import Variable
 
 
@@ -39,8 +39,8 @@ def gradients(
     >>> float(slope(tf.constant(3.0)))
     6.0
     """
-    records, arrays = _trace("tf.gradients")
     targets, sources = [_part(y) for y in nest.flatten(ys)], nest.flatten(xs)
+    records, arrays = _trace("tf.gradients", sources)
     policy = as_policy(unconnected_gradients)
     given = None if grad_ys is None else [None if g is None else convert(g) for g in nest.flatten(grad_ys)]
     seeds = [None] * len(targets) if given is None else _seeds(targets, given)
@@ -68,7 +68,7 @@ def hessians(
         shape = tuple(slope.array.shape)
         count = slope.array.size
         rows = wrap(np.eye(count, dtype=slope.array.dtype).reshape(count, *shape))
-        records, arrays = _trace("tf.hessians")
+        records, arrays = _trace("tf.hessians", [source])
         found = _swept(records, arrays, {slope.uid: Batched(rows, next_level())}, [source], frozenset())
         rows_of = found.get(source.uid)
         if rows_of is None:
@@ -78,13 +78,16 @@ def hessians(
     return results
 
 
-def _trace(name: str) -> tuple[list[Any], dict[int, Any]]:
+def _trace(name: str, sources: list[Any]) -> tuple[list[Any], dict[int, Any]]:
+    """What was recorded until now. Constants that were made inside are followed from a second trace on."""
     graph = current_graph()
     if graph is None:
         raise RuntimeError(f"{name} is not supported when eager execution is enabled. Use tf.GradientTape instead.")
     from gradtape.compile.traced import Trace
 
     trace = next(r for r in active_recorders() if isinstance(r, Trace))
+    if any(source.uid not in trace.tracked for source in sources) and not graph.follows_constants:
+        raise FollowConstantsError
     return trace.records[:], trace.arrays
 
 
@@ -106,11 +109,20 @@ def _swept(
     stopped: frozenset[int],
 ) -> dict[int, Any]:
     uids = frozenset(source.uid for source in sources)
+    records = [_without_outputs(record, stopped) for record in records] if stopped else records
     shapes = {source.uid: tuple(array_of(source).shape) for source in sources}
     for record in records:
-        if any(uid in shapes and (uid not in stopped or uid in uids) for uid in record[1]):
+        if any(uid in shapes for uid in record[1]):
             for uid in record[2] if type(record[2]) is tuple else (record[2],):
-                if uid not in stopped and uid in arrays and is_followable(arrays[uid]):
+                if uid in arrays and is_followable(arrays[uid]):
                     shapes.setdefault(uid, tuple(arrays[uid].shape))
     found = traced_sweep(records, shapes, cotangents, kept=uids, release=False)
     return {uid: c.dense() if type(c) is Rows and type(c.values) is Batched else c for uid, c in found.items()}
+
+
+def _without_outputs(record: Any, stopped: frozenset[int]) -> Any:
+    """A record whose outputs among `stopped` are nobody's: what arrives there goes no further."""
+    op, inputs, output, *rest = record
+    several = type(output) is tuple
+    kept = tuple([next_uid() if uid in stopped else uid for uid in (output if several else (output,))])
+    return (op, inputs, kept if several else kept[0], *rest)

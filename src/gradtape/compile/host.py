@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape import forks
-from gradtape.arrays.dimensions import UnknownDimensionError, is_known_shape
-from gradtape.arrays.symbolic import call, current_graph, tracing
+from gradtape import errors, forks
+from gradtape.arrays.symbolic import call, only_eager, tracing
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import as_dtype
 from gradtape.engine import tape as stack
@@ -91,29 +90,30 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
 def function_on_host(
     function: Callable[..., Any], tensors: Sequence[Tensor], wanted: Any, *, differentiable: bool
 ) -> list[Tensor]:
-    """A Python function as a part of the program. `wanted` are dtypes, or `TensorSpec`s with shapes.
+    """A Python function as a part of the program. `wanted` are `TensorSpec`s with shapes.
 
-    A program has to know the shapes of its values. Where a specification does not say them the function is called once
-    while tracing, with the values of this first call, to see what it returns.
+    A program has to know the shapes of its values: where a specification does not say them there is no program.
     """
     specs = [_spec(w) for w in wanted]
-    graph = current_graph()
-    if graph is not None and graph.open and not all(shape is not None and is_known_shape(shape) for shape, _ in specs):
-        raise UnknownDimensionError(f"The shape of what {function} returns may depend on dimensions that are unknown.")
     if any(shape is None for shape, _ in specs):
-        example = _computed(function, [_example(t) for t in tensors])
-        if len(example) != len(specs):
-            raise ValueError(f"{function} returned {len(example)} values, where {len(specs)} were announced.")
-        specs = [(tuple(np.shape(v)), dtype) for v, (_, dtype) in zip(example, specs, strict=True)]
+        raise only_eager(
+            ValueError(
+                f"The shape of what {function} returns is not known before it is called, and a compiled program has "
+                "fixed shapes. Say it with a tf.TensorSpec in the place of the dtype."
+            )
+        )
 
     def host(*arrays: Any) -> Any:
         try:
             with called_back():
                 results = _computed(function, arrays)
-            return tuple(
-                np.broadcast_to(np.asarray(r, dtype), shape or ())
-                for r, (shape, dtype) in zip(results, specs, strict=True)
-            )
+            for result, (shape, _) in zip(results, specs, strict=True):
+                if tuple(result.shape) != shape:
+                    raise errors.invalid_argument(
+                        f"{function} returned an array of shape {errors.brackets(result.shape)}, where "
+                        f"{errors.brackets(shape)} was announced: a compiled program has fixed shapes"
+                    )
+            return tuple(results)
         except BaseException as error:
             failures.append(error)
             return tuple(np.zeros(shape or (), dtype) for shape, dtype in specs)
@@ -134,14 +134,6 @@ def _spec(wanted: Any) -> tuple[tuple[int, ...] | None, Any]:
         known = wanted.shape.is_fully_defined()
         return tuple(wanted.shape.as_list()) if known else None, wanted.dtype.numpy_dtype  # type: ignore[arg-type]
     return None, as_dtype(wanted).numpy_dtype
-
-
-def _example(tensor: Tensor) -> Any:
-    if type(tensor.array) is np.ndarray:
-        return tensor.array
-    graph = current_graph()
-    assert graph is not None
-    return graph.concrete(tensor.array)
 
 
 def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape import nest
 from gradtape.arrays.dimensions import UnknownDimensionError, is_dimension, variable
-from gradtape.arrays.symbolic import current_graph
+from gradtape.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape.compile.function import ConcreteFunction, signature_of
+from gradtape.errors import InvalidArgumentError
 from gradtape.interrupts import is_interrupt
 from gradtape.shape import TensorShape, TensorSpec, VariableSpec
 from gradtape.tensor import Tensor
@@ -76,7 +77,7 @@ class _Group:
     """Calls that differ in nothing but the sizes of dimensions."""
 
     def __init__(self) -> None:
-        self.functions: list[OpenFunction] = []  # the last one first: it takes the most
+        self.functions: list[Any] = []  # the last one first: it takes the most
         self.general: list[tuple[int | None, ...]] | None = None
         self.seen: list[Shapes] = []  # what was traced for
         self.refused = False
@@ -155,7 +156,9 @@ class General:
             found = self._opened(owner, given, leaves, passed, group, _patterns(general, [apart, batches]))
         if found is None:
             specs = iter([TensorSpec(d, t.dtype) for d, t in zip(declared, tensors, strict=True)])
-            found = owner._traced_at_last(given, leaves, passed, kind=OpenFunction).declare(owner, None)
+            found = owner._traced_or_eager(given, leaves, passed, kind=OpenFunction)
+            if isinstance(found, OpenFunction):
+                found.declare(owner, None)
             flat = nest.flatten(found._given, expand_composites=True)
             flat = [next(specs) if isinstance(leaf, TensorSpec) else leaf for leaf in flat]
             found._given = nest.pack_sequence_as(given, flat, expand_composites=True)
@@ -185,7 +188,8 @@ class General:
             traces = owner._traces
             try:
                 function = owner._traced_at_last(given, leaves, passed, patterns, OpenFunction)
-            except Exception as error:  # what is wrong with the code itself, the trace for these very shapes will say
+            except (Exception, NeedsEagerError) as error:  # the trace for these very shapes will say what is wrong
+                owner._is_wrong_for_all = isinstance(error, InvalidArgumentError)
                 owner._traces = traces
                 if is_interrupt(error):
                     raise

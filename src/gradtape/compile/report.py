@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gradtape.compile.eager import EagerFunction
 from gradtape.compile.program import Program, cost
 
 if TYPE_CHECKING:
@@ -16,15 +17,20 @@ _COLUMNS = ("signature", "program", "nodes", "first call", "flops", "bytes moved
 def summary(name: str, traces: int, functions: Sequence[ConcreteFunction]) -> str:
     """A line for each program: the function itself, and its derivatives as far as they were needed."""
     lines = [_COLUMNS]
+    eager = []
     for function in functions:
         signature = function.pretty_printed_signature(False)
+        if isinstance(function, EagerFunction):
+            eager.append(f"{signature} runs eagerly. {function.reason}")
+            continue
         for kind, program in _programs(function):
             lines.append((signature, kind, str(len(program.nodes)), *_numbers(program)))
             signature = ""
     widths = [max(len(line[i]) for line in lines) for i in range(len(_COLUMNS))]
     rows = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     times = "1 time" if traces == 1 else f"{traces} times"
-    return "\n".join([f"{name}: traced {times}", rows[0], "  ".join("-" * width for width in widths), *rows[1:]])
+    table = [rows[0], "  ".join("-" * width for width in widths), *rows[1:]] if rows[1:] or not eager else []
+    return "\n".join([f"{name}: traced {times}", *table, *eager])
 
 
 def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:

@@ -18,7 +18,7 @@ import numpy as np
 from gradtape import errors, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.checks import require
-from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, filled, tracing
+from gradtape.arrays.symbolic import Graph, Symbolic, current_graph, filled, only_eager, tracing
 from gradtape.compile import control_flow
 from gradtape.compile.traced import Trace
 from gradtape.conversion import convert, operands, wrap
@@ -135,6 +135,10 @@ def _is_numeric(leaf: Any) -> bool:
     return isinstance(leaf, (bool, int, float, complex, Variable))
 
 
+def _is_text(leaf: Any) -> bool:
+    return isinstance(leaf, (str, bytes)) or (isinstance(leaf, Tensor) and leaf.array.dtype.kind == "O")
+
+
 def _flat(value: Any) -> list[Any]:
     return nest.flatten(value, True)
 
@@ -183,7 +187,7 @@ def _rehearsed(block: Block) -> Any:
     outer = current_graph()
     assert outer is not None
     graph = Graph("rehearsal", outer=outer)
-    graph.created, graph.allow_creation, graph.concrete = outer.created, outer.allow_creation, outer.concrete
+    graph.concrete = outer.concrete
     with tracing(graph), stack.only((Trace(graph),)):
         return block()
 
@@ -199,6 +203,18 @@ def _undone_on_error(set_state: SetState, before: State) -> Iterator[None]:
         raise
 
 
+def _verified(condition: Any, where: str) -> Any:
+    """A condition, if it is one: a tensor has to be one truth value."""
+    if isinstance(condition, Tensor) and current_graph() is not None:
+        cast = "" if condition.dtype.is_bool else " to use as boolean Tensor, use `tf.cast`;"
+        if cast or tuple(condition.array.shape) not in ((), (1,)):
+            raise ValueError(
+                f"condition of {where} expected to be `tf.bool` scalar, got {condition!r};{cast} to check for None, "
+                "use `is not None`"
+            )
+    return condition
+
+
 # -- if --------------------------------------------------------------------------------------------------------------
 def if_stmt(
     condition: Any,
@@ -210,7 +226,7 @@ def if_stmt(
     output_count: int,
 ) -> None:
     """`if`: the first `output_count` of the variables are used later on."""
-    condition = _read(condition)
+    condition = _verified(_read(condition), "if statement")
     if not is_symbolic(condition):
         (body if condition else orelse)()
         return
@@ -304,7 +320,16 @@ def _check_branches(main: State, orelse: State, names: Sequence[str]) -> None:
 
 
 def _check_leaves(name: str, main: Any, orelse: Any) -> None:
+    if (main is None) != (orelse is None):
+        raise ValueError(
+            f"'{name}' is None at the end of the {'main' if main is None else 'else'} branch. A branch that depends on "
+            "a tensor can only choose between tensors."
+        )
     if not (_is_numeric(main) and _is_numeric(orelse)):
+        if _is_text(main) and _is_text(orelse) and not _is_same(main, orelse):
+            raise only_eager(
+                TypeError(f"'{name}' is a string, which no compiled program can choose: XLA has numbers only.")
+            )
         if _is_numeric(main) or _is_numeric(orelse) or not _is_same(main, orelse):
             raise TypeError(
                 f"'{name}' is {_describe(main)} in the main branch, but {_describe(orelse)} in the else branch. A "
@@ -318,9 +343,11 @@ def _check_leaves(name: str, main: Any, orelse: Any) -> None:
             "tf.cast in one of them."
         )
     if tuple(a.array.shape) != tuple(b.array.shape):
-        raise ValueError(
-            f"'{name}' has shape {a.shape} in the main branch, but shape {b.shape} in the else branch. A compiled "
-            "program needs one shape: pad the smaller one, or choose before the function is called."
+        raise only_eager(
+            ValueError(
+                f"'{name}' has shape {a.shape} in the main branch, but shape {b.shape} in the else branch. A compiled "
+                "program needs one shape: pad the smaller one, or choose before the function is called."
+            )
         )
 
 
@@ -332,7 +359,8 @@ def while_stmt(
     while True:
         going_on = _read(test())
         if _is_staged(going_on):
-            loop = _Loop(test, lambda _: body(), get_state, set_state, names)
+            _verified(going_on, "while loop")
+            loop = _Loop(test, lambda _: body(), get_state, set_state, names, options)
             with _undone_on_error(set_state, get_state()):
                 loop.run(None, lambda _: None, options.get("maximum_iterations"))
             return
@@ -354,14 +382,15 @@ def for_stmt(
     iterated = _read(iterated)
     if isinstance(iterated, Range):
         with _undone_on_error(set_state, get_state()):
-            _Loop(extra_test, body, get_state, set_state, names).run(iterated.count(), iterated.at)
+            loop = _Loop(extra_test, body, get_state, set_state, names, options)
+            loop.run(iterated.count(), iterated.at, options.get("maximum_iterations"))
         return
     if _is_staged(iterated):
         if not iterated.array.shape:
             raise TypeError("Cannot iterate over a scalar tensor.")
         if not any(map(_is_growing, nest.flatten(get_state()))):
             with _undone_on_error(set_state, get_state()):
-                _Loop(extra_test, body, get_state, set_state, names).over(iterated)
+                _Loop(extra_test, body, get_state, set_state, names, options).over(iterated)
             return
         iterated = [iterated[i] for i in builtins.range(len(iterated))]
     for target in iterated:
@@ -411,9 +440,11 @@ class Range:
         return self.start + _cast(k, self.start.dtype) * self.delta
 
     def _refuse(self, *others: Any) -> Any:
-        raise errors.OperatorNotAllowedInGraphError(
-            "The length of this tf.range is not known while the function is being traced, so that it has no shape. A "
-            "loop can go over it: `for i in tf.range(n)`. For a tensor pass `n` as a Python number."
+        raise only_eager(
+            errors.OperatorNotAllowedInGraphError(
+                "The length of this tf.range is not known while the function is being traced, so that it has no shape. "
+                "A loop can go over it: `for i in tf.range(n)`. For a tensor pass `n` as a Python number."
+            )
         )
 
     __array__ = __getattr__ = __getitem__ = __len__ = __iter__ = _refuse
@@ -457,17 +488,20 @@ class _Loop:
         get_state: GetState,
         set_state: SetState,
         names: Sequence[str],
+        options: dict[str, Any],
     ) -> None:
         self._test, self._body = test, body
         self._get_state, self._set_state, self._names = get_state, set_state, names
         self._before = get_state()
+        self._maximum = options.get("maximum_iterations")
+        self._invariants = options.get("shape_invariants", ())
         self._set_first: list[str] = []  # variables without a value before the loop
 
     def over(self, rows: Tensor) -> None:
         """Go through the body once for each row."""
         length = rows.array.shape[0]
-        if self._test is not None:  # it may end early
-            self.run(length, lambda k: _row(rows, k), length)
+        if self._test is not None or self._maximum is not None:  # it may end early
+            self.run(length, lambda k: _row(rows, k), length if self._maximum is None else self._maximum)
             return
         self._define(lambda: _stand_in(rows.array.shape[1:], rows.array.dtype))
 
@@ -551,11 +585,15 @@ class _Loop:
                     f"'{name}' does not have the same nested structure after one iteration.\n\n{error}"
                 ) from None
             for a, b in zip(_flat(old), _flat(new), strict=True):
-                _check_iteration(name, a, b)
+                _check_iteration(name, a, b, self._may_change(a))
         return _own(_numeric(after))
 
+    def _may_change(self, value: Any) -> bool:
+        """Whether a shape invariant was given for a variable of the loop."""
+        return any(tensor is value for tensor, _ in self._invariants)
 
-def _check_iteration(name: str, before: Any, after: Any) -> None:
+
+def _check_iteration(name: str, before: Any, after: Any, may_change: bool) -> None:
     if not (_is_numeric(before) and _is_numeric(after)):
         if _is_numeric(before) or _is_numeric(after) or not _is_same(before, after):
             raise TypeError(
@@ -570,10 +608,12 @@ def _check_iteration(name: str, before: Any, after: Any) -> None:
             "with a tensor of that dtype, or use tf.cast."
         )
     if tuple(a.array.shape) != tuple(b.array.shape):
-        raise ValueError(
-            f"'{name}' has shape {a.shape} before the loop, but shape {b.shape} after one iteration. A compiled loop "
-            "needs one shape: collect values in a tf.TensorArray, or loop over a Python range to unroll it."
+        problem = ValueError(
+            f"'{name}' has shape {a.shape} before the loop, but shape {b.shape} after one iteration. Use "
+            "tf.autograph.experimental.set_loop_options to set shape invariants: a compiled loop needs one shape. Or "
+            "collect values in a tf.TensorArray, or loop over a Python range to unroll it."
         )
+        raise only_eager(problem) if may_change else problem
 
 
 # -- truth -----------------------------------------------------------------------------------------------------------
@@ -582,6 +622,11 @@ def not_(value: Any) -> Any:
     value = _read(value)
     if not is_symbolic(value):
         return not value
+    if not value.dtype.is_bool:
+        raise TypeError(
+            f"Input 'x' of 'LogicalNot' Op has type {value.dtype.name} that does not match expected type of bool. Use "
+            "tf.cast, or compare it with 0."
+        )
     result = math.logical_not(value)
     result._negates = value
     return result
@@ -590,13 +635,19 @@ def not_(value: Any) -> Any:
 def and_(a: Block, b: Block) -> Any:
     """`and`: the second operand is computed in any case if the first one is not known."""
     first = _read(a())
-    return math.logical_and(first, convert(_read(b()))) if is_symbolic(first) else first and b()
+    if not is_symbolic(first):
+        return first and b()
+    control_flow.check_truth(first, "Input 'pred' passed {} expected bool", "If")
+    return math.logical_and(first, convert(_read(b())))
 
 
 def or_(a: Block, b: Block) -> Any:
     """`or`, as `and_`."""
     first = _read(a())
-    return math.logical_or(first, convert(_read(b()))) if is_symbolic(first) else first or b()
+    if not is_symbolic(first):
+        return first or b()
+    control_flow.check_truth(first, "Input 'pred' passed {} expected bool", "If")
+    return math.logical_or(first, convert(_read(b())))
 
 
 def assert_stmt(condition: Any, message: Block) -> None:

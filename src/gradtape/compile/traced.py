@@ -9,7 +9,7 @@ program is a traced function like the first, so that every order of derivative i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ import numpy as np
 
 from gradtape import forks
 from gradtape.arrays import common_namespace, generic_kernels
-from gradtape.arrays.batched import Batched, batch_rules
+from gradtape.arrays.batched import Batched, EscapeError, batch_rules
 from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, is_dimension
-from gradtape.arrays.symbolic import Graph, Symbolic, call, current_graph, tracing, zeros
+from gradtape.arrays.symbolic import Graph, NeedsEagerError, Symbolic, call, current_graph, tracing, zeros
 from gradtape.autodiff.rows import next_level
 from gradtape.compile import recognise
 from gradtape.compile.checks import NONE, Mode, failure
@@ -29,12 +29,13 @@ from gradtape.conversion import wrap
 from gradtape.engine import dispatch, tape as stack
 from gradtape.engine.backward import traced_sweep
 from gradtape.engine.dispatch import TensorNamespace, tensor_namespace
+from gradtape.engine.forward import push
 from gradtape.engine.op import Op, program_op
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import Record, Recorder, active_recorders, active_stack
-from gradtape.interrupts import guarded, is_interrupt
+from gradtape.interrupts import contextmanager, guarded, is_interrupt
 from gradtape.memory import Recipe
-from gradtape.tensor import Tensor, Unwritten, is_followable, next_uid
+from gradtape.tensor import Tensor, Unwritten, dimensions_shown, is_followable, next_uid
 from gradtape.variable import Variable, updating
 
 Shape = tuple[int, ...]
@@ -45,12 +46,13 @@ dispatch.instead = recognise.instead
 class _Followed(dict[int, Any]):
     """What a trace follows: all that it computes, and every value from before it, which a tape outside may watch."""
 
-    def __init__(self, before: int) -> None:
+    def __init__(self, before: int, everything: bool = False) -> None:
         super().__init__()
         self.before = before
+        self._last = 2**63 if everything else before
 
     def __contains__(self, uid: object) -> bool:
-        return dict.__contains__(self, uid) or 0 < uid < self.before  # type: ignore[operator]
+        return dict.__contains__(self, uid) or 0 < uid < self._last  # type: ignore[operator]
 
     def __missing__(self, uid: int) -> None:
         return None  # a value from before: its shape is known to whoever asks for its gradient
@@ -63,7 +65,7 @@ class Trace(Recorder):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
-        self.tracked = _Followed(next_uid())
+        self.tracked = _Followed(next_uid(), graph.follows_constants)
         self.arrays = graph.arrays
         records = self.records
 
@@ -111,6 +113,34 @@ class _Residual(NamedTuple):
         return id(self.symbol), self.uid
 
 
+Modes = tuple[bool, bool]
+"""Whether a derivative is for reverse mode, and whether for forward mode."""
+
+REVERSE: Modes = (True, False)
+
+
+def modes_of(recorders: Sequence[Recorder]) -> Modes:
+    """What recorders need of a call: tapes go back over it, accumulators push tangents through it at once."""
+    forward = [recorder.pushes for recorder in recorders]
+    return not all(forward), any(forward)
+
+
+def _differentiable_inputs(op: Op, uids: Sequence[int]) -> Sequence[int]:
+    """The inputs of a record that its op has a derivative for."""
+    if op.joint is not None or len(op.rules) != len(uids):
+        return uids
+    return [uid for uid, rule in zip(uids, op.rules, strict=True) if rule is not None]
+
+
+def _outputs_that_depend(attrs: dict[str, Any], count: int) -> list[bool]:
+    """Which outputs of a record depend on its inputs: of a program within, those that do there."""
+    inside = [attrs["traced"]] if "traced" in attrs else [d.traced for d in attrs.get("derivatives", ())]
+    if "derivative" in attrs:
+        inside = [attrs["derivative"].traced]
+    flags = [any(column) for column in zip(*[traced.differentiable for traced in inside], strict=True)]
+    return [*flags, *[True] * (count - len(flags))] if inside and "carried" not in attrs else [True] * count
+
+
 class _Slot(NamedTuple):
     """Where a gradient is among the outputs of the second program; `rows` is the shape of a table whose rows it is."""
 
@@ -130,8 +160,9 @@ class Traced:
         self.graph, self.trace = graph, trace
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.symbols = [t.array for t in inputs]
-        self.state = [s for s in graph.variables.values() if s.assigned]
-        self.variables = [s.variable for s in graph.variables.values()]
+        states = [s for s in graph.variables.values() if s.variable._home is not graph]
+        self.state = [s for s in states if s.assigned]
+        self.variables = [s.variable for s in states]
         self._changing: list[Any] = [s.variable for s in self.state]
         before: Any = trace.tracked
         own = {t.uid for t in inputs}
@@ -146,7 +177,7 @@ class Traced:
             for i, symbol in enumerate(self.symbols):
                 self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
         self._plain: Program | None = None
-        self._derivatives: dict[tuple[int, ...], Derivative] = {}
+        self._derivatives: dict[tuple[tuple[int, ...], Modes], Derivative] = {}
         self._building = forks.rlock()
 
     # -- calling -----------------------------------------------------------------------------------------------------
@@ -173,11 +204,12 @@ class Traced:
                 return self.in_parts(self.run(self.in_parts.program, [t.array for t in tensors], host, sizes, passed))
             results = self.run(self.plain, [t.array for t in tensors], host, sizes, passed)
             return [wrap(value) for value in results[: len(self.outputs)]]
-        derivative = self.derivative(wanted)
+        derivative = self.derivative(wanted, modes=modes_of(recorders))
         results = self.run(derivative.program, [t.array for t in tensors], host, sizes, passed)
         count = len(self.outputs)
         outputs = tuple([wrap(value) for value in results])
-        attrs = {"derivative": derivative, "host": host, "sizes": sizes, "passed": passed}
+        shared = len(recorders) > 1
+        attrs = {"derivative": derivative, "host": host, "sizes": sizes, "passed": passed, "shared": shared}
         record(recorders, CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count])
 
@@ -192,7 +224,8 @@ class Traced:
         if self._changing and self.graph.outer is None:
             wanted = tuple([i for i, uid in enumerate(uids) if shape_followed(uid, recorders) is not None])
             if wanted:
-                return self.with_residuals(tensors, self.derivative(wanted), sizes, passed)[0]
+                derivative = self.derivative(wanted, modes=modes_of(recorders))
+                return self.with_residuals(tensors, derivative, sizes, passed)[0]
         arrays = self.run(self.plain, [t.array for t in tensors], False, sizes, passed)
         outputs = tuple([wrap(value) for value in arrays])
         record(recorders, PART, uids, outputs, tuple(tensors), {"traced": self, "sizes": sizes, "passed": passed})
@@ -209,7 +242,7 @@ class Traced:
         results = self.run(derivative.program, [t.array for t in tensors], False, sizes, passed)
         outputs = tuple([wrap(value) for value in results])
         count = len(self.outputs)
-        attrs = {"derivative": derivative, "host": False, "sizes": sizes, "passed": passed}
+        attrs = {"derivative": derivative, "host": False, "sizes": sizes, "passed": passed, "shared": True}
         record(active_recorders(), CALL, self._uids(tensors, passed), outputs, outputs[count:], attrs)
         return list(outputs[:count]), list(outputs[count:])
 
@@ -324,23 +357,38 @@ class Traced:
         return results
 
     # -- derivatives -------------------------------------------------------------------------------------------------
-    def derivative(self, wanted: tuple[int, ...], needs: Sequence[Shape | None] = ()) -> Derivative:
+    def derivative(
+        self, wanted: tuple[int, ...], needs: Sequence[Shape | None] = (), modes: Modes = REVERSE
+    ) -> Derivative:
         """What is needed to differentiate by some of the inputs: positions in arguments, then captured values.
 
         `needs` are shapes of the inputs, where the caller knows them.
         """
-        found = self._derivatives.get(wanted)
+        found = self._derivatives.get((wanted, modes))
         if found is None:
             with self._building:
-                found = self._derivatives.get(wanted)
+                found = self._derivatives.get((wanted, modes))
                 if found is None:
                     try:
-                        found = self._derivatives[wanted] = Derivative(self, wanted, needs)
-                    except Exception as error:
+                        found = self._derivatives[wanted, modes] = Derivative(self, wanted, needs, modes)
+                    except (Exception, NeedsEagerError) as error:
                         if self.unknown and not is_interrupt(error):
                             raise UnknownDimensionError(str(error)) from error
                         raise
         return found
+
+    @cached_property
+    def differentiable(self) -> list[bool]:
+        """Which of the outputs depend, by ops that have derivatives, on an argument or on a captured value."""
+        behind = self.graph.behind
+        reached = {uid for uid in self.inner_uids() if (value := behind(uid)) is None or is_followable(value)}
+        for op, uids, output, _, attrs, _ in self.trace.records:
+            if op.differentiable and not reached.isdisjoint(_differentiable_inputs(op, uids)):
+                outputs = output if type(output) is tuple else (output,)
+                depend = _outputs_that_depend(attrs, len(outputs))
+                pairs = zip(outputs, depend, strict=True)
+                reached.update([uid for uid, flag in pairs if flag and is_followable(behind(uid))])
+        return [t.uid in reached for t in self.outputs]
 
     def inner_uids(self) -> list[int]:
         """The uids inside the trace of all that a tape outside may follow, in the order of the call's record."""
@@ -423,28 +471,48 @@ class InParts:
 
 
 class Derivative:
-    """The first program with residuals, and second programs for each set of cotangents that arrives."""
+    """The first program with residuals, and second programs: one for each set of cotangents that arrives, and one for
+    each set of tangents."""
 
-    def __init__(self, traced: Traced, wanted: tuple[int, ...], needs: Sequence[Shape | None]) -> None:
+    def __init__(self, traced: Traced, wanted: tuple[int, ...], needs: Sequence[Shape | None], modes: Modes) -> None:
         self.traced, self.wanted = traced, wanted
+        self.reverse, self.forward = modes
         self._pulls: dict[Any, _Pull] = {}
+        self._pushes: dict[Any, _Push] = {}
         self.residuals: list[_Residual] = []
-        seeds = [t for t in traced.outputs if is_followable(t.array)]
-        # Derivatives of derivatives pull on residuals too. What they need lies on the same paths, and is among the
-        # residuals already; closures of custom gradients are the exception: for them, until nothing new turns up.
+        self.connected: frozenset[int] = frozenset()  # the inputs that some output depends on: others get None
         shapes = self._known_shapes()
         for uid, shape in zip(traced.inner_uids(), needs, strict=False):
             if shape is not None and not (traced.graph.open and uid in shapes):
                 shapes[uid] = shape
-        while True:
-            pull = _Pull(traced, [*seeds, *[_tensor(r) for r in self.residuals if r.uid]], wanted, shapes)
-            have = {r.key for r in self.residuals}
-            missing = [r for r in pull.residuals if r.key not in have]
-            self.residuals.extend(missing)
-            if not missing or not traced.trace.fallible:
-                break
+        if self.reverse:
+            self._add_residuals_of_pulls(shapes)
+        if self.forward:
+            self._shapes = {uid: shape for uid, shape in shapes.items() if uid in traced.inner_uids()}
+            self._add(_Push(traced, wanted, self._shapes, self._targets(self.residuals)).residuals)
         self._positions = {r.key: i for i, r in enumerate(self.residuals)}
         self.program = traced.program(self.residuals)
+
+    def _add_residuals_of_pulls(self, shapes: dict[int, Shape]) -> None:
+        traced = self.traced
+        seeds = [t for t in traced.outputs if is_followable(t.array)]
+        # Derivatives of derivatives pull on residuals too. What they need lies on the same paths, and is among the
+        # residuals already; closures of custom gradients are the exception: for them, until nothing new turns up.
+        pull = _Pull(traced, seeds, self.wanted, shapes)
+        self.connected = pull.reached
+        while self._add(pull.residuals) and traced.trace.fallible:
+            pull = _Pull(traced, [*seeds, *self._targets(self.residuals, ())], self.wanted, shapes)
+
+    def _add(self, residuals: Sequence[_Residual]) -> bool:
+        """Add those that are not there yet; whether there are any."""
+        have = {r.key for r in self.residuals}
+        missing = [r for r in residuals if r.key not in have]
+        self.residuals.extend(missing)
+        return bool(missing)
+
+    def _targets(self, residuals: Sequence[_Residual], outputs: Sequence[Tensor] | None = None) -> list[Tensor]:
+        """The outputs, and residuals as tensors."""
+        return [*(self.traced.outputs if outputs is None else outputs), *[_tensor(r) for r in residuals if r.uid]]
 
     @cached_property
     def silent_program(self) -> Program:
@@ -478,7 +546,9 @@ class Derivative:
         found = self._pulls.get(key)
         if found is None:
             known = dict(zip([traced.inner_uids()[i] for i in asked], shapes, strict=True))
-            found = self._pulls[key] = _Pull(traced, [tensors[i] for i in present], asked, known, rows)
+            seeds = [tensors[i] for i in present]
+            with _no_way_back():
+                found = self._pulls[key] = _Pull(traced, seeds, asked, known, rows, self.connected)
         return found, list(present)
 
     def gradients(
@@ -491,17 +561,13 @@ class Derivative:
         sizes: Sizes | None = None,
         passed: Sequence[Variable] = (),
     ) -> list[Any]:
-        """Run the second program: a gradient for each input that needs one."""
+        """Run the second program: a gradient for each input that needs one; None where no output depends on it."""
         pull, present = self.pull(d, needs, rows)
-        values = [*[saved[i] for i in self.positions(pull.residuals)], *[d[i] for i in present]]
-        results: Sequence[Any] = ()
-        if pull.slots and current_graph() is not None:
-            results = pull.traced([_as_tensor(v) for v in values], host, sizes, passed)
-        elif pull.slots:
-            call_program = common_namespace(values).traced_call
-            results = call_program(*values, traced=pull.traced, host=host, sizes=sizes, passed=passed)
+        results = self._run(pull, saved, [d[i] for i in present], host, sizes, passed)
         gradients: list[Any] = [None] * len(needs)
         for i, slot in zip(pull.asked, pull.slots, strict=True):
+            if slot is None:
+                continue
             dense = results[slot.first]
             if slot.rows is None:
                 gradients[i] = dense
@@ -510,9 +576,66 @@ class Derivative:
                 gradients[i] = Rows(dense, results[slot.first + 1], shape)
         return gradients
 
+    def tangents(
+        self,
+        given: Sequence[Any],
+        saved: Sequence[Any],
+        residuals: Sequence[_Residual] = (),
+        rows: int | None = None,
+        host: bool = False,
+        sizes: Sizes | None = None,
+        passed: Sequence[Variable] = (),
+    ) -> list[Any]:
+        """Run the second program of forward mode: the tangent of each output and of these residuals.
+
+        None for an output that depends on no input, and for a residual where no tangent arrives.
+        """
+        present = tuple([i for i in self.wanted if given[i] is not None])
+        key = (present, tuple([r.key for r in residuals]), rows)
+        push = self._pushes.get(key)
+        if push is None:
+            with _no_way_back():
+                push = _Push(self.traced, present, self._shapes, self._targets(residuals), rows)
+            self._pushes[key] = push
+        results = self._run(push, saved, [given[i] for i in present], host, sizes, passed)
+        found = [None if place is None else results[place] for place in push.slots]
+        count = len(self.traced.outputs)
+        of_residuals = iter(found[count:])
+        return [*found[:count], *[next(of_residuals) if r.uid else None for r in residuals]]
+
+    def _run(
+        self,
+        second: _Pull | _Push,
+        saved: Sequence[Any],
+        directions: Sequence[Any],
+        host: bool,
+        sizes: Sizes | None,
+        passed: Sequence[Variable],
+    ) -> Sequence[Any]:
+        """The outputs of a second program, for these cotangents or tangents."""
+        if not second.traced.outputs:
+            return ()
+        values = [*[saved[i] for i in self.positions(second.residuals)], *directions]
+        if current_graph() is not None:
+            return second.traced([_as_tensor(v) for v in values], host, sizes, passed)
+        call_program = common_namespace(values).traced_call
+        results: Sequence[Any] = call_program(*values, traced=second.traced, host=host, sizes=sizes, passed=passed)
+        return results
+
     def positions(self, residuals: Sequence[_Residual]) -> list[int]:
         """Where these residuals are among those that the first program gave."""
         return [self._positions[r.key] for r in residuals]
+
+
+@contextmanager
+def _no_way_back() -> Iterator[None]:
+    """Around the trace of a second program, when the first one has run: it is too late to run the code eagerly."""
+    try:
+        yield
+    except NeedsEagerError as error:
+        if current_graph() is not None:
+            raise
+        raise error.reason from None
 
 
 def _tensor(residual: _Residual) -> Tensor:
@@ -522,7 +645,10 @@ def _tensor(residual: _Residual) -> Tensor:
 
 
 class _Pull:
-    """A sweep over the inner tape, traced: from the cotangents of some tensors to the gradients of some inputs."""
+    """A sweep over the inner tape, traced: from the cotangents of some tensors to the gradients of some inputs.
+
+    An input that no cotangent reaches gets zeros where it is `connected`, and no gradient elsewhere.
+    """
 
     def __init__(
         self,
@@ -531,6 +657,7 @@ class _Pull:
         asked: tuple[int, ...],
         shapes: dict[int, Shape],
         rows: int | None = None,
+        connected: frozenset[int] = frozenset(),
     ) -> None:
         first = traced.graph
         graph = Graph(f"{first.name}_gradient", outer=first.outer, first=first)
@@ -539,11 +666,11 @@ class _Pull:
         uids = traced.inner_uids()
         sources = [uids[i] for i in asked]
         level = next_level() if rows is not None else 0
+        lead = () if rows is None else (rows,)
         with tracing(graph), stack.only((trace,)):
             upstream = []
             cotangents: dict[int, Any] = {}
             for seed in seeds:
-                lead = () if rows is None else (rows,)
                 d: Any = wrap(graph.argument((*lead, *seed.array.shape), seed.array.dtype))
                 trace.follow(d)
                 upstream.append(d)
@@ -559,31 +686,84 @@ class _Pull:
             )
             outputs: list[Tensor] = []
             results = [found.get(uid) for uid in sources]
+            self.reached = frozenset([i for i, c in zip(asked, results, strict=True) if c is not None])
             if rows is not None:
                 results = [_all_rows(c, rows, shapes[uid]) for uid, c in zip(sources, results, strict=True)]
-            lead = () if rows is None else (rows,)
             self.slots = [
                 _laid_out(c, (*lead, *shapes[uid]), traced.dtype_of(uid), outputs)
-                for uid, c in zip(sources, results, strict=True)
+                if i in self.reached or i in connected
+                else None
+                for i, uid, c in zip(asked, sources, results, strict=True)
             ]
-        self.residuals: list[_Residual] = []
-        inputs: list[Tensor] = []
-        owners: dict[int, dict[int, None]] = {}  # the tensors that hold an array
-        for uid, array in traced.trace.arrays.items():
-            owners.setdefault(id(array), {})[uid] = None
-        for tensor in traced.inputs:
-            owners.setdefault(id(tensor.array), {})[tensor.uid] = None
-        for state in first.variables.values():
-            owners.setdefault(id(state.read), {})[state.variable.uid] = None
-        for feed in graph.feeds:
-            if feed.kind == "array" and type(feed.value) is Symbolic and feed.value.graph is first:
-                for uid in owners.get(id(feed.value), {0: None}):
-                    residual = _Residual(feed.value, uid)
-                    self.residuals.append(residual)
-                    inside = Tensor()
-                    inside.array, inside.uid = feed.symbol, uid
-                    inputs.append(inside)
+        self.residuals, inputs = _residuals(traced, graph, outputs)
         self.traced = Traced(graph, trace, [*inputs, *upstream], outputs)
+
+
+class _Push:
+    """A walk forward over the inner tape, traced: from the tangents of some inputs to those of some tensors.
+
+    The first of these are the outputs. One that no tangent reaches gets zeros where it depends on anything.
+    """
+
+    def __init__(
+        self,
+        traced: Traced,
+        given: tuple[int, ...],
+        shapes: dict[int, Shape],
+        targets: Sequence[Tensor],
+        rows: int | None = None,
+    ) -> None:
+        first = traced.graph
+        graph = Graph(f"{first.name}_tangent", outer=first.outer, first=first)
+        trace = Trace(graph)
+        sources = [traced.inner_uids()[i] for i in given]
+        level = next_level() if rows is not None else 0
+        lead = () if rows is None else (rows,)
+        with tracing(graph), stack.only((trace,)), dimensions_shown():
+            directions = []
+            tangents: dict[int, Any] = {}
+            for uid in sources:
+                t = wrap(graph.argument((*lead, *shapes[uid]), traced.dtype_of(uid)))
+                trace.follow(t)
+                directions.append(t)
+                tangents[uid] = t if rows is None else Batched(t, level)
+            records, reachable = _reachable(traced, frozenset(sources), shapes)
+            for step in records:  # through a compiled function custom gradients hold in both modes, as in TensorFlow
+                push(step, tangents, reachable, traced=True, bodies=False)
+            outputs: list[Tensor] = []
+            self.slots: list[int | None] = []
+            for i, target in enumerate(targets):
+                found = tangents.get(target.uid)
+                if found is None and not (i < len(traced.outputs) and traced.differentiable[i]):
+                    self.slots.append(None)
+                    continue
+                shape = tuple(target.array.shape)
+                if found is not None and rows is not None:
+                    found = _all_rows(found, rows, shape)
+                self.slots.append(len(outputs))
+                outputs.append(wrap(zeros((*lead, *shape), target.array.dtype)) if found is None else _as_tensor(found))
+        self.residuals, inputs = _residuals(traced, graph, outputs)
+        self.traced = Traced(graph, trace, [*inputs, *directions], outputs)
+
+
+def _residuals(traced: Traced, graph: Graph, outputs: Sequence[Tensor]) -> tuple[list[_Residual], list[Tensor]]:
+    """What the second graph takes from the first one, and the same as its inputs."""
+    owners: dict[int, dict[int, None]] = {}  # the tensors that hold an array
+    for uid, array in traced.trace.arrays.items():
+        owners.setdefault(id(array), {})[uid] = None
+    for tensor in traced.inputs:
+        owners.setdefault(id(tensor.array), {})[tensor.uid] = None
+    for state in traced.graph.variables.values():
+        owners.setdefault(id(state.read), {})[state.variable.uid] = None
+    residuals, inputs = [], []
+    for feed in graph.feeds:
+        if feed.kind == "array" and type(feed.value) is Symbolic and feed.value.graph is traced.graph:
+            for uid in owners.get(id(feed.value), {0: None}):
+                residuals.append(_Residual(feed.value, uid))
+                inside = Tensor()
+                inside.array, inside.uid = feed.symbol, uid
+                inputs.append(inside)
+    return residuals, inputs
 
 
 def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:
@@ -598,7 +778,7 @@ def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:
 
 
 def _laid_out(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) -> _Slot:
-    """Put a gradient among the outputs. A call is one op to the outside: what it does not depend on gets zeros."""
+    """Put a gradient among the outputs: zeros where there is none."""
     first = len(outputs)
     if type(gradient) is Rows:
         outputs.extend((_as_tensor(gradient.values), _as_tensor(gradient.indices)))
@@ -647,7 +827,7 @@ def record(
     """Tell every recorder that follows an input."""
     output = tuple([t.uid for t in outputs])
     dtypes = tuple([t.array.dtype for t in outputs])
-    for recorder in recorders:
+    for recorder in reversed(recorders):  # the outermost first: see engine.tape
         tracked = recorder.tracked
         if not any(uid in tracked for uid in uids):
             continue
@@ -667,11 +847,23 @@ def _pull_call(
     host: bool,
     sizes: Sizes | None,
     passed: Sequence[Variable],
+    shared: bool,
 ) -> list[Any]:
     """The rule of a call: run the second program on the residuals and the cotangents."""
-    level, rows, d = unbatched(d)
-    gradients = derivative.gradients(d, needs, saved, rows, host, sizes, passed)
-    return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+    rows, d, batched_again = unbatched(d)
+    return batched_again(derivative.gradients(d, needs, saved, rows, host, sizes, passed))
+
+
+def _push_call(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...] | None:
+    """The forward rule of a call; None where it was recorded for tapes alone."""
+    derivative: Derivative = attrs["derivative"]
+    if not derivative.forward:
+        return None
+    rows, given, batched_again = unbatched(given)
+    residuals = derivative.residuals if attrs["shared"] else ()
+    host, sizes, passed = attrs["host"], attrs["sizes"], attrs["passed"]
+    found = derivative.tangents(given, saved, residuals, rows, host, sizes, passed)
+    return (*batched_again(found), *[None] * (len(saved) - len(residuals)))
 
 
 def _pull_part(
@@ -683,39 +875,89 @@ def _pull_part(
     sizes: Sizes | None,
     passed: Sequence[Variable],
 ) -> list[Any]:
-    """The rule of a part of a trace: run it again with residuals, then the second program."""
-    level, rows, d = unbatched(d)
+    """The rule of a part of a trace: run it again with residuals, then the second program.
+
+    Residuals are functions of all inputs, also of those that this sweep needs no gradient of.
+    """
+    rows, d, batched_again = unbatched(d)
     d = [None if x is None else _as_tensor(x) for x in d]
-    derivative = traced.derivative(tuple([i for i, shape in enumerate(needs) if shape is not None]), needs)
-    _, residuals = traced.with_residuals([_as_tensor(t) for t in inputs], derivative, sizes, passed)
+    tensors = [_as_tensor(t) for t in inputs]
+    derivative = _derivative_of_part(traced, tensors, needs, passed, forward=False)
+    _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
     d = [*d, *[None] * len(residuals)]
-    gradients = derivative.gradients(d, needs, residuals, rows, sizes=sizes, passed=passed)
-    return gradients if rows is None else [None if g is None else Batched(g, level) for g in gradients]
+    return batched_again(derivative.gradients(d, needs, residuals, rows, sizes=sizes, passed=passed))
 
 
-PART = program_op("part", "PartitionedCall", _pull_part)
+def _push_part(given: list[Any], inputs: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+    """The forward rule of a part of a trace: run it again with residuals, then the second program."""
+    traced, sizes, passed = attrs["traced"], attrs["sizes"], attrs["passed"]
+    rows, given, batched_again = unbatched(given)
+    given = [None if t is None else _as_tensor(t) for t in given]
+    tensors = [_as_tensor(t) for t in inputs]
+    lead = 0 if rows is None else 1
+    shapes = [None if t is None else tuple(t.array.shape)[lead:] for t in given]
+    derivative = _derivative_of_part(traced, tensors, shapes, passed, forward=True)
+    _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
+    return tuple(batched_again(derivative.tangents(given, residuals, (), rows, sizes=sizes, passed=passed)))
 
 
-def unbatched(d: list[Any]) -> tuple[int, int | None, list[Any]]:
-    """Batches of recorded tensors as tensors with an axis for the rows: the level of the batch, the rows, the tensors.
+def _derivative_of_part(
+    traced: Traced, tensors: Sequence[Tensor], needs: Sequence[Any], passed: Sequence[Variable], forward: bool
+) -> Derivative:
+    """By the inputs that are needed and by those that somebody follows: residuals are functions of all of them."""
+    recorders = active_recorders()
+    around, pushing = modes_of(recorders)
+    wanted = [
+        i
+        for i, (uid, shape) in enumerate(zip(traced._uids(tensors, passed), needs, strict=True))
+        if (i >= len(tensors) or is_followable(tensors[i].array))
+        and (shape is not None or shape_followed(uid, recorders) is not None)
+    ]
+    return traced.derivative(tuple(wanted), needs, (around or not forward, pushing or forward))
+
+
+PART = program_op("part", "PartitionedCall", _pull_part, _push_part)
+
+
+def unbatched(d: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:
+    """Batches of recorded tensors as tensors with an axis for the rows: how many rows, the tensors, and how to make
+    batches of the gradients again. A batch may come as it is, or as the array of a tensor (forward mode does that).
 
     Raw batches are left alone: programs take them as they are.
     """
-    batches = [x for x in d if type(x) is Batched and isinstance(x.array, Tensor)]
+    whole = [_batch_in(x) for x in d]
+    batches = [x for x in whole if x is not None]
     if not batches:
-        return 0, None, d
+        return None, d, lambda gradients: gradients
     level = max(x.level for x in batches)
     rows = next(x.batch_size for x in batches if x.level == level)
-    return level, rows, [None if x is None else _spread(x, level, rows) for x in d]
+    inside = any(isinstance(x, Tensor) and type(x.array) is Batched for x in d)
+    if inside and any(recorder.born > level for recorder in active_recorders()):
+        raise EscapeError("a compiled function is needed row by row where a tape is inside of the rows")
+
+    def again(gradients: list[Any]) -> list[Any]:
+        found = [None if g is None else Batched(g, level) for g in gradients]
+        return [None if g is None else wrap(g) for g in found] if inside else found
+
+    spread = [
+        None if x is None else _spread(x if batch is None else batch, level, rows)
+        for x, batch in zip(d, whole, strict=True)
+    ]
+    return rows, spread, again
+
+
+def _batch_in(x: Any) -> Batched | None:
+    batch = x.array if isinstance(x, Tensor) else x
+    return batch if type(batch) is Batched and (batch is not x or isinstance(batch.array, Tensor)) else None
 
 
 def _spread(x: Any, level: int, rows: int) -> Any:
     if type(x) is Batched and x.level == level:
-        return x.rows()
+        return _as_tensor(x.rows())
     return tensor_namespace.broadcast_to(_as_tensor(x), shape=(rows, *x.shape))
 
 
-CALL = program_op("function", "PartitionedCall", _pull_call)
+CALL = program_op("function", "PartitionedCall", _pull_call, _push_call)
 
 
 # A call is a function of every namespace, so that a sweep may make it with raw arrays, batches and recorded tensors.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape.arrays import common_namespace, namespace_of
+from gradtape.arrays.batched import Batched
 from gradtape.arrays.half import is_half
 from gradtape.conversion import wrap
 from gradtape.engine import tape as stack
@@ -24,10 +25,13 @@ from gradtape.tensor import Tensor
 Tangents = dict[int, Any]
 
 
-def push(record: Any, tangents: Tangents, shapes: dict[int, tuple[int, ...]], *, traced: bool) -> None:
+def push(
+    record: Any, tangents: Tangents, shapes: dict[int, tuple[int, ...]], *, traced: bool, bodies: bool = True
+) -> None:
     """Put the tangents of a record's outputs into `tangents`, if any input has one.
 
-    Tangents are tensors (`traced`: every step is itself recorded), or raw arrays, or `Batched`.
+    Tangents are tensors (`traced`: every step is itself recorded), or raw arrays, or `Batched`. Of a function with a
+    custom gradient the ops of its body decide, or else (not `bodies`) its gradient.
     """
     op, inputs, output, values, attrs, dtype = Record.of(record)
     given = [tangents.get(uid) for uid in inputs]
@@ -35,7 +39,7 @@ def push(record: Any, tangents: Tangents, shapes: dict[int, tuple[int, ...]], *,
         return
     outputs = output if type(output) is tuple else (output,)
     dtypes = dtype if type(dtype) is tuple else (dtype,)
-    if op.jvp is not None:
+    if op.jvp is not None and (bodies or op.name != "custom_gradient"):
         pushed = op.jvp(given, _saved(values, traced), attrs, tangents)
     elif op.elementwise:
         pushed = _differential(op, given, values, attrs, shapes, inputs, traced)
@@ -100,6 +104,7 @@ def _transposed(
     followed = [uid for uid in outputs if uid in shapes]  # a compiled call has outputs without derivatives, too
     probes = [wrap(raw.zeros(shapes[uid], kinds[uid])) for uid in followed]
     inner = Recorder()
+    inner.born = stack.clock()  # it sees a batch of tangents as one tensor
     for probe in probes:
         inner.tracked[probe.uid] = tuple(probe.array.shape)
     wanted = {uid: shapes.get(uid) for uid, t in zip(inputs, given, strict=True) if t is not None}
@@ -146,8 +151,10 @@ def _transposed(
             traced=traced,
             release=False,
         )
+    bare_batch = any(type(t) is Batched for t in given)
     results = {}
     for uid, probe in zip(followed, probes, strict=True):
         t = found.get(probe.uid)
-        results[uid] = t.dense() if isinstance(t, Rows) else t
+        t = t.dense() if isinstance(t, Rows) else t
+        results[uid] = t.array if bare_batch and isinstance(t, Tensor) and type(t.array) is Batched else t
     return tuple(results.get(uid) for uid in outputs)

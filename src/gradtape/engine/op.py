@@ -157,12 +157,14 @@ class Op:
         return f"<primitive {self.name}>"
 
 
-def program_op(name: str, tf_name: str, joint: Rule) -> Op:
+def program_op(name: str, tf_name: str, joint: Rule, jvp: Rule | None = None) -> Op:
     """The op of records that stand for a whole program: a call, a branch, a loop, a function in Python.
 
     It has no kernel. Its rule gets the cotangents that arrived, and gives gradients as they are.
     """
-    return Op(name, (), (), tf_name=tf_name, joint=joint, joint_zeros=False, outputs=1, as_given=True, listed=False)
+    return Op(
+        name, (), (), tf_name=tf_name, joint=joint, joint_zeros=False, jvp=jvp, outputs=1, as_given=True, listed=False
+    )
 
 
 _PRODUCT = (lambda d, y: d * y).__code__.co_code

@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from gradtape import tensor
 from gradtape.interrupts import guarded, setting
@@ -67,6 +67,7 @@ class Recorder:
 
     tracked: dict[int, tuple[int, ...]]
     append: Callable[[Any], Any]
+    pushes: ClassVar[bool] = False  # whether `append` computes with the outputs of the op, as forward mode does
 
     def __init__(self) -> None:
         self.records: list[Any] = []
@@ -109,6 +110,8 @@ def active_recorders() -> tuple[Recorder, ...]:
     while stack is not None:
         _, _, recorder, stack = stack
         recorders.append(recorder)
+    if recorders and type(recorders[-1]) is _Nesting:
+        return recorders[-1].recorders
     return tuple(recorders)
 
 
@@ -130,13 +133,17 @@ def start(recorder: Recorder) -> None:
     """Let every op of this thread or task be seen by the recorder."""
     if not recorder.born:
         recorder.born = clock()
-    active.set(link(recorder, active_stack()))
+    stack = active_stack()
+    if recorder.pushes or _nesting(stack) is not None:
+        active.set(_stack_of((recorder, *active_recorders())))
+    else:
+        active.set(link(recorder, stack))
 
 
 def stop(recorder: Recorder) -> None:
     """Take the recorder out, wherever in the stack it is."""
     stack = active_stack()
-    if stack is not None and stack[2] is recorder:
+    if stack is not None and stack[2] is recorder and _nesting(stack) is None:
         active.set(stack[3])
     else:
         active.set(_stack_of([r for r in active_recorders() if r is not recorder]))
@@ -174,7 +181,33 @@ def only(recorders: Sequence[Recorder]) -> setting[Stack]:
 
 
 def _stack_of(recorders: Sequence[Recorder]) -> Stack:
-    stack: Stack = None
-    for recorder in reversed(recorders):
+    """A stack of these recorders, the innermost first.
+
+    An accumulator computes with the outputs of an op while the op is being recorded, and recorders around it see that
+    work: they have to know the outputs first. So where there is one, ops visit the outermost recorder first; the order
+    of nesting is kept at the end of the stack.
+    """
+    pushing = any(recorder.pushes for recorder in recorders)
+    stack: Stack = link(_Nesting(tuple(recorders)), None) if pushing else None
+    for recorder in recorders if pushing else reversed(recorders):
         stack = link(recorder, stack)
     return stack
+
+
+class _Nesting(Recorder):
+    """The end of a stack whose recorders are visited from the outermost to the innermost: it follows nothing."""
+
+    __slots__ = ("recorders",)
+
+    def __init__(self, recorders: tuple[Recorder, ...]) -> None:
+        super().__init__()
+        self.recorders = recorders
+
+
+def _nesting(stack: Stack) -> tuple[Recorder, ...] | None:
+    """The recorders of such a stack, the innermost first."""
+    while stack is not None:
+        _, _, recorder, stack = stack
+        if stack is None and type(recorder) is _Nesting:
+            return recorder.recorders
+    return None

@@ -26,7 +26,7 @@ from gradtape import variable as variables
 from gradtape.api import array as arrays, control_flow, indexing, scopes, segments, shaping
 from gradtape.api.sparse import to_dense
 from gradtape.arrays.dimensions import is_dimension, variable
-from gradtape.arrays.symbolic import Graph, as_value, current_graph, is_known, tracing
+from gradtape.arrays.symbolic import Graph, NeedsEagerError, as_value, current_graph, is_known, tracing
 from gradtape.autodiff import custom_gradient as customs
 from gradtape.compile.function import can_compile, graph_errors
 from gradtape.conversion import array_from, convert, defers_to, register_converter, wrap
@@ -347,9 +347,11 @@ def _run_symbolically(
         with StatelessScope(), SymbolicScope(), tracing(graph), stack.only(()), float_errors_ignored(), graph_errors():
             args, kwargs = tree.map_structure(filled, (args, kwargs))
             return tree.map_structure(_spec, fn(*args, **kwargs))
-    except BaseException:  # a signal may have come before the end of one of Keras' scopes
+    except BaseException as error:  # a signal may have come before the end of one of Keras' scopes
         for name, scope in scopes.items():
             global_state.set_global_attribute(name, scope)
+        if isinstance(error, NeedsEagerError):  # there is nothing to run here
+            raise error.reason from None
         raise
 
 

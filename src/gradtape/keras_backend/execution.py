@@ -47,8 +47,8 @@ class CompiledSteps(EagerSteps):
 
     def __init__(self, step: Step, all_results: bool = False) -> None:
         super().__init__(step, all_results)
-        self._one = Function(step, autograph=False)
-        self._several = Function(self._loop, autograph=False)
+        self._one = Function(step, autograph=False, jit_compile=True)  # who runs it eagerly is this class
+        self._several = Function(self._loop, autograph=False, jit_compile=True)
         self._cannot = False
 
     def __call__(self, batches: Sequence[Any]) -> Any:

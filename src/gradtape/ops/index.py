@@ -12,7 +12,7 @@ from gradtape.arrays import namespace_of
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.checks import Interval, Rule, checked, verify
 from gradtape.arrays.dimensions import is_known_shape
-from gradtape.arrays.symbolic import is_known
+from gradtape.arrays.symbolic import is_known, unknown_shape
 from gradtape.conversion import operand, register_converter, wrap
 from gradtape.engine.dispatch import primitive
 from gradtape.engine.op import numpy_dtype
@@ -285,9 +285,7 @@ def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
 def static_shape(shape: Any) -> Axes:
     """A shape that was given as a tensor."""
     if not is_known(shape):
-        raise errors.unknown_shape(
-            "a conversion of tf.IndexedSlices", "Let dense_shape be a constant, such as tf.shape(x)."
-        )
+        raise unknown_shape("a conversion of tf.IndexedSlices", "Let dense_shape be a constant, such as tf.shape(x).")
     return tuple(int(n) for n in np.asarray(shape.array))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape import errors
 from gradtape.arrays.checks import Rule, checked
-from gradtape.arrays.symbolic import is_known, number
+from gradtape.arrays.symbolic import is_known, number, unknown_shape
 from gradtape.conversion import operand
 from gradtape.ops import array, index, math
 from gradtape.tensor import Tensor
@@ -103,7 +103,7 @@ def _whole(part: Any) -> int:
         return int(part)
     value = part
     if isinstance(part, Tensor) and not is_known(part):
-        raise errors.unknown_shape(
+        raise unknown_shape(
             "x[start:stop]",
             "Use tf.slice(x, begin, size), which takes a tensor as begin, or tf.gather.",
             "StridedSlice",
@@ -137,9 +137,7 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     """The rows of x (along `axis`) where the mask is true."""
     truth = operand(mask)
     if not is_known(truth):
-        raise errors.unknown_shape(
-            "tf.boolean_mask", "Use tf.where(mask, x, 0), or give the mask as a constant.", "Where"
-        )
+        raise unknown_shape("tf.boolean_mask", "Use tf.where(mask, x, 0), or give the mask as a constant.", "Where")
     x, mask = operand(x), np.asarray(truth.array)
     shape, start = x.array.shape, axis or 0
     if not -len(shape) <= start < max(len(shape), 1):

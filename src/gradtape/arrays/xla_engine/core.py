@@ -76,6 +76,7 @@ from jax.numpy import (  # noqa: F401 - these are the kernels
 
 from gradtape.arrays.dimensions import is_known_shape
 from gradtape.arrays.half import in_float32, is_half, mean_dtype, sum_dtype, widened
+from gradtape.arrays.symbolic import only_eager
 
 Array = Any
 Axes = tuple[int, ...]
@@ -477,8 +478,10 @@ def transfer(x: Array, *, device: Any, source: Any) -> Array:
 def concrete_only(x: Array, op: str) -> None:
     """Say what is wrong with an op whose result's shape depends on values, while a program is being compiled."""
     if isinstance(x, jax.core.Tracer):
-        raise ValueError(
-            f"{op} has a result whose shape depends on the values of its input, and a compiled program has fixed "
-            f"shapes; the input here is a value of a program that is being compiled ({x.aval}). Call it outside of "
-            "the compiled function, or use a form with a fixed size."
+        raise only_eager(
+            ValueError(
+                f"{op} has a result whose shape depends on the values of its input, and a compiled program has fixed "
+                f"shapes; the input here is a value of a program that is being compiled ({x.aval}). Call it outside of "
+                "the compiled function, or use a form with a fixed size."
+            )
         )

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradtape import errors, forks, nest
-from gradtape.arrays.symbolic import current_graph
-from gradtape.compile.function import ReadsDataError
+from gradtape.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape.conversion import wrap
 from gradtape.interrupts import is_interrupt
 from gradtape.ops.sparse_tensor import SparseTensor
@@ -110,9 +109,11 @@ def refuse_tracing() -> None:
     """Within a function that is traced, elements would become constants of the program: the same at every call."""
     graph = current_graph()
     if graph is not None:
-        raise ReadsDataError(
-            f"A dataset is read in '{graph.name}', and in a compiled program its elements would be constants. Loop "
-            "over the dataset outside of tf.function, and call a function with each element: that one is compiled."
+        raise NeedsEagerError(
+            RuntimeError(
+                f"A dataset is read in '{graph.name}', and in a compiled program its elements would be constants. Loop "
+                "over the dataset outside of tf.function, and call a function with each element: that one is compiled."
+            )
         )
 
 
