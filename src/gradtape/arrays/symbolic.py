@@ -337,11 +337,13 @@ def no_value(value: Symbolic) -> Any:
 def _out_of_scope(value: Symbolic) -> Exception:
     """TensorFlow's error: of one class for a value of a branch or a loop of what is being traced, else of another."""
     kind = InaccessibleTensorError if {*_around(value.graph)} & {*_around(current_graph())} else TypeError
-    return kind(
+    error: Any = kind(
         f"{value!r} is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow "
         f"collections to access it: it was computed while tracing '{value.graph.name}', and has no value outside of "
         "it. Return it from the function, or keep it in a tf.Variable."
     )
+    error.is_out_of_scope = True  # not what a kernel of NumPy or JAX raised: it stays what it is
+    return error  # type: ignore[no-any-return]
 
 
 def _around(graph: Graph | None) -> Iterator[Graph]:

@@ -525,6 +525,8 @@ def _explained(op: Op, arrays: Sequence[Any], error: Exception) -> Exception:
     """TensorFlow's error in the place of one that NumPy or JAX raised inside a kernel."""
     if isinstance(error, (errors.OperatorNotAllowedInGraphError, errors.InaccessibleTensorError)):
         return error
+    if getattr(error, "is_out_of_scope", False):
+        return error
     for array in arrays:
         if array.dtype.kind == "O" or (op.kinds and not _allowed(op, array)):
             return errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
