@@ -445,7 +445,8 @@ class Function:
         if self._jit_compile:
             raise _as_graph_error(reason)
         concrete = EagerFunction(self, given, leaves, reason)
-        _say_once(f"{concrete.pretty_printed_signature(False)} runs eagerly, as it cannot be compiled. {reason}", self)
+        signature = concrete.pretty_printed_signature(False)
+        _say_once(f"The function '{self._name}' runs eagerly. {reason} Arguments: {signature}", self)
         return concrete
 
     def _traced_at_last(

@@ -983,6 +983,9 @@ def _call_batches(
     batched = [False] * len(program.feeds)
     for slot, number in program.plan[0]:
         batched[slot] = flags[number]
+    if not any(batched):  # the same for every row
+        results = traced.run(traced.plain, arrays, host, sizes, passed)
+        return tuple([xp.broadcast_to(value, shape=(size, *value.shape)) for value in results])
     mode = NONE if forks.without_xla else program.modes[host or default_is_processor()]
     given = program.arrays(arrays, passed)
     results = program.batched(tuple(batched), mode)(*given)

@@ -142,19 +142,21 @@ def _transposed(
     if total is None:
         return (None,) * len(outputs)
     seed: Any = namespace_of(total.array).ones_like(total.array)
+    batched = any(type(t) is Batched for t in given)
+    as_tensors = traced or batched  # among tensors a batch may meet plain arrays
     with stack.only(outer):
         found = sweep(
             inner.records,
             inner.tracked,
-            {total.uid: wrap(seed) if traced else seed},
+            {total.uid: wrap(seed) if as_tensors else seed},
             kept=frozenset(),
-            traced=traced,
+            traced=as_tensors,
             release=False,
         )
-    bare_batch = any(type(t) is Batched for t in given)
     results = {}
     for uid, probe in zip(followed, probes, strict=True):
         t = found.get(probe.uid)
         t = t.dense() if isinstance(t, Rows) else t
-        results[uid] = t.array if bare_batch and isinstance(t, Tensor) and type(t.array) is Batched else t
+        bare_again = isinstance(t, Tensor) and (not traced or (batched and type(t.array) is Batched))
+        results[uid] = t.array if bare_again else t
     return tuple(results.get(uid) for uid in outputs)
