@@ -343,7 +343,7 @@ def _out_of_scope(value: Symbolic) -> Exception:
         "it. Return it from the function, or keep it in a tf.Variable."
     )
     error.is_out_of_scope = True  # not what a kernel of NumPy or JAX raised: it stays what it is
-    return error  # type: ignore[no-any-return]
+    return error
 
 
 def _around(graph: Graph | None) -> Iterator[Graph]:

@@ -191,7 +191,7 @@ class General:
             except (Exception, NeedsEagerError) as error:  # the trace for these very shapes will say what is wrong
                 owner._is_wrong_for_all = isinstance(error, InvalidArgumentError)
                 owner._traces = traces
-                if is_interrupt(error):
+                if not isinstance(error, NeedsEagerError) and is_interrupt(error):
                     raise
                 continue
             function.declare(owner, patterns)

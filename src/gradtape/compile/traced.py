@@ -372,7 +372,7 @@ class Traced:
                     try:
                         found = self._derivatives[wanted, modes] = Derivative(self, wanted, needs, modes)
                     except (Exception, NeedsEagerError) as error:
-                        if self.unknown and not is_interrupt(error):
+                        if self.unknown and (isinstance(error, NeedsEagerError) or not is_interrupt(error)):
                             raise UnknownDimensionError(str(error)) from error
                         raise
         return found

@@ -155,8 +155,8 @@ def _transposed(
         )
     results = {}
     for uid, probe in zip(followed, probes, strict=True):
-        t = found.get(probe.uid)
-        t = t.dense() if isinstance(t, Rows) else t
-        bare_again = isinstance(t, Tensor) and (not traced or (batched and type(t.array) is Batched))
-        results[uid] = t.array if bare_again else t
+        pushed: Any = found.get(probe.uid)
+        pushed = pushed.dense() if isinstance(pushed, Rows) else pushed
+        bare_again = isinstance(pushed, Tensor) and (not traced or (batched and type(pushed.array) is Batched))
+        results[uid] = pushed.array if bare_again else pushed
     return tuple(results.get(uid) for uid in outputs)
