@@ -640,6 +640,9 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: L.lu(tf.ones([2, 2])), InvalidArgument, r"Input is not invertible\. \[Op:Lu\]"),
     (lambda: L.eigh([[np.nan, 1.0], [1.0, 1.0]]), InvalidArgument, "Self-adjoint eigen decomposition was not"),
     (lambda: L.eig([[np.inf, 1.0], [1.0, 1.0]]), InvalidArgument, "Eigen decomposition was not successful"),
+    (lambda: L.inv([[np.nan, 2.0], [2.0, 1.0]]), InvalidArgument, "Input is not invertible"),
+    (lambda: L.solve([[np.nan, 2.0], [2.0, 1.0]], tf.ones([2, 1])), InvalidArgument, "Input matrix is not invertible"),
+    (lambda: L.lu([[np.nan, 2.0], [2.0, 1.0]]), InvalidArgument, "Input is not invertible"),
     (lambda: L.qr(tf.ones([2])), InvalidArgument, "rank >= 2"),
     (lambda: L.lstsq(tf.ones([3, 2]), tf.ones([2, 1])), InvalidArgument, "size-incompatible"),
     (lambda: L.pinv(tf.ones([2])), ValueError, "at least 2 dimensions"),
@@ -732,3 +735,22 @@ def test_the_gradient_of_a_product_in_another_dtype():
         y = tf.matmul(a, [[3.0], [4.0]], output_type=tf.float32)
     assert tape.gradient(y, a).dtype == tf.bfloat16
     assert tape.gradient(y, a).numpy().astype(float).tolist() == [[3.0, 4.0]]
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_matrices_that_are_not_finite(mode):
+    """As TensorFlow 2.21: nan in the first pivot is refused, elsewhere it stays; eigh reads one triangle."""
+    run = (lambda f: f) if mode == "eager" else (lambda f: tf.function(f, autograph=False))
+    infinite = tf.constant([[[1.0, 0.0], [0.0, 5.0]], [[np.inf, 2.0], [2.0, 1.0]]])
+    values, vectors = run(L.eigh)(infinite)
+    np.testing.assert_allclose(values, [[1.0, 5.0], [np.nan, np.nan]])
+    assert np.isnan(vectors.numpy()).any(axis=(1, 2)).tolist() == [False, True]
+    upper = tf.constant([[1.0, np.nan], [2.0, 1.0]])
+    np.testing.assert_allclose(run(L.eigvalsh)(upper), [-1.0, 3.0], rtol=1e-6)
+    with pytest.raises(InvalidArgument, match="Self-adjoint eigen decomposition was not successful"):
+        run(L.eigvalsh)(tf.transpose(upper))
+    assert np.isnan(run(L.inv)(upper)).any()
+    with pytest.raises(InvalidArgument, match="Input is not invertible"):
+        run(L.inv)(tf.constant([[np.nan, 2.0], [2.0, 1.0]]))
+    for bad in (np.nan, np.inf):
+        assert np.isnan(run(L.pinv)(tf.constant([[bad, 1.0], [1.0, 2.0]]))).all()

@@ -582,7 +582,10 @@ def _cuts(x: Tensor, rcond: Any) -> bool:
     """Whether rcond leaves out singular values that are not zero but for rounding (or may, where nobody knows yet)."""
     if not is_known(x):
         return bool(np.any(rcond > 10.0 * max(x.array.shape[-2:]) * _epsilon(x)))
-    values = np.linalg.svd(np.asarray(x.array).astype(np.result_type(x.array.dtype, np.float32)), compute_uv=False)
+    try:
+        values = np.linalg.svd(np.asarray(x.array).astype(np.result_type(x.array.dtype, np.float32)), compute_uv=False)
+    except np.linalg.LinAlgError:  # nan in it: so is the inverse
+        return False
     if not values.size:
         return False
     top = values[..., :1]

@@ -57,8 +57,15 @@ def _wrong_element(xp: Any, where: Any, shape: Any) -> Any:
 
 
 def _no_element(where: Any, shape: Any) -> Exception:
+    for rows in where.reshape(-1, *where.shape[-2:]).tolist():
+        if (error := _no_element_of(rows, shape)) is not None:
+            return error
+    raise AssertionError("all elements are in order")
+
+
+def _no_element_of(rows: list[list[int]], shape: Any) -> Exception | None:
     before: list[int] | None = None
-    for i, row in enumerate(where.tolist()):
+    for i, row in enumerate(rows):
         here = f"indices[{i}] = [{','.join(map(str, row))}]"
         if not all(0 <= n < size for n, size in zip(row, shape, strict=True)):
             sentence = f"{here} is out of bounds: need 0 <= index < {errors.brackets(shape)}"
@@ -72,7 +79,7 @@ def _no_element(where: Any, shape: Any) -> Exception:
             )
             return errors.invalid_argument(sentence, "SparseToDense")
         before = row
-    raise AssertionError("all elements are in order")
+    return None
 
 
 _ELEMENTS = Rule(_wrong_element, _no_element)

@@ -27,9 +27,12 @@ def _adjoint(x: Array) -> Array:
 # -- inverses and determinants ---------------------------------------------------------------------------------------
 def inv(x: Array) -> Array:
     try:
-        return np.linalg.inv(x)
+        result = np.linalg.inv(x)
     except np.linalg.LinAlgError:
         raise errors.refused_value(f"Input is not invertible.{_which_singular(x)}", "MatrixInverse") from None
+    if _begins_with_nan(x):
+        raise errors.refused_value("Input is not invertible. It begins with nan.", "MatrixInverse")
+    return result
 
 
 def det(x: Array) -> Array:
@@ -40,6 +43,11 @@ def slogdet(x: Array) -> tuple[Array, Array]:
     """Sign and logarithm of the absolute value, both of x's dtype as TensorFlow gives them."""
     sign, log = np.linalg.slogdet(x)
     return np.asarray(sign, x.dtype), np.asarray(log).astype(x.dtype, copy=False)
+
+
+def _begins_with_nan(x: Array) -> bool:
+    """Whether the first pivot is nan, which TensorFlow takes for zero; with nan elsewhere the result is nan."""
+    return bool(x.size and np.isnan(x[..., 0, 0]).any())
 
 
 def _which_singular(x: Array) -> str:
@@ -54,9 +62,12 @@ def _which_singular(x: Array) -> str:
 def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
     """The solution z of x z = y, or of x^H z = y."""
     try:
-        return np.linalg.solve(_adjoint(x) if adjoint else x, y)
+        result = np.linalg.solve(_adjoint(x) if adjoint else x, y)
     except np.linalg.LinAlgError:
         raise errors.refused_value(f"Input matrix is not invertible.{_which_singular(x)}", "MatrixSolve") from None
+    if _begins_with_nan(x):
+        raise errors.refused_value("Input matrix is not invertible. It begins with nan.", "MatrixSolve")
+    return result
 
 
 def triangular_solve(x: Array, y: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
@@ -180,6 +191,8 @@ def cholesky(x: Array) -> Array:
 def lu(x: Array) -> tuple[Array, Array]:
     """Both triangles in one matrix, and the order of rows: the triangles' product is x[p]."""
     n = x.shape[-1]
+    if _begins_with_nan(x):
+        raise errors.refused_value("Input is not invertible. It begins with nan.", "Lu")
     stack = np.array(x.reshape(-1, n, n)) if x.size else np.zeros((math.prod(x.shape[:-2]), n, n), x.dtype)
     order = np.tile(np.arange(n, dtype=np.int32), (len(stack), 1))
     every = np.arange(len(stack))
@@ -213,14 +226,29 @@ def qr(x: Array, *, full_matrices: bool = False) -> tuple[Array, Array]:
 
 def eigh(x: Array) -> tuple[Array, Array]:
     """Eigenvalues (rising) and eigenvectors of Hermitian matrices; only the lower triangle of x is read."""
-    _check_spectrum(x, "Self-adjoint eigen", "SelfAdjointEigV2")
+    if not np.all(np.isfinite(x)):
+        lower, n = _without_nan(x), x.shape[-1]
+        found = _row_by_row(np.linalg.eigh, lower, [((n,), x.real.dtype), ((n, n), x.dtype)])
+        return found[0].astype(x.dtype, copy=False), found[1]
     values, vectors = np.linalg.eigh(x)
     return values.astype(x.dtype, copy=False), vectors
 
 
 def eigvalsh(x: Array) -> Array:
-    _check_spectrum(x, "Self-adjoint eigen", "SelfAdjointEigV2")
+    if not np.all(np.isfinite(x)):
+        return eigh(x)[0]
     return np.linalg.eigvalsh(x).astype(x.dtype, copy=False)
+
+
+def _without_nan(x: Array) -> Array:
+    """The lower triangles, in which nan is refused; a matrix with inf has eigenvalues that are nan."""
+    lower = np.tril(x)
+    if np.isnan(lower).any():
+        raise errors.refused_value(
+            "Self-adjoint eigen decomposition was not successful. The input might not be valid. It holds nan.",
+            "SelfAdjointEigV2",
+        )
+    return lower
 
 
 def eig(x: Array) -> tuple[Array, Array]:
@@ -280,7 +308,7 @@ def pinv(x: Array, *, rcond: Any) -> Array:
     s, u, v = svd(x)
     if not s.size:
         return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
-    keep = s > np.asarray(rcond, s.dtype)[..., None] * s[..., :1]
+    keep = ~(s <= np.asarray(rcond, s.dtype)[..., None] * s[..., :1])  # nan stays
     inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype, copy=False)
     return np.matmul(v * inverse[..., None, :], _adjoint(u))
 

@@ -48,7 +48,7 @@ refusals["cholesky"] = _refusal(
     "Cholesky",
 )
 refusals["eigh"] = refusals["eigvalsh"] = _refusal(
-    f"Self-adjoint eigen {_NOT_SUCCESSFUL} It holds inf or nan.", "SelfAdjointEigV2"
+    f"Self-adjoint eigen {_NOT_SUCCESSFUL} It holds nan.", "SelfAdjointEigV2"
 )
 refusals["eig"] = refusals["eigvals"] = _refusal(f"Eigen {_NOT_SUCCESSFUL} It holds inf or nan.", "Eig")
 
@@ -90,11 +90,13 @@ def _solve(x: Array, y: Array) -> tuple[Array, Array]:
     right = jnp.take_along_axis(right, jnp.broadcast_to(order, (*lead, x.shape[-1]))[..., None], axis=-2)
     half = lax.linalg.triangular_solve(packed, right, left_side=True, lower=True, unit_diagonal=True)
     result = lax.linalg.triangular_solve(packed, half, left_side=True, lower=False)
-    return result, _zero_pivot(packed)
+    return result, _zero_pivot(packed, x)
 
 
-def _zero_pivot(packed: Array) -> Array:
-    return jnp.any(jnp.diagonal(packed, axis1=-2, axis2=-1) == 0, axis=-1)
+def _zero_pivot(packed: Array, x: Array) -> Array:
+    """Whether a pivot is zero, or the first is nan, which TensorFlow takes for zero."""
+    zero = jnp.any(jnp.diagonal(packed, axis1=-2, axis2=-1) == 0, axis=-1)
+    return zero | jnp.isnan(x[..., 0, 0]) if x.shape[-1] else zero
 
 
 def triangular_solve(x: Array, y: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
@@ -181,7 +183,7 @@ def lu(x: Array) -> tuple[Array, Array]:
         wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)  # what LAPACK has
         packed, _, order = lax.linalg.lu(wide)
         packed = packed.astype(x.dtype)
-    refuse("lu", _zero_pivot(packed))
+    refuse("lu", _zero_pivot(packed, x))
     return packed, order.astype(np.int32)
 
 
@@ -212,9 +214,12 @@ def qr(x: Array, *, full_matrices: bool = False) -> tuple[Array, Array]:
 
 
 def eigh(x: Array) -> tuple[Array, Array]:
-    refuse("eigh", ~_all_finite(x))
-    values, vectors = jnp.linalg.eigh(x, UPLO="L", symmetrize_input=False)
-    return values.astype(x.dtype), vectors
+    lower = jnp.tril(x)
+    refuse("eigh", jnp.any(jnp.isnan(lower), axis=(-2, -1)))
+    usable = _all_finite(lower)
+    values, vectors = jnp.linalg.eigh(jnp.where(usable[..., None, None], lower, 0), UPLO="L", symmetrize_input=False)
+    values = jnp.where(usable[..., None], values, np.nan)
+    return values.astype(x.dtype), jnp.where(usable[..., None, None], vectors, np.nan)
 
 
 def eigvalsh(x: Array) -> Array:
