@@ -19,7 +19,7 @@ from gradtape.engine.op import Op, narrowed, numpy_dtype, pulls_of, unbroadcast,
 from gradtape.engine.sparse import Rows
 from gradtape.engine.strong import is_strong, strengthen, weaken
 from gradtape.engine.tape import spread
-from gradtape.tensor import dimensions_shown
+from gradtape.tensor import Tensor, dimensions_shown
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -136,9 +136,7 @@ def sweep(
         cotangents[ahead] = c
     cotangents.update(found)
     if owned.half is not None:
-        for uid, dtype in owned.half.items():
-            if uid in cotangents:
-                cotangents[uid] = narrowed(cotangents[uid], dtype)
+        owned.half.finish(cotangents)
     return cotangents
 
 
@@ -149,27 +147,53 @@ def traced_sweep(*args: Any, **options: Any) -> Cotangents:
 
 
 class _Sums(set[int]):
-    """The uids whose cotangent is a sum that the sweep made; `half` has the dtype of those that are float32 for now."""
+    """The uids whose cotangent is a sum that the sweep made, and the sums in half precision, if there are any."""
 
-    half: dict[int, Any] | None = None
+    half: _HalfSums | None = None
+
+
+class _HalfSums:
+    """Sums in half precision that are rounded once: float32 until they are complete, if there are more than two terms.
+
+    A sum of two is rounded once by itself, and XLA fuses it better than one with casts; a recorded one is remembered
+    together with its terms, in case that there will be more.
+    """
+
+    def __init__(self) -> None:
+        self.pairs: dict[int, tuple[Tensor, Tensor]] = {}
+        self.dtypes: dict[int, Any] = {}  # of what is float32 for now
+
+    def add(self, uid: int, before: Any, c: Any) -> Any:
+        """The sum so far and one more term."""
+        pair = self.pairs.pop(uid, None)
+        if pair is None and uid not in self.dtypes and type(before) is type(c) is Tensor:
+            self.pairs[uid] = before, c
+            return before + c
+        self.dtypes[uid] = numpy_dtype(c)
+        if pair is not None:
+            before = widened(pair[0]) + widened(pair[1])
+        return _wide(before) + _wide(c)
+
+    def finish(self, cotangents: Cotangents) -> None:
+        """Round what nothing has read yet."""
+        for uid, dtype in self.dtypes.items():
+            if uid in cotangents:
+                cotangents[uid] = narrowed(cotangents[uid], dtype)
 
 
 def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: _Sums) -> None:
-    """Add a further contribution; a sum that was made here belongs to nobody else, and is added to in place.
-
-    Sums in half precision are float32 until they are complete.
-    """
+    """Add a further contribution; a sum that was made here belongs to nobody else, and is added to in place."""
     if c is None:
         return
     before = cotangents[uid]
     if uid in owned and type(c) is ndarray and type(before) is ndarray:
         np.add(before, c, before)
         return
-    if c.dtype is not _FLOAT32 and is_half(dtype := numpy_dtype(c)) and not type(c) is type(before) is Rows:
-        owned.half = owned.half or {}
-        owned.half[uid] = dtype
-        before, c = _wide(before), _wide(c)
-    total = before + c
+    if c.dtype is not _FLOAT32 and is_half(numpy_dtype(c)) and not type(c) is type(before) is Rows:
+        owned.half = owned.half or _HalfSums()
+        total = owned.half.add(uid, before, c)
+    else:
+        total = before + c
     cotangents[uid] = total
     if type(total) is ndarray:
         owned.add(uid)
