@@ -249,7 +249,7 @@ def test_variables_have_their_old_values_after_an_error():
     generator = tf.random.Generator.from_seed(1)
 
     @tf.function
-    def step(n):
+    def step(n, grown):
         dense.assign_add(generator.uniform([4]))
         rows.scatter_nd_add(n[:, None], tf.ones([2, 2]))
         part[0].assign(tf.reduce_sum(dense))
@@ -261,10 +261,10 @@ def test_variables_have_their_old_values_after_an_error():
 
     held = [dense, rows, part, looped, grown, generator.state]
     for good, bad in (([0, 1], [0, 4]), ([2, 2], [-1, 0]), ([0, 3], [4, 4])):
-        step(tf.constant(good))
+        step(tf.constant(good), grown)
         before = [v.numpy() for v in held]
         with pytest.raises(InvalidArgument, match=r"does not index into shape \[4,2\]"):
-            step(tf.constant(bad))
+            step(tf.constant(bad), grown)
         for v, value in zip(held, before, strict=True):
             np.testing.assert_array_equal(v, value)
     assert int(looped) == 9

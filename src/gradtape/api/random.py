@@ -27,6 +27,7 @@ from gradtape.arrays.seeds import seeds as _seeds
 from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.conversion import array_from, constant_operand, convert, is_library, operand, wrap
 from gradtape.dtypes import DType, as_dtype
+from gradtape.interrupts import float_errors_ignored
 from gradtape.ops import array, index, math, random as ops
 from gradtape.tensor import Tensor
 from gradtape.variable import Variable
@@ -608,7 +609,7 @@ def _state_of(seed: Any) -> Any:
             raise errors.UnimplementedError(None, None, "Cast string to int64 is not supported [Op:Cast]")
         if plain.ndim > 1:
             plain = plain.reshape(-1)
-        with np.errstate(invalid="ignore"):
+        with float_errors_ignored():
             plain = np.asarray(plain.real if plain.dtype.kind == "c" else plain).astype(np.int64, copy=False)
     if isinstance(plain, (int, np.integer)) or np.ndim(plain) == 0:
         number = int(plain)

@@ -1,18 +1,18 @@
 """Programs: a graph and the outputs somebody wants of it, compiled by XLA when first called.
 
 A program that updates variables may be given their memory. XLA takes it when the program is launched: from then on the
-old values are gone, and the new ones are in the results alone. So a launch and the storing of its results must not be
-torn apart by an exception (`Program.launch`), and a program that can fail while it runs is given no memory: one that
-calls Python, and one for which there may not be enough of it.
+old values are gone, and the new ones are in the results alone. So no signal handler may run between a launch and the
+storing of its results (`Program.launch`), and a program that can fail while it runs is given no memory: one that calls
+Python, and one for which there may not be enough of it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import cache, cached_property, partial
-from itertools import starmap
+from itertools import chain, islice, repeat, starmap
 from typing import Any
 
 import jax
@@ -60,16 +60,21 @@ class Program:
         self.nodes = without_proved(nodes, given, {})
         self.acts = any(map(_acts, self.nodes))
         self.checks = {} if silent else checks.found_in(self.nodes)
+        changing = {v.uid for v in state}
+        if self.checks and changing:  # it gives variables their old values where a check fails: it needs them all
+            used |= {id(feed.symbol) for feed in graph.feeds if feed.kind == "variable" and feed.value.uid in changing}
         self.feeds = [feed for feed in graph.feeds if id(feed.symbol) in used]
+        if self.acts or (self.checks and not changing <= donated):
+            donated = frozenset()
         self.donated = tuple(
-            i
-            for i, feed in enumerate(self.feeds)
-            if feed.kind == "variable" and feed.value.uid in donated and not self.acts
+            i for i, feed in enumerate(self.feeds) if feed.kind == "variable" and feed.value.uid in donated
         )
         slots = {self.feeds[slot].value.uid: slot for slot in self.donated}
         first = len(self.outputs) - len(state)
         self.restored = [(first + i, slots[v.uid]) for i, v in enumerate(state) if v.uid in slots]
         """Outputs that are new values of variables, and the inputs that are the old ones, whose memory they get."""
+        self.unread = [i for i, v in enumerate(state) if v.uid not in slots]
+        """The numbers of the variables whose old values stay where they are: their memory is not given away."""
         self.specs: list[Any] | None = None  # shapes and dtypes of its inputs
         self.first_seconds: float | None = None  # how long the first call took, compilation included
         self._kinds: set[tuple[Any, ...]] = set()  # of arrays, for which JAX launches it without Python code
@@ -88,7 +93,7 @@ class Program:
             by_name = dict(sizes)
             found.nodes = without_proved([_sized(node, by_name) for node in self.nodes], self._given, by_name)
             found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated
-            found.acts, found.restored = self.acts, self.restored
+            found.acts, found.restored, found.unread = self.acts, self.restored, self.unread
             found.checks = checks.found_in(found.nodes) if self.checks else {}
             self._sized[sizes] = found
         return found
@@ -156,11 +161,16 @@ class Program:
         return arguments, variables, passed, supplies
 
     def arrays(
-        self, given: Sequence[Any], passed: Sequence[Variable] = (), numpy_slots: list[int] | None = None
+        self,
+        given: Sequence[Any],
+        passed: Sequence[Variable] = (),
+        numpy_slots: list[int] | None = None,
+        stale: list[Variable] | None = None,
     ) -> list[Any]:
         """One array for each feed, for a call with these arguments, and these variables among them.
 
-        `numpy_slots` gets the slots of variables whose values are NumPy arrays.
+        `numpy_slots` gets the slots of variables whose values are NumPy arrays, and `stale` the variables that do not
+        simply give their memory away, but have a value besides.
         """
         if self._constants is None:
             # Constants are handed over once, and stay where the program runs.
@@ -179,12 +189,18 @@ class Program:
                     buffer = variable._buffer  # spelled out: a step may have hundreds of variables
                     if buffer is None or keep or variable._lent:
                         buffer = variable._lend(keep)
-                        if type(buffer) is np.ndarray and numpy_slots is not None:
+                        if stale is not None and not keep:
+                            stale.append(variable)
+                        if numpy_slots is not None and type(buffer) is np.ndarray:
                             numpy_slots.append(slot)
+                    else:
+                        variable._held = None  # a copy, of what is about to change
                     arrays[slot] = buffer
                 for slot, number, keep in places:
                     arrays[slot] = buffer = passed[number]._lend(keep)
-                    if type(buffer) is np.ndarray and numpy_slots is not None:
+                    if stale is not None and not keep:
+                        stale.append(passed[number])
+                    if numpy_slots is not None and type(buffer) is np.ndarray:
                         numpy_slots.append(slot)
         for slot, supply in supplies:
             arrays[slot] = supply()
@@ -266,34 +282,49 @@ class Program:
         self._kinds.clear()
 
     def launch(
-        self, given: Sequence[Any], passed: Sequence[Variable], results: list[Any], mode: checks.Mode = checks.NONE
+        self,
+        given: Sequence[Any],
+        passed: Sequence[Variable],
+        changing: Sequence[Variable],
+        results: list[Any],
+        mode: checks.Mode = checks.NONE,
     ) -> list[Any]:
-        """Start it on these arguments and on the memory of variables, and add what it gives to a list. Whatever is
-        raised here, or arrives meanwhile: if the list is empty, the variables have their memory. Returns the arrays.
+        """Start it on these arguments and on the memory of variables; what it gives is added to a list, and variables
+        get their new values. All of that happens, or nothing. Returns the arrays.
 
-        Memory is taken in the course of one call of C code, which puts the results into the list: no signal handler
-        runs in between. For arrays of kinds that it has not seen, JAX runs Python code around the launch, and gets
-        copies of the variables.
+        It happens in the course of one call of C code: no signal handler runs in between, and no thread reads. For
+        arrays of kinds that it has not seen, JAX runs Python code around the launch, and gets copies of the variables.
         """
         numpy_slots: list[int] = []
-        arrays = self.arrays(given, passed, numpy_slots)
-        kinds = (mode, *map(type, given), *numpy_slots)
+        stale: list[Variable] = []
+        arrays = self.arrays(given, passed, numpy_slots, stale)
+        kinds = (mode, *map(type, given), *numpy_slots) if self.donated else ()
         if kinds not in self._kinds or forks.without_xla:
-            self._launch_on_copies(arrays, kinds, results, mode)
+            results += self._on_numpy(arrays) if forks.without_xla else self._run_on_copies(arrays, kinds, mode)
+            self.store(changing, results)
             return arrays
-        run = self.checked(mode) if mode else self.jitted
+        if self.unread:
+            stale += [changing[i] for i in self.unread]
         if self._new_bytes:
             _try_to_allocate(self._new_bytes)
-        results.extend(starmap(run, (arrays,)))
+        launching = map(results.extend, starmap(self.checked(mode) if mode else self.jitted, (arrays,)))
+        any(chain(launching, self._storing(changing, stale, results)))
         return arrays
 
-    def _launch_on_copies(
-        self, arrays: list[Any], kinds: tuple[Any, ...], results: list[Any], mode: checks.Mode
-    ) -> None:
-        """Launch it without giving memory away, and wait until it has run."""
-        if forks.without_xla:
-            results.append(self._on_numpy(arrays))
-            return
+    def store(self, changing: Sequence[Variable], results: list[Any]) -> None:
+        """Give all variables the new values of a launch that gave no memory away."""
+        any(self._storing(changing, changing, results))
+
+    def _storing(self, changing: Sequence[Variable], stale: Sequence[Variable], results: list[Any]) -> Iterator[None]:
+        """Gives variables their new values when C code consumes it; those that are `stale` have an old one besides."""
+        end = len(self.outputs)
+        storing = map(_set_buffer, changing, islice(results, end - len(changing), end))
+        if not stale:
+            return storing
+        return chain(storing, map(_set_held, stale, _NONE), map(_set_lent, stale, _FALSE))
+
+    def _run_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], mode: checks.Mode) -> tuple[Any, ...]:
+        """Run it without giving memory away, to the end."""
         first = self.first_seconds is None
         for slot in self.donated:
             if type(arrays[slot]) is not np.ndarray:
@@ -308,7 +339,7 @@ class Program:
         if self.donated:
             jax.block_until_ready(found)
             self._kinds.add(tuple([k for k in kinds if k not in self.donated]) if first else kinds)
-        results.append(found)
+        return found
 
     def batched(self, flags: tuple[bool, ...], mode: checks.Mode = checks.NONE) -> Callable[..., Any]:
         """The program over many rows of some inputs at once."""
@@ -321,6 +352,11 @@ class Program:
             found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
             self._batched[flags, mode] = found
         return found
+
+
+# Attributes are set without Python code, and nothing is returned.
+_set_buffer, _set_held, _set_lent = [vars(Variable)[name].__set__ for name in ("_buffer", "_held", "_lent")]
+_NONE, _FALSE = repeat(None), repeat(False)
 
 
 _replaying: Any = Namespace("NumPy", *numpy_namespace._families)

@@ -33,7 +33,7 @@ from gradtape.engine.forward import push
 from gradtape.engine.op import Op, program_op
 from gradtape.engine.sparse import Rows
 from gradtape.engine.tape import Record, Recorder, active_recorders, active_stack
-from gradtape.interrupts import contextmanager, guarded, is_interrupt
+from gradtape.interrupts import contextmanager, is_interrupt
 from gradtape.memory import Recipe
 from gradtape.tensor import Tensor, Unwritten, dimensions_shown, is_followable, next_uid
 from gradtape.variable import Variable, updating
@@ -295,11 +295,12 @@ class Traced:
                 for variable in reversed(changing):
                     variable._tensor = variable._reading(inside.pop())
             return inside
-        if host and not default_is_processor():
+        processor = default_is_processor()
+        if host and not processor:
             with on_processor():
                 results = self._launched(program, arrays, passed, changing, program.modes[True])
         else:
-            results = self._launched(program, arrays, passed, changing, program.modes[default_is_processor()])
+            results = self._launched(program, arrays, passed, changing, program.modes[processor])
         if host:
             return [*map(to_numpy, results[:count]), *results[count:]]
         return list(results)
@@ -311,7 +312,7 @@ class Traced:
         passed: Sequence[Variable],
         changing: Sequence[Variable],
         mode: Mode,
-    ) -> tuple[Any, ...]:
+    ) -> Sequence[Any]:
         """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
         if forks.without_xla:
             mode = NONE  # on NumPy a check that fails raises
@@ -330,31 +331,21 @@ class Traced:
         end = len(program.outputs)
         first = end - len(changing)
         launched: list[Any] = []
-        with updating():  # nobody may read a variable between the moment its memory is taken and the one it comes back
-            try:
-                if program.acts:
-                    with effects():
-                        given = program.launch(arrays, passed, launched, mode)
-                else:
-                    given = program.launch(arrays, passed, launched, mode)
-                number = int(to_numpy(launched[0][end])) if mode else 0
-                if number:  # old values come back in the memory that was taken, and the others are where they were
-                    for position, slot in program.restored:
-                        variable = changing[position - first]
-                        given[slot] = value = launched[0][position]
-                        variable._held, variable._buffer, variable._lent = None, value, False
-                else:
-                    for variable, value in zip(changing, launched[0][first:end], strict=True):
-                        # No method for this: a step may have hundreds of variables.
-                        variable._held, variable._buffer, variable._lent = None, value, False
-            except BaseException:
-                if launched and program.donated:  # a signal, say: the old values are gone
-                    _store_in_any_case(program, changing, launched[0], mode)
-                raise
-        if number:
-            raise failure(program, number, given)
-        results: tuple[Any, ...] = launched[0][:first]
-        return results
+        with updating():  # two threads that update a variable must not lose an update
+            at_once = bool(program.donated) or not (program.acts or mode)
+            if program.acts:
+                with effects():
+                    given = program.launch(arrays, passed, (), launched, mode)
+            else:
+                given = program.launch(arrays, passed, changing if at_once else (), launched, mode)
+            number = int(to_numpy(launched[end])) if mode else 0
+            if number:  # then the program has given variables their old values, if it had their memory
+                for position, slot in program.restored:
+                    given[slot] = launched[position]
+                raise failure(program, number, given)
+            if not at_once:
+                program.store(changing, launched)
+        return launched[:first]
 
     # -- derivatives -------------------------------------------------------------------------------------------------
     def derivative(
@@ -406,30 +397,6 @@ class Traced:
             if uid in record[1]:
                 return record[5][0] if type(record[5]) is tuple else record[5]
         return np.dtype(np.float32)
-
-
-@guarded
-def _store_in_any_case(program: Program, changing: Sequence[Variable], results: Sequence[Any], mode: Mode) -> None:
-    """Give variables their new values although signals arrive: three in a row would be needed to prevent it."""
-    try:
-        _store(program, changing, results, mode)
-    except BaseException:
-        try:
-            _store(program, changing, results, mode)
-        finally:
-            _store(program, changing, results, mode)
-        raise
-
-
-def _store(program: Program, changing: Sequence[Variable], results: Sequence[Any], mode: Mode) -> None:
-    end = len(program.outputs)
-    first = end - len(changing)
-    positions: Sequence[int] = range(first, end)
-    if mode and len(program.restored) < len(changing) and int(to_numpy(results[end])):
-        positions = [position for position, _ in program.restored]  # a check failed: the others stay as they are
-    for position in positions:
-        variable = changing[position - first]
-        variable._held, variable._buffer, variable._lent = None, results[position], False
 
 
 class InParts:
