@@ -777,10 +777,12 @@ row("gamma_sample", S(numbers(3, low=0.5, high=3), numbers(3, low=0.5, high=3, s
     S(numbers(2, 1, low=0.5, high=3), numbers(2, low=0.5, high=3, seed=1)),
     # The value does not depend on x by itself: the draw does. What its derivative should be, test_random says.
     modes=("recorded", "jacobian", "batched", "forward"), constants=(1,), low_precision=("float32",))  # fmt: skip
-row("truncated_quantile",
-    S(numbers(3, low=-2, high=-0.5), numbers(3, low=0.5, high=2, seed=1), numbers(3, low=0.1, high=0.9)),
-    S(numbers(2, 1, low=-2, high=-0.5), numbers(2, low=0.5, high=2, seed=1), numbers(low=0.1, high=0.9)),
-    constants=(2,), low_precision=("float32",))  # fmt: skip
+row("truncated_sample",
+    S(numbers(3, low=-2, high=-0.5), numbers(3, low=0.5, high=2, seed=1), numbers(3, low=0.1, high=0.9),
+      numbers(3, low=-0.4, high=0.4, seed=2)),
+    S(numbers(2, 1, low=-2, high=-0.5), numbers(2, low=0.5, high=2, seed=1), numbers(low=0.1, high=0.9),
+      numbers(2, 2, low=-0.4, high=0.4, seed=2)),
+    modes=("recorded", "jacobian", "batched", "forward"), constants=(2, 3), low_precision=("float32",))  # fmt: skip
 row("shuffle_rows", S(numbers(3, 2), [2, 0, 1]), differentiable=False)
 
 # -- Fourier transforms, frames, images -----------------------------------------------------------

@@ -193,6 +193,11 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
         return _fresh(numbers * (high - low) + low)
     if full and minval is None and maxval is None:
         return _fresh(_draw("random_integers", f"{op}FullInt", source, where, kind))
+    if kind.name.startswith("u") and minval is not None:
+        raise ValueError(
+            f"Argument `dtype` got invalid value {kind!r} when argument `minval` is not None. Please don't use "
+            "unsigned integers in this case."
+        )
     if full and (minval is None) != (maxval is None):
         raise ValueError(
             f"For integer `dtype` argument {kind!r}, argument `minval` and `maxval` must be both None or not None. "
@@ -232,6 +237,13 @@ _TRUNCATION = Rule(
     lambda xp, low, high: low >= high,
     lambda low, high: errors.invalid_argument(
         "Invalid parameters: minval must be less than maxval.", "ParameterizedTruncatedNormal"
+    ),
+    always=True,
+)
+_ONE_FINITE = Rule(
+    lambda xp, low, high: ~xp.isfinite(low) & ~xp.isfinite(high),
+    lambda low, high: errors.invalid_argument(
+        "Invalid parameters: minval or maxval must be finite.", "ParameterizedTruncatedNormal"
     ),
     always=True,
 )
@@ -283,29 +295,28 @@ def _gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any, op: st
     where = _checked_shape(shape, op)
     alpha = _parameter(alpha, kind)
     beta = _parameter(1 if beta is None else beta, kind)
-    parameters = np.broadcast_shapes(alpha.array.shape, beta.array.shape)
-    # For tf.random the shape stands before the parameters' own, for the stateless form they broadcast into it.
+    parameters = broadcast_shapes(alpha.array.shape, beta.array.shape)
+    # For tf.random the shape stands before the parameters' own, for the stateless form it ends with them.
     full = (*where, *parameters) if prefix else where
-    if not prefix:
-        _fits(parameters, full, op)
-    spread = array.broadcast_to(alpha, shape=full)
-    drawn = _run("random_gamma", source(op, _math.prod(full)), spread.array)
-    numbers = ops.gamma_sample(spread, constant_operand(drawn))
+    samples = where if prefix else _samples(parameters, full, op)
+    each = namespace_of(alpha.array).broadcast_to(alpha.array, shape=parameters)
+    drawn = _run("random_gamma", source(op, _math.prod(full)), each, samples=_math.prod(samples))
+    drawn = namespace_of(drawn).reshape(drawn, shape=full)
+    numbers = ops.gamma_sample(array.broadcast_to(alpha, shape=full), constant_operand(drawn))
     tiny = float(np.finfo(np.float32 if kind.name == "bfloat16" else kind.numpy_dtype).tiny)
     return _fresh(math.maximum(numbers / beta, tiny))
 
 
-def _fits(parameters: Shape, full: Shape, op: str) -> None:
-    try:
-        good = np.broadcast_shapes(parameters, full) == full
-    except ValueError:
-        good = False
-    if not good:
+def _samples(parameters: Shape, full: Shape, op: str) -> Shape:
+    """The sizes of a shape that stand before those of the parameters."""
+    before = len(full) - len(parameters)
+    if before < 0 or tuple(full[before:]) != tuple(parameters):
         raise errors.invalid_argument(
-            f"Shape passed in must end with broadcasted shape: {errors.brackets(parameters)} does not fit "
-            f"{errors.brackets(full)}",
+            f"Shape passed in must end with broadcasted shape. {errors.brackets(full)} does not end with "
+            f"{errors.brackets(parameters)}",
             op,
         )
+    return full[:before]
 
 
 def gamma(
@@ -319,16 +330,22 @@ def gamma(
     return _gamma(_from_op(seed), shape, alpha, beta, dtype, "RandomGamma", prefix=True)
 
 
-def _counts(kernel: str, op: str, source: Source, full: Shape, dtype: Any, *parameters: Tensor) -> Tensor:
+def _counts(
+    kernel: str, op: str, source: Source, full: Shape, samples: Shape, dtype: Any, *parameters: Tensor
+) -> Tensor:
     """Counts, each with parameters of its own; they do not follow them."""
     wanted = as_dtype("float32" if dtype is None else dtype)
-    if not (wanted.is_floating or wanted.is_integer):
+    if wanted.name not in _COUNTED:
         raise errors.unsupported_dtype(op, wanted, "half, float, double, int32, int64", "dtype")
     for parameter in parameters:
-        if not (parameter.dtype.is_floating or parameter.dtype.name in ("int32", "int64")):
+        if parameter.dtype.name not in _COUNTED:
             raise errors.unsupported_dtype(op, parameter.dtype, "half, float, double, int32, int64")
-    spread = [namespace_of(p.array).broadcast_to(p.array, shape=full) for p in parameters]
-    return wrap(_run(kernel, source(op, _math.prod(full)), *spread, dtype=wanted.numpy_dtype))
+    arrays = [p.array for p in parameters]
+    drawn = _run(kernel, source(op, _math.prod(full)), *arrays, samples=_math.prod(samples), dtype=wanted.numpy_dtype)
+    return wrap(namespace_of(drawn).reshape(drawn, shape=full))
+
+
+_COUNTED = ("float16", "float32", "float64", "int32", "int64")
 
 
 def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name: str | None = None) -> Tensor:
@@ -338,8 +355,9 @@ def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name
     TensorShape([4, 2])
     """
     rate = operand(lam)
-    full = (*_checked_shape(shape, "RandomPoissonV2"), *rate.array.shape)
-    return _counts("random_poisson", "RandomPoissonV2", _from_op(seed), full, dtype, rate)
+    where = _checked_shape(shape, "RandomPoissonV2")
+    full = (*where, *rate.array.shape)
+    return _counts("random_poisson", "RandomPoissonV2", _from_op(seed), full, where, dtype, rate)
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
@@ -364,7 +382,7 @@ def _categorical(source: Source, logits: Any, num_samples: Any, dtype: Any, op: 
         raise errors.invalid_argument("num_classes should be positive, got 0", op)
     count = integer(num_samples, op, fixed=True)
     if count < 0:
-        raise errors.invalid_argument(f"num_samples should be nonnegative, got {count}", op)
+        raise errors.invalid_argument(f"num_samples should be non-negative, got {count}", op)
     stream = source(op, 2 * count * x.shape[0])
     return wrap(_run("random_categorical", stream, x, count=count, dtype=kind.numpy_dtype))
 
@@ -390,9 +408,13 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
 
 
 # -- stateless -------------------------------------------------------------------------------------------------------
-def _known_algorithm(alg: Any) -> None:
+def _known_algorithm(alg: Any, op: str) -> None:
     if _algorithm(alg) is Algorithm.THREEFRY:
-        raise _no_threefry()
+        raise errors.invalid_argument(
+            "counter must be a vector with length at least 2; got shape: [1]. Non-XLA devices don't support the "
+            "ThreeFry algorithm: use alg='philox'",
+            op,
+        )
 
 
 def stateless_normal(
@@ -409,7 +431,7 @@ def stateless_normal(
     >>> bool(stateless_normal([], [1, 2]) == stateless_normal([], [1, 2]))
     True
     """
-    _known_algorithm(alg)
+    _known_algorithm(alg, "StatelessRandomNormalV2")
     return _normal(_from_seed(seed), shape, mean, stddev, dtype, "StatelessRandomNormalV2")
 
 
@@ -427,7 +449,7 @@ def stateless_uniform(
     >>> stateless_uniform([3], [1, 2]).numpy().tolist() == stateless_uniform([3], [1, 2]).numpy().tolist()
     True
     """
-    _known_algorithm(alg)
+    _known_algorithm(alg, "StatelessRandomUniformV2")
     return _uniform(_from_seed(seed), shape, minval, maxval, dtype, "StatelessRandomUniformV2", full=True)
 
 
@@ -441,7 +463,7 @@ def stateless_truncated_normal(
     alg: Any = "auto_select",
 ) -> Tensor:
     """Normal numbers at most two standard deviations from the mean, that depend on `seed` alone."""
-    _known_algorithm(alg)
+    _known_algorithm(alg, "StatelessTruncatedNormalV2")
     return _truncated(_from_seed(seed), shape, mean, stddev, dtype, "StatelessTruncatedNormalV2")
 
 
@@ -456,8 +478,8 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", nam
     """Poisson counts that depend on `seed` alone; the rates broadcast into `shape`."""
     full = _checked_shape(shape, "StatelessRandomPoisson")
     rate = operand(lam)
-    _fits(rate.array.shape, full, "StatelessRandomPoisson")
-    return _counts("random_poisson", "StatelessRandomPoisson", _from_seed(seed), full, dtype, rate)
+    samples = _samples(rate.array.shape, full, "StatelessRandomPoisson")
+    return _counts("random_poisson", "StatelessRandomPoisson", _from_seed(seed), full, samples, dtype, rate)
 
 
 def stateless_binomial(
@@ -469,12 +491,12 @@ def stateless_binomial(
 
 def _binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any, op: str) -> Tensor:
     full = _checked_shape(shape, op)
-    kind = next((operand(v).dtype for v in (counts, probs) if is_library(v)), as_dtype("float64"))
-    n, p = (operand(v, None if is_library(v) else kind) for v in (counts, probs))
+    p = operand(probs, None if is_library(probs) else as_dtype("float32"))
+    n = operand(counts, None if is_library(counts) else p.dtype)
     if n.array.dtype != p.array.dtype:
         raise errors.mismatched_dtypes(op, n.dtype, p.dtype)
-    _fits(np.broadcast_shapes(n.array.shape, p.array.shape), full, op)
-    return _counts("random_binomial", op, source, full, dtype, n, p)
+    samples = _samples(broadcast_shapes(n.array.shape, p.array.shape), full, op)
+    return _counts("random_binomial", op, source, full, samples, dtype, n, p)
 
 
 def stateless_categorical(
@@ -504,21 +526,24 @@ def stateless_parameterized_truncated_normal(
     for parameter in (stddev, low, high):
         if parameter.dtype != kind:
             raise errors.mismatched_dtypes(op, kind, parameter.dtype)
-    _fits(
-        np.broadcast_shapes(*(p.array.shape for p in (mean, stddev, low, high))),
-        full,
-        "StatelessParameterizedTruncatedNormal",
-    )
+    parameters = mean.array.shape
+    for parameter in (stddev, low, high):
+        parameters = broadcast_shapes(parameters, parameter.array.shape)
+    samples = _samples(parameters, full, op)
     verify(_DEVIATION, stddev.array)
     verify(_TRUNCATION, low.array, high.array)
-    u = _draw("random_open", "StatelessParameterizedTruncatedNormal", _from_seed(seed), full, kind)
-    z = ops.truncated_quantile((low - mean) / stddev, (high - mean) / stddev, u)
-    return _fresh(z * stddev + mean)
+    verify(_ONE_FINITE, low.array, high.array)
+    x, y = (low - mean) / stddev, (high - mean) / stddev
+    each = [namespace_of(bound.array).broadcast_to(bound.array, shape=parameters) for bound in (x, y)]
+    drawn = _run("random_between", _from_seed(seed)(op, 0), *each, samples=_math.prod(samples))
+    z = constant_operand(namespace_of(drawn).reshape(drawn, shape=full))
+    part = constant_operand(_run("truncated_part", x.array, y.array, z.array))
+    return _fresh(ops.truncated_sample(x, y, part, z) * stddev + mean)
 
 
 def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Tensor:
     """The rows of a tensor in an order that depends on `seed` alone; gradients go through it."""
-    _known_algorithm(alg)
+    _known_algorithm(alg, "StatelessShuffle")
     x = operand(value)
     if not x.array.shape:
         return _fresh(x)
@@ -550,12 +575,60 @@ def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
 
 
 def index_shuffle(index: Any, seed: Any, max_index: Any) -> Tensor:
-    """Where `index` goes in a random order of 0 … max_index that depends on `seed` (two or three numbers) alone."""
-    where = operand(index).array
-    pair = array.reshape(array.getitem(operand(seed), index=(..., slice(-2, None))), shape=(2,))
-    order = _order(_from_seed(pair), integer(max_index) + 1, "RandomIndexShuffle").array
-    xp = common_namespace((order, where))
-    return wrap(xp.astype(xp.take(order, where, axis=0), dtype=where.dtype, source=order.dtype))
+    """Where `index` goes in a random order of 0 ... max_index that depends on the two numbers of `seed` alone.
+
+    >>> index_shuffle(operand([0, 1, 2, 3]), [5, 9], 3).numpy().tolist()
+    [2, 0, 1, 3]
+    """
+    op = "RandomIndexShuffle"
+    where, seeds = operand(index), operand(seed)
+    most = operand(max_index, None if is_library(max_index) else where.dtype)
+    if where.dtype.name not in _INDICES:
+        raise errors.unsupported_dtype(op, where.dtype, ", ".join(_INDICES), "dtype")
+    if most.dtype != where.dtype:
+        raise errors.mismatched_dtypes(op, where.dtype, most.dtype)
+    if seeds.dtype.name not in _INDICES:
+        raise errors.unsupported_dtype(op, seeds.dtype, ", ".join(_INDICES), "Tseed")
+    if where.array.ndim > 1 or most.array.ndim > 1 or len({a.shape for a in (where.array, most.array) if a.ndim}) > 1:
+        raise errors.invalid_argument(
+            f"Index bust be a scalar or vector. index has shape {errors.brackets(where.array.shape)}, max_index "
+            f"{errors.brackets(most.array.shape)}",
+            op,
+        )
+    if seeds.array.shape != (2,):
+        raise errors.invalid_argument(
+            f"Seed must be a vector of size [3]: two numbers, to which another one is added. Received a seed of shape "
+            f"{errors.brackets(seeds.array.shape)}",
+            op,
+        )
+    xp = common_namespace((where.array, most.array))
+    verify(_NOT_NEGATIVE, where.array, word="index")
+    verify(_NOT_NEGATIVE, most.array, word="max_index")
+    verify(
+        _INSIDE,
+        *(
+            xp.broadcast_to(a, shape=broadcast_shapes(where.array.shape, most.array.shape))
+            for a in (where.array, most.array)
+        ),
+    )
+    drawn = _run("shuffled_index", where.array, seeds.array, most.array)
+    return wrap(namespace_of(drawn).astype(drawn, dtype=where.array.dtype, source=drawn.dtype))
+
+
+_INDICES = ("int32", "uint32", "int64", "uint64")
+_NOT_NEGATIVE = Rule(
+    lambda xp, a, word: a < 0,
+    lambda a, word: errors.invalid_argument(f"{word} must be >= 0 but was {np.min(a)}", "RandomIndexShuffle"),
+    always=True,
+)
+_INSIDE = Rule(
+    lambda xp, index, most: index > most,
+    lambda index, most: errors.invalid_argument(
+        f"max_index must be >= index, but {most[index > most].flat[0]} < {index[index > most].flat[0]}",
+        "RandomIndexShuffle",
+    ),
+    always=True,
+)
 
 
 # -- generators ------------------------------------------------------------------------------------------------------
@@ -569,19 +642,22 @@ class Algorithm(IntEnum):
 
 def _algorithm(alg: Any) -> Algorithm:
     if alg is None:
-        return Algorithm.PHILOX
+        return Algorithm.AUTO_SELECT
     if isinstance(alg, str):
-        try:
-            return Algorithm[alg.upper()]
-        except KeyError:
-            raise ValueError(
-                f"Argument `alg` got unsupported value {alg}. Supported values are philox for the Philox algorithm, "
-                "threefry for the ThreeFry algorithm, and auto_select for auto-selection."
-            ) from None
-    try:
-        return Algorithm(int(static(alg)))
-    except ValueError:
-        raise ValueError(f"Argument `alg` got unsupported value {alg}. Supported are 1 (Philox), 2 and 3.") from None
+        name = alg.strip().lower().replace("-", "").replace("_", "")
+        found = next((a for a in Algorithm if a.name.replace("_", "").lower() == name), None)
+        words: tuple[Any, ...] = ("philox", "threefry", "auto_select")
+    elif isinstance(alg, (int, Tensor)):
+        number = int(static(alg))
+        found, words = next((a for a in Algorithm if a == number), None), (1, 2, 3)
+    else:
+        raise TypeError(f"Can't convert argument `alg` (of value {alg} and type {type(alg)}) to int.")
+    if found is None:
+        raise ValueError(
+            f"Argument `alg` got unsupported value {alg}. Supported values are {words[0]} for the Philox algorithm, "
+            f"{words[1]} for the ThreeFry algorithm, and {words[2]} for auto-selection."
+        )
+    return found
 
 
 def _no_threefry() -> Exception:
@@ -600,25 +676,27 @@ def _words(value: int) -> list[int]:
     return words
 
 
-def _state_of(seed: Any) -> Any:
+def _state_of(seed: Any, size: int = 3) -> Any:
     """TensorFlow's state [counter, counter, key] of a seed: an integer from its low end, a list from its high one."""
-    plain = static(seed)
-    if not isinstance(plain, (int, np.integer)):
-        plain = np.asarray(plain) if is_library(seed) else array_from(plain)
-        if plain.dtype.kind == "O":
-            raise errors.UnimplementedError(None, None, "Cast string to int64 is not supported [Op:Cast]")
-        if plain.ndim > 1:
-            plain = plain.reshape(-1)
-        with float_errors_ignored():
-            plain = np.asarray(plain.real if plain.dtype.kind == "c" else plain).astype(np.int64, copy=False)
-    if isinstance(plain, (int, np.integer)) or np.ndim(plain) == 0:
-        number = int(plain)
-        fill = 2**64 - 1 if number < 0 else 0
-        words = (_words(number) + [fill] * 3)[:3]
+    if isinstance(seed, int):
+        fill = 2**64 - 1 if seed < 0 else 0
+        words = (_words(int(seed)) + [fill] * 3)[:size]
     else:
-        listed = [int(static(n)) % 2**64 for n in plain]
-        words = ([0] * 3 + listed)[-3:]
+        plain = static(seed)
+        listed = np.ravel(np.asarray(plain) if is_library(seed) else array_from(_wrapped(plain)))
+        if listed.dtype.kind == "O":
+            raise errors.UnimplementedError(None, None, "Cast string to int64 is not supported [Op:Cast]")
+        with float_errors_ignored():
+            whole = np.asarray(listed.real if listed.dtype.kind == "c" else listed).astype(np.int64, copy=False)
+        words = ([0] * size + [int(n) % 2**64 for n in whole[:size]])[-size:]
     return np.array(words, np.uint64).view(np.int64)
+
+
+def _wrapped(seed: Any) -> Any:
+    """Python integers that need 64 bits without a sign, as the ones with a sign that have the same bits."""
+    if isinstance(seed, (list, tuple)):
+        return [_wrapped(n) for n in seed]
+    return seed - 2**64 if isinstance(seed, int) and seed >= 2**63 else seed
 
 
 def create_rng_state(seed: Any, alg: Any) -> Tensor:
@@ -628,7 +706,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
     [5, 0, 0]
     """
     if _algorithm(alg) is Algorithm.THREEFRY:
-        return wrap(_state_of(seed)[:2])
+        return wrap(_state_of(seed, 2))
     return wrap(_state_of(seed))
 
 
@@ -650,8 +728,6 @@ class Generator:
         elif state is None or alg is None:
             raise ValueError("A Generator needs a state and an algorithm, or another one to copy: use from_seed.")
         self._alg = _algorithm(alg)
-        if self._alg is Algorithm.AUTO_SELECT:
-            self._alg = Algorithm.PHILOX
         self._lock = forks.lock()
         self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")
 
@@ -661,7 +737,7 @@ class Generator:
 
     def _checked(self, state: Any) -> Tensor:
         words = operand(state).array
-        size = 3 if self._alg is Algorithm.PHILOX else 2
+        size = 2 if self._alg is Algorithm.THREEFRY else 3
         if tuple(words.shape) != (size,):
             raise ValueError(f"Shapes {tuple(words.shape)} and [{size}] are incompatible")
         return wrap(_int64(words))
@@ -674,13 +750,15 @@ class Generator:
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
         """A generator that starts from a seed: an integer, or up to three of them."""
-        return cls(state=create_rng_state(seed, alg), alg=_algorithm(alg))
+        alg = "philox" if alg is None else alg
+        return cls(state=create_rng_state(seed, alg), alg=alg)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
         """A generator that starts somewhere else every time."""
+        alg = "philox" if alg is None else alg
         size = 2 if _algorithm(alg) is Algorithm.THREEFRY else 3
-        return cls(state=np.frombuffer(os.urandom(8 * size), np.int64), alg=_algorithm(alg))
+        return cls(state=np.frombuffer(os.urandom(8 * size), np.int64), alg=alg)
 
     @classmethod
     def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
@@ -761,6 +839,8 @@ class Generator:
 
     def binomial(self, shape: Any, counts: Any, probs: Any, dtype: Any = "int32", name: str | None = None) -> Tensor:
         """Binomial counts."""
+        if self._alg is not Algorithm.PHILOX:
+            raise errors.invalid_argument(f"Unsupported algorithm id: {int(self._alg)}", "StatefulRandomBinomial")
         return _binomial(self._stream, shape, counts, probs, dtype, "StatefulRandomBinomial")
 
     # -- more generators ---------------------------------------------------------------------------------------------

@@ -49,16 +49,19 @@ gamma_sample = primitive(
     kinds="f",
     kernel=lambda xp, x, y: xp.where(xp.equal(x, x), y, x),
 )
-# x and y are bounds, u the uniform number drawn: z with P(normal < z | x < normal < y) = u.
-truncated_quantile = primitive(
-    "truncated_quantile",
-    ("x", "y", "u"),
+# x and y are bounds, z a normal number drawn between them, u = P(normal < z | x < normal < y). The value is z; how it
+# moves with the bounds at a fixed u is what a tape learns.
+truncated_sample = primitive(
+    "truncated_sample",
+    ("x", "y", "u", "z"),
     lambda d, x, u, out, xp: d * (1 - u) * xp.exp(0.5 * (out * out - x * x)),
     lambda d, y, u, out, xp: d * u * xp.exp(0.5 * (out * out - y * y)),
+    None,
     None,
     tf_name="ParameterizedTruncatedNormal",
     elementwise=True,
     kinds="f",
+    kernel=lambda xp, x, y, u, z: xp.where(xp.logical_and(xp.less(x, y), xp.equal(u, u)), z, u),
 )
 shuffle_rows = primitive(
     "shuffle_rows",

@@ -3,15 +3,19 @@
 The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011): block
 i of the stream is a keyed scrambling of the number i, so that any part of it can be computed by itself, in any order.
 A stream is named by a key (64 bits) and the counter of its first block (128 bits): three words of 64 bits in one array,
-[key, low, high], the first operand of every kernel. How bits become numbers (mantissas, Box-Muller, remainders) follows
-TensorFlow's kernels, so that uniform and normal numbers are TensorFlow's own.
-Distributions are computed in double precision and rounded once, which hides the last-bit differences between machines.
+[key, low, high], the first operand of every kernel.
+
+How bits become numbers follows TensorFlow's CPU kernels, so that all numbers are TensorFlow's own, up to the last bit
+of a logarithm: which words make a number, in which precision a proposal is computed and compared, and which blocks
+belong to which element (where elements reject proposals each has 256 blocks of its own, and takes the numbers of a
+block from the last to the first). Logarithms and the like of float32 numbers are computed in float64 and rounded, as
+the C library does.
 """
 
 from __future__ import annotations
 
 import math as _math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +30,9 @@ _HALF = np.uint64(32)
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL = 0x9E3779B9, 0xBB67AE85
 _CHUNK = 4096  # blocks at a time: the working set stays in the cache
+_ELEMENTS = 1 << 14  # elements at a time that reject
+_RESERVED = np.uint64(256)  # blocks that an element may use
+SIMON_KEY = 498247692  # what it puts before the two seed numbers of an order
 SEEDS_KEY = 0x02461E293EC8F720  # with which TensorFlow scrambles the seeds of stateless ops
 
 
@@ -47,13 +54,12 @@ def stream_of_state(state: Array) -> Array:
     return np.roll(state, 1).astype(np.uint64)
 
 
-def advanced_state(state: Array, delta: Array) -> Array:
-    """The state of a generator 256 * delta blocks later: what one number may use, times how many were drawn."""
+def advanced_state(state: Array, delta: Array, *, each: int = 256) -> Array:
+    """The state of a generator `each` * delta blocks (modulo 2**64) later; a number may use 256."""
     low, high, key = state.astype(np.uint64)
-    step, above = np.uint64(int(delta) * 256 % 2**64), np.uint64((int(delta) >> 56) % 2**64)
     with float_errors_ignored():
-        at = low + step
-        return np.array([at, high + above + np.uint64(at < low), key]).astype(np.int64)
+        at = low + np.uint64(int(delta) * each % 2**64)
+        return np.array([at, high + np.uint64(at < low), key]).astype(np.int64)
 
 
 # -- bits ------------------------------------------------------------------------------------------------------------
@@ -74,16 +80,20 @@ def philox(key: int, low: Array, high: Array) -> tuple[Array, Array, Array, Arra
     return a, b, c, d
 
 
+def _blocks(stream: Array, steps: Array) -> tuple[Array, Array, Array, Array]:
+    """The words of the blocks that are `steps` blocks after the first of a stream."""
+    key, low, high = (int(word) for word in stream)
+    at = steps + np.uint64(low)
+    return philox(key, at, (at < steps).astype(np.uint64) + np.uint64(high))
+
+
 def random_bits(stream: Array, *, count: int) -> Array:
     """`count` 32-bit words of a stream."""
     blocks = -(-count // 4)
     result = np.empty((blocks, 4), np.uint32)
-    key, low, high = (int(word) for word in stream)
     for start in range(0, blocks, _CHUNK):
         steps = np.arange(start, min(start + _CHUNK, blocks), dtype=np.uint64)
-        at = steps + np.uint64(low)
-        carry = (at < steps).astype(np.uint64) + np.uint64(high)
-        for word, values in enumerate(philox(key, at, carry)):
+        for word, values in enumerate(_blocks(stream, steps)):
             result[start : start + len(steps), word] = values
     return result.reshape(-1)[:count]
 
@@ -102,11 +112,10 @@ def random_integers(stream: Array, *, shape: Shape, dtype: Any) -> Array:
 
 
 def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype: Any) -> Array:
-    """Integers in [low, high): remainders of 32 bits or, where their unevenness would show (above 2**-16), of 64."""
+    """Integers in [low, high): remainders of as many bits as the dtype has."""
     count, first = _math.prod(shape), int(low)
     span = max(int(high) - first, 1)
-    left_over = 2**32 % span
-    if np.dtype(dtype).itemsize == 8 or left_over * (span - left_over) > span << 16:
+    if np.dtype(dtype).itemsize == 8:
         offset = _words64(random_bits(stream, count=2 * count)) % np.uint64(span)
     else:
         offset = (random_bits(stream, count=count) % np.uint32(span)).astype(np.uint64)
@@ -115,8 +124,30 @@ def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype:
 
 
 def random_order(stream: Array, *, count: int) -> Array:
-    """A random order of `count` things: that of random 64-bit keys."""
-    return np.argsort(random_integers(stream, shape=(count,), dtype=np.uint64), kind="stable")
+    """A random order of `count` things, by Fisher and Yates: step i exchanges places i and i + word i % (count - i).
+
+    All steps at once: a thing comes to the place it is taken from by the last step before that put something there,
+    which is the step with that place's number, or has been there from the start.
+    """
+    steps = np.arange(count)
+    partner = steps.copy()
+    partner[: max(count - 1, 0)] += random_bits(stream, count=max(count - 1, 0)) % (count - steps[:-1]).astype(
+        np.uint32
+    )
+    keys = np.sort(partner.astype(np.uint64) << _HALF | steps.astype(np.uint64))  # faster than a stable argsort
+    by_partner = (keys & _LOW32).astype(np.intp)
+    repeated = keys[1:] >> _HALF == keys[:-1] >> _HALF
+    before = np.full(count, -1)  # the step before that has the same partner
+    before[by_partner[1:][repeated]] = by_partner[:-1][repeated]
+    # What is in place k when step k comes to it: put there by the last step with k for its partner, or k itself.
+    moved = np.flatnonzero(partner != steps)
+    there = steps.copy()
+    there[partner[moved]] = moved  # the last one counts
+    while True:
+        further = there[there]
+        if np.array_equal(further, there):
+            return np.where(partner == steps, there, np.where(before < 0, partner, there[before]))
+        there = further
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
@@ -124,22 +155,31 @@ def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     """Numbers in [0, 1): random mantissas behind a fixed exponent, minus one. Never 1."""
     dtype, count = np.dtype(dtype), _math.prod(shape)
     if dtype == np.float64:
-        return _doubles(random_bits(stream, count=2 * count)).reshape(shape)
+        words = random_bits(stream, count=2 * count)
+        return _double(words[0::2], words[1::2]).reshape(shape)
     words = random_bits(stream, count=count).reshape(shape)
-    if dtype == np.float32:
-        words &= np.uint32(0x7FFFFF)
-        words |= np.uint32(0x3F800000)
-        result = words.view(np.float32)
-        result -= 1
-        return result
+    return _singles(words) if dtype == np.float32 else _narrow(words, dtype)
+
+
+def _singles(words: Array) -> Array:
+    """Words as float32 numbers in [0, 1), in their place."""
+    words &= np.uint32(0x7FFFFF)
+    words |= np.uint32(0x3F800000)
+    result = words.view(np.float32)
+    result -= 1
+    return result
+
+
+def _narrow(words: Array, dtype: Any) -> Array:
+    """Words as float16 or bfloat16 numbers in [0, 1)."""
     mantissa, one = (10, 0x3C00) if dtype == np.float16 else (7, 0x3F80)
     short = (words & np.uint32((1 << mantissa) - 1)).astype(np.uint16) | np.uint16(one)
     return (short.view(dtype).astype(np.float32) - 1).astype(dtype)
 
 
-def _doubles(words: Array) -> Array:
+def _double(high: Array, low: Array) -> Array:
     """Pairs of words as doubles in [0, 1): 20 bits of the first above the 32 of the second."""
-    mantissa = (words[0::2].astype(np.uint64) & np.uint64(0xFFFFF)) << _HALF | words[1::2].astype(np.uint64)
+    mantissa = (high.astype(np.uint64, copy=False) & np.uint64(0xFFFFF)) << _HALF | low.astype(np.uint64, copy=False)
     return (mantissa | np.uint64(1023 << 52)).view(np.float64) - 1
 
 
@@ -148,113 +188,25 @@ def random_normal(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     dtype, count = np.dtype(dtype), _math.prod(shape)
     pairs = -(-count // 2)
     source = np.float64 if dtype == np.float64 else np.float32
-    u = random_uniform(stream, shape=(2 * pairs,), dtype=source).astype(np.float64)
-    result = np.empty((pairs, 2))
-    radius = np.sqrt(-2 * np.log(np.maximum(u[0::2], 1e-7)))
-    turn = u[1::2] * (2 * np.pi)
-    np.multiply(np.sin(turn), radius, out=result[:, 0])
-    np.multiply(np.cos(turn), radius, out=result[:, 1])
-    return result.reshape(-1)[:count].astype(dtype).reshape(shape)
+    u = random_uniform(stream, shape=(2 * pairs,), dtype=source)
+    result = np.empty((pairs, 2), source)
+    box_muller(u[0::2], u[1::2], result[:, 0], result[:, 1])
+    return result.reshape(-1)[:count].astype(dtype, copy=False).reshape(shape)
 
 
-# -- the normal distribution's quantiles -----------------------------------------------------------------------------
-# Wichura, "Algorithm AS 241: the percentage points of the normal distribution", 1988: three ratios of polynomials.
-CENTRE = (
-    (
-        2509.0809287301226727,
-        33430.575583588128105,
-        67265.770927008700853,
-        45921.953931549871457,
-        13731.693765509461125,
-        1971.5909503065514427,
-        133.14166789178437745,
-        3.387132872796366608,
-    ),
-    (
-        5226.495278852545925,
-        28729.085735721942674,
-        39307.89580009271061,
-        21213.794301586595867,
-        5394.1960214247511077,
-        687.1870074920579083,
-        42.313330701600911252,
-        1.0,
-    ),
-)
-MIDDLE = (
-    (
-        7.7454501427834140764e-4,
-        0.0227238449892691845833,
-        0.24178072517745061177,
-        1.27045825245236838258,
-        3.64784832476320460504,
-        5.7694972214606914055,
-        4.6303378461565452959,
-        1.42343711074968357734,
-    ),
-    (
-        1.05075007164441684324e-9,
-        5.475938084995344946e-4,
-        0.0151986665636164571966,
-        0.14810397642748007459,
-        0.68976733498510000455,
-        1.6763848301838038494,
-        2.05319162663775882187,
-        1.0,
-    ),
-)
-TAIL = (
-    (
-        2.01033439929228813265e-7,
-        2.71155556874348757815e-5,
-        0.0012426609473880784386,
-        0.026532189526576123093,
-        0.29656057182850489123,
-        1.7848265399172913358,
-        5.4637849111641143699,
-        6.6579046435011037772,
-    ),
-    (
-        2.04426310338993978564e-15,
-        1.4215117583164458887e-7,
-        1.8463183175100546818e-5,
-        7.868691311456132591e-4,
-        0.0148753612908506148525,
-        0.13692988092273580531,
-        0.59983220655588793769,
-        1.0,
-    ),
-)
+def box_muller(u: Array, turn: Array, sines: Array, cosines: Array) -> None:
+    """Two normal numbers of two uniform ones, into the last two arrays; float32 numbers are rounded at each step."""
+    single = u.dtype == np.float32
+    u = np.maximum(u, u.dtype.type(1e-7))
+    logs = np.log(u, dtype=np.float64)
+    angle = turn * (2 * np.pi) if not single else (turn * np.float64(2 * np.pi)).astype(np.float32)
+    radius = np.sqrt(-2 * (logs.astype(np.float32) if single else logs))
+    wide = angle.astype(np.float64, copy=False)
+    np.multiply(np.sin(wide).astype(u.dtype, copy=False), radius, out=sines)
+    np.multiply(np.cos(wide).astype(u.dtype, copy=False), radius, out=cosines)
 
 
-def _ratio(coefficients: Any, x: Array) -> Array:
-    above, below = coefficients
-    return np.polyval(above, x) / np.polyval(below, x)
-
-
-def _normal_quantile(p: Array) -> Array:
-    """x with P(normal < x) = p, to double precision."""
-    flat = np.ravel(p)
-    result = np.empty(flat.shape)
-    for start in range(0, flat.size, _CHUNK):
-        result[start : start + _CHUNK] = _normal_quantiles(flat[start : start + _CHUNK])
-    return result.reshape(np.shape(p))
-
-
-def _normal_quantiles(p: Array) -> Array:
-    q = p - 0.5
-    result = q * _ratio(CENTRE, 0.180625 - np.minimum(q * q, 0.180625))
-    far = np.flatnonzero(np.abs(q) > 0.425)
-    if far.size:
-        side, outer = q[far], p[far]
-        tail = np.sqrt(-np.log(np.maximum(np.where(side < 0, outer, 1 - outer), 5e-324)))
-        value = _ratio(MIDDLE, np.minimum(tail, 5) - 1.6)
-        if np.any(tail > 5):
-            value = np.where(tail > 5, _ratio(TAIL, np.maximum(tail, 5) - 5), value)
-        result[far] = np.copysign(value, side)
-    return result
-
-
+# -- normal numbers between bounds -----------------------------------------------------------------------------------
 _erfc = np.frompyfunc(_math.erfc, 1, 1)
 
 
@@ -263,93 +215,274 @@ def _normal_below(x: Array) -> Array:
     return 0.5 * np.asarray(_erfc(np.asarray(x, np.float64) / -_math.sqrt(2)), np.float64)
 
 
-def truncated_quantile(x: Array, y: Array, u: Array) -> Array:
-    """The quantile u of a standard normal number that is known to lie in [x, y]."""
-    low, high, part = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (x, y, u)))
+def truncated_part(x: Array, y: Array, z: Array) -> Array:
+    """P(normal < z) of a standard normal number that is known to lie in [x, y]."""
+    low, high, at = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (x, y, z)))
     mirrored = low + high > 0  # the lower tail is the one with all its digits
-    a, b, p = np.where(mirrored, -high, low), np.where(mirrored, -low, high), np.where(mirrored, 1 - part, part)
+    a, b, c = np.where(mirrored, -high, low), np.where(mirrored, -low, high), np.where(mirrored, -at, at)
     below, above = _normal_below(a), _normal_below(b)
-    result = _normal_quantile(below + p * (above - below))
-    far = above - below < 1e-290  # beyond the last representable probability the tail is an exponential
-    if np.any(far):
-        shrink = np.exp((np.minimum(b * b - a * a, 0)) / 2)
-        with float_errors_ignored():
-            tail = -np.sqrt(np.maximum(b * b - 2 * np.log(np.maximum(p * (1 - shrink) + shrink, 5e-324)), 0))
-        result = np.where(far, tail, result)
-    result = np.clip(result, a, b)
-    return np.where(mirrored, -result, result).astype(np.result_type(x, y))
+    with float_errors_ignored():
+        part = (_normal_below(c) - below) / (above - below)
+        # Beyond the last representable probability the tail is an exponential.
+        far, least = np.exp((b - c) * (b + c) / 2), np.exp((b - a) * (b + a) / 2)
+        part = np.where(above - below < 1e-290, (far - least) / (1 - least), part)
+    part = np.clip(part, 0, 1)
+    return np.where(mirrored, 1 - part, part).astype(np.result_type(x, y))
 
 
 def random_truncated(stream: Array, *, shape: Shape, dtype: Any) -> Array:
-    """Standard normal numbers in [-2, 2], by the quantiles of uniform ones."""
-    u = random_open(stream, shape=shape, dtype=np.float64)
-    tail = 0.5 * _math.erfc(_math.sqrt(2))
-    return np.clip(_normal_quantile(tail + u * (1 - 2 * tail)), -2, 2).astype(dtype)
+    """Standard normal numbers in (-2, 2): of each group of 256 (or 128) blocks the first four (or two) that are."""
+    dtype, count = np.dtype(dtype), _math.prod(shape)
+    together = 2 if dtype == np.float64 else 4
+    groups, stride = -(-count // together), np.uint64(64 * together)
+    result = np.empty((groups, together), np.float64 if together == 2 else np.float32)
+    for start in range(0, groups, _ELEMENTS):
+        first = np.arange(start, min(start + _ELEMENTS, groups), dtype=np.uint64) * stride
+        result[start : start + _ELEMENTS] = _normals_inside(stream, first, together)
+    return result.reshape(-1)[:count].astype(dtype, copy=False).reshape(shape)
 
 
-def random_open(stream: Array, *, shape: Shape, dtype: Any) -> Array:
-    """Doubles in (0, 1), neither 0 nor 1, so that logarithms and quantiles are finite; then rounded to the dtype."""
-    return (random_uniform(stream, shape=shape, dtype=np.float64) + 2.0**-53).astype(dtype)
+def _normals_inside(stream: Array, first: Array, wanted: int) -> Array:
+    """For each group that starts at a block, its first numbers in (-2, 2)."""
+    of_words = _normals64 if wanted == 2 else _normals32
+    result = drawn = of_words(*_blocks(stream, first))
+    inside = np.abs(drawn) < 2
+    waiting = np.flatnonzero(~inside.all(axis=1))
+    drawn, inside = drawn[waiting], inside[waiting]
+    filled, step = np.zeros(len(waiting), np.intp), np.uint64(0)
+    while True:
+        place = filled[:, None] + np.cumsum(inside, axis=1) - 1
+        row, column = np.nonzero(inside & (place < wanted))
+        result[waiting[row], place[row, column]] = drawn[row, column]
+        filled = place[:, -1] + 1
+        missing = filled < wanted
+        waiting, filled, step = waiting[missing], filled[missing], step + np.uint64(1)
+        if not waiting.size:
+            return result
+        drawn = of_words(*_blocks(stream, first[waiting] + step))
+        inside = np.abs(drawn) < 2
 
 
-# -- rejection: every element tries on a stream of its own -----------------------------------------------------------
-class _Tries:
-    """Uniform numbers for the elements that are still trying: element i, try t, has blocks of its own."""
+def random_between(stream: Array, x: Array, y: Array, *, samples: int) -> Array:
+    """Standard normal numbers [samples, n] between n pairs of bounds, one pair after the other on one stream.
 
-    def __init__(self, stream: Array) -> None:
-        self._key, self._low, self._high = (int(word) for word in stream)
-
-    def uniform(self, elements: Array, attempt: int) -> tuple[Array, Array]:
-        """Two doubles in (0, 1) for each element."""
-        low = elements.astype(np.uint64) + np.uint64(self._low)
-        # The upper half of the counter counts tries: far from the blocks that sequential use would take.
-        high = np.full(low.shape, (self._high + ((attempt + 1) << 32)) % 2**64, np.uint64)
-        a, b, c, d = philox(self._key, low, high)
-        return _open_double(a, b), _open_double(c, d)
-
-    def until_accepted(self, count: int, propose: Callable[[Array, int], tuple[Array, Array]]) -> Array:
-        """Ask `propose(elements, attempt)` for values and whether they are accepted, until all are."""
-        result, waiting, attempt = np.zeros(count), np.arange(count), 0
-        while waiting.size:
-            values, accepted = propose(waiting, attempt)
-            result[waiting[accepted]] = values[accepted]
-            waiting, attempt = waiting[~accepted], attempt + 1
-            if attempt > 1000:  # parameters that are NaN never accept
-                result[waiting] = np.nan
-                break
-        return result
+    Proposals are normal numbers, uniform ones or, in a tail, exponential ones, whichever is rejected least.
+    """
+    result = np.empty((samples, x.size), x.dtype)
+    source = _Sequence(stream, x.dtype)
+    with float_errors_ignored():
+        for number, (low, high) in enumerate(zip(np.ravel(x), np.ravel(y), strict=True)):
+            if low == -np.inf or high < 0:
+                result[:, number] = -_between(source, -high, -low, samples)
+            else:
+                result[:, number] = _between(source, low, high, samples)
+    return result
 
 
-def _open_double(high: Array, low: Array) -> Array:
-    mantissa = (high & np.uint64(0xFFFFF)) << _HALF | low
-    return (mantissa | np.uint64(1023 << 52)).view(np.float64) - (1 - 2.0**-53)
+class _Sequence:
+    """The blocks of a stream one after the other, as uniform or normal numbers of a dtype."""
+
+    def __init__(self, stream: Array, dtype: Any) -> None:
+        self._stream, self.dtype, self.at = stream, dtype, 0
+        self._of_words = {"d": (_uniforms64, _normals64), "f": (_uniforms32, _normals32)}.get(
+            np.dtype(dtype).char, (lambda *words: _uniforms16(*words, dtype=dtype), _normals32)
+        )
+        self._made: list[tuple[Array, Array] | tuple[()]] = [(), ()]
+
+    def take(self, blocks: int, *, normal: bool) -> Array:
+        """The numbers [blocks, n] of the next blocks: `at` is not moved."""
+        made = self._made[normal]
+        if not made or self.at < made[0] or self.at + blocks > made[0] + len(made[1]):
+            steps = np.arange(self.at, self.at + max(blocks, _AHEAD), dtype=np.uint64)
+            made = self._made[normal] = (
+                self.at,
+                self._of_words[normal](*_blocks(self._stream, steps)).astype(self.dtype),
+            )
+        start = self.at - made[0]
+        return made[1][start : start + blocks]
 
 
-def random_gamma(stream: Array, alpha: Array) -> Array:
-    """Gamma numbers with rate 1 (Marsaglia and Tsang, 2000); alpha < 1 by a power of a uniform number."""
-    shape, dtype = alpha.shape, alpha.dtype
-    alpha = np.ravel(alpha).astype(np.float64)
-    tries = _Tries(stream)
-    boosted = np.where(alpha < 1, alpha + 1, alpha)
-    d = boosted - 1 / 3
-    c = 1 / np.sqrt(9 * d)
+_AHEAD = 256  # blocks that are computed at least, for the next bounds to use
 
-    def propose(elements: Array, attempt: int) -> tuple[Array, Array]:
-        u, turn = tries.uniform(elements, 2 * attempt)
-        x = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * turn)
-        v = (1 + c[elements] * x) ** 3
-        accept, _ = tries.uniform(elements, 2 * attempt + 1)
-        with float_errors_ignored():
-            inside = np.log(accept) < 0.5 * x * x + d[elements] * (1 - v + np.log(v))
-        return d[elements] * v, (v > 0) & inside
 
-    result = tries.until_accepted(alpha.size, propose)
-    small = np.flatnonzero(alpha < 1)
+def _between(source: _Sequence, low: Any, high: Any, samples: int) -> Array:
+    """`samples` numbers between bounds of which the lower one is finite, and the upper one not negative."""
+    kind = source.dtype.type
+    root = np.sqrt(low * low + kind(4))
+    cutoff = kind(2) * np.exp(kind(0.5) + low * (low - root) / kind(4)) / (low + root)
+    if (low < kind(-1.3) and high >= 0) or (high > kind(1.3) and low <= 0):
+        size, propose = 1, _normal_proposals
+    elif high - low < cutoff:
+        size, propose = 2, _uniform_proposals
+    else:
+        size, propose = 1, _exponential_proposals
+    found: list[Array] = []
+    missing = samples
+    while missing:
+        steps = missing * 5 // 16 + 8
+        values, accepted = propose(source.take(size * steps, normal=propose is _normal_proposals), low, high)
+        inside = np.flatnonzero(accepted)[:missing]
+        found.append(values[inside])
+        missing -= len(inside)
+        # The rest of the last block is not used.
+        source.at += size * (steps if missing else int(inside[-1]) * steps // len(values) + 1)
+    return np.concatenate(found) if found else np.empty(0, source.dtype)
+
+
+def _normal_proposals(drawn: Array, low: Any, high: Any) -> tuple[Array, Array]:
+    values = drawn.reshape(-1)
+    return values, (values >= low) & (values <= high)
+
+
+def _uniform_proposals(drawn: Array, low: Any, high: Any) -> tuple[Array, Array]:
+    kind = drawn.dtype.type
+    values = (drawn[0::2] * (high - low) + low).reshape(-1)
+    exponent = ((kind(0) if low < 0 else low * low) - values * values) / kind(2)
+    return values, drawn[1::2].reshape(-1) <= np.exp(exponent)
+
+
+def _exponential_proposals(drawn: Array, low: Any, high: Any) -> tuple[Array, Array]:
+    kind = drawn.dtype.type
+    alpha = (low + np.sqrt(low * low + kind(4))) / kind(2)
+    pairs = drawn.reshape(-1, 2)
+    values = -np.log(pairs[:, 0]) / alpha + low
+    distance = alpha - values if low < alpha else np.full_like(values, low - alpha)
+    return values, (pairs[:, 1] <= np.exp(-distance * distance / kind(2))) & (values < high)
+
+
+# -- rejection: every element draws from blocks of its own -----------------------------------------------------------
+def _uniforms16(*words: Array, dtype: Any) -> Array:
+    return np.stack([_narrow(word.astype(np.uint32), dtype) for word in words], axis=1)
+
+
+def _uniforms32(*words: Array) -> Array:
+    """Four float32 numbers in [0, 1) of each block."""
+    result = np.stack(words, axis=1).astype(np.uint32)
+    return _singles(result)
+
+
+def _uniforms64(a: Array, b: Array, c: Array, d: Array) -> Array:
+    """Two float64 numbers in [0, 1) of each block."""
+    return np.stack([_double(a, b), _double(c, d)], axis=1)
+
+
+def _normals32(*words: Array) -> Array:
+    u = _uniforms32(*words)
+    result = np.empty_like(u)
+    box_muller(u[:, 0::2], u[:, 1::2], result[:, 0::2], result[:, 1::2])
+    return result
+
+
+def _normals64(*words: Array) -> Array:
+    u = _uniforms64(*words)
+    result = np.empty_like(u)
+    box_muller(u[:, 0], u[:, 1], result[:, 0], result[:, 1])
+    return result
+
+
+class _Numbers:
+    """Doubles that elements draw one at a time: the second of a block, then the first. `at`: the next block of each."""
+
+    def __init__(self, stream: Array, at: Array, of_words: Callable[..., Array]) -> None:
+        self._stream, self._at, self._of_words = stream, at, of_words
+        self._left = np.zeros(at.size, np.intp)
+        self._drawn = np.empty((at.size, 2))
+
+    def __call__(self, elements: Array) -> Array:
+        left = self._left[elements]
+        out = left == 0
+        which = elements[out]
+        if which.size:
+            at = self._at[which]
+            self._at[which] = at + np.uint64(1)
+            self._drawn[which] = self._of_words(*_blocks(self._stream, at))
+            left[out] = 2
+        left -= 1
+        self._left[elements] = left
+        return self._drawn[elements, left]
+
+
+def _until_accepted(result: Array, elements: Array, propose: Callable[[Array], tuple[Array, Array]]) -> None:
+    """Write what `propose` gives for elements into `result`, as soon as it is accepted. NaN: it never is."""
+    for _ in range(TRIES):
+        if not elements.size:
+            return
+        values, accepted = propose(elements)
+        result[elements[accepted]] = values[accepted]
+        elements = elements[~accepted]
+    result[elements] = np.nan
+
+
+TRIES = 1000
+
+
+def _counted(stream: Array, at: Array, elements: Array, go_on: Callable[[Array, Array], Array]) -> Array:
+    """How many uniform numbers each element draws before the one with which it does not go on."""
+    count, active = np.zeros(at.size), elements
+    while active.size:
+        drawn = _uniforms64(*_blocks(stream, at[active]))
+        at[active] += np.uint64(1)
+        for column in (1, 0):
+            still = go_on(active, drawn[:, column])
+            active, drawn = active[still], drawn[still]
+            count[active] += 1
+    return count[elements]
+
+
+def _by_chunks(sample: Callable[..., Array], stream: Array, samples: int, dtype: Any, *parameters: Array) -> Array:
+    """`sample` for `samples` rows of elements that have parameters of their own, as many as fit into the cache.
+
+    The elements with the same parameters come after each other in the stream.
+    """
+    each = parameters[0].size
+    result = np.empty(samples * each, dtype)
+    flat = [np.ravel(parameter) for parameter in parameters]
+    with float_errors_ignored():
+        for start in range(0, result.size, _ELEMENTS):
+            place = np.arange(start, min(start + _ELEMENTS, result.size))
+            row, column = (place, 0) if each == 1 else (place // each, place % each)
+            number = (row + column * samples).astype(np.uint64)
+            own = [np.broadcast_to(p, place.shape) if each == 1 else p[column] for p in flat]
+            drawn = sample(stream, number, *own)
+            result[place] = drawn if result.dtype.kind == "f" else np.nan_to_num(drawn)
+    return result.reshape(samples, *parameters[0].shape)
+
+
+def random_gamma(stream: Array, alpha: Array, *, samples: int) -> Array:
+    """Gamma numbers [samples, ...] with rate 1 (Marsaglia and Tsang, 2000); alpha < 1 by a uniform number's power."""
+    return _by_chunks(_gammas, stream, samples, alpha.dtype, alpha)
+
+
+def _gammas(stream: Array, number: Array, alpha: Array) -> Array:
+    alpha = alpha.astype(np.float64)
+    at = number * _RESERVED
+    uniform, normal = (_Numbers(stream, at, of_words) for of_words in (_uniforms64, _normals64))
+    result = np.empty(alpha.size)
+    one = alpha == 1
+    exponential = np.flatnonzero(one)
+    result[exponential] = -np.log1p(-uniform(exponential))
+    boosted = alpha < 1
+    d = alpha + np.where(boosted, 2 / 3, -1 / 3)
+    c = 1 / 3 / np.sqrt(d)
+
+    def propose(elements: Array) -> tuple[Array, Array]:
+        x = normal(elements)
+        v = 1 + c[elements] * x
+        useful = ~(v <= 0)
+        u = np.ones(x.shape)
+        u[useful] = uniform(elements[useful])
+        v = v * v * v
+        squeezed = u < 1 - 0.0331 * (x * x) * (x * x)
+        exact = np.flatnonzero(~squeezed & useful)
+        x_, v_, d_ = x[exact], v[exact], d[elements[exact]]
+        squeezed[exact] = np.log(u[exact]) < 0.5 * x_ * x_ + d_ * (1 - v_ + np.log(v_))
+        return d[elements] * v, squeezed & useful
+
+    _until_accepted(result, np.flatnonzero(~one), propose)
+    small = np.flatnonzero(boosted)
     if small.size:
-        _, u = tries.uniform(small, 1)
-        with float_errors_ignored():
-            result[small] *= np.exp(np.log(u) / alpha[small])
-    return result.reshape(shape).astype(dtype)
+        result[small] *= np.power(uniform(small), 1 / alpha[small])
+    return result
 
 
 LOG_FACTORIALS = np.array([_math.lgamma(k + 1) for k in range(10)])
@@ -364,105 +497,120 @@ def _log_factorial(k: Array) -> Array:
     return np.where(small, LOG_FACTORIALS[np.where(small, np.maximum(k, 0), 0).astype(int)], stirling)
 
 
-def random_poisson(stream: Array, rate: Array, *, dtype: Any) -> Array:
-    """Poisson counts: by the sum of probabilities for small rates, by Hörmann's PTRS (1993) for others."""
-    shape = rate.shape
-    rate = np.ravel(rate).astype(np.float64)
-    tries = _Tries(stream)
+def random_poisson(stream: Array, rate: Array, *, samples: int, dtype: Any) -> Array:
+    """Poisson counts [samples, ...]: products of uniform numbers (Knuth) or, from 10 on, Hörmann's PTRS (1993)."""
+    return _by_chunks(_poissons, stream, samples, dtype, rate)
+
+
+def _poissons(stream: Array, number: Array, rate: Array) -> Array:
+    rate = rate.astype(np.float64)
+    uniform = _Numbers(stream, number * _RESERVED, _uniforms64)
     result = np.full(rate.size, np.nan)
-    result[rate == 0] = 0
-    few, many = np.flatnonzero((rate > 0) & (rate < 10)), np.flatnonzero((rate >= 10) & np.isfinite(rate))
-    if few.size:
-        u, _ = tries.uniform(few, 0)
-        result[few] = _search(u, np.exp(-rate[few]), lambda k, p: p * rate[few] / k)
-    if many.size:
-        lam = rate[many]
-        b = 0.931 + 2.53 * np.sqrt(lam)
-        a = -0.059 + 0.02483 * b
-        alpha = 1.1239 + 1.1328 / (b - 3.4)
-        quick = 0.9277 - 3.6224 / (b - 2)
+    few, many = np.flatnonzero(rate < 10), np.flatnonzero((rate >= 10) & np.isfinite(rate))
+    least, product = np.exp(-rate), np.ones(rate.size)
 
-        def propose(i: Array, attempt: int) -> tuple[Array, Array]:
-            u, v = tries.uniform(many[i], attempt)
-            u = u - 0.5
-            us = 0.5 - np.abs(u)
-            k = np.floor((2 * a[i] / us + b[i]) * u + lam[i] + 0.43)
-            with float_errors_ignored():
-                left = np.log(v * alpha[i] / (a[i] / (us * us) + b[i]))
-                right = -lam[i] + k * np.log(lam[i]) - _log_factorial(k)
-            slow = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= right)
-            return k, ((us >= 0.07) & (v <= quick[i])) | slow
+    def multiply(elements: Array, u: Array) -> Array:
+        product[elements] = products = product[elements] * u
+        return products > least[elements]
 
-        result[many] = tries.until_accepted(many.size, propose)
-    return result.reshape(shape).astype(dtype)
+    result[few] = _counted(stream, number * _RESERVED, few, multiply)
 
+    log_rate = np.log(rate)
+    b = 0.931 + 2.53 * np.sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    alpha = 1.1239 + 1.1328 / (b - 3.4)
+    quick = 0.9277 - 3.6224 / (b - 2)
 
-def _search(u: Array, first: Array, step: Callable[[int, Array], Array]) -> Array:
-    """How many probabilities, added up, stay below u: `first`, then `step(k, the one before)`."""
-    total, p, k = first.copy(), first, 0
-    result = np.zeros(u.shape)
-    while k < 1000:
-        below = u > total
-        if not np.any(below):
-            break
-        result += below
-        k += 1
-        p = step(k, p)
-        total += p
-        if not np.any(p > 0):
-            break
+    def propose(i: Array) -> tuple[Array, Array]:
+        u = uniform(i) - 0.5
+        v = uniform(i)
+        us = 0.5 - np.abs(u)
+        k = np.floor((2 * a[i] / us + b[i]) * u + rate[i] + 0.43)
+        accepted = (us >= 0.07) & (v <= quick[i])
+        slow = np.flatnonzero(~accepted & (k >= 0) & ((us >= 0.013) | (v <= us)))
+        j, us_, k_ = i[slow], us[slow], k[slow]
+        left = np.log(v[slow] * alpha[j] / (a[j] / (us_ * us_) + b[j]))
+        accepted[slow] = left <= -rate[j] + k_ * log_rate[j] - _log_factorial(k_)
+        return k, accepted
+
+    _until_accepted(result, many, propose)
     return result
 
 
-def random_binomial(stream: Array, counts: Array, probs: Array, *, dtype: Any) -> Array:
-    """Binomial counts: by the sum of probabilities, or by Hörmann's BTRS (1993) where many are expected."""
-    counts, probs = np.broadcast_arrays(counts, probs)
-    shape = counts.shape
-    n, p = np.ravel(counts).astype(np.float64), np.ravel(probs).astype(np.float64)
-    mirrored = p > 0.5
-    p = np.where(mirrored, 1 - p, p)
-    tries = _Tries(stream)
-    result = np.full(n.size, np.nan)
-    known = (n >= 0) & (p >= 0)
-    result[known & ((n == 0) | (p == 0))] = 0
-    few = np.flatnonzero(known & (n * p > 0) & (n * p < 10))
-    many = np.flatnonzero(known & (n * p >= 10))
-    if few.size:
-        u, _ = tries.uniform(few, 0)
-        n_, odds = n[few], p[few] / (1 - p[few])
-        first = np.exp(n_ * np.log1p(-p[few]))
-        result[few] = np.minimum(_search(u, first, lambda k, q: q * np.maximum(n_ - k + 1, 0) / k * odds), n_)
-    if many.size:
-        n_, p_ = n[many], p[many]
-        spread = np.sqrt(n_ * p_ * (1 - p_))
-        b = 1.15 + 2.53 * spread
-        a = -0.0873 + 0.0248 * b + 0.01 * p_
-        centre = n_ * p_ + 0.5
-        quick = 0.92 - 4.2 / b
-        alpha = (2.83 + 5.1 / b) * spread
-        mode = np.floor((n_ + 1) * p_)
-        log_odds = np.log(p_ / (1 - p_))
+def random_binomial(stream: Array, counts: Array, probs: Array, *, samples: int, dtype: Any) -> Array:
+    """Binomial counts [samples, ...]: sums of geometric numbers, or Hörmann's BTRS (1993) where many are expected."""
+    return _by_chunks(_binomials, stream, samples, dtype, *np.broadcast_arrays(counts, probs))
 
-        def propose(i: Array, attempt: int) -> tuple[Array, Array]:
-            u, v = tries.uniform(many[i], attempt)
-            u = u - 0.5
-            us = 0.5 - np.abs(u)
-            k = np.floor((2 * a[i] / us + b[i]) * u + centre[i])
-            inside = (k >= 0) & (k <= n_[i])
-            k_ = np.where(inside, k, 0)
-            with float_errors_ignored():
-                left = np.log(v * alpha[i] / (a[i] / (us * us) + b[i]))
-            right = (
-                _log_factorial(mode[i])
-                + _log_factorial(n_[i] - mode[i])
-                - _log_factorial(k_)
-                - _log_factorial(n_[i] - k_)
-                + (k_ - mode[i]) * log_odds[i]
-            )
-            return k, inside & (((us >= 0.07) & (v <= quick[i])) | (left <= right))
 
-        result[many] = tries.until_accepted(many.size, propose)
-    return np.where(mirrored, n - result, result).reshape(shape).astype(dtype)
+def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Array:
+    mirrored = probs > 0.5
+    p = np.where(mirrored, 1 - probs, probs)
+    expected, n, p = counts * p, counts.astype(np.float64), p.astype(np.float64)
+    some = ~(n <= 0) & (p > 0) & ~np.isnan(n)
+    large = expected >= 10
+    uniform = _Numbers(stream, number * _RESERVED, _uniforms64)
+    result = np.where(np.isnan(p) & ~(n <= 0) | np.isnan(n), np.nan, 0.0)
+    few, many = np.flatnonzero(some & ~large), np.flatnonzero(some & large)
+    total, failure = np.zeros(n.size), np.log1p(-p)
+
+    def add(elements: Array, u: Array) -> Array:
+        """Failures before the next success, and that one: whether there are trials left."""
+        total[elements] = trials = total[elements] + np.ceil(np.log(u) / failure[elements])
+        return ~(trials > n[elements])
+
+    result[few] = _counted(stream, number * np.uint64(42), few, add)
+
+    deviation = np.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    quick = 0.92 - 4.2 / b
+    odds = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
+    mode = np.floor((n + 1) * p)
+
+    def propose(i: Array) -> tuple[Array, Array]:
+        u = uniform(i) - 0.5
+        v = uniform(i)
+        us = 0.5 - np.abs(u)
+        k = np.floor((2 * a[i] / us + b[i]) * u + (n[i] * p[i] + 0.5))
+        accepted = (us >= 0.07) & (v <= quick[i])
+        slow = np.flatnonzero(~accepted & (k >= 0) & (k <= n[i]))
+        j, us_, k_ = i[slow], us[slow], k[slow]
+        n_, m, r = n[j], mode[j], odds[j]
+        left = np.log(v[slow] * alpha[j] / (a[j] / (us_ * us_) + b[j]))
+        accepted[slow] = left <= (
+            (m + 0.5) * np.log((m + 1) / (r * (n_ - m + 1)))
+            + (n_ + 1) * np.log((n_ - m + 1) / (n_ - k_ + 1))
+            + (k_ + 0.5) * np.log(r * (n_ - k_ + 1) / (k_ + 1))
+            + (stirling_rest(np, m) + stirling_rest(np, n_ - m) - stirling_rest(np, k_) - stirling_rest(np, n_ - k_))
+        )
+        return k, accepted
+
+    _until_accepted(result, many, propose)
+    return np.where(mirrored & (n > 0), n - result, result)
+
+
+STIRLING_RESTS = np.array(
+    [
+        0.0810614667953272,
+        0.0413406959554092,
+        0.0276779256849983,
+        0.02079067210376509,
+        0.0166446911898211,
+        0.0138761288230707,
+        0.0118967099458917,
+        0.0104112652619720,
+        0.00925546218271273,
+        0.00833056343336287,
+    ]
+)
+
+
+def stirling_rest(xp: Any, k: Array) -> Array:
+    """log(k!) less Stirling's approximation of it."""
+    square = (k + 1) * (k + 1)
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
+    return xp.where(k <= 9, xp.asarray(STIRLING_RESTS)[xp.clip(k, 0, 9).astype(int)], series)
 
 
 def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) -> Array:
@@ -478,6 +626,42 @@ def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) 
     for row in range(batch):
         result[row] = np.searchsorted(totals[row], u[row] * totals[row, -1], side="right")
     return np.minimum(result, classes - 1).astype(dtype)
+
+
+# -- an order without a list: a block cipher that walks until it is inside -------------------------------------------
+def shuffled_index(index: Array, seed: Array, most: Array) -> Array:
+    """Where each index goes in an order of 0 ... most that two seed numbers give (Simon, four rounds)."""
+    keys = [np.uint64(SIMON_KEY), *seed.astype(np.uint32).astype(np.uint64)]
+    index, most = np.broadcast_arrays(index.astype(np.uint64), most.astype(np.uint64))
+    bits = np.ceil(np.log2(np.maximum(most, 1).astype(np.float64))).astype(np.uint64)
+    half = np.maximum(bits + bits % np.uint64(2), np.uint64(16)) // np.uint64(2)
+    result = simon(index, keys, half)
+    while np.any(result > most):
+        result = np.where(result > most, simon(result, keys, half), result)
+    return np.where(most == 0, 0, result)
+
+
+def simon(value: Array, keys: Sequence[Array], half: Array) -> Array:
+    """Simon's cipher with words of `half` bits, for numbers of twice as many."""
+    word = (np.uint64(1) << half) - np.uint64(1)
+
+    def left(x: Array, by: int) -> Array:
+        return (x << np.uint64(by) | x >> (half - np.uint64(by))) & word
+
+    def right(x: Array, by: int) -> Array:
+        return (x >> np.uint64(by) | x << (half - np.uint64(by))) & word
+
+    def mixed(x: Array) -> Array:
+        return left(x, 1) & left(x, 8) ^ left(x, 2)
+
+    first, second, third = (key & word for key in keys)
+    constant = (np.uint64(0xFFFFFFFC) & word) ^ np.uint64(1)  # the low bit of Simon's sequence is 1
+    fourth = constant ^ first ^ right(third, 3) ^ right(third, 4)
+    high, low = value >> half & word, value & word
+    for a, b in ((first, second), (third, fourth)):
+        high = high ^ mixed(low) ^ a
+        low = low ^ mixed(high) ^ b
+    return high << half | low
 
 
 # -- how a gamma number moves with its alpha -------------------------------------------------------------------------

@@ -1,13 +1,14 @@
 """The random family on JAX arrays: see numpy_engine/random.py for what each function means.
 
 The same stream gives the same bits. Numbers that go through logarithms and the like may differ in their last bit.
-Rejection runs all elements together until the last one has accepted, each on a stream of its own as there.
+Rejection runs all elements together until the last one has accepted, each on blocks of its own as there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,8 +24,6 @@ Shape = tuple[int, ...]
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
 _HALF = np.uint64(32)
-_TINY = float(np.finfo(np.float64).tiny)  # XLA takes smaller numbers for 0
-_TRIES = 1000  # parameters that are NaN never accept
 
 
 # -- streams ---------------------------------------------------------------------------------------------------------
@@ -38,13 +37,10 @@ def stream_of_state(state: Array) -> Array:
     return jnp.roll(state, 1).astype(jnp.uint64)
 
 
-def advanced_state(state: Array, delta: Array) -> Array:
+def advanced_state(state: Array, delta: Array, *, each: int = 256) -> Array:
     low, high, key = jnp.asarray(state).astype(jnp.uint64)
-    delta = jnp.asarray(delta)
-    delta = delta.astype(jnp.int64 if jnp.issubdtype(delta.dtype, jnp.signedinteger) else jnp.uint64)
-    at = low + (delta.astype(jnp.uint64) << np.uint64(8))
-    above = (delta >> jnp.asarray(56, delta.dtype)).astype(jnp.uint64)  # of a signed delta: with its sign
-    return jnp.stack([at, high + above + (at < low).astype(jnp.uint64), key]).astype(jnp.int64)
+    at = low + jnp.asarray(delta).astype(jnp.int64).astype(jnp.uint64) * np.uint64(each)
+    return jnp.stack([at, high + (at < low).astype(jnp.uint64), key]).astype(jnp.int64)
 
 
 # -- bits ------------------------------------------------------------------------------------------------------------
@@ -69,11 +65,15 @@ def _word64(low: Array, high: Array) -> Array:
     return low.astype(jnp.uint64) | high.astype(jnp.uint64) << _HALF
 
 
-def random_bits(stream: Array, *, count: int) -> Array:
+def _blocks(stream: Array, steps: Array) -> tuple[Array, Array, Array, Array]:
+    """The words of the blocks that are `steps` blocks after the first of a stream."""
     key, low, high = jnp.asarray(stream)
-    steps = jnp.arange(-(-count // 4), dtype=jnp.uint64)
     at = steps + low
-    words = philox(key, at, high + (at < steps).astype(jnp.uint64))
+    return philox(key, at, high + (at < steps).astype(jnp.uint64))
+
+
+def random_bits(stream: Array, *, count: int) -> Array:
+    words = _blocks(stream, jnp.arange(-(-count // 4), dtype=jnp.uint64))
     return jnp.stack(words, axis=1).reshape(-1)[:count]
 
 
@@ -84,21 +84,29 @@ def random_integers(stream: Array, *, shape: Shape, dtype: Any) -> Array:
 
 
 def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype: Any) -> Array:
-    first = jnp.asarray(low).astype(jnp.uint64)  # two's complement takes care of the sign
-    span = jnp.maximum(jnp.asarray(high).astype(jnp.uint64) - first, np.uint64(1))
-    count = math.prod(shape)
-    words = random_bits(stream, count=2 * count)
-    chosen = _word64(words[0::2], words[1::2])
-    if np.dtype(dtype).itemsize < 8:
-        left_over = np.uint64(2**32) % span
-        uneven = left_over * (span - left_over) > span << np.uint64(16)
-        chosen = jnp.where(uneven, chosen, words[:count].astype(jnp.uint64))
-    offset = chosen % span
-    return (offset + first).astype(dtype).reshape(shape)
+    kind = np.uint64 if np.dtype(dtype).itemsize == 8 else np.uint32
+    first = jnp.asarray(low).astype(kind)  # two's complement takes care of the sign
+    span = jnp.maximum(jnp.asarray(high).astype(kind) - first, kind(1))
+    return (random_integers(stream, shape=shape, dtype=kind) % span + first).astype(dtype)
 
 
 def random_order(stream: Array, *, count: int) -> Array:
-    return jnp.argsort(random_integers(stream, shape=(count,), dtype=np.uint64), stable=True)
+    steps = jnp.arange(count)
+    words = random_bits(stream, count=count).astype(jnp.int64)  # the last one is not used: the remainder of 1 is 0
+    partner = steps + words % (count - steps)
+    by_partner = jnp.argsort(partner, stable=True)
+    ordered = partner[by_partner]
+    repeated = jnp.concatenate([jnp.zeros((1,), bool), ordered[1:] == ordered[:-1]])[:count]
+    before = jnp.full((count,), -1).at[by_partner].set(jnp.where(repeated, jnp.roll(by_partner, 1), -1))
+    stays = partner == steps
+    there = jnp.full((count,), -1).at[partner].max(jnp.where(stays, -1, steps))
+    there = jnp.where(there < 0, steps, there)
+    there, _ = lax.while_loop(
+        lambda state: jnp.any(state[0] != state[1]),
+        lambda state: (state[1], state[1][state[1]]),
+        (there, there[there]),
+    )
+    return jnp.where(stays, there, jnp.where(before < 0, partner, there[before]))
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
@@ -106,8 +114,12 @@ def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     dtype, count = np.dtype(dtype), math.prod(shape)
     if dtype == np.float64:
         words = random_bits(stream, count=2 * count)
-        return _double(words[0::2], words[1::2]).reshape(shape) - 1
-    words = random_bits(stream, count=count).reshape(shape)
+        return _double(words[0::2], words[1::2]).reshape(shape)
+    return _short(random_bits(stream, count=count).reshape(shape), dtype)
+
+
+def _short(words: Array, dtype: Any) -> Array:
+    """Words as numbers in [0, 1) of at most 32 bits."""
     if dtype == np.float32:
         return lax.bitcast_convert_type(words & np.uint32(0x7FFFFF) | np.uint32(0x3F800000), jnp.float32) - 1
     mantissa, one = (10, 0x3C00) if dtype == np.float16 else (7, 0x3F80)
@@ -116,112 +128,204 @@ def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
 
 
 def _double(high: Array, low: Array) -> Array:
-    """Doubles in [1, 2): 20 bits of one word above the 32 of another."""
+    """Doubles in [0, 1): 20 bits of one word above the 32 of another."""
     mantissa = _word64(low, high & np.uint32(0xFFFFF))
-    return lax.bitcast_convert_type(mantissa | np.uint64(1023 << 52), jnp.float64)
+    return lax.bitcast_convert_type(mantissa | np.uint64(1023 << 52), jnp.float64) - 1
+
+
+def _uniforms(words: Sequence[Array], dtype: Any) -> Array:
+    """The uniform numbers of each block, two or four, behind each other."""
+    if dtype == np.float64:
+        return jnp.stack([_double(*words[:2]), _double(*words[2:])], axis=-1)
+    return _short(jnp.stack(words, axis=-1), dtype)
+
+
+def _normals(words: Sequence[Array], dtype: Any) -> Array:
+    """The normal numbers of each block."""
+    source = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    u = _uniforms(words, source)
+    pairs = jnp.stack(_box_muller(u[..., 0::2], u[..., 1::2]), axis=-1)
+    return pairs.reshape(u.shape).astype(dtype)
+
+
+def _box_muller(u: Array, turn: Array) -> tuple[Array, Array]:
+    kind = u.dtype
+    logs = jnp.log(jnp.maximum(u, kind.type(1e-7)).astype(jnp.float64)).astype(kind)
+    angle = (turn.astype(jnp.float64) * (2 * np.pi)).astype(kind).astype(jnp.float64)
+    radius = jnp.sqrt(-2 * logs)
+    return jnp.sin(angle).astype(kind) * radius, jnp.cos(angle).astype(kind) * radius
 
 
 def random_normal(stream: Array, *, shape: Shape, dtype: Any) -> Array:
-    count = math.prod(shape)
-    source = np.float64 if np.dtype(dtype) == np.float64 else np.float32
-    u = random_uniform(stream, shape=(-(-count // 2), 2), dtype=source).astype(jnp.float64)
-    radius = jnp.sqrt(-2 * jnp.log(jnp.maximum(u[:, 0], 1e-7)))
-    turn = u[:, 1] * (2 * np.pi)
-    pairs = jnp.stack([jnp.sin(turn) * radius, jnp.cos(turn) * radius], axis=1)
-    return pairs.reshape(-1)[:count].astype(dtype).reshape(shape)
+    count, dtype = math.prod(shape), np.dtype(dtype)
+    together = 2 if dtype == np.float64 else 4
+    numbers = _normals(_blocks(stream, jnp.arange(-(-count // together), dtype=jnp.uint64)), dtype)
+    return numbers.reshape(-1)[:count].reshape(shape)
 
 
-def random_open(stream: Array, *, shape: Shape, dtype: Any) -> Array:
-    return (random_uniform(stream, shape=shape, dtype=np.float64) + 2.0**-53).astype(dtype)
-
-
-# -- the normal distribution's quantiles -----------------------------------------------------------------------------
-def _ratio(coefficients: Any, x: Array) -> Array:
-    above, below = (jnp.polyval(jnp.asarray(c), x) for c in coefficients)
-    return above / below
-
-
-def _normal_quantile(p: Array) -> Array:
-    q = p - 0.5
-    tail = jnp.sqrt(-jnp.log(jnp.maximum(jnp.where(q < 0, p, 1 - p), _TINY)))
-    centre = q * _ratio(reference.CENTRE, 0.180625 - jnp.minimum(q * q, 0.180625))
-    middle = _ratio(reference.MIDDLE, jnp.minimum(tail, 5) - 1.6)
-    outer = _ratio(reference.TAIL, jnp.maximum(tail, 5) - 5)
-    return jnp.where(jnp.abs(q) > 0.425, jnp.copysign(jnp.where(tail > 5, outer, middle), q), centre)
-
-
+# -- normal numbers between bounds -----------------------------------------------------------------------------------
 def _normal_below(x: Array) -> Array:
     return 0.5 * lax.erfc(x / -math.sqrt(2))
 
 
-def truncated_quantile(x: Array, y: Array, u: Array) -> Array:
+def truncated_part(x: Array, y: Array, z: Array) -> Array:
     dtype = jnp.result_type(x, y)
-    low, high, part = jnp.broadcast_arrays(*(jnp.asarray(v).astype(jnp.float64) for v in (x, y, u)))
+    low, high, at = jnp.broadcast_arrays(*(jnp.asarray(v).astype(jnp.float64) for v in (x, y, z)))
     mirrored = low + high > 0
-    a, b, p = jnp.where(mirrored, -high, low), jnp.where(mirrored, -low, high), jnp.where(mirrored, 1 - part, part)
+    a, b, c = jnp.where(mirrored, -high, low), jnp.where(mirrored, -low, high), jnp.where(mirrored, -at, at)
     below, above = _normal_below(a), _normal_below(b)
-    shrink = jnp.exp((jnp.minimum(b * b - a * a, 0)) / 2)
-    tail = -jnp.sqrt(jnp.maximum(b * b - 2 * jnp.log(jnp.maximum(p * (1 - shrink) + shrink, _TINY)), 0))
-    near = _normal_quantile(below + p * (above - below))
-    result = jnp.clip(jnp.where(above - below < 1e-290, tail, near), a, b)
-    return jnp.where(mirrored, -result, result).astype(dtype)
+    part = (_normal_below(c) - below) / (above - below)
+    far, least = jnp.exp((b - c) * (b + c) / 2), jnp.exp((b - a) * (b + a) / 2)
+    part = jnp.clip(jnp.where(above - below < 1e-290, (far - least) / (1 - least), part), 0, 1)
+    return jnp.where(mirrored, 1 - part, part).astype(dtype)
 
 
 def random_truncated(stream: Array, *, shape: Shape, dtype: Any) -> Array:
-    u = random_open(stream, shape=shape, dtype=np.float64)
-    tail = 0.5 * math.erfc(math.sqrt(2))
-    return jnp.clip(_normal_quantile(tail + u * (1 - 2 * tail)), -2, 2).astype(dtype)
+    count, dtype = math.prod(shape), np.dtype(dtype)
+    together = 2 if dtype == np.float64 else 4
+    source = np.dtype(np.float64 if together == 2 else np.float32)
+    groups = -(-count // together)
+    first = jnp.arange(groups, dtype=jnp.uint64) * np.uint64(64 * together)
+
+    def unfinished(state: tuple[Array, ...]) -> Array:
+        return jnp.any(state[1] < together)
+
+    def draw(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        result, filled, step = state
+        drawn = _normals(_blocks(stream, first + step), source)
+        inside = jnp.abs(drawn) < 2
+        place = jnp.where(inside, filled[:, None] + jnp.cumsum(inside, axis=1) - 1, -1)
+        hits = place[:, None, :] == jnp.arange(together)[:, None]  # group, place, number
+        result = jnp.where(jnp.any(hits, axis=2), jnp.sum(jnp.where(hits, drawn[:, None, :], 0), axis=2), result)
+        return result, filled + jnp.sum(inside, axis=1), step + np.uint64(1)
+
+    start = jnp.zeros((groups, together), source), jnp.zeros((groups,), jnp.int64), jnp.zeros((), jnp.uint64)
+    result = lax.while_loop(unfinished, draw, start)[0]
+    return result.reshape(-1)[:count].astype(dtype).reshape(shape)
+
+
+def random_between(stream: Array, x: Array, y: Array, *, samples: int) -> Array:
+    dtype = x.dtype
+    bounds = jnp.ravel(jnp.asarray(x)), jnp.ravel(jnp.asarray(y))
+    total = bounds[0].size
+    window = _WINDOW if samples > 4 * _WINDOW else 1  # steps at a time
+
+    def unfinished(state: tuple[Array, ...]) -> Array:
+        return state[1] < total
+
+    def fill(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        result, number, filled, block = state
+        low, high = (bound[number] for bound in bounds)
+        flipped = (low == -jnp.inf) | (high < 0)
+        low, high = jnp.where(flipped, -high, low), jnp.where(flipped, -low, high)
+        blocks = _blocks(stream, block + jnp.arange(2 * window, dtype=jnp.uint64))
+        size, values, accepted = _proposals(blocks, low, high, window)
+        place = filled + jnp.cumsum(accepted) - 1
+        used = accepted & (place < samples)
+        where = jnp.where(used, place * total + number, samples * total)
+        result = result.at[where].set(jnp.where(flipped, -values, values), mode="drop")
+        done = place[-1] + 1 >= samples
+        last = jnp.argmax(place >= samples - 1) * window // values.size  # the step that had the last one
+        block = block + (size * jnp.where(done, last + 1, window)).astype(jnp.uint64)
+        return result, number + done, jnp.where(done, 0, place[-1] + 1), block
+
+    zero = jnp.zeros((), jnp.int64)
+    start = jnp.zeros((samples * total,), dtype), zero, zero, jnp.zeros((), jnp.uint64)
+    return lax.while_loop(unfinished, fill, start)[0].reshape(samples, total)
+
+
+_WINDOW = 1024
+
+
+def _proposals(words: Sequence[Array], low: Array, high: Array, window: int) -> tuple[Array, Array, Array]:
+    """How many blocks a step takes, the numbers that `window` steps propose, and whether they are accepted."""
+    dtype, kind = low.dtype, low.dtype.type
+    uniform = _uniforms(words, dtype)
+    normal = _normals([word[:window] for word in words], dtype)
+    root = jnp.sqrt(low * low + kind(4))
+    cutoff = kind(2) * jnp.exp(kind(0.5) + low * (low - root) / kind(4)) / (low + root)
+    by_normal = ((low < kind(-1.3)) & (high >= 0)) | ((high > kind(1.3)) & (low <= 0))
+    by_uniform = ~by_normal & (high - low < cutoff)
+
+    flat = uniform[0::2] * (high - low) + low
+    flat_accepted = uniform[1::2] <= jnp.exp((jnp.where(low < 0, kind(0), low * low) - flat * flat) / kind(2))
+    alpha = (low + root) / kind(2)
+    tail = -jnp.log(uniform[:window, 0::2]) / alpha + low
+    distance = jnp.where(low < alpha, alpha - tail, low - alpha)
+    tail_accepted = (uniform[:window, 1::2] <= jnp.exp(-distance * distance / kind(2))) & (tail < high)
+    pad = ((0, 0), (0, tail.shape[1]))
+    values = jnp.where(by_normal, normal, jnp.where(by_uniform, flat, jnp.pad(tail, pad)))
+    accepted = jnp.where(
+        by_normal,
+        (normal >= low) & (normal <= high),
+        jnp.where(by_uniform, flat_accepted, jnp.pad(tail_accepted, pad)),
+    )
+    return jnp.where(by_uniform, 2, 1), values.reshape(-1), accepted.reshape(-1)
 
 
 # -- rejection -------------------------------------------------------------------------------------------------------
-def _uniforms(stream: Array, count: int) -> Callable[[Any], tuple[Array, Array]]:
-    """Gives two doubles in (0, 1) for each element, for the number of a try."""
-    key, low, high = jnp.asarray(stream)
-    elements = jnp.arange(count, dtype=jnp.uint64) + low
-
-    def uniform(attempt: Any) -> tuple[Array, Array]:
-        tries = jnp.asarray(attempt + 1).astype(jnp.uint64) << _HALF
-        a, b, c, d = philox(key, elements, jnp.broadcast_to(high + tries, elements.shape))
-        return _double(a, b) - (1 - 2.0**-53), _double(c, d) - (1 - 2.0**-53)
-
-    return uniform
+Held = tuple[Array, Array, Array]
+"""Of each element the two doubles of its last block, and how many of them are left: the first is the last."""
 
 
-def _until_accepted(waiting: Array, propose: Callable[[Array], tuple[Array, Array]]) -> Array:
-    """Ask `propose(attempt)` for values and whether they are accepted, until all that wait are. NaN: never."""
-
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-        _, waits, attempt = state
-        return jnp.any(waits) & (attempt <= _TRIES)
-
-    def attempt_once(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        result, waits, attempt = state
-        values, accepted = propose(attempt)
-        return jnp.where(waits & accepted, values, result), waits & ~accepted, attempt + 1
-
-    start = jnp.full(waiting.shape, jnp.nan), waiting, jnp.zeros((), jnp.int64)
-    return lax.while_loop(unfinished, attempt_once, start)[0]
+def _nothing(elements: Array) -> Held:
+    return jnp.zeros(elements.shape), jnp.zeros(elements.shape), jnp.zeros(elements.shape, jnp.int32)
 
 
-def random_gamma(stream: Array, alpha: Array) -> Array:
-    shape, dtype = alpha.shape, alpha.dtype
-    alpha = jnp.ravel(alpha).astype(jnp.float64)
-    uniform = _uniforms(stream, alpha.size)
-    d = jnp.where(alpha < 1, alpha + 1, alpha) - 1 / 3
-    c = 1 / jnp.sqrt(9 * d)
+def _next(
+    stream: Array, numbers: Callable[..., Array], at: Array, held: Held, wanted: Array
+) -> tuple[Array, Array, Held]:
+    """The next number of the elements that want one; the next block of each, and what they hold."""
+    first, second, left = held
+    out = wanted & (left == 0)
+    drawn = numbers(_blocks(stream, at), np.dtype(np.float64))
+    first, second = jnp.where(out, drawn[..., 0], first), jnp.where(out, drawn[..., 1], second)
+    left = jnp.where(out, 2, left) - wanted
+    return jnp.where(left == 1, second, first), at + out, (first, second, left)
 
-    def propose(attempt: Array) -> tuple[Array, Array]:
-        u, turn = uniform(2 * attempt)
-        x = jnp.sqrt(-2 * jnp.log(u)) * jnp.cos(2 * np.pi * turn)
-        v = (1 + c * x) ** 3
-        accept, _ = uniform(2 * attempt + 1)
-        inside = jnp.log(accept) < 0.5 * x * x + d * (1 - v + jnp.log(v))
-        return d * v, (v > 0) & inside
 
-    result = _until_accepted(jnp.ones(alpha.shape, bool), propose)
-    _, u = uniform(1)
-    result = jnp.where(alpha < 1, result * jnp.exp(jnp.log(u) / alpha), result)
-    return result.astype(dtype).reshape(shape)
+def _until(step: Callable[..., tuple[Any, ...]], *start: Any) -> tuple[Any, ...]:
+    """A loop whose first value says which elements go on."""
+    return lax.while_loop(
+        lambda state: jnp.any(state[0][0]) & (state[1] < reference.TRIES),
+        lambda state: (step(*state[0]), state[1] + 1),
+        (start, jnp.zeros((), jnp.int64)),
+    )[0]
+
+
+def _elements(samples: int, *parameters: Array) -> tuple[Array, ...]:
+    """The number of each element in the stream, and its parameters."""
+    each = parameters[0].size
+    number = jnp.arange(samples, dtype=jnp.uint64)[:, None] + jnp.arange(each, dtype=jnp.uint64) * np.uint64(samples)
+    full = (samples, *parameters[0].shape)
+    return number.reshape(full), *(jnp.broadcast_to(p, full) for p in parameters)
+
+
+def random_gamma(stream: Array, alpha: Array, *, samples: int) -> Array:
+    dtype = alpha.dtype
+    number, alpha = _elements(samples, jnp.asarray(alpha).astype(jnp.float64))
+    at = number * np.uint64(256)
+    exponential = -jnp.log1p(-_uniforms(_blocks(stream, at), np.dtype(np.float64))[..., 1])
+    boosted = alpha < 1
+    d = alpha + jnp.where(boosted, 2 / 3, -1 / 3)
+    c = 1 / 3 / jnp.sqrt(d)
+
+    def propose(waiting: Array, result: Array, at: Array, normal: Held, uniform: Held) -> tuple[Any, ...]:
+        x, at, normal = _next(stream, _normals, at, normal, waiting)
+        v = 1 + c * x
+        useful = waiting & ~(v <= 0)
+        v = v * v * v
+        u, at, uniform = _next(stream, _uniforms, at, uniform, useful)
+        accepted = (u < 1 - 0.0331 * (x * x) * (x * x)) | (jnp.log(u) < 0.5 * x * x + d * (1 - v + jnp.log(v)))
+        accepted &= useful
+        return waiting & ~accepted, jnp.where(accepted, d * v, result), at, normal, uniform
+
+    waiting = alpha != 1
+    nan = jnp.full(alpha.shape, jnp.nan)
+    _, result, at, _, uniform = _until(propose, waiting, nan, at, _nothing(alpha), _nothing(alpha))
+    u = _next(stream, _uniforms, at, uniform, boosted)[0]
+    result = jnp.where(boosted, result * jnp.power(u, 1 / alpha), result)
+    return jnp.where(waiting, result, exponential).astype(dtype)
 
 
 def _log_factorial(k: Array) -> Array:
@@ -233,89 +337,99 @@ def _log_factorial(k: Array) -> Array:
     return jnp.where(small, listed, stirling)
 
 
-def random_poisson(stream: Array, rate: Array, *, dtype: Any) -> Array:
-    shape = rate.shape
-    rate = jnp.ravel(rate).astype(jnp.float64)
-    uniform = _uniforms(stream, rate.size)
-    few, many = (rate > 0) & (rate < 10), (rate >= 10) & jnp.isfinite(rate)
-    small, lam = jnp.where(few, rate, 1.0), jnp.where(many, rate, 10.0)
-    searched = _search(few, uniform(0)[0], jnp.exp(-small), lambda k, p: p * small / k)
+def _as_counts(numbers: Array, dtype: Any) -> Array:
+    return (numbers if np.dtype(dtype).kind == "f" else jnp.nan_to_num(numbers)).astype(dtype)
+
+
+def random_poisson(stream: Array, rate: Array, *, samples: int, dtype: Any) -> Array:
+    number, rate = _elements(samples, jnp.asarray(rate).astype(jnp.float64))
+    at = number * np.uint64(256)
+    few, many = rate < 10, (rate >= 10) & jnp.isfinite(rate)
+    least, lam = jnp.exp(-rate), jnp.where(many, rate, 10.0)
+
+    def multiply(waiting: Array, count: Array, product: Array, at: Array, held: Held) -> tuple[Any, ...]:
+        u, at, held = _next(stream, _uniforms, at, held, waiting)
+        product = jnp.where(waiting, product * u, product)
+        waiting &= product > least
+        return waiting, count + waiting, product, at, held
+
+    ones, zeros = jnp.ones(rate.shape), jnp.zeros(rate.shape)
+    searched = _until(multiply, few, zeros, ones, at, _nothing(rate))[1]
+    log_rate = jnp.log(lam)
     b = 0.931 + 2.53 * jnp.sqrt(lam)
     a = -0.059 + 0.02483 * b
     alpha = 1.1239 + 1.1328 / (b - 3.4)
     quick = 0.9277 - 3.6224 / (b - 2)
 
-    def propose(attempt: Array) -> tuple[Array, Array]:
-        u, v = uniform(attempt)
+    def propose(waiting: Array, result: Array, at: Array, held: Held) -> tuple[Any, ...]:
+        u, at, held = _next(stream, _uniforms, at, held, waiting)
+        v, at, held = _next(stream, _uniforms, at, held, waiting)
         u = u - 0.5
         us = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / us + b) * u + lam + 0.43)
         left = jnp.log(v * alpha / (a / (us * us) + b))
-        right = -lam + k * jnp.log(lam) - _log_factorial(k)
-        slow = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= right)
-        return k, ((us >= 0.07) & (v <= quick)) | slow
+        slow = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= -lam + k * log_rate - _log_factorial(k))
+        accepted = waiting & (((us >= 0.07) & (v <= quick)) | slow)
+        return waiting & ~accepted, jnp.where(accepted, k, result), at, held
 
-    result = jnp.where(few, searched, _until_accepted(many, propose))
-    return jnp.where(rate == 0, 0, result).astype(dtype).reshape(shape)
-
-
-def _search(wanted: Array, u: Array, first: Array, step: Callable[[Array, Array], Array]) -> Array:
-    """How many probabilities, added up, stay below u: `first`, then `step(k, the one before)`."""
-
-    def unfinished(state: tuple[Array, ...]) -> Array:
-        _, total, p, k = state
-        return (k < 1000) & jnp.any(wanted & (u > total)) & jnp.any(wanted & (p > 0))
-
-    def add_one(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        result, total, p, k = state
-        p = step(k + 1, p)
-        return result + (u > total), total + p, p, k + 1
-
-    start = jnp.zeros(u.shape), first, first, jnp.zeros((), jnp.int64)
-    return lax.while_loop(unfinished, add_one, start)[0]
+    drawn = _until(propose, many, jnp.full(rate.shape, jnp.nan), at, _nothing(rate))[1]
+    return _as_counts(jnp.where(few, searched, drawn), dtype)
 
 
-def random_binomial(stream: Array, counts: Array, probs: Array, *, dtype: Any) -> Array:
+def random_binomial(stream: Array, counts: Array, probs: Array, *, samples: int, dtype: Any) -> Array:
     counts, probs = jnp.broadcast_arrays(counts, probs)
-    shape = counts.shape
-    n, p = jnp.ravel(counts).astype(jnp.float64), jnp.ravel(probs).astype(jnp.float64)
-    mirrored = p > 0.5
-    p = jnp.where(mirrored, 1 - p, p)
-    uniform = _uniforms(stream, n.size)
-    known = (n >= 0) & (p >= 0)
-    few, many = known & (n * p > 0) & (n * p < 10), known & (n * p >= 10)
+    mirrored = probs > 0.5
+    p = jnp.where(mirrored, 1 - probs, probs)
+    number, large, n, p, mirrored = _elements(
+        samples, counts * p >= 10, counts.astype(jnp.float64), p.astype(jnp.float64), mirrored
+    )
+    known = ~(n <= 0) & (p > 0) & ~jnp.isnan(n)
+    few, many = known & ~large, known & large
+    at = number * jnp.where(large, np.uint64(256), np.uint64(42))
+    failure = jnp.log1p(-jnp.where(few, p, 0.5))
 
-    n_, p_ = jnp.where(few, n, 1.0), jnp.where(few, p, 0.5)
-    odds = p_ / (1 - p_)
-    first = jnp.exp(n_ * jnp.log1p(-p_))
-    searched = _search(few, uniform(0)[0], first, lambda k, q: q * jnp.maximum(n_ - k + 1, 0) / k * odds)
-    searched = jnp.minimum(searched, n_)
-    drawn = _until_accepted(many, _binomial_trial(uniform, jnp.where(many, n, 100.0), jnp.where(many, p, 0.5)))
-    result = jnp.where(known & ((n == 0) | (p == 0)), 0, jnp.where(few, searched, drawn))
-    return jnp.where(mirrored, n - result, result).astype(dtype).reshape(shape)
+    def count(waiting: Array, result: Array, total: Array, at: Array, held: Held) -> tuple[Any, ...]:
+        u, at, held = _next(stream, _uniforms, at, held, waiting)
+        total = total + jnp.ceil(jnp.log(u) / failure)
+        waiting &= ~(total > n)
+        return waiting, result + waiting, total, at, held
+
+    zeros = jnp.zeros(n.shape)
+    searched = _until(count, few, zeros, zeros, at, _nothing(n))[1]
+    trial = _binomial_trial(stream, jnp.where(many, n, 100.0), jnp.where(many, p, 0.5))
+    drawn = _until(trial, many, jnp.full(n.shape, jnp.nan), at, _nothing(n))[1]
+    none = jnp.where((jnp.isnan(p) & ~(n <= 0)) | jnp.isnan(n), jnp.nan, 0.0)
+    result = jnp.where(few, searched, jnp.where(many, drawn, none))
+    return _as_counts(jnp.where(mirrored & (n > 0), n - result, result), dtype)
 
 
-def _binomial_trial(uniform: Callable[[Any], tuple[Array, Array]], n: Array, p: Array) -> Callable[[Array], Any]:
-    spread = jnp.sqrt(n * p * (1 - p))
-    b = 1.15 + 2.53 * spread
+def _binomial_trial(stream: Array, n: Array, p: Array) -> Callable[..., tuple[Any, ...]]:
+    deviation = jnp.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
-    centre = n * p + 0.5
     quick = 0.92 - 4.2 / b
-    alpha = (2.83 + 5.1 / b) * spread
+    odds = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
     mode = jnp.floor((n + 1) * p)
-    log_odds = jnp.log(p / (1 - p))
-    at_mode = _log_factorial(mode) + _log_factorial(n - mode)
+    rest = partial(reference.stirling_rest, jnp)
 
-    def propose(attempt: Array) -> tuple[Array, Array]:
-        u, v = uniform(attempt)
+    def propose(waiting: Array, result: Array, at: Array, held: Held) -> tuple[Any, ...]:
+        u, at, held = _next(stream, _uniforms, at, held, waiting)
+        v, at, held = _next(stream, _uniforms, at, held, waiting)
         u = u - 0.5
         us = 0.5 - jnp.abs(u)
-        k = jnp.floor((2 * a / us + b) * u + centre)
+        k = jnp.floor((2 * a / us + b) * u + (n * p + 0.5))
         inside = (k >= 0) & (k <= n)
         k_ = jnp.where(inside, k, 0)
         left = jnp.log(v * alpha / (a / (us * us) + b))
-        right = at_mode - _log_factorial(k_) - _log_factorial(n - k_) + (k_ - mode) * log_odds
-        return k, inside & (((us >= 0.07) & (v <= quick)) | (left <= right))
+        right = (
+            (mode + 0.5) * jnp.log((mode + 1) / (odds * (n - mode + 1)))
+            + (n + 1) * jnp.log((n - mode + 1) / (n - k_ + 1))
+            + (k_ + 0.5) * jnp.log(odds * (n - k_ + 1) / (k_ + 1))
+            + (rest(mode) + rest(n - mode) - rest(k_) - rest(n - k_))
+        )
+        accepted = waiting & (((us >= 0.07) & (v <= quick)) | (inside & (left <= right)))
+        return waiting & ~accepted, jnp.where(accepted, k, result), at, held
 
     return propose
 
@@ -329,6 +443,20 @@ def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) 
     u = random_uniform(stream, shape=(batch, count), dtype=np.float64)
     found = jax.vmap(lambda row, at: jnp.searchsorted(row, at, side="right"))(totals, u * totals[:, -1:])
     return jnp.minimum(found, classes - 1).astype(dtype)
+
+
+# -- an order without a list -----------------------------------------------------------------------------------------
+def shuffled_index(index: Array, seed: Array, most: Array) -> Array:
+    keys = [np.uint64(reference.SIMON_KEY), *jnp.asarray(seed).astype(jnp.uint32).astype(jnp.uint64)]
+    index, most = jnp.broadcast_arrays(*(jnp.asarray(a).astype(jnp.uint64) for a in (index, most)))
+    bits = jnp.ceil(jnp.log2(jnp.maximum(most, 1).astype(jnp.float64))).astype(jnp.uint64)
+    half = jnp.maximum(bits + bits % np.uint64(2), np.uint64(16)) // np.uint64(2)
+
+    def walk(at: Array) -> Array:
+        return jnp.where(at > most, reference.simon(at, keys, half), at)
+
+    found = lax.while_loop(lambda at: jnp.any(at > most), walk, reference.simon(index, keys, half))
+    return jnp.where(most == 0, 0, found)
 
 
 # -- how a gamma number moves with its alpha -------------------------------------------------------------------------
