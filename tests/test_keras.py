@@ -738,6 +738,35 @@ def test_shape_inference_is_seen_by_no_tape_and_changes_nothing():
     assert float(layer.calls) == 1.0
 
 
+@pytest.mark.parametrize("name", ["model.keras", "model.h5", "model.weights.h5"])
+def test_a_save_that_is_cut_off_leaves_the_old_file(tmp_path, monkeypatch, name):
+    import h5py
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2), keras.layers.Dense(1)])
+    save = model.save_weights if name == "model.weights.h5" else model.save
+    save(tmp_path / name)
+    before = (tmp_path / name).read_bytes()
+    create, left = h5py.Group.create_dataset, [2]
+
+    def cut_off(*args, **options):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return create(*args, **options)
+
+    monkeypatch.setattr(h5py.Group, "create_dataset", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path / name)
+    assert (tmp_path / name).read_bytes() == before
+    monkeypatch.undo()
+    model.layers[0].bias.assign([1.0, 2.0])
+    save(str(tmp_path / name))
+    assert (tmp_path / name).read_bytes() != before
+    assert os.listdir(tmp_path) == [name]
+    with pytest.raises(FileNotFoundError):  # as Keras says it
+        model.save_weights(tmp_path / "missing" / "name.weights.h5")
+
+
 def test_saving_and_loading(tmp_path):
     x, y = data()
     model = keras.Sequential([keras.Input((3,)), layers.Dense(4, activation="relu"), layers.Dense(1)])

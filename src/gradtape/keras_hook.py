@@ -51,6 +51,13 @@ _AFTERWARDS = {  # said at the end of modules that ask for names, or for a part 
         "import gradtape\nfrom gradtape.keras_backend.interface import LegacyTensorFlow\n"
         "tf = LegacyTensorFlow(gradtape)"
     ),
+    "keras.src.legacy.saving.legacy_h5_format": (
+        "from gradtape.keras_backend.saving import replacing\nsave_model_to_hdf5 = replacing(save_model_to_hdf5)"
+    ),
+    "keras.src.saving.saving_lib": (
+        "from gradtape.keras_backend.saving import replacing\n"
+        "save_model, save_weights_only = replacing(save_model), replacing(save_weights_only)"
+    ),
     "keras.src.saving.serialization_lib": "from gradtape.keras_backend.interface import tensorflow_types as tf",
     "keras.src.utils.module_utils": (  # not "available": that would mean all of TensorFlow, its strings and tables
         "tensorflow = LazyModule('gradtape')\ntensorflow._available = False"
