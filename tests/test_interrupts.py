@@ -398,6 +398,29 @@ def test_a_program_that_would_find_no_memory_does_not_begin(monkeypatch):
     assert v.numpy()[0] == 6.0
 
 
+@pytest.mark.parametrize("kind", [ValueError, RuntimeError])
+def test_a_program_that_finds_no_memory_leaves_all_variables_old(monkeypatch, kind):
+    a, b = tf.Variable(0.0), tf.Variable(0.0)
+
+    @tf.function
+    def step(z):
+        a.assign(z)
+        b.assign(-z)
+
+    def no_memory(*arrays):
+        raise kind("RESOURCE_EXHAUSTED: Out of memory allocating 4800000016 bytes.")
+
+    step(tf.constant(1.0))
+    (program,) = [concrete._traced.plain for concrete in step._functions]
+    monkeypatch.setitem(vars(program), "jitted", no_memory)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="Out of memory allocating 4800000016 bytes"):
+        step(tf.constant(2.0))
+    assert (float(a), float(b)) == (1.0, -1.0)
+    monkeypatch.undo()
+    step(tf.constant(3.0))
+    assert (float(a), float(b)) == (3.0, -3.0)
+
+
 # -- the rest --------------------------------------------------------------------------------------------------------
 def keras_scopes():
     from keras.src.backend.common.global_state import get_global_attribute

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape import forks
+from gradtape import errors, forks
 from gradtape.arrays import common_namespace, generic_kernels
 from gradtape.arrays.batched import Batched, EscapeError, batch_rules
 from gradtape.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, is_dimension
@@ -296,11 +296,17 @@ class Traced:
                     variable._tensor = variable._reading(inside.pop())
             return inside
         processor = default_is_processor()
-        if host and not processor:
-            with on_processor():
-                results = self._launched(program, arrays, passed, changing, program.modes[True])
-        else:
-            results = self._launched(program, arrays, passed, changing, program.modes[processor])
+        try:
+            if host and not processor:
+                with on_processor():
+                    results = self._launched(program, arrays, passed, changing, program.modes[True])
+            else:
+                results = self._launched(program, arrays, passed, changing, program.modes[processor])
+        except (RuntimeError, ValueError) as error:  # JAX has both
+            kind, _, sentence = str(error).partition(": ")
+            if kind != "RESOURCE_EXHAUSTED":
+                raise
+            raise errors.ResourceExhaustedError(None, None, f"{sentence} Variables are unchanged.") from error
         if host:
             return [*map(to_numpy, results[:count]), *results[count:]]
         return list(results)
