@@ -83,6 +83,34 @@ def test_methods():
     assert Layer.scaled.__doc__ == "A docstring."
 
 
+def test_recomputed_methods():
+    class Layer(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(2.0)
+
+        @tf.recompute_grad
+        def squared(self, x):
+            """A docstring."""
+            return x * x * self.w
+
+        @classmethod
+        @tf.recompute_grad
+        def cubed(cls, x):
+            return x**3
+
+    layer = Layer()
+    assert type(Layer.__dict__["squared"]) is type(tf.custom_gradient(lambda x: (x, lambda g: g)))
+    assert (Layer.squared.__doc__, layer.squared.__name__) == ("A docstring.", "squared")
+    for f in (layer.squared, tf.function(layer.squared)):
+        x = c(3.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        assert [float(g) for g in tape.gradient(y, [x, layer.w])] == [12.0, 9.0]
+    assert float(grad(Layer.cubed, 2.0)[0]) == 12.0
+
+
 def test_the_result_is_a_new_tensor():
     @tf.custom_gradient
     def same(x):

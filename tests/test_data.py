@@ -1044,3 +1044,35 @@ def test_long_lists_of_numbers():
     for damaged in (data[:3] + b"\xff" * 200, data[:-1] + b"\xff", data[:3] + b"\xff" * 9 + b"\x02" + data[13:]):
         with pytest.raises(ValueError, match="Error parsing message"):
             tf.train.Int64List.FromString(damaged)
+
+
+@pytest.mark.parametrize(
+    "kind", ["BytesList", "FloatList", "Int64List", "Feature", "Features", "FeatureList", "FeatureLists", "Example"]
+)
+def test_messages_have_the_fields_they_have(kind):
+    made = getattr(tf.train, kind)
+    with pytest.raises(ValueError, match=f'Protocol message {kind} has no "other" field'):
+        made(other=3)
+    with pytest.raises(TypeError, match="No positional arguments allowed"):
+        made([1])
+
+
+def test_names_with_a_zero_byte(tmp_path):
+    """No file has such a name. TensorFlow takes what comes before the zero byte for the name."""
+    path = str(tmp_path / "a\0b")
+    checkpoint = tf.train.Checkpoint(v=tf.Variable(1.0))
+    calls = [
+        lambda: tf.io.write_file(path, "x"),
+        lambda: tf.io.read_file(path),
+        lambda: tf.io.TFRecordWriter(path),
+        lambda: list(tf.data.TFRecordDataset(path)),
+        lambda: list(tf.data.Dataset.range(2).cache(path)),
+        lambda: tf.data.Dataset.range(2).save(path),
+        lambda: checkpoint.write(path),
+        lambda: checkpoint.read(path),
+    ]
+    for call in calls:
+        with pytest.raises(tf.errors.NotFoundError):
+            call()
+    assert tf.train.latest_checkpoint(path) is None
+    assert not list(tmp_path.iterdir())

@@ -353,6 +353,47 @@ def test_an_error_of_the_code_itself_is_what_is_raised():
         f(tf.ones([2, 3]))
 
 
+GIVEN = tf.Variable(tf.zeros([4]))
+MISFITS = {
+    "scatter": lambda u, i: GIVEN.scatter_add(tf.IndexedSlices(u, i)),
+    "scatter_nd": lambda u, i: tf.scatter_nd(i[:, None], u, [4]),
+    "segments": lambda u, i: tf.math.unsorted_segment_sum(u, i, 4),
+    "concat": lambda u, i: tf.concat([u[None], tf.cast(i, tf.float32)[None]], 0),
+    "dot": lambda u, i: tf.tensordot(u, tf.cast(i, tf.float32), 1),
+    "add": lambda u, i: u + tf.cast(i, tf.float32),
+    "where": lambda u, i: tf.where(i > 0, u, -u),
+    "stack": lambda u, i: tf.stack([u, tf.cast(i, tf.float32)]),
+    "reshape": lambda u, i: tf.reshape(u, [2, 1]),
+    "assign": lambda u, i: GIVEN.assign(u),
+}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("name", MISFITS)
+def test_sizes_that_do_not_fit(name, known):
+    """Where other sizes might have fitted it is an error of the run, as in TensorFlow, and not of the trace."""
+    shapes = [[3], [2]] if known else [[None], [None]]
+    signature = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]
+    with pytest.raises(ValueError if known else tf.errors.InvalidArgumentError):
+        tf.function(MISFITS[name], input_signature=signature)(tf.ones([3]), tf.constant([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x, y: x + y, ValueError),
+        (lambda x, y: tf.concat([x, y], 0), ValueError),
+        (lambda x, y: x @ tf.transpose(y), ValueError),
+        (lambda x, y: x @ y, tf.errors.InvalidArgumentError),
+    ],
+    ids=["add", "concat", "transposed", "matmul"],
+)
+def test_shapes_that_fit_for_no_size(function, expected):
+    f = tf.function(function, input_signature=[tf.TensorSpec([None, 3]), tf.TensorSpec([None, 4])])
+    with pytest.raises(expected):
+        f(tf.ones([2, 3]), tf.ones([2, 4]))
+
+
 def test_variables_of_the_first_call():
     class Layer:
         kernel = None

@@ -189,6 +189,10 @@ class OperatorNotAllowedInGraphError(TypeError):
     """A Python construct needs the value of a tensor that is only being traced."""
 
 
+class StagingError(RecursionError):
+    """A function calls itself without end while it is traced."""
+
+
 class InaccessibleTensorError(ValueError):
     """A traced tensor is used outside the function that made it."""
 

@@ -443,10 +443,12 @@ class Variable:
         """
         new = self._incoming(value)
         if not self._declared_shape.is_compatible_with(new.shape):
-            raise ValueError(
+            sentence = (
                 f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable shape {self.shape}, and "
                 f"the assigned value shape {tuple(new.shape)} are incompatible."
             )
+            # While a function is traced: a ValueError, or where shapes are not known an error of the run.
+            raise ValueError(sentence) if current_graph() is None else errors.invalid_argument(sentence)
         return self._put(new, read_value, value)
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
@@ -537,7 +539,8 @@ class Variable:
     def _scatter(self, delta: Any, how: str) -> Any:
         if not isinstance(delta, IndexedSlices):
             raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {delta!r}")
-        where, shape, op = convert(delta.indices).array, self._tensor.array.shape, f"ResourceScatter{_SCATTERS[how]}"
+        shape, op = self._tensor.array.shape, f"ResourceScatter{_SCATTERS[how]}"
+        where = _places(delta.indices, op).array
         _check_rows(tuple(where.shape), tuple(convert(delta.values).array.shape), tuple(shape), op)
         return self._updated(index.checked_indices(where, shape[0], op)[..., None], delta.values, how)
 
@@ -677,7 +680,7 @@ def _check_rows(indices: tuple[int, ...], updates: tuple[int, ...], shape: tuple
 def _check_updates(indices: tuple[int, ...], updates: tuple[int, ...], shape: tuple[int, ...], op: str) -> None:
     """Updates have an element, or a slice, for each row of coordinates."""
     lead, depth = len(indices) - 1, indices[-1] if indices else 0
-    for i in range(lead):
+    for i in range(max(lead, 1)):
         if i >= len(updates) or updates[i] != indices[i]:
             given = updates[i] if i < len(updates) else "nothing"
             raise errors.invalid_argument(
@@ -686,7 +689,8 @@ def _check_updates(indices: tuple[int, ...], updates: tuple[int, ...], shape: tu
                 op,
             )
     if depth > len(shape) or updates[lead:] != shape[depth:]:
-        raise errors.invalid_argument(
+        refuse = errors.refused_value if depth > len(shape) else errors.invalid_argument
+        raise refuse(
             f"Dimensions [{depth},{len(shape)}) of input[shape={errors.brackets(shape)}] must match dimensions "
             f"[{lead},{len(updates)}) of updates[shape={errors.brackets(updates)}]",
             op,
@@ -865,7 +869,7 @@ class _VariableSlice(Tensor):
             try:
                 part = namespace_of(part).broadcast_to(part, shape=shape)
             except ValueError:
-                raise errors.invalid_argument(
+                raise errors.refused_value(
                     f"Cannot broadcast input shape {errors.brackets(part.shape)} into final shape "
                     f"{errors.brackets(shape)}",
                     "ResourceStridedSliceAssign",

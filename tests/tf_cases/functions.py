@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from . import changing
+
 
 def times_three(x: Any) -> Any:
     """A function that can be pickled."""
@@ -2343,6 +2345,7 @@ def forward_mode(tf: Any, case: Any) -> None:
 
 
 FAMILIES = (
+    *changing.FAMILIES,
     unconnected,
     forward_mode,
     concrete_functions,

@@ -66,7 +66,8 @@ def integers(value: Any, op: str, attr: str = "Tidx", *, fixed: bool = False) ->
     if isinstance(value, (list, tuple)) and any(is_dimension(v) for v in value):
         return value
     if isinstance(value, (list, tuple)) and holds_tensor(value):
-        return [integers(v, op, attr, fixed=fixed) for v in value]
+        found = [integers(v, op, attr, fixed=fixed) for v in value]
+        return [n.item() if isinstance(n, np.ndarray) and n.dtype == object and not n.ndim else n for n in found]
     if is_dimension(value):
         return value
     if isinstance(value, Tensor) or converter_of(value) is not None:

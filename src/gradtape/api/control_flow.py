@@ -131,8 +131,13 @@ def case(
             raise TypeError(f"fn for pred {pred} must be callable.")
     if default is not None and not callable(default):
         raise TypeError("default must be callable.")
+    if not pairs:
+        raise ValueError("'pred_fn_pairs' is empty. Give at least one pair of a condition and a function.")
     if exclusive:
-        _assert_exclusive(pairs)
+        # As in TensorFlow, where the last function stands in for a default its condition is not looked at.
+        checked = pairs if default is not None else pairs[:-1]
+        if checked:
+            _assert_exclusive(checked)
     if _is_traced(*[pred for pred, _ in pairs]):
         result = _nested_conditions(pairs, default)
         return result if strict else _single(result)
@@ -209,7 +214,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
         if not callable(function):
             raise TypeError(f"fn for key {key} must be callable.")
     if branch_index.shape.rank:
-        raise errors.invalid_argument(f"branch_index must be one integer, got shape {branch_index.shape}", "Case")
+        raise errors.refused_value(f"branch_index must be one integer, got shape {branch_index.shape}", "Case")
     if default is not None and not callable(default) and not _is_traced(branch_index) and int(branch_index) in branches:
         default = None  # TensorFlow does not look at a default that is not needed
     if default is not None and not callable(default):
@@ -274,8 +279,17 @@ def while_loop(
 def _limit(maximum_iterations: Any) -> Any:
     if isinstance(maximum_iterations, Tensor) and not is_known(maximum_iterations):
         if maximum_iterations.shape.rank:
-            raise ValueError(f"'maximum_iterations' must be a scalar. Received shape: {maximum_iterations.shape}")
+            raise errors.refused_value(
+                f"'maximum_iterations' must be a scalar. Received shape: {maximum_iterations.shape}", "While"
+            )
+        if not maximum_iterations.dtype.is_integer:
+            raise ValueError(f"'maximum_iterations' must be an integer. Received: {maximum_iterations!r}")
         return maximum_iterations
+    if current_graph() is not None and isinstance(maximum_iterations, (float, str)):
+        kind = type(maximum_iterations).__name__
+        raise TypeError(
+            f"Expected int32, but got {maximum_iterations} of type '{kind}'. Give 'maximum_iterations' as an int."
+        )
     try:
         limit = np.asarray(static(maximum_iterations))
     except ValueError:

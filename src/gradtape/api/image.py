@@ -734,8 +734,13 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
     first, second = operand(a), operand(b)
     peak = convert_image_dtype(cast(operand(max_val), first.dtype), float32)
     first, second = convert_image_dtype(first, float32), convert_image_dtype(second, float32)
+    squares = math.squared_difference(first, second)
+    if squares.array.ndim < 3:
+        raise errors.invalid_argument(
+            f"Invalid reduction dimension (-3 for input with {squares.array.ndim} dimension(s)", "Mean"
+        )
+    error = _mean(squares, -3, -2, -1)
     _same_shapes(first, second)
-    error = _mean(math.squared_difference(first, second), -3, -2, -1)
     decibels = 10 / _math.log(10)
     result: Tensor = 2 * decibels * math.log(peak) - decibels * math.log(error)
     return result

@@ -121,10 +121,11 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
     if where.dtype.name not in ("int16", "int32", "int64"):
         raise errors.unsupported_dtype(op, where.dtype, "int16, int32, int64", "Tindices")
     have, given = tuple(where.array.shape), tuple(values.array.shape)
-    if not given:
-        raise errors.invalid_argument(f"Updates shape must have rank at least one. Found:{errors.brackets(given)}", op)
     if not have:
         raise errors.invalid_argument(f"Indices shape must have rank at least one. Found:{errors.brackets(have)}", op)
+    if not given:  # TensorFlow notices when the program runs, but for ScatterNd
+        refuse = errors.invalid_argument if op == "ScatterNd" else errors.refused_value
+        raise refuse(f"Updates shape must have rank at least one. Found:{errors.brackets(given)}", op)
     depth, lead = have[-1], have[:-1]
     if given[: len(lead)] != lead:
         raise errors.invalid_argument(
@@ -133,7 +134,8 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
             op,
         )
     if depth > len(shape) or given[len(lead) :] != shape[depth:]:
-        raise errors.invalid_argument(
+        refuse = errors.refused_value if depth > len(shape) else errors.invalid_argument
+        raise refuse(
             f"Dimensions [{depth},{len(shape)}) of input[shape={errors.brackets(shape)}] must match dimensions "
             f"[{len(lead)},{len(given)}) of updates[shape={errors.brackets(given)}]",
             op,
@@ -525,7 +527,7 @@ def bincount(
     if given is not None and given.dtype.name not in ("int32", "int64", "float32", "float64"):
         raise errors.unsupported_dtype(op, given.dtype, "int32, int64, float, double")
     if given is not None and 0 in given.array.shape:  # the weight of all is 1, in that dtype
-        dtype, given = given.dtype, None
+        wanted, given = given.dtype, None
     if given is not None and tuple(given.array.shape) != values.shape:
         raise errors.refused_value(
             "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "

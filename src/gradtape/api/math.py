@@ -411,7 +411,7 @@ def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str, allowe
         )
     at += len(shape) if at < 0 else 0
     if not shape[at]:
-        raise errors.invalid_argument(f"Reduction axis {at} is empty in shape {errors.brackets(shape)}", op)
+        raise errors.refused_value(f"Reduction axis {at} is empty in shape {errors.brackets(shape)}", op)
     where = function(x, axis=at)
     if where.array.dtype != wanted.numpy_dtype:
         where = array.discrete_cast(where, dtype=wanted.numpy_dtype)

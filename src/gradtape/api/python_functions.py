@@ -74,7 +74,8 @@ def _outputs(result: Any, Tout: Any, func: Any) -> Any:
     """The function's results as tensors of the dtypes that were promised."""
     many = isinstance(Tout, (list, tuple))
     wanted = [_dtype(t) for t in Tout] if many else [_dtype(Tout)]
-    values = [] if result is None else list(result) if isinstance(result, (list, tuple)) and many else [result]
+    # As in TensorFlow, a list has a value for each output, and those that were not announced are left out.
+    values = [] if result is None else list(result)[: len(wanted)] if isinstance(result, (list, tuple)) else [result]
     if len(values) != len(wanted):
         raise errors.invalid_argument(
             f"{getattr(func, '__name__', func)} returns {len(values)} values, but expects to see {len(wanted)} values.",
@@ -120,26 +121,22 @@ def numpy_function(
     result = in_function(*tensors) if inside_eager_function() else func(*[t.numpy() for t in tensors])
     if result is None:
         return None
-    many = isinstance(result, (list, tuple)) and isinstance(Tout, (list, tuple))
-    outputs = tuple(wrap(array_from(v)) for v in (result if many else [result]))
-    record(_NUMPY_FUNCTION, tensors, outputs, {})
-    return list(outputs) if many else outputs[0]
+    outputs = [None if v is None else wrap(array_from(v)) for v in nest.flatten(result)]
+    record(_NUMPY_FUNCTION, tensors, tuple([out for out in outputs if out is not None]), {})
+    return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _arrays(result: Any, Tout: Any, func: Any) -> Any:
     """What a function of arrays gives, if it has the dtypes that were announced."""
     many = isinstance(Tout, (list, tuple))
     wanted = [_dtype(t) for t in Tout] if many else [] if Tout is None else [_dtype(Tout)]
-    values = [] if result is None else list(result) if isinstance(result, (list, tuple)) and many else [result]
+    values = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
     name = getattr(func, "__name__", func)
     if len(values) != len(wanted):
         raise errors.invalid_argument(
             f"{name} returns {len(values)} values, but expects to see {len(wanted)} values.", "PyFunc"
         )
-    arrays = [
-        array_from(v, None if isinstance(v, (np.ndarray, np.generic)) else dtype)
-        for v, dtype in zip(values, wanted, strict=True)
-    ]
+    arrays = [array_from(np.asarray(v) if isinstance(v, (int, float, complex, list, tuple)) else v) for v in values]
     for i, (value, dtype) in enumerate(zip(arrays, wanted, strict=True)):
         if dtype_of(value) != dtype:
             raise errors.invalid_argument(

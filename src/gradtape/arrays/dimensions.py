@@ -87,6 +87,7 @@ _ARITHMETIC = {"add", "subtract", "multiply", "floor_divide", "mod", "negative",
 _SHAPING = {"identity", "stop_gradient", "reshape", "transpose", "broadcast_to", "concatenate", "stack", "unstack"}
 _LOOKUPS = {"getitem", "split", "take", "gather_nd", "flip", "pad", "maximum", "minimum"}
 _CASTS = {"astype", "discrete_cast"}
+_REDUCTIONS = {"sum": np.add.reduce, "prod": np.multiply.reduce}  # kernels choose a dtype to add up in
 _FOLLOWED = frozenset(_ARITHMETIC | _SHAPING | _LOOKUPS | _CASTS)
 
 
@@ -106,6 +107,8 @@ def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: A
     if name in _CASTS:
         return values[0] if attrs["dtype"].kind in "iu" else None
     try:
+        if name in _REDUCTIONS:
+            return np.asarray(_REDUCTIONS[name](*values, **attrs), object)
         return kernel(*values, **attrs)
     except Exception as error:  # a comparison that has no answer yet: the program will have one
         if is_interrupt(error):

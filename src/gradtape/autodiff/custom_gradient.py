@@ -82,21 +82,21 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
         record(_CUSTOM, tensors, outputs, attrs)
         return nest.pack_sequence_as(result, list(outputs))
 
-    return _Decorated(function, decorated)
+    return Bind(custom_gradient, function, decorated)
 
 
-class _Decorated:
-    """A function with a custom gradient. Used as a method, its object is no input and needs no gradient."""
+class Bind:
+    """A decorated function that binds to instances: used as a method, its object is no input and needs no gradient."""
 
-    def __init__(self, function: Callable[..., Any], call: Callable[..., Any]) -> None:
+    def __init__(self, decorator: Callable[..., Any], function: Callable[..., Any], call: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
-        self._function, self._call = function, call
+        self._decorator, self._function, self._call = decorator, function, call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else custom_gradient(MethodType(self._function, instance))
+        return self if instance is None else self._decorator(MethodType(self._function, instance))
 
 
 def _refuse_batches(args: Any) -> None:
@@ -227,7 +227,6 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     27.0
     """
 
-    @functools.wraps(f)
     def recomputed(*args: Any, **kwargs: Any) -> Any:
         @custom_gradient
         def once(*args: Any) -> Any:
@@ -254,7 +253,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
         return once(*args)
 
-    return recomputed
+    return Bind(recompute_grad, f, recomputed)
 
 
 def _fresh(leaf: Any) -> Any:

@@ -179,7 +179,8 @@ def batch_jacobian(
             blocks.append(rows_of(cotangents.get(source.uid), seed))
         found = [rows for rows in blocks if rows is not None]
         if not found:  # TensorFlow gives zeros here whatever was asked for
-            return wrap(namespace_of(value).zeros((*shape, *x_shape[1:]), value.dtype))
+            kind = array_of(source).dtype if policy is UnconnectedGradients.ZERO else value.dtype
+            return wrap(namespace_of(value).zeros((*shape, *x_shape[1:]), kind))
         rows = joined(found, 0)
         rows = rows.write() if type(rows) is Recipe else rows
         xp = namespace_of(rows)

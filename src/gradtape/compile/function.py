@@ -152,7 +152,7 @@ class Function:
         self._traces = 0
         self._has_trace = False  # whether one came to its end: until then variables may be created
         self._created: list[Any] = []  # variables of the first call
-        self._is_wrong_for_all = False  # whether shapes do not fit, whatever the unknown dimensions are
+        self._is_wrong_for_all = _never  # whether shapes do not fit, whatever the unknown dimensions are
         self._follows_constants = False  # whether it asks for gradients by constants that it makes
         self._storm: list[bool] = []  # of the last calls, whether they had to be traced
 
@@ -360,7 +360,7 @@ class Function:
         bound.apply_defaults()
         if not bound.kwargs:
             return bound.args
-        return (*bound.args, _Keywords(bound.kwargs))
+        return (*bound.args, _Keywords(sorted(bound.kwargs.items())))
 
     def _conforming(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments converted to what the signature declares, or TensorFlow's error."""
@@ -412,6 +412,10 @@ class Function:
     def _knows_shapes(self) -> bool:
         return all(shape.is_fully_defined() for shape in self._declared)
 
+    @functools.cached_property
+    def _knows_ranks(self) -> bool:
+        return all(shape.rank is not None for shape in self._declared)
+
     @property
     def _may_generalise(self) -> bool:
         return self._reduce_retracing or not self._knows_shapes
@@ -437,6 +441,12 @@ class Function:
         except NeedsEagerError as error:
             seeds.restore(state)
             return self.eager(given, leaves, error.reason)
+        except errors.InvalidArgumentError as error:
+            if self._is_wrong_for_all(error):
+                raise _as_graph_error(error) from None
+            raise
+        finally:
+            self._is_wrong_for_all = _never
 
     def eager(self, given: tuple[Any, ...], leaves: list[Any], reason: Exception) -> ConcreteFunction:
         """What runs the code as it is for arguments like these; the reason, where that was ruled out."""
@@ -521,17 +531,22 @@ class Function:
             args, kwargs = split_keywords(nest.pack_sequence_as(given, filled, expand_composites=True))
             unchanged = arguments_kept(self._python_function, args, kwargs)
             empty = shapes is None and self._may_generalise and any(0 in t.array.shape for t in tensors)
-            known = self._is_wrong_for_all or (self._knows_shapes and not empty)
             try:
-                with graph_errors(known), creating(creations):
+                with graph_errors(self._knows_shapes and not empty), creating(creations):
                     result = self._converted(*args, **kwargs)
             except FollowConstantsError:
                 self._follows_constants = True
                 result = None
+            except RecursionError as error:
+                raise errors.StagingError(
+                    f"in user code:\n\n    RecursionError: {error}\n\n'{self._name}' calls itself, directly or through "
+                    "others, until Python has no stack left. A condition on a tensor does not end that, because both "
+                    "branches are traced: use a loop, or a Python number to count down."
+                ) from None
             finally:
                 self._created.extend(creations.created)
             unchanged()
-            result = nest.map_structure(_as_result, result, expand_composites=True)
+            result = _as_results(result, self._python_function)
             flat = nest.flatten(result, expand_composites=True)
             outputs = [leaf for leaf in flat if leaf is not None and not _is_text(leaf)]
             for out in outputs:
@@ -570,6 +585,10 @@ def graph_errors(known: bool = True) -> Iterator[None]:
         if other is error or not known:
             raise
         raise other from None
+
+
+def _never(error: errors.InvalidArgumentError) -> bool:
+    return False
 
 
 def _as_graph_error(error: Exception) -> Exception:
@@ -650,7 +669,7 @@ def split_keywords(given: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, A
 def call_python(function: Callable[..., Any], autograph: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the code of a function here and now: eagerly, or as a part of what is being traced."""
     code = function if current_graph() is None else _converted(function, autograph)
-    return nest.map_structure(_as_result, code(*args, **kwargs), expand_composites=True)
+    return _as_results(code(*args, **kwargs), function)
 
 
 def _converted(function: Callable[..., Any], autograph: bool) -> Callable[..., Any]:
@@ -1127,10 +1146,22 @@ def _checked_signature(signature: Any) -> tuple[Any, ...]:
     return tuple(signature)
 
 
-def _as_result(value: Any) -> Any:
-    if value is None or isinstance(value, Tensor):
-        return value
-    return value.value() if isinstance(value, Variable) else convert(value)
+def _as_results(structure: Any, function: Callable[..., Any]) -> Any:
+    """What a function returns, as tensors."""
+
+    def as_tensor(value: Any) -> Any:
+        if value is None or isinstance(value, Tensor):
+            return value
+        try:
+            return value.value() if isinstance(value, Variable) else convert(value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                "To be compatible with tf.function, Python functions must return zero or more Tensors or "
+                f"ExtensionTypes or None values; in compilation of {function}, found return value of type "
+                f"{type(value).__name__}, which is not a Tensor or ExtensionType."
+            ) from None
+
+    return nest.map_structure(as_tensor, structure, expand_composites=True)
 
 
 def _say_once(message: str, about: Any = None) -> None:

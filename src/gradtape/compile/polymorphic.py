@@ -10,11 +10,14 @@ for each size: the same results, more traces.
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradtape import nest
 from gradtape.arrays.dimensions import UnknownDimensionError, is_dimension, variable
+from gradtape.arrays.seeds import seeds
 from gradtape.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape.compile.function import ConcreteFunction, signature_of
 from gradtape.errors import InvalidArgumentError
@@ -189,7 +192,8 @@ class General:
             try:
                 function = owner._traced_at_last(given, leaves, passed, patterns, OpenFunction)
             except (Exception, NeedsEagerError) as error:  # the trace for these very shapes will say what is wrong
-                owner._is_wrong_for_all = isinstance(error, InvalidArgumentError)
+                if owner._knows_ranks:
+                    owner._is_wrong_for_all = functools.partial(_fits_nothing, owner, given, leaves, passed, patterns)
                 owner._traces = traces
                 if not isinstance(error, NeedsEagerError) and is_interrupt(error):
                     raise
@@ -199,6 +203,43 @@ class General:
                 group.functions.insert(0, function)
             return function
         return None
+
+
+def _fits_nothing(
+    owner: Function,
+    given: tuple[Any, ...],
+    leaves: list[Any],
+    passed: Sequence[Variable],
+    patterns: Patterns,
+    error: InvalidArgumentError,
+) -> bool:
+    """Whether shapes do not fit, whatever the unknown dimensions are: then TensorFlow says so while it traces.
+
+    A dimension without a number is equal to nothing but itself, so the error of a trace with them does not tell. The
+    sizes that might fit are those of the arguments, and the numbers in the message.
+    """
+    numbers = {int(word) for word in re.findall(r"\b\d{1,6}\b", error.message)}
+    sizes = {n for leaf in leaves if type(leaf) is Tensor for n in leaf.array.shape}
+    state = seeds.state()
+    try:
+        return not any(_fits(owner, given, leaves, passed, patterns, n) for n in sorted(numbers | sizes) if n)
+    finally:
+        seeds.restore(state)
+
+
+def _fits(
+    owner: Function, given: tuple[Any, ...], leaves: list[Any], passed: Sequence[Variable], patterns: Patterns, n: int
+) -> bool:
+    """Whether the code can be traced with this size for all unknown dimensions."""
+    shapes = [tuple([n if is_dimension(m) else m for m in shape]) for shape in patterns]
+    try:
+        owner._traced(given, leaves, passed, False, shapes, None)
+    except InvalidArgumentError:
+        return False
+    except (Exception, NeedsEagerError) as error:
+        if not isinstance(error, NeedsEagerError) and is_interrupt(error):
+            raise
+    return True
 
 
 def _of_rank(shape: TensorShape, rank: int) -> tuple[int | None, ...]:

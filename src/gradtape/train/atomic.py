@@ -308,6 +308,8 @@ def named_errors(path: str, op: str = "") -> Iterator[None]:
     ...
     gradtape.errors.ResourceExhaustedError: here/x; No space left on device
     """
+    if "\0" in path:
+        raise errors.NotFoundError(None, None, f"{path!r}; No such file or directory{op and f' [Op:{op}]'}")
     try:
         yield
     except OSError as error:
@@ -318,7 +320,5 @@ def named_errors(path: str, op: str = "") -> Iterator[None]:
 
 def open_to_read(path: str, op: str) -> IO[bytes]:
     """An open file, or TensorFlow's error if there is none."""
-    if "\0" in path:
-        raise errors.NotFoundError(None, None, f"{path!r}; No such file or directory [Op:{op}]")
     with named_errors(path, op):
         return open(path, "rb")

@@ -61,7 +61,8 @@ def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
     if "" in tensors:
         raise ValueError("A tensor needs a name to be saved under: '' is taken by the header of the file.")
     folder = os.path.dirname(prefix) or "."
-    os.makedirs(folder, exist_ok=True)
+    with named_errors(prefix):
+        os.makedirs(folder, exist_ok=True)
     with Staged(folder) as values:
         entries = _write_values(values.file, tensors)
         values.flush()
@@ -133,7 +134,7 @@ class Reader:
                 found = os.fstat(file.fileno())
                 self._version = _version(found)
                 index = file.read(found.st_size)  # a link to a device would never end
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no file has a name with a zero byte
             raise _no_checkpoint(self.prefix) from None
         except OSError as error:
             with named_errors(path):

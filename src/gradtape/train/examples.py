@@ -25,6 +25,20 @@ class Message:
     """A message: fields by name, written to bytes and read from them."""
 
     _fields: ClassVar[dict[str, int]] = {}
+    _names: ClassVar[frozenset[str]] = frozenset()  # what a message is made of: the keywords of its class
+
+    def __init_subclass__(cls) -> None:
+        code = cls.__init__.__code__ if "__init__" in cls.__dict__ else None
+        if code is not None:
+            cls._names = frozenset(code.co_varnames[1 : code.co_argcount])
+
+    def __new__(cls: type[M], *args: Any, **values: Any) -> M:
+        if args:
+            raise TypeError("No positional arguments allowed")
+        for name in values:
+            if name not in cls._names:
+                raise ValueError(f'Protocol message {cls.__name__} has no "{name}" field.')
+        return super().__new__(cls)
 
     def _parts(self) -> list[tuple[int, Any]]:
         raise NotImplementedError

@@ -32,7 +32,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
     try:
         with open(os.path.join(folder, latest_filename or "checkpoint"), "rb") as file:
             text = os.fsdecode(file.read(os.fstat(file.fileno()).st_size))
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no folder has a name with a zero byte
         return None
     state = CheckpointState()
     try:
