@@ -1397,3 +1397,20 @@ def test_programs_run_in_the_thread_that_calls_them(variable, there):
         environment["JAX_CPU_ENABLE_ASYNC_DISPATCH"] = variable
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == str(there)
+
+
+def test_endless_recursion_is_explained():
+    @tf.function
+    def factorial(n):
+        if n > 1:
+            return n * factorial(n - 1)
+        return tf.constant(1)
+
+    def countdown(n):
+        return 0 if n == 0 else 1 + countdown(n - 1)
+
+    for call in (lambda: factorial(tf.constant(5)), lambda: tf.function(lambda x: x + countdown(100_000))(1)):
+        with pytest.raises(RecursionError, match=r"in user code:[^$]*calls itself") as error:
+            call()
+        assert type(error.value).__name__ == "StagingError"
+    assert int(tf.function(lambda x: x + countdown(50))(tf.constant(1))) == 51  # what was traced until then is gone

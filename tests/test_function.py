@@ -147,20 +147,3 @@ def test_functions_return_tensors(value, within):
     kind = type(value).__name__
     with pytest.raises(TypeError, match=f"must return zero or more Tensors .* found return value of type {kind}"):
         tf.function(lambda x: within(value))(tf.constant(1.0))
-
-
-def test_endless_recursion_is_explained():
-    @tf.function
-    def factorial(n):
-        if n > 1:
-            return n * factorial(n - 1)
-        return tf.constant(1)
-
-    def countdown(n):
-        return 0 if n == 0 else 1 + countdown(n - 1)
-
-    for call in (lambda: factorial(tf.constant(5)), lambda: tf.function(lambda x: x + countdown(100_000))(1)):
-        with pytest.raises(RecursionError, match=r"in user code:[^$]*calls itself") as error:
-            call()
-        assert type(error.value).__name__ == "StagingError"
-    assert int(tf.function(lambda x: x + countdown(50))(tf.constant(1))) == 51  # what was traced until then is gone
