@@ -209,7 +209,14 @@ class Traced:
         count = len(self.outputs)
         outputs = tuple([wrap(value) for value in results])
         shared = len(recorders) > 1
-        attrs = {"derivative": derivative, "host": host, "sizes": sizes, "passed": passed, "shared": shared}
+        attrs = {
+            "derivative": derivative,
+            "host": host,
+            "sizes": sizes,
+            "passed": passed,
+            "shared": shared,
+            "nested": uids if shared else (),
+        }
         record(recorders, CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count])
 
@@ -242,7 +249,14 @@ class Traced:
         results = self.run(derivative.program, [t.array for t in tensors], False, sizes, passed)
         outputs = tuple([wrap(value) for value in results])
         count = len(self.outputs)
-        attrs = {"derivative": derivative, "host": False, "sizes": sizes, "passed": passed, "shared": True}
+        attrs = {
+            "derivative": derivative,
+            "host": False,
+            "sizes": sizes,
+            "passed": passed,
+            "shared": True,
+            "nested": (),
+        }
         record(active_recorders(), CALL, self._uids(tensors, passed), outputs, outputs[count:], attrs)
         return list(outputs[:count]), list(outputs[count:])
 
@@ -503,8 +517,55 @@ class Derivative:
                 shapes[uid] = shape
         return shapes
 
-    def pull(self, d: list[Any], needs: Sequence[Shape | None], rows: int | None = None) -> tuple[_Pull, list[int]]:
-        """The second program for the cotangents that are there (`rows` of them at a time), and which it takes."""
+    @cached_property
+    def connected_by_residuals(self) -> frozenset[int]:
+        """The inputs that an output or a residual depends on."""
+        seeds = [t for t in self._targets(self.residuals) if is_followable(t.array)]
+        with _no_way_back():
+            return _Pull(self.traced, seeds, self.wanted, self._known_shapes()).reached | self.connected
+
+    @cached_property
+    def is_linear_with_constants(self) -> bool:
+        """Whether gradients depend on constants of the function, and on nothing else that it computes."""
+        if any(r.uid and is_followable(r.symbol) for r in self.residuals):
+            return False
+        sources = frozenset([self.traced.inner_uids()[i] for i in self.wanted])
+        records, _ = _reachable(self.traced, sources, {})
+        saved = [values if type(values) is tuple else (values,) for _, _, _, values, _, _ in records]
+        return any(
+            isinstance(v, Tensor) and type(v.array) is np.ndarray and is_followable(v.array)
+            for values in saved
+            for v in values
+        )
+
+    def link(self, gradients: list[Any], uids: tuple[int, ...]) -> None:
+        """Make gradients depend on the inputs, with a derivative of 0, where they depend on constants alone.
+
+        TensorFlow's forward function returns all that its backward function takes, constants among it, and what is
+        returned counts as a function of the inputs: a second derivative is zeros then, not None.
+        """
+        recorders = active_recorders()
+        if not recorders or not self.is_linear_with_constants:
+            return
+        for i in self.wanted:
+            shape = shape_followed(uids[i], recorders) if i in self.connected else None
+            if shape is None:
+                continue
+            for k, gradient in enumerate(gradients):
+                if isinstance(gradient, Tensor):
+                    source = Tensor()
+                    source.array, source.uid = np.zeros(shape, gradient.array.dtype), uids[i]
+                    zero = tensor_namespace.multiply_no_nan(source, 0)
+                    gradients[k] = gradient + tensor_namespace.sum(zero, axis=tuple(range(len(shape))))
+
+    def pull(
+        self, d: list[Any], needs: Sequence[Shape | None], rows: int | None = None, nested: bool = False
+    ) -> tuple[_Pull, list[int]]:
+        """The second program for the cotangents that are there (`rows` of them at a time), and which it takes.
+
+        Where several tapes have recorded the call, zeros go to what a residual depends on too: as in TensorFlow, whose
+        forward function returns it then.
+        """
         traced = self.traced
         tensors = [*traced.outputs, *[_tensor(r) for r in self.residuals]]
         present = tuple(
@@ -515,13 +576,16 @@ class Derivative:
         if traced.graph.open:  # not for the sizes of this call alone
             own = [tuple(t.array.shape) for t in traced.inputs]
             shapes = tuple([own[i] if i < len(own) else shape for i, shape in zip(asked, shapes, strict=True)])
-        key = (present, asked, shapes, rows)
+        connected = self.connected
+        if nested and not connected.issuperset(asked):
+            connected = self.connected_by_residuals
+        key = (present, asked, shapes, rows, connected)
         found = self._pulls.get(key)
         if found is None:
             known = dict(zip([traced.inner_uids()[i] for i in asked], shapes, strict=True))
             seeds = [tensors[i] for i in present]
             with _no_way_back():
-                found = self._pulls[key] = _Pull(traced, seeds, asked, known, rows, self.connected)
+                found = self._pulls[key] = _Pull(traced, seeds, asked, known, rows, connected)
         return found, list(present)
 
     def gradients(
@@ -533,9 +597,10 @@ class Derivative:
         host: bool = False,
         sizes: Sizes | None = None,
         passed: Sequence[Variable] = (),
+        nested: bool = False,
     ) -> list[Any]:
         """Run the second program: a gradient for each input that needs one; None where no output depends on it."""
-        pull, present = self.pull(d, needs, rows)
+        pull, present = self.pull(d, needs, rows, nested)
         results = self._run(pull, saved, [d[i] for i in present], host, sizes, passed)
         gradients: list[Any] = [None] * len(needs)
         for i, slot in zip(pull.asked, pull.slots, strict=True):
@@ -821,10 +886,17 @@ def _pull_call(
     sizes: Sizes | None,
     passed: Sequence[Variable],
     shared: bool,
+    nested: tuple[int, ...],
 ) -> list[Any]:
-    """The rule of a call: run the second program on the residuals and the cotangents."""
+    """The rule of a call: run the second program on the residuals and the cotangents.
+
+    `nested` are the uids of the inputs where more than one tape recorded the call.
+    """
     rows, d, batched_again = unbatched(d)
-    return batched_again(derivative.gradients(d, needs, saved, rows, host, sizes, passed))
+    found = derivative.gradients(d, needs, saved, rows, host, sizes, passed, bool(nested))
+    if nested and rows is None:
+        derivative.link(found, nested)
+    return batched_again(found)
 
 
 def _push_call(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...] | None:
