@@ -261,13 +261,16 @@ def unsupported_dtype(
     return _traced_as(TypeError, invalid_argument(message, op))
 
 
-def no_kernel(op: str, dtype: Any) -> NotFoundError:
-    """What TensorFlow says where an op takes a dtype in principle, and no kernel does."""
+def no_kernel(op: str, dtype: Any, traced: type[Exception] | None = None) -> NotFoundError:
+    """What TensorFlow says where an op takes a dtype in principle, and no kernel does.
+
+    `traced` is the class of what a trace finds out before: wrong shapes, say.
+    """
     message = (
         f"Could not find device for node: {{{{node {op}}}}} = {op}[T=DT_{dtype.word.upper()}]. "
         f"{op} does not take {dtype.name}: use tf.cast first. [Op:{op}]"
     )
-    return _traced_as(InvalidArgumentError, NotFoundError(None, None, message))
+    return _traced_as(traced or InvalidArgumentError, NotFoundError(None, None, message))
 
 
 def out_of_memory(shape: Any, dtype: Any, op: str) -> ResourceExhaustedError:

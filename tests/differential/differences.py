@@ -12,7 +12,10 @@ REASONS = {
     "dtypes": "Some ops take dtypes for which TensorFlow has no kernel",
     "empty transforms": "Fourier transforms of nothing are empty or zero",
     "diagonal of a scalar": "`tf.linalg.tensor_diag_part` of a scalar is refused.",
-    "reversed scalar": "`tf.reverse` of a scalar is the scalar in functions too.",
+    "reversed scalar": "`tf.reverse` of a scalar is the scalar in functions too",
+    "Jacobian": "The Jacobian of an elementwise function is 0 off its diagonal",
+    "equal colours": "Second derivatives of `tf.image.rgb_to_hsv` differ where two colours are equal",
+    "tangent of sign": "The tangent of `tf.sign` is zeros",
 }
 
 ON_PURPOSE: dict[str, tuple[str, ...]] = {
@@ -53,6 +56,13 @@ ON_PURPOSE: dict[str, tuple[str, ...]] = {
         "tf.linalg.tensor_diag_part(ones([], tf.float16))",
         "tf.linalg.tensor_diag_part(tf.constant(3.0, tf.float64))",
     ),
+    "Jacobian": (
+        "jacobian(tf.math.polygamma, draw(429, [5], 'float64', 'normal'), draw(21, [5], 'float64', 'normal'))",
+    ),
+    "equal colours": (
+        "grad(tf.image.rgb_to_hsv, [[.3, .3, .1], [.1, .5, .5], [0., .2, .2], [.5, 1., .5], [1., 0., 0.]], order=2)",
+    ),
+    "tangent of sign": ("jvp(tf.sign, draw(361, [5], 'float64', 'normal'))",),
     "reversed scalar": ("traced(lambda x: tf.reverse(x, [0]))(tf.constant(3.0))",),
 }
 """Reason -> the questions whose answer differs because of it."""

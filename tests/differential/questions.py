@@ -37,6 +37,21 @@ def save_answers(topic: str, answers: dict[str, Answer]) -> None:
     (HERE / f"{topic}.json").write_text("".join(lines))
 
 
+def draw(seed: int, shape: list[int], dtype: str, kind: str = "normal") -> np.ndarray:
+    """Random numbers: normal ones, with ties, or with large and small ones among them."""
+    rng = np.random.default_rng(seed)
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(0 if dtype.startswith("u") else -5, 7, shape).astype(dtype)
+    x = rng.normal(size=shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.normal(size=shape)
+    if kind == "ties":
+        x = np.round(x)
+    if kind == "big":
+        x = x * rng.choice([1e-3, 1.0, 30.0], shape)
+    return np.asarray(x).astype(dtype)
+
+
 def vocabulary(tf: Any) -> dict[str, Any]:
     """The names that expressions may use."""
 
@@ -54,12 +69,31 @@ def vocabulary(tf: Any) -> dict[str, Any]:
             found.append(outer.gradient([g for g in gradients if g is not None], xs))
         return found
 
+    def jacobian(function: Any, *values: Any) -> list[Any]:
+        """The value and its Jacobians."""
+        xs = [tf.constant(x) for x in values]
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(xs)
+            y = function(*xs)
+        return [y, tape.jacobian(y, xs)]
+
+    def jvp(function: Any, *values: Any) -> list[Any]:
+        """The value and its tangent, for tangents of 1, 2, 3, ..."""
+        xs = [tf.constant(x) for x in values]
+        tangents = [tf.reshape(tf.cast(tf.range(1, tf.size(x) + 1), x.dtype), x.shape) for x in xs]
+        with tf.autodiff.ForwardAccumulator(xs, tangents) as accumulator:
+            y = function(*xs)
+        return [y, accumulator.jvp(y)]
+
     return {
         "tf": tf,
         "np": np,
         "inf": np.inf,
         "nan": np.nan,
         "grad": grad,
+        "jacobian": jacobian,
+        "jvp": jvp,
+        "draw": draw,
         "ones": tf.ones,
         "zeros": tf.zeros,
         "ramp": lambda *shape: tf.reshape(tf.range(float(np.prod(shape))), shape),

@@ -25,7 +25,7 @@ from gradtape.api.arguments import (
     truth,
     whole,
 )
-from gradtape.arrays import common_namespace
+from gradtape.arrays import common_namespace, numpy_namespace
 from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape.arrays.symbolic import arange, filled, is_known, number, sizes_of, unknown_shape
 from gradtape.compile import devices
@@ -142,11 +142,12 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
 
 def _shared_limits(have: DType, wanted: DType) -> tuple[Any, Any]:
     """The least and the greatest number of one real dtype that lie in the range of another, as numbers of the first."""
-    limits = [builtins.max(have.min, wanted.min), builtins.min(have.max, wanted.max)]
+    ends = [[float(v) if t.is_floating else v for v in (t.min, t.max)] for t in (have, wanted)]
+    limits = [builtins.max(ends[0][0], ends[1][0]), builtins.min(ends[0][1], ends[1][1])]
     if not have.is_floating:
-        return limits[0], limits[1]
+        return int(limits[0]), int(limits[1])
     kind = have.as_numpy_dtype
-    low, high = (kind(limit) for limit in limits)  # which may round to a number beyond the range
+    low, high = (kind(float(limit)) for limit in limits)  # which may round to a number beyond the range
     low = np.nextafter(low, kind(0)) if float(low) < wanted.min else low
     high = np.nextafter(high, kind(0)) if float(high) > wanted.max else high
     return low, high
@@ -618,7 +619,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     x = operand(tensor)
     plain = integers(axis, "ReverseV2")
     rank = len(x.array.shape)
-    if not rank:  # TensorFlow gives scalars back without a look at the axes
+    if not rank or 0 in x.array.shape:  # TensorFlow gives these back without a look at the axes
         return array.identity(x)
     if np.ndim(plain) != 1:
         raise errors.invalid_argument(f"'dims' must be 1-dimension, not {np.ndim(plain)}", "ReverseV2")
@@ -803,20 +804,18 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     """
     if x is None and y is None:
         truth = operand(condition)
-        if truth.dtype.name == "string" or not truth.array.shape:
-            what = "a string tensor" if truth.dtype.name == "string" else "a scalar"
-            raise errors.invalid_argument(f"WhereOp : Unhandled input: the condition is {what}.", "Where")
+        if not truth.array.shape:
+            raise errors.refused_value("WhereOp : Unhandled input dimensions: 0 (the condition is a scalar)", "Where")
+        if truth.dtype.name == "string":
+            raise errors.invalid_argument("WhereOp : Unhandled input: the condition is a string tensor.", "Where")
         if not is_known(truth):
             raise unknown_shape(
                 "tf.where(condition)",
                 "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.",
                 "Where",
             )
-        if not truth.array.shape:
-            raise errors.refused_value("WhereOp : Unhandled input dimensions: 0", "Where")
-        if truth.dtype.name == "string":
-            raise errors.unsupported_dtype("Where", truth.dtype)
-        return wrap(np.argwhere(np.asarray(truth.array)).astype(np.int64))
+        there = numpy_namespace.astype(np.asarray(truth.array), dtype=np.dtype(np.bool_))
+        return wrap(np.argwhere(there).astype(np.int64))
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
     truth = operand(condition, None if is_library(condition) else as_dtype("bool"))

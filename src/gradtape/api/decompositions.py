@@ -887,7 +887,10 @@ def _padding(x: Tensor, value: Any, op: str) -> Any:
 def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
     shape = x.array.shape
     if len(shape) < 2:
-        raise errors.refused_value(f"input must be at least 2-dim, received shape: {errors.brackets(shape)}", op)
+        found = (
+            errors.refused_value if op == "MatrixBandPart" else errors.invalid_argument
+        )  # what its trace does not ask
+        raise found(f"input must be at least 2-dim, received shape: {errors.brackets(shape)}", op)
     return tuple(shape)
 
 
@@ -1009,7 +1012,8 @@ def _diagonal_operand(value: Any, op: str) -> Tensor:
 
 def _half_or(x: Tensor, op: str, message: str) -> errors.OpError:
     """TensorFlow finds out first that it has no kernel for bfloat16."""
-    return errors.no_kernel(op, x.dtype) if x.dtype.name == "bfloat16" else errors.invalid_argument(message, op)
+    half = x.dtype.name == "bfloat16"
+    return errors.no_kernel(op, x.dtype, traced=ValueError) if half else errors.invalid_argument(message, op)
 
 
 def cross(a: Any, b: Any, name: str | None = None) -> Tensor:

@@ -133,9 +133,18 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
             f"[0,{len(lead)}) of updates[shape={errors.brackets(given)}]",
             op,
         )
-    if depth > len(shape) or given[len(lead) :] != shape[depth:]:
-        refuse = errors.refused_value if depth > len(shape) else errors.invalid_argument
-        raise refuse(
+    if depth > len(shape):
+        raise errors.refused_value(
+            f"Inner dimensions of output shape must match inner dimensions of updates shape. Output: "
+            f"{errors.brackets(shape)} updates: {errors.brackets(given)}",
+            op,
+        )
+    if 0 in shape and 0 not in have and 0 not in given:
+        raise errors.invalid_argument(
+            f"Indices and updates specified for empty output shape {errors.brackets(shape)}", op
+        )
+    if given[len(lead) :] != shape[depth:]:
+        raise errors.invalid_argument(
             f"Dimensions [{depth},{len(shape)}) of input[shape={errors.brackets(shape)}] must match dimensions "
             f"[{len(lead)},{len(given)}) of updates[shape={errors.brackets(given)}]",
             op,

@@ -369,18 +369,21 @@ def count_nonzero(
 ) -> Tensor:
     """How many elements are not zero."""
     x, keep = operand(input), truth(keepdims)
-    return cast(reduce_sum(cast(math.not_equal(x, _zero(x)), "int64"), axis, keep), dtype)
+    return cast(reduce_sum(cast(_is_nonzero(x), "int64"), axis, keep), dtype)
 
 
-def _zero(x: Tensor) -> Tensor:
-    """The zero of a dtype; of texts the empty one."""
-    return constant_operand(np.array(b"", object) if x.dtype.name == "string" else np.zeros((), x.array.dtype))
+def _is_nonzero(x: Tensor) -> Tensor:
+    """Where x is not the zero of its dtype, which is the empty one of texts."""
+    empty = np.array(b"", object)
+    there: Tensor = math.not_equal(x, constant_operand(empty)) if x.dtype.name == "string" else cast(x, "bool")
+    return there
 
 
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The part of the elements that are zero."""
     x = operand(value)
-    result: Tensor = reduce.mean(cast(math.equal(x, _zero(x)), "float32"), axis=tuple(range(len(x.array.shape))))
+    absent = math.logical_not(_is_nonzero(x))
+    result: Tensor = reduce.mean(cast(absent, "float32"), axis=tuple(range(len(x.array.shape))))
     return result
 
 

@@ -16,7 +16,7 @@ from gradtape.arrays.symbolic import number
 from gradtape.conversion import is_library, operand, operands, wrap
 from gradtape.dtypes import DType
 from gradtape.engine.op import narrowed, widened
-from gradtape.ops import array, math, normalization as ops
+from gradtape.ops import array, math, reduce
 from gradtape.tensor import Tensor
 
 
@@ -39,7 +39,9 @@ def moments(
     if y.dtype.is_complex:
         distance = math.squared_difference(y, tfmath.reduce_mean(y, axis, keepdims=True))
         return mean, tfmath.reduce_mean(distance, axis, keepdims)
-    variance = ops.variance(y, axis=axis, keepdims=truth(keepdims))
+    # The derivative by the mean is 0. TensorFlow leaves it out, and so it is missing from the second derivative.
+    fixed = array.stop_gradient(reduce.mean(y, axis=axis, keepdims=True))
+    variance = tfmath.reduce_mean(math.squared_difference(y, fixed), axis, keepdims)
     return narrowed(mean, x.array.dtype), narrowed(variance, x.array.dtype)
 
 

@@ -181,7 +181,7 @@ def pad(
     before, after = shape_of(widths[:, 0]), shape_of(widths[:, 1])
     for b, a in zip(before, after, strict=True):
         if b < 0 or a < 0:
-            raise errors.refused_value(f"Paddings must be non-negative: {b} {a}", op)
+            raise errors.invalid_argument(f"Paddings must be non-negative: {b} {a}", op)
     if kind == "CONSTANT":
         return _pad_constant(x, before, after, constant_values)
     return _pad_mirror(x, before, after, int(kind == "REFLECT"))
@@ -210,7 +210,9 @@ def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
                 if skip
                 else f"paddings must be no greater than the dimension size: {b}, {a} greater than {n}"
             )
-            raise errors.invalid_argument(sentence, "MirrorPad")
+            if len(have) > 5:  # which TensorFlow finds out first
+                raise errors.UnimplementedError(None, None, f"inputs rank not in [0,5]: {len(have)} [Op:MirrorPad]")
+            raise errors.refused_value(sentence, "MirrorPad")
     for axis, (b, a, n) in enumerate(zip(before, after, have, strict=True)):
         if b or a:
             line = np.arange(n)

@@ -343,7 +343,8 @@ def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
 def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
     first_decides = op.hinted and not operator
     reflected = _REFLECTED.get(op.name, "")
-    kinds = op.kinds + "b" if operator and op.name == "multiply" else op.kinds  # x * y of booleans is x and y
+    multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
+    kinds = op.kinds + "b" if multiplies else op.kinds
     kernel = partial(_numpy_kernel(op), **attrs) if any(attrs.values()) else _numpy_kernel(op)
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
     keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
@@ -360,6 +361,8 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                 return NotImplemented
             elif first_decides or (op.hinted and is_library(x)):
                 x, y = hinted_operands(x, y)
+            elif multiplies and type(x) is Tensor and x.array.dtype.kind == "b":
+                y = _truth(y)
             else:
                 x, y = operands(x, y)
         a, b = x.array, y.array
@@ -404,6 +407,12 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
 
     _hot.append((op, call, kernel))
     return call
+
+
+def _truth(y: Any) -> Tensor:
+    """What stands behind a boolean tensor and *: numbers count as true unless they are 0."""
+    y = operand(y)
+    return wrap(namespace_of(y.array).astype(y.array, dtype=np.dtype(np.bool_))) if y.array.dtype.kind in "fciu" else y
 
 
 def _severing_call(op: Op) -> Callable[..., Any]:

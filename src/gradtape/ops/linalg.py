@@ -12,6 +12,7 @@ import numpy as np
 from gradtape import errors, memory
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, is_worth_a_recipe
+from gradtape.dtypes import as_dtype
 from gradtape.engine.dispatch import primitive, product
 from gradtape.memory import Recipe
 
@@ -108,16 +109,21 @@ def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = F
     """Why two arrays cannot be multiplied, in TensorFlow's words."""
     if len(a.shape) < 2 or len(b.shape) < 2:
         rank = len(a.shape) if len(a.shape) < 2 else len(b.shape)
-        return errors.invalid_argument(
+        message = (
             f"In[0] and In[1] ndims must be == 2: {rank}. Received shapes {a.shape} and {b.shape}; "
-            "tf.linalg.matvec multiplies a matrix and a vector.",
-            "MatMul",
+            "tf.linalg.matvec multiplies a matrix and a vector."
         )
-    if a.shape[-2 if adjoint_x else -1] != b.shape[-1 if adjoint_y else -2]:
-        return errors.invalid_argument(
-            f"Matrix size-incompatible: In[0]: {errors.brackets(a.shape)}, In[1]: {errors.brackets(b.shape)}", "MatMul"
-        )
-    return None
+    elif a.shape[-2 if adjoint_x else -1] != b.shape[-1 if adjoint_y else -2]:
+        message = f"Matrix size-incompatible: In[0]: {errors.brackets(a.shape)}, In[1]: {errors.brackets(b.shape)}"
+    else:
+        return None
+    # Of shapes that fit, small integers are multiplied here; of others TensorFlow finds out first that it does not.
+    dtype = as_dtype(a.dtype)
+    if dtype.name in ("int8", "int16", "bool"):
+        return errors.unsupported_dtype("MatMul", dtype, "fciu")
+    if a.dtype.kind == "u":
+        return errors.no_kernel("MatMul", dtype, traced=ValueError)
+    return errors.invalid_argument(message, "MatMul")
 
 
 matmul, plain_matmul = product(

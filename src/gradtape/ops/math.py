@@ -41,7 +41,7 @@ divide = binary("divide", lambda d, y: d / y, _divide_dy, tf_name="RealDiv")
 negative = unary("negative", lambda d: -d, tf_name="Neg", kinds="fci")
 
 
-square = unary("square", lambda d, x: d * (x + x), kinds="fciu")
+square = unary("square", lambda d, x: d * (2 * x), kinds="fciu")
 # 0 where y is 0, whatever x is: what TensorFlow's kernels do with an infinite slope where the cotangent is 0. A `where`
 # would do for the value, but not for the next order: the derivative by y is x also at 0.
 multiply_no_nan = binary(
@@ -56,8 +56,8 @@ reciprocal = unary("reciprocal", lambda d, out, xp: xp.multiply_no_nan(-out * ou
 
 def _squared_difference_dx(d: Any, x: Any, y: Any, xp: Any) -> Any:
     """2 d (x - y). Of complex numbers it is |x - y|², whose derivative has the conjugate."""
-    part = d * (xp.conj(x - y) if xp.is_complex(d) else x - y)
-    part += part
+    part = d + d
+    part *= xp.conj(x - y) if xp.is_complex(d) else x - y
     return part
 
 
@@ -154,6 +154,7 @@ arctan = unary("arctan", lambda d, x, xp: d * xp.reciprocal(1 + xp.square(x)), t
 sinh = unary("sinh", lambda d, x, xp: d * xp.cosh(x))
 cosh = unary("cosh", lambda d, x, xp: d * xp.sinh(x))
 tanh = unary("tanh", lambda d, out: d - d * (out * out))  # the arithmetic of `tanh_pull`, to the bit
+
 arcsinh = unary("arcsinh", lambda d, out, xp: d / xp.cosh(out), tf_name="Asinh")
 arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")
 arctanh = unary("arctanh", lambda d, x, xp: d * xp.reciprocal(1 - xp.square(x)), tf_name="Atanh")
@@ -255,7 +256,7 @@ def _complex_jvp(x: Any, y: Any) -> Any:
 def _absolute_dx(d, x, out, xp):
     if not xp.is_complex(x):
         return d * xp.sign(x)
-    return xp.complex(xp.divide_no_nan(d * xp.real(x), out), xp.divide_no_nan(d * xp.imag(x), out))  # 0 at 0
+    return xp.divide_no_nan(xp.complex(d, zero(d, xp)) * x, xp.complex(out, zero(out, xp)))  # 0 at 0
 
 
 def _sign_dx(d, x, out, xp):

@@ -72,7 +72,14 @@ def _integer_checked(function: Operator, x: Any, y: Any, op: str) -> Any:
 
 def no_zeros(x: Tensor, y: Tensor, op: str) -> Tensor:
     """The divisor of x, which must not be zero where integers are divided (if there are any)."""
-    return checked(_NO_ZEROS, y, op=op) if x.dtype.is_integer and 0 not in x.array.shape else y
+    if not x.dtype.is_integer or 0 in x.array.shape:
+        return y
+    if op.startswith("Truncate"):  # of shapes that do not fit TensorFlow says so first, with another class
+        try:
+            broadcast_shapes(x.array.shape, y.array.shape)
+        except ValueError:
+            raise errors.incompatible_shapes(op, x.array.shape, y.array.shape) from None
+    return checked(_NO_ZEROS, y, op=op)
 
 
 def _is_zero(xp: Any, y: Any, **_: Any) -> Any:
@@ -112,7 +119,7 @@ def power(x: Any, y: Any, name: str | None = None) -> Any:
     """
     x, y = operands(x, y)
     whole = x.array.dtype.kind == "i" and y.array.dtype == x.array.dtype
-    return math.power(x, checked(_NO_NEGATIVES, y)) if whole else math.power(x, y)
+    return math.power(x, checked(_NO_NEGATIVES, y)) if whole and 0 not in x.array.shape else math.power(x, y)
 
 
 def _method(function: Operator, name: str) -> Operator:

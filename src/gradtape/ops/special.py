@@ -55,10 +55,10 @@ gelu = unary("gelu", lambda d, x, xp: d * xp.gelu_slope(x), kinds="f")
 
 
 def _gelu_slope_dx(d, x, xp):
-    """d (2 - u²) φ(u) with u = x; the bell comes first, so that a large x does not overflow."""
+    """d (2 - x²) φ(x); the bell comes first, so that only the largest x overflow, as they do in TensorFlow."""
     x = GELU_SCALE * x
     bell = (GELU_SCALE * _BELL) * xp.exp(-0.5 * (x * x))
-    return d * (2 * bell - bell * x * x)
+    return d * (2 * bell - 0.5 * (bell * (x + x) * x))
 
 
 gelu_slope = unary("gelu_slope", _gelu_slope_dx, kinds="f")
@@ -87,26 +87,27 @@ divide_no_nan = binary(
 )
 
 
-def _where_nonzero(x: Any, value: Any, xp: Any) -> Any:
-    """A slope of x f(y) by x: TensorFlow counts it as 0 at x = 0, whatever y is."""
-    return xp.where(xp.equal(x, 0), 0, value)
+def _is_nonzero(x: Any, xp: Any) -> Any:
+    """1, or 0 where x is 0: the slope of x f(y) by x is f(y), and TensorFlow counts it as 0 at x = 0, whatever y is."""
+    x = xp.stop_gradient(x)
+    return xp.where(xp.equal(xp.sign(x), 0), 0, 1 + zero(x, xp))
 
 
 xlogy = binary(
     "xlogy",
-    lambda d, x, y, xp: d * _where_nonzero(x, xp.log(xp.where(xp.equal(x, 0), 1, y)), xp),
+    lambda d, x, y, xp: d * xp.xlogy(_is_nonzero(x, xp), y),
     lambda d, x, y, xp: d * xp.xdivy(x, y),
     kinds="fc",
 )
 xlog1py = binary(
     "xlog1py",
-    lambda d, x, y, xp: d * _where_nonzero(x, xp.log1p(xp.where(xp.equal(x, 0), 0, y)), xp),
+    lambda d, x, y, xp: d * xp.xlog1py(_is_nonzero(x, xp), y),
     lambda d, x, y, xp: d * xp.xdivy(x, 1 + y),
     kinds="fc",
 )
 xdivy = binary(
     "xdivy",
-    lambda d, x, y, xp: d * _where_nonzero(x, 1 / xp.where(xp.equal(x, 0), 1, y), xp),
+    lambda d, x, y, xp: d * xp.xdivy(_is_nonzero(x, xp), y),
     lambda d, x, y, xp: -d * xp.xdivy(x, y * y),
     kinds="fc",
 )

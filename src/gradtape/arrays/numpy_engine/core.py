@@ -6,6 +6,7 @@ one axis makes sense), shapes are tuples, and the result has the dtype TensorFlo
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod as prod_of
@@ -20,20 +21,16 @@ from numpy import (  # noqa: F401 - these are the kernels
     arcsin,
     arcsinh,
     arctan,
-    arctan2,
     arctanh,
     bitwise_and,
     bitwise_or,
     bitwise_xor,
-    ceil,
     cos,
     cosh,
     divide,
     equal,
     exp,
     expm1,
-    floor,
-    fmod,
     greater,
     greater_equal,
     invert,
@@ -51,14 +48,12 @@ from numpy import (  # noqa: F401 - these are the kernels
     logical_xor,
     maximum,
     minimum,
-    mod,
     multiply,
     ndarray,
     negative,
     not_equal,
     right_shift,
     rint,
-    sign,
     sin,
     sinh,
     sqrt,
@@ -83,8 +78,66 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
+_TINY: dict[str, float] = {"f": 2.0**-126, "E": 2.0**-126, "d": 2.0**-1022}  # float16 is computed in float32
+
+
+def flushed(x: Array) -> Array:
+    """x with 0 for denormal numbers, as XLA's programs and TensorFlow's kernels see them.
+
+    For functions that jump at 0: arithmetic and comparisons keep these numbers.
+    """
+    if not hasattr(x, "dtype"):  # a Python number
+        return x
+    if x.dtype.kind == "c":
+        real, imag = flushed(x.real), flushed(x.imag)
+        return complex(real, imag).astype(x.dtype, copy=False)
+    tiny = _TINY.get(x.dtype.char)
+    if tiny is None:
+        return x
+    small = np.absolute(x) < x.dtype.type(tiny)
+    return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
+
+
+def sign(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.sign(flushed(x))
+    size = flushed(np.absolute(x))
+    zero = size == 0
+    part: Any = np.where(zero, 1, size)
+    unit = complex(x.real / part, x.imag / part).astype(x.dtype, copy=False)
+    unit = np.where(np.isinf(size), x.dtype.type(complex_nan), unit)
+    return np.where(zero, x.dtype.type(0), unit)
+
+
+complex_nan = builtins.complex(np.nan, np.nan)
+
+
+def ceil(x: Array) -> Array:
+    return np.ceil(flushed(x))
+
+
+def floor(x: Array) -> Array:
+    return np.floor(flushed(x))
+
+
+def mod(x: Array, y: Array) -> Array:
+    return np.mod(x, flushed(y))
+
+
+def fmod(x: Array, y: Array) -> Array:
+    return np.fmod(x, flushed(y))
+
+
+def arctan2(x: Array, y: Array) -> Array:
+    return np.arctan2(x, flushed(y))
+
+
 def power(x: Array, y: Array) -> Array:
     """x**y, without the general power for the exponents that people write."""
+    if x.dtype.kind == "c":
+        nothing = np.equal(x, 0) & np.equal(y, 0)  # exp(0 log 0), as TensorFlow has it
+        result = np.power(x, y)
+        return np.where(nothing, result.dtype.type(complex_nan), result) if nothing.any() else result
     if not y.ndim and y.dtype.kind in "fiu":
         exponent = y.item()
         if exponent == 2:
@@ -238,7 +291,7 @@ def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
     if dtype.kind in "iu" and x.dtype.kind not in "iub":
         return _saturated(x, dtype)
     if dtype.kind == "b":
-        return x != 0
+        return flushed(x) != 0
     return x.astype(dtype)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.arrays.numpy_engine import special_tables as table
-from gradtape.arrays.numpy_engine.core import sigmoid as _sigmoid
+from gradtape.arrays.numpy_engine.core import flushed, sigmoid as _sigmoid
 
 Array = Any
 Kernel = Callable[..., Array]
@@ -343,19 +343,19 @@ def _where_zero(zero: Array, value: Array) -> Array:
 
 
 def divide_no_nan(x: Array, y: Array) -> Array:
-    return _where_zero(y == 0, np.divide(x, y))
+    return _where_zero(flushed(y) == 0, np.divide(x, y))
 
 
 def xlogy(x: Array, y: Array) -> Array:
-    return _where_zero(x == 0, x * np.log(y))
+    return _where_zero(flushed(x) == 0, x * np.log(y))
 
 
 def xlog1py(x: Array, y: Array) -> Array:
-    return _where_zero(x == 0, x * np.log1p(y))
+    return _where_zero(flushed(x) == 0, x * np.log1p(y))
 
 
 def xdivy(x: Array, y: Array) -> Array:
-    return _where_zero(x == 0, np.divide(x, y))
+    return _where_zero(flushed(x) == 0, np.divide(x, y))
 
 
 nextafter = np.nextafter
@@ -579,11 +579,11 @@ def _shape_slopes(a: Array, x: Array, order: int) -> list[Array]:
     return [np.log(x) - _digamma_positive(a)] + [-_polygamma_64(np.full(a.shape, float(k)), a) for k in range(1, order)]
 
 
-def _density_jet(a: Array, x: Array, order: int) -> list[Array]:
-    """Taylor coefficients in a of x**a exp(-x) / gamma(a)."""
-    jet = [_gamma_density(a, x)]
+def _density_jet(a: Array, x: Array, order: int, shift: int = 0) -> list[Array]:
+    """Taylor coefficients in a of x**a exp(-x) / gamma(a + shift), for a shift of 0 or 1."""
+    jet = [_gamma_density(a, x) / a if shift else _gamma_density(a, x)]
     if order:
-        slopes = [slope / factorial(k + 1) for k, slope in enumerate(_shape_slopes(a, x, order))]
+        slopes = [slope / factorial(k + 1) for k, slope in enumerate(_shape_slopes(a + shift, x, order))]
         for n in range(1, order + 1):
             jet.append(sum((k + 1) * slopes[k] * jet[n - 1 - k] for k in range(n)) / n)
     return jet
@@ -601,9 +601,11 @@ def _jet_quotient(p: list[Array], q: list[Array]) -> list[Array]:
 
 
 def _lower_series(a: Array, x: Array, order: int) -> Array:
-    """A derivative with respect to a of P(a, x): the power series, each term a Taylor polynomial in a."""
+    """A derivative with respect to a of P(a, x): the power series, each term a Taylor polynomial in a.
+
+    The density is that of gamma(a + 1), so that nothing is divided by a, which may be small.
+    """
     term = [np.ones_like(a)] + [np.zeros_like(a) for _ in range(order)]
-    _divide_by_shifted(term, a)
     total = [t.copy() for t in term]
     for n in range(1, 10000):
         for t in term:
@@ -613,7 +615,7 @@ def _lower_series(a: Array, x: Array, order: int) -> Array:
             s += t
         if np.all(np.absolute(term[order]) <= 1e-17 * np.absolute(total[order])):
             break
-    return factorial(order) * _jet_product(total, _density_jet(a, x, order))[order]
+    return factorial(order) * _jet_product(total, _density_jet(a, x, order, shift=1))[order]
 
 
 def _divide_by_shifted(jet: list[Array], c: Array) -> None:
