@@ -827,6 +827,34 @@ def test_one_seed_for_keras_and_for_tensors():
     np.testing.assert_array_equal(tf.random.normal([3]), first)
 
 
+@pytest.mark.parametrize(
+    ("draw", "expected"),
+    [  # what Keras 3 gives on TensorFlow 2.21, with seed 1337
+        (lambda r, seed: r.normal([6], seed=seed), [0.6078, -0.88918, -0.28571, 0.19589, 0.43137, -1.28383]),
+        (lambda r, seed: r.uniform([6], 1.0, 3.0, seed=seed), [2.11977, 1.80914, 2.88353, 2.69131, 1.79931, 1.89682]),
+        (lambda r, seed: r.uniform([4], dtype="float16", seed=seed), [0.56543, 0.23926, 0.92871, 0.60938]),
+        (lambda r, seed: r.truncated_normal([6], seed=seed), [0.6078, -0.88918, -0.28571, 0.19589, 1.6133, 0.80104]),
+        (lambda r, seed: r.randint([6], 0, 100, seed=seed), [35, 85, 63, 4, 84, 58]),
+        (lambda r, seed: r.categorical(np.array([[0.1, 0.5, 0.2]]), 6, seed=seed), [[1, 1, 0, 2, 0, 2]]),
+        (lambda r, seed: r.gamma([6], 2.0, seed=seed), [0.55691, 0.64938, 1.13939, 2.38765, 2.05502, 4.49841]),
+        (lambda r, seed: r.beta([6], 2.0, 3.0, seed=seed), [0.26633, 0.15442, 0.48489, 0.45773, 0.25543, 0.90148]),
+        (lambda r, seed: r.binomial([6], 10, 0.3, seed=seed), [3, 3, 3, 4, 4, 4]),
+        (lambda r, seed: r.shuffle(np.arange(8), seed=seed)[:6], [4, 1, 5, 7, 0, 6]),
+        (lambda r, seed: r.dropout(np.ones(6, "float32"), 0.5, seed=seed), [2, 0, 2, 2, 0, 0]),
+        (
+            lambda r, seed: keras.initializers.GlorotUniform(seed=seed)((4, 5))[0],
+            [0.09779, -0.15584, 0.7214, 0.56445, -0.16386],
+        ),
+        (
+            lambda r, seed: keras.initializers.Orthogonal(seed=seed)((4, 5))[0],
+            [0.41635, 0.29549, 0.51616, -0.03033, -0.68702],
+        ),
+    ],
+)
+def test_random_functions_give_the_numbers_of_keras_on_tensorflow(draw, expected):
+    np.testing.assert_allclose(np.asarray(draw(keras.random, 1337), np.float64), expected, atol=1e-5)
+
+
 def test_random_functions_follow_their_seeds():
     first = keras.random.normal((3,), seed=keras.random.SeedGenerator(5))
     again = keras.random.normal((3,), seed=keras.random.SeedGenerator(5))

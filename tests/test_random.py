@@ -16,7 +16,7 @@ from gradtape.arrays.numpy_engine import random as kernels
 from gradtape.testing import check_gradients
 
 STORED = load("random")
-CASES = {name: case for name, case in questions.cases(tf).items() if name.startswith("stateless_")}
+CASES = questions.cases(tf)
 
 
 @pytest.fixture(autouse=True)
@@ -145,6 +145,35 @@ def test_split_and_fold_in():
     assert not np.array_equal(tf.random.fold_in([1, 2], 3), tf.random.fold_in([1, 3], 3))
     assert tf.random.experimental.stateless_split is tf.random.split
     assert tf.random.experimental.stateless_fold_in is tf.random.fold_in
+
+
+def test_functions_that_run_eagerly_draw_what_compiled_ones_draw():
+    """Each place that draws is an op, which reads on: also in a loop."""
+
+    def draw(n, text):
+        total = tf.constant(0.0)
+        for _ in tf.range(n):
+            total = total * 2 + tf.random.uniform([], seed=3) + tf.random.uniform([], seed=3)
+        return total, tf.random.uniform([]), tf.random.uniform([])
+
+    def drawn(text):
+        tf.random.set_seed(1)
+        function = tf.function(draw)
+        found = [function(tf.constant(3), text) for _ in range(2)]
+        tf.random.set_seed(1)
+        return np.array([*found, function(tf.constant(2), text)])
+
+    np.testing.assert_allclose(drawn(tf.constant("strings are not compiled")), drawn(None), rtol=1e-6)
+
+
+def test_traces_leave_no_symbolic_state():
+    specs = [tf.TensorSpec([None, 2], tf.float32)]
+    first = tf.random.uniform([2], seed=42).numpy()
+    tf.random.set_seed(None)
+    tf.function(lambda x: tf.random.uniform(tf.shape(x), seed=42)).get_concrete_function(*specs)
+    np.testing.assert_array_equal(tf.random.uniform([2], seed=42), first)
+    function = tf.function(lambda x: tf.random.uniform(tf.shape(x), seed=42))
+    assert not function.get_concrete_function(*specs).variables
 
 
 # -- generators ----------------------------------------------------------------------------------
@@ -527,6 +556,20 @@ def test_refusals():
         r.Generator.from_seed(1, alg="x")
     with pytest.raises(tf.errors.UnimplementedError, match="ThreeFry"):
         r.Generator.from_seed(1, alg="threefry").normal([2])
+    with pytest.raises(invalid, match="Unsupported algorithm id: 3"):
+        r.Generator.from_seed(1, alg="auto_select").binomial([2], 5.0, 0.5)
+    with pytest.raises(TypeError, match="Expected int for argument 'seed2' not nan"):
+        r.uniform([2], seed=float("inf"))
+    with pytest.raises(invalid, match="max_index must be >= index, but 4 < 7"):
+        r.experimental.index_shuffle(7, [1, 2], 4)
+    with pytest.raises(invalid, match="index must be >= 0 but was -1"):
+        r.experimental.index_shuffle(-1, [1, 2], 4)
+    with pytest.raises(invalid, match="Seed must be a vector"):
+        r.experimental.index_shuffle(1, [1, 2, 3], 4)
+    with pytest.raises(invalid, match="Invalid parameters"):
+        r.stateless_parameterized_truncated_normal([3], [1, 2], 0.0, 1.0, -np.inf, np.inf)
+    with pytest.raises(ValueError, match="don't use unsigned"):
+        r.stateless_uniform([2], [1, 2], 1, 9, dtype=tf.uint32)
     with pytest.raises(invalid, match="ThreeFry"):
         r.stateless_normal([2], [1, 2], alg="threefry")
 

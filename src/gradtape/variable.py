@@ -17,6 +17,7 @@ from numpy import ndarray
 from gradtape import errors, forks
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
+from gradtape.arrays.seeds import seeds
 from gradtape.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, only_eager, tracing
 from gradtape.conversion import array_from, convert, operand, placed, register_converter
 from gradtape.dtypes import DType, as_dtype, dtype_of
@@ -779,6 +780,21 @@ def _view_of(variable: Variable) -> _View:
 
 
 _empty = object.__new__
+
+
+class StreamState(Variable):
+    """How far a random op of a compiled function has read its stream: a variable that its program alone knows."""
+
+    def __init__(self, key: int, counter: int) -> None:
+        self._start = np.array([counter % 2**64, counter >> 64, key], np.uint64).view(np.int64)
+        with tracing(None), creating(Creations(None)):
+            super().__init__(self._start.copy(), trainable=False, name="stream")
+        seeds.restart_with(self)
+
+    def restart(self) -> None:
+        """Read from the start again."""
+        with tracing(None):
+            self._tensor = self._reading(self._start.copy())
 
 
 class Passed(Variable):

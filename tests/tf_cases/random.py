@@ -170,25 +170,124 @@ def stateful(tf: Any) -> dict[str, Callable[..., Any]]:
     return found
 
 
+def programs(tf: Any) -> dict[str, Callable[[], list[Any]]]:
+    """Name -> a program with functions in which ops with and without seeds draw."""
+
+    def number(seed: Any = None) -> Any:
+        return tf.random.uniform([], seed=seed)
+
+    def retraced() -> list[Any]:
+        f = tf.function(lambda x: tf.random.uniform(tf.shape(x), seed=3))
+        return [f(tf.zeros([n])) for n in (1, 2, 1, 3)]
+
+    def unknown_shape() -> list[Any]:
+        spec = tf.TensorSpec([None], tf.float32)
+        found = []
+        for seed in (42, None):
+            f = tf.function(lambda x, seed=seed: tf.random.normal(tf.shape(x), seed=seed))
+            concrete = f.get_concrete_function(spec)
+            found += [concrete(tf.zeros([n])) for n in (1, 3, 1)]
+        generator = tf.random.Generator.from_seed(3)
+        f = tf.function(lambda x: generator.uniform(tf.shape(x)), input_signature=[spec])
+        return [*found, number(42), f(tf.zeros([2])), f(tf.zeros([3])), generator.state.numpy()]
+
+    def loop() -> list[Any]:
+        def body(i: Any, total: Any) -> Any:
+            return i + 1, total * 2 + number(3) + number()
+
+        @tf.function
+        def f(n: Any) -> Any:
+            start = tf.constant(0), tf.constant(0.0)
+            return *tf.while_loop(lambda i, total: i < n, body, start, parallel_iterations=1), number()
+
+        return [part for n in (3, 2, 3) for part in f(tf.constant(n))]
+
+    def mapped() -> list[Any]:
+        """In order of size: TensorFlow runs several turns at once."""
+        x = tf.zeros([3])
+        f = tf.function(lambda: tf.sort(tf.map_fn(lambda row: row + number(3), x)))
+        g = tf.function(lambda: tf.sort(tf.scan(lambda _, row: row + number(), x, initializer=0.0)))
+        h = tf.function(lambda: tf.sort(tf.vectorized_map(lambda row: row + tf.random.gamma([], 2.0, seed=3), x)))
+        return [f(), g(), h(), f(), g(), h()]
+
+    def branches() -> list[Any]:
+        @tf.function
+        def f(n: Any) -> Any:
+            x = number()
+            if n > 0:  # noqa: SIM108
+                y = number()
+            else:
+                y = number() + 10
+            return x, y, number()
+
+        return [part for n in (3, -3, 3, -1) for part in f(tf.constant(n))]
+
+    def nested() -> list[Any]:
+        inner = tf.function(lambda: (number(), number(4)))
+        outer = tf.function(lambda: (inner(), inner(), number(), number(4)))
+        return tf.nest.flatten([outer(), outer(), inner(), inner()])
+
+    def rows() -> list[Any]:
+        def draw(x: Any) -> Any:
+            return x + tf.random.uniform([2], seed=8) + tf.random.normal([2])
+
+        f = tf.function(lambda: tf.vectorized_map(draw, tf.zeros([3])))
+        return [f(), f(), tf.vectorized_map(draw, tf.zeros([3])), tf.vectorized_map(draw, tf.zeros([3]))]
+
+    def datasets() -> list[Any]:
+        dataset = tf.data.Dataset.range(3).map(lambda x: number() + number(3)).repeat(2)
+        kept = tf.data.Dataset.range(9).filter(lambda x: number(1) > 0.5)
+        return [*dataset, *dataset, number(), tf.stack(list(kept))]
+
+    def two_functions() -> list[Any]:
+        def draw() -> Any:
+            return number(), number(5)
+
+        f, g = tf.function(draw), tf.function(draw)
+        found = [f(), f(), g(), number(), number(5)]
+        tf.random.set_seed(2)
+        return tf.nest.flatten([*found, f(), number(), number(5)])
+
+    return {
+        "retraced": retraced,
+        "unknown_shape": unknown_shape,
+        "loop": loop,
+        "mapped": mapped,
+        "branches": branches,
+        "nested": nested,
+        "rows": rows,
+        "datasets": datasets,
+        "two_functions": two_functions,
+    }
+
+
 def cases(tf: Any) -> dict[str, Callable[[], list[Any]]]:
     """Name -> a function without arguments that gives tensors."""
     r = tf.random
     found = {f"stateless_{name}": function for name, function in draws(tf).items()}
 
     def sequence(call: Callable[..., Any], global_seed: Any, seed: Any) -> list[Any]:
-        """Three calls, all again after set_seed, and three in a function."""
+        """Three calls, and some again after set_seed."""
         r.set_seed(global_seed)
         eager = [call(seed=seed) for _ in range(3)]
         r.set_seed(global_seed)
-        eager += [call(seed=seed), r.uniform([2], seed=77), call(seed=seed)]
-        compiled = tf.function(lambda: (call(seed=seed), call(seed=seed)))
-        inside = [part for _ in range(3) for part in compiled()]
-        r.set_seed(global_seed)
-        return [*eager, *inside, *compiled(), call(seed=seed)]
+        return [*eager, call(seed=seed), r.uniform([2], seed=77), call(seed=seed)]
 
     for name, call in stateful(tf).items():
         for global_seed, seed in ((None, 42), (7, None), (7, 42), (0, 0)):
             found[f"stateful_{name}_{global_seed}_{seed}"] = lambda c=call, g=global_seed, s=seed: sequence(c, g, s)
+
+    def in_function(global_seed: Any, seed: Any) -> list[Any]:
+        """All in one function, of which each op has a stream of its own."""
+        r.set_seed(global_seed)
+        calls = list(stateful(tf).values())
+        function = tf.function(lambda: [call(seed=seed) for call in calls])
+        first = [*function(), *function()]
+        r.set_seed(global_seed)
+        return [*first, *function(), *(call(seed=seed) for call in calls)]
+
+    for global_seed, seed in ((None, 42), (7, None)):
+        found[f"function_{global_seed}_{seed}"] = lambda g=global_seed, s=seed: in_function(g, s)
 
     def mixed(global_seed: Any) -> list[Any]:
         """All kinds of ops after each other: each takes the next seed."""
@@ -200,6 +299,14 @@ def cases(tf: Any) -> dict[str, Callable[[], list[Any]]]:
         found[f"mixed_{global_seed}"] = lambda g=global_seed: mixed(g)
     for seed in (2.0, 2.7, -1.5, -1, 2**31 - 1, 2**40, True):
         found[f"seed_{seed}"] = lambda s=seed: sequence(lambda **k: r.uniform([3], **k), 5, s)
+
+    for name, program in programs(tf).items():
+
+        def of_program(program: Callable[[], list[Any]] = program) -> list[Any]:
+            r.set_seed(1)
+            return program()
+
+        found[f"program_{name}"] = of_program
 
     def generator(make: Callable[[], Any]) -> list[Any]:
         g = make()
@@ -229,7 +336,6 @@ def cases(tf: Any) -> dict[str, Callable[[], list[Any]]]:
         "negative_seed": lambda: r.Generator.from_seed(-9),
         "float_seed": lambda: r.Generator.from_seed(2.75),
         "list_seed": lambda: r.Generator.from_seed([4, 5]),
-        "algorithm": lambda: r.Generator.from_seed(7, alg="auto_select"),
         "state": lambda: r.Generator.from_state([1, 2, 3], "philox"),
         "last_state": lambda: r.Generator.from_state([-1, -1, 3], "philox"),
         "key_counter": lambda: r.Generator.from_key_counter(3, [4, 5], 1),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod as _prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,12 +22,13 @@ from gradtape.api.debugging import Assert
 from gradtape.api.tensor_array import TensorArray, wrong_dtype
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
+from gradtape.arrays.seeds import OpStreams, drawing_from, rows_drawn
 from gradtape.arrays.symbolic import current_graph, is_known
 from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.indexed_slices import IndexedSlices
-from gradtape.interrupts import is_interrupt
+from gradtape.interrupts import is_interrupt, setting
 from gradtape.ops import array, math, reduce
 from gradtape.ops.sparse_tensor import (
     SparseTensor,
@@ -353,6 +355,21 @@ def _rows(elems: Any) -> tuple[list[Tensor], list[list[Tensor]], int]:
     return tensors, [list(array.unstack(t, axis=0)) if apart else [] for t in tensors], count
 
 
+Item = TypeVar("Item")
+
+
+def _turns(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, for a loop that is written out: in each turn its random ops are the same, and read on."""
+    graph = current_graph()
+    if graph is None:
+        yield from items
+        return
+    with graph.repeating_ops() as ops:
+        for item in items:
+            ops.next = 0
+            yield item
+
+
 def map_fn(
     fn: Callable[[Any], Any],
     elems: Any,
@@ -380,7 +397,7 @@ def map_fn(
         return _mapped(fn, elems, tensors, template, signature)
     specs = [(t.dtype, None) for t in tensors] if signature is None else [_spec(s) for s in nest.flatten(signature)]
     columns: list[list[Tensor]] = [[] for _ in specs]
-    for i in builtins.range(count):
+    for i in _turns(builtins.range(count)):
         result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
         nest.assert_same_structure(template, result, check_types=signature is not None)
         for column, (kind, _), value in zip(columns, specs, nest.flatten(result), strict=True):
@@ -404,7 +421,7 @@ def _mapped_sparse(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
     template = elems if signature is None else signature
     wanted = leaves if signature is None else nest.flatten(signature)
     results = []
-    for row in zip(*columns, strict=True):
+    for row in _turns(zip(*columns, strict=True)):
         result = fn(nest.pack_sequence_as(elems, list(row)))
         nest.assert_same_structure(template, result, check_types=signature is not None)
         results.append(nest.flatten(result))
@@ -482,7 +499,8 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
     level = next_level()
     shells = [wrap(Batched(t, level)) if t.array.shape[0] == count else array.getitem(t, index=(0,)) for t in tensors]
     try:
-        result = fn(nest.pack_sequence_as(elems, shells))
+        with _rows_drawing(level, count):
+            result = fn(nest.pack_sequence_as(elems, shells))
         return nest.map_structure(lambda leaf: _unwrapped(leaf, level, count), result)
     except Exception as error:
         if is_interrupt(error):
@@ -501,6 +519,15 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
     return result
 
 
+@contextmanager
+def _rows_drawing(level: int, count: int) -> Iterator[None]:
+    """Within the block random ops draw for all rows, and are those of a function of its own, as in TensorFlow."""
+    graph = current_graph()
+    own = drawing_from(OpStreams()) if graph is None else graph.numbering_ops()
+    with own, setting(rows_drawn, (*rows_drawn.get(), (level, count))):
+        yield
+
+
 def _unwrapped(leaf: Any, level: int, count: int) -> Any:
     """A result of a batched call as a tensor with one row for each element."""
     if leaf is None:
@@ -514,7 +541,7 @@ def _unwrapped(leaf: Any, level: int, count: int) -> Any:
 
 def _row_by_row(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], count: int) -> Any:
     rows = [list(array.unstack(t, axis=0)) * (count if t.array.shape[0] == 1 else 1) if count else [] for t in tensors]
-    results = [fn(nest.pack_sequence_as(elems, [r[i] for r in rows])) for i in builtins.range(count)]
+    results = [fn(nest.pack_sequence_as(elems, [r[i] for r in rows])) for i in _turns(builtins.range(count))]
     if not results:
         raise ValueError("vectorized_map has no rows to learn the shape of the result from.")
     columns = zip(*(nest.flatten(r) for r in results), strict=True)
@@ -640,7 +667,7 @@ def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: 
     else:
         state = nest.map_structure(convert, initializer) if typed else initializer
     states = [state]
-    for i in order:
+    for i in _turns(order):
         result = fn(state, nest.pack_sequence_as(elems, [r[i] for r in rows]))
         nest.assert_same_structure(state, result, check_types=False)
         if not typed:

@@ -1,6 +1,6 @@
 """`tf.random`: numbers that depend on a seed and on nothing else.
 
-Streams, seeds and states are TensorFlow's: uniform and normal numbers, and the state of a Generator, agree with it.
+Streams, seeds and states are TensorFlow's: all numbers, and the state of a Generator, agree with it.
 Draws have no history, but they follow their parameters: `normal(mean, stddev)`, `uniform(minval, maxval)`,
 `truncated_normal(mean, stddev)` and `gamma(alpha, beta)` have derivatives by what is in the brackets.
 """
@@ -21,16 +21,16 @@ from gradtape.api.arguments import index_operand, integer, required_flag, shape_
 from gradtape.arrays import common_namespace, namespace_of
 from gradtape.arrays.batched import Batched, EscapeError
 from gradtape.arrays.checks import Rule, verify
-from gradtape.arrays.dimensions import broadcast_shapes
-from gradtape.arrays.numpy_engine.random import random_uniform, stream_of
-from gradtape.arrays.seeds import seeds as _seeds
-from gradtape.arrays.symbolic import current_graph, is_known
+from gradtape.arrays.dimensions import broadcast_shapes, is_dimension
+from gradtape.arrays.numpy_engine.random import double, random_bits, singles, stream_of, words64
+from gradtape.arrays.seeds import OpStreams, pair_of, rows_drawn, seeds as _seeds, start_of
+from gradtape.arrays.symbolic import current_graph, is_known, number
 from gradtape.conversion import array_from, constant_operand, convert, is_library, operand, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.interrupts import float_errors_ignored
 from gradtape.ops import array, index, math, random as ops
 from gradtape.tensor import Tensor
-from gradtape.variable import Variable
+from gradtape.variable import StreamState, Variable
 
 Array = Any
 Shape = tuple[int, ...]
@@ -49,17 +49,12 @@ def set_seed(seed: Any) -> None:
     >>> uniform([2]).numpy().tolist() == first
     True
     """
-    plain = static(seed)
+    plain = static(seed) if is_library(seed) else seed
     if isinstance(plain, np.ndarray) and not plain.ndim:
         plain = plain.item()
     if plain is not None and not isinstance(plain, (str, bytes, int, float, np.number)):
         raise TypeError(f"Expected an integer for argument 'seed', but got {seed!r}.")
-    if isinstance(plain, (str, bytes)):
-        _seeds.set(plain)
-    elif plain is not None and (plain != plain or plain in (float("inf"), float("-inf"))):
-        _seeds.set(0)
-    else:
-        _seeds.set(None if plain is None else int(plain))
+    _seeds.set(plain)
 
 
 def get_seed(op_seed: Any) -> tuple[int | None, int | None]:
@@ -68,20 +63,22 @@ def get_seed(op_seed: Any) -> tuple[int | None, int | None]:
     return (None, None) if pair is None else pair
 
 
-def _op_seed(seed: Any) -> int | None:
-    if seed is None:
-        return None
+def _op_seed(seed: Any) -> Any:
+    """An op's seed: a number, of which a fraction is cut off when it is used."""
     plain = static(seed) if isinstance(seed, (Tensor, Variable)) else seed
-    if isinstance(plain, np.ndarray) and not plain.ndim and plain.dtype.kind in "iu":
+    if isinstance(plain, np.ndarray) and not plain.ndim and plain.dtype.kind in "iuf":
         plain = plain.item()
-    if not isinstance(plain, (int, float, np.integer, np.floating)) or plain != plain:
+    if plain is not None and not isinstance(plain, (int, float, np.integer, np.floating)):
         raise TypeError(f"Expected int for argument 'seed' not {seed!r}.")
-    return int(plain)  # a fraction is cut off
+    return plain
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------------
-Source = Callable[[str, int], Array]
-"""Gives a stream (see arrays/numpy_engine/random.py), for an op's name and how many numbers it wants."""
+Source = Callable[[Any, Any], Array]
+"""Gives a stream (see arrays/numpy_engine/random.py) for an op (all that makes it another one) and the number of blocks
+that it may read."""
+
+_EACH = 256  # blocks that one number may use
 
 
 def _run(kernel: str, *arrays: Array, **attrs: Any) -> Array:
@@ -91,15 +88,46 @@ def _run(kernel: str, *arrays: Array, **attrs: Any) -> Array:
     return getattr(common_namespace(arrays), kernel)(*arrays, **attrs)
 
 
-def _made_anew(shape: Shape, dtype: np.dtype[Any], make: Callable[[], Array]) -> Array:
-    """An array from outside of the computation: made at once or, within a compiled function, at each of its calls."""
+def _on_host(
+    shape: Shape, dtype: np.dtype[Any], op: Any, op_seed: Any, blocks: int, make: Callable[[Array], Array]
+) -> Array:
+    """What Python makes of an op's stream: at once or, within a compiled function, before each of its calls."""
     graph = current_graph()
-    return make() if graph is None else graph.fresh(shape, dtype, make)
+    if graph is None:
+        return make(_seeds.stream(op, op_seed, blocks))
+    pair, streams = _pair_within(graph, op_seed), OpStreams()
+    return graph.fresh(shape, dtype, lambda: make(streams.next(op, pair, blocks)))
 
 
-def _from_op(seed: Any) -> Source:
-    own = _op_seed(seed)
-    return lambda op, numbers: _made_anew((3,), _UINT64, lambda: _seeds.stream(op, own, numbers))
+class _OpSource:
+    """The stream of an op that reads on where it stopped: see arrays/seeds.py."""
+
+    __slots__ = ("_seed",)
+
+    def __init__(self, seed: Any) -> None:
+        self._seed = _op_seed(seed)
+
+    def __call__(self, op: Any, blocks: Any) -> Array:
+        graph = current_graph()
+        if graph is None:
+            return _seeds.stream(op, self._seed, blocks)
+        state = graph.op_state(lambda: StreamState(*start_of(_pair_within(graph, self._seed))))
+        before = state._tensor.array
+        state._tensor = state._reading(_run("advanced_state", before, _count(blocks), each=1))
+        return _run("stream_of_state", before)
+
+
+def _pair_within(graph: Any, op_seed: Any) -> Any:
+    """The seeds of a new op of a graph."""
+    if op_seed is None and graph.seed is not None:
+        op_seed = graph.op_seeds
+        graph.op_seeds += 1
+    return pair_of(graph.seed, op_seed)
+
+
+def _count(blocks: Any) -> Array:
+    """A number of blocks as an operand."""
+    return number(blocks, _INT64) if is_dimension(blocks) else np.asarray(blocks)
 
 
 def _from_seed(seed: Any) -> Source:
@@ -110,7 +138,7 @@ def _from_seed(seed: Any) -> Source:
             f"seed must have shape [2], not {errors.brackets(given.array.shape)}", "StatelessRandomGetKeyCounter"
         )
     stream = _run("stream_of_seed", given.array)
-    return lambda op, numbers: stream
+    return lambda op, blocks: stream
 
 
 def _checked_shape(shape: Any, op: str) -> Shape:
@@ -136,8 +164,37 @@ def _floating(dtype: Any, op: str) -> DType:
     return kind
 
 
-def _draw(kernel: str, op: str, source: Source, shape: Shape, dtype: DType) -> Tensor:
-    return constant_operand(_run(kernel, source(op, _math.prod(shape)), shape=shape, dtype=dtype.numpy_dtype))
+def _draw(kernel: str, op: Any, source: Source, shape: Shape, dtype: DType) -> Tensor:
+    return _for_rows(
+        shape,
+        source,
+        lambda full: _run(
+            kernel, source((op, dtype.name), _EACH * _math.prod(full)), shape=full, dtype=dtype.numpy_dtype
+        ),
+    )
+
+
+def _for_rows(shape: Shape, source: Source, draw: Callable[[Shape], Array]) -> Tensor:
+    """What is drawn for a shape or, of an op with a state within a vectorized_map, for each of the rows."""
+    rows = rows_drawn.get() if type(source) is _OpSource else ()
+    if not rows:
+        return constant_operand(draw(shape))
+    if len(rows) > 1:
+        raise EscapeError("each row of a batch within a batch draws numbers of its own")
+    level, count = rows[0]
+    return constant_operand(Batched(wrap(draw((count, *shape))), level))
+
+
+def _of_rows(source: Source) -> None:
+    """Refuse to draw the same numbers for all rows of a vectorized_map."""
+    if type(source) is _OpSource and rows_drawn.get():
+        raise EscapeError("each row of a batch draws numbers of its own")
+
+
+def _index_kind(shape: Any) -> str:
+    """The dtype of a shape, which makes another op."""
+    dtype = getattr(shape, "dtype", None)
+    return "int32" if dtype is None else as_dtype(dtype).name
 
 
 def _normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
@@ -145,7 +202,7 @@ def _normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: 
     kind = as_dtype("float32" if dtype is None else dtype)
     mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
     _check_parameters(where, mean, stddev)
-    return _fresh(_draw("random_normal", op, source, where, _floating(kind, op)) * stddev + mean)
+    return _fresh(_draw("random_normal", (op, _index_kind(shape)), source, where, _floating(kind, op)) * stddev + mean)
 
 
 def _truncated(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
@@ -153,7 +210,9 @@ def _truncated(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, o
     kind = as_dtype("float32" if dtype is None else dtype)
     mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
     _check_parameters(where, mean, stddev)
-    return _fresh(_draw("random_truncated", op, source, where, _floating(kind, op)) * stddev + mean)
+    return _fresh(
+        _draw("random_truncated", (op, _index_kind(shape)), source, where, _floating(kind, op)) * stddev + mean
+    )
 
 
 def _check_parameters(shape: Shape, *parameters: Tensor) -> None:
@@ -187,7 +246,7 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
     if kind.is_floating:
         low, high = _parameter(minval, kind), _parameter(1 if maxval is None else maxval, kind)
         _check_parameters(where, low, high)
-        numbers = _draw("random_uniform", op, source, where, kind)
+        numbers = _draw("random_uniform", (op, _index_kind(shape)), source, where, kind)
         if _plain_unit(minval, maxval):
             return _fresh(numbers)
         return _fresh(numbers * (high - low) + low)
@@ -218,7 +277,16 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
     count = _math.prod(where)
     if count:
         bounds[0] = verify(_RANGE, *bounds, op=f"{op}Int")
-    return wrap(_run("random_range", source(f"{op}Int", count), *bounds, shape=where, dtype=kind.numpy_dtype))
+    key = (f"{op}Int", kind.name, _index_kind(shape))
+    return _fresh(
+        _for_rows(
+            where,
+            source,
+            lambda full: _run(
+                "random_range", source(key, _EACH * _math.prod(full)), *bounds, shape=full, dtype=kind.numpy_dtype
+            ),
+        )
+    )
 
 
 def _no_range(low: Any, high: Any, op: str) -> Exception:
@@ -266,7 +334,7 @@ def normal(
     >>> normal([2, 3], mean=5.0).shape
     TensorShape([2, 3])
     """
-    return _normal(_from_op(seed), shape, mean, stddev, dtype, "RandomStandardNormal")
+    return _normal(_OpSource(seed), shape, mean, stddev, dtype, "RandomStandardNormal")
 
 
 def uniform(
@@ -278,14 +346,14 @@ def uniform(
     >>> int(x.min()), int(x.max())
     (3, 5)
     """
-    return _uniform(_from_op(seed), shape, minval, maxval, dtype, "RandomUniform", full=False)
+    return _uniform(_OpSource(seed), shape, minval, maxval, dtype, "RandomUniform", full=False)
 
 
 def truncated_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None, name: str | None = None
 ) -> Tensor:
     """Normal numbers at most two standard deviations from the mean; they follow `mean` and `stddev`."""
-    return _truncated(_from_op(seed), shape, mean, stddev, dtype, "TruncatedNormal")
+    return _truncated(_OpSource(seed), shape, mean, stddev, dtype, "TruncatedNormal")
 
 
 def _gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any, op: str, prefix: bool) -> Tensor:
@@ -300,7 +368,9 @@ def _gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any, op: st
     full = (*where, *parameters) if prefix else where
     samples = where if prefix else _samples(parameters, full, op)
     each = namespace_of(alpha.array).broadcast_to(alpha.array, shape=parameters)
-    drawn = _run("random_gamma", source(op, _math.prod(full)), each, samples=_math.prod(samples))
+    _of_rows(source)
+    stream = source((op, kind.name, _index_kind(shape)), _EACH * _math.prod(full))
+    drawn = _run("random_gamma", stream, each, samples=_math.prod(samples))
     drawn = namespace_of(drawn).reshape(drawn, shape=full)
     numbers = ops.gamma_sample(array.broadcast_to(alpha, shape=full), constant_operand(drawn))
     tiny = float(np.finfo(np.float32 if kind.name == "bfloat16" else kind.numpy_dtype).tiny)
@@ -327,11 +397,11 @@ def gamma(
     >>> gamma([5], alpha=[0.5, 3.0], seed=1).shape
     TensorShape([5, 2])
     """
-    return _gamma(_from_op(seed), shape, alpha, beta, dtype, "RandomGamma", prefix=True)
+    return _gamma(_OpSource(seed), shape, alpha, beta, dtype, "RandomGamma", prefix=True)
 
 
 def _counts(
-    kernel: str, op: str, source: Source, full: Shape, samples: Shape, dtype: Any, *parameters: Tensor
+    kernel: str, op: str, source: Source, blocks: Any, full: Shape, samples: Shape, dtype: Any, *parameters: Tensor
 ) -> Tensor:
     """Counts, each with parameters of its own; they do not follow them."""
     wanted = as_dtype("float32" if dtype is None else dtype)
@@ -341,7 +411,9 @@ def _counts(
         if parameter.dtype.name not in _COUNTED:
             raise errors.unsupported_dtype(op, parameter.dtype, "half, float, double, int32, int64")
     arrays = [p.array for p in parameters]
-    drawn = _run(kernel, source(op, _math.prod(full)), *arrays, samples=_math.prod(samples), dtype=wanted.numpy_dtype)
+    _of_rows(source)
+    stream = source((op, wanted.name, *(p.dtype.name for p in parameters)), blocks)
+    drawn = _run(kernel, stream, *arrays, samples=_math.prod(samples), dtype=wanted.numpy_dtype)
     return wrap(namespace_of(drawn).reshape(drawn, shape=full))
 
 
@@ -357,7 +429,8 @@ def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name
     rate = operand(lam)
     where = _checked_shape(shape, "RandomPoissonV2")
     full = (*where, *rate.array.shape)
-    return _counts("random_poisson", "RandomPoissonV2", _from_op(seed), full, where, dtype, rate)
+    blocks = _EACH * _math.prod(full)
+    return _counts("random_poisson", "RandomPoissonV2", _OpSource(seed), blocks, full, where, dtype, rate)
 
 
 def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
@@ -366,7 +439,7 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = No
     >>> categorical([[0.0, -100.0]], 3).numpy().tolist()
     [[0, 0, 0]]
     """
-    return _categorical(_from_op(seed), logits, num_samples, "int64" if dtype is None else dtype, "Multinomial")
+    return _categorical(_OpSource(seed), logits, num_samples, "int64" if dtype is None else dtype, "Multinomial")
 
 
 def _categorical(source: Source, logits: Any, num_samples: Any, dtype: Any, op: str) -> Tensor:
@@ -383,12 +456,15 @@ def _categorical(source: Source, logits: Any, num_samples: Any, dtype: Any, op: 
     count = integer(num_samples, op, fixed=True)
     if count < 0:
         raise errors.invalid_argument(f"num_samples should be non-negative, got {count}", op)
-    stream = source(op, 2 * count * x.shape[0])
+    _of_rows(source)
+    blocks = 2 * _EACH * x.shape[0] * (-(-count // 4) * 4)
+    stream = source((op, given.dtype.name, kind.name), blocks if count else 0)
     return wrap(_run("random_categorical", stream, x, count=count, dtype=kind.numpy_dtype))
 
 
-def _order(source: Source, size: int, op: str) -> Tensor:
-    return constant_operand(_run("random_order", source(op, 2 * size), count=size))
+def _order(source: Source, size: Any, op: Any) -> Tensor:
+    _of_rows(source)
+    return constant_operand(_run("random_order", source(op, (size + 2) // 4), count=size))  # a word for all but one
 
 
 def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
@@ -398,11 +474,11 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
     [1, 2, 3]
     """
     x = operand(value)
-    own = _from_op(seed)
+    op, own = ("RandomShuffle", x.dtype.name), _OpSource(seed)
     if not x.array.shape:
-        own("RandomShuffle", 0)  # a seed that cannot be used is refused all the same
+        own(op, 0)  # a seed that cannot be used is refused all the same
         return _fresh(x)
-    order = _order(own, x.array.shape[0], "RandomShuffle")
+    order = _order(own, x.array.shape[0], op)
     result: Tensor = ops.shuffle_rows(x, order)
     return result
 
@@ -479,7 +555,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", nam
     full = _checked_shape(shape, "StatelessRandomPoisson")
     rate = operand(lam)
     samples = _samples(rate.array.shape, full, "StatelessRandomPoisson")
-    return _counts("random_poisson", "StatelessRandomPoisson", _from_seed(seed), full, samples, dtype, rate)
+    return _counts("random_poisson", "StatelessRandomPoisson", _from_seed(seed), 0, full, samples, dtype, rate)
 
 
 def stateless_binomial(
@@ -496,7 +572,9 @@ def _binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any, o
     if n.array.dtype != p.array.dtype:
         raise errors.mismatched_dtypes(op, n.dtype, p.dtype)
     samples = _samples(broadcast_shapes(n.array.shape, p.array.shape), full, op)
-    return _counts("random_binomial", op, source, full, samples, dtype, n, p)
+    each = broadcast_shapes(n.array.shape, p.array.shape)
+    blocks = _EACH * (_math.prod(each) * 200 * (_math.prod(samples) + 3) // 4)
+    return _counts("random_binomial", op, source, blocks, full, samples, dtype, n, p)
 
 
 def stateless_categorical(
@@ -799,16 +877,16 @@ class Generator:
         given = operand(delta).array
         return wrap(self._advance(np.asarray(integer(delta)) if is_known(given) else given))
 
-    def _advance(self, numbers: Array) -> Array:
+    def _advance(self, numbers: Array, each: int = _EACH) -> Array:
         if self._alg is Algorithm.THREEFRY:
             raise _no_threefry()
         with self._lock:  # two threads never get the same numbers
             before = self._state_var.value().array
-            self._state_var.assign(wrap(_run("advanced_state", before, numbers)))
+            self._state_var.assign(wrap(_run("advanced_state", before, numbers, each=each)))
         return before
 
-    def _stream(self, op: str, numbers: int) -> Array:
-        return _run("stream_of_state", self._advance(np.asarray(numbers)))
+    def _stream(self, op: Any, blocks: Any) -> Array:
+        return _run("stream_of_state", self._advance(_count(blocks), each=1))
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def normal(
@@ -886,11 +964,15 @@ def set_global_generator(generator: Generator) -> None:
         _global_generator[:] = [generator]
 
 
+Sample = Callable[[Array], Array]
+"""Class numbers of random words."""
+
+
 # -- candidates for sampled losses -----------------------------------------------------------------------------------
 def _sampler(
-    quantile: Callable[[Any, int], Any], probability: Callable[[Any, Any, int], Any], op: str
+    samples: Callable[[int], Sample], probability: Callable[[Any, Any, int], Any], op: str
 ) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
-    """A candidate sampler, from the quantiles and the probabilities of its distribution over classes."""
+    """A candidate sampler, from how its classes are drawn and their probabilities."""
 
     def sampler(
         true_classes: Any,
@@ -920,15 +1002,14 @@ def _sampler(
             raise errors.invalid_argument(
                 f"true_classes must have num_true = {num_true} columns, got shape {errors.brackets(true.shape)}", op
             )
-        true = verify(_TRUE_CLASSES, true, size=classes, op=op)
+        true, sample = verify(_TRUE_CLASSES, true, size=classes, op=op), samples(classes)
         if unique and wanted > classes:
             raise errors.invalid_argument(
                 f"Sampler's range is too small. Range: {classes}, number of distinct classes asked for: {wanted}", op
             )
-        drawn = _made_anew(
-            (wanted + 1,),
-            _INT64,
-            lambda: _candidates(_seeds.stream(op, own, max(wanted, classes)), wanted, classes, unique, quantile),
+        key = (op, columns, wanted, unique, classes)
+        drawn = _on_host(
+            (wanted + 1,), _INT64, key, own, 512 * wanted, lambda stream: _candidates(stream, wanted, unique, sample)
         )
         chosen, tries = drawn[:wanted], drawn[wanted]
 
@@ -951,22 +1032,19 @@ def _no_true_class(true: Any, size: int, op: str) -> Exception:
 _TRUE_CLASSES = index.WITHIN._replace(error=_no_true_class, always=True)  # how often they are expected may not matter
 
 
-def _candidates(stream: Array, wanted: int, classes: int, unique: bool, quantile: Callable[[Any, int], Any]) -> Array:
+def _candidates(stream: Array, wanted: int, unique: bool, sample: Sample) -> Array:
     """Classes drawn and, at the end, how many draws that took: more where repetitions were thrown away."""
-    if not unique:
-        return np.append(quantile(random_uniform(stream, shape=(wanted,), dtype=np.float64), classes), wanted)
     chosen: list[int] = []
     seen: set[int] = set()
-    tries = 0
+    tries = blocks = 0
     key, low, high = (int(word) for word in stream)
-    counter = low + (high << 64)
     while len(chosen) < wanted:
-        batch = max(2 * (wanted - len(chosen)), 64)
-        drawn = quantile(random_uniform(stream_of(key, counter), shape=(batch,), dtype=np.float64), classes)
-        counter += -(-batch // 2)
-        for candidate in drawn.tolist():
+        batch = max(wanted - len(chosen), 16) * 4  # of blocks, which have one draw at least
+        words = random_bits(stream_of(key, low + (high << 64) + blocks), count=4 * batch)
+        blocks += batch
+        for candidate in sample(words).tolist():
             tries += 1
-            if candidate not in seen:
+            if not unique or candidate not in seen:
                 seen.add(candidate)
                 chosen.append(candidate)
                 if len(chosen) == wanted:
@@ -974,8 +1052,51 @@ def _candidates(stream: Array, wanted: int, classes: int, unique: bool, quantile
     return np.array([*chosen, tries], np.int64)
 
 
-def _log_uniform_quantile(u: Any, classes: int) -> Any:
-    return np.minimum(np.expm1(u * _math.log1p(classes)).astype(np.int64), classes - 1)
+def _log_uniform_samples(classes: int) -> Sample:
+    reach = _math.log1p(classes)
+    return lambda words: (np.exp(double(words[0::2], words[1::2]) * reach).astype(np.int64) - 1) % classes
+
+
+def _even_samples(classes: int) -> Sample:
+    def sample(words: Array) -> Array:
+        drawn = words64(words)
+        if classes & (classes - 1):  # the lowest numbers would make some remainders more likely
+            drawn = drawn[drawn >= np.uint64((2**64 - 1) % classes + 1)]
+        return drawn % np.uint64(classes)
+
+    return sample
+
+
+def _weighted_samples(weights: list[float]) -> Sample:
+    """By the alias method (Vose, 1991): a place, and whether it or the one that shares it is meant."""
+    total = sum(weights)
+    shares = [float(np.float32(np.float32(w) * np.float32(len(weights)))) / total for w in weights]
+    other = list(range(len(weights)))
+    low, high = ([i for i, p in enumerate(shares) if (p < 1) is few] for few in (True, False))
+    while low and high:
+        small, large = low.pop(), high.pop()
+        other[small] = large
+        shares[large] -= 1 - shares[small]
+        (low if shares[large] < 1 else high).append(large)
+    for place in (*low, *high):
+        shares[place] = 1
+    chances, others = np.array(shares, np.float32), np.array(other)
+    least = np.uint32((2**32 - 1) % len(weights) + 1) if len(weights) & (len(weights) - 1) else np.uint32(0)
+
+    def sample(words: Array) -> Array:
+        pairs = words.reshape(-1, 2)
+        if np.any(pairs[:, 1] < least):  # another word is drawn for the place: after that the pairs are other ones
+            listed = iter(words.tolist())
+            kept: list[tuple[int, int]] = []
+            for chance in listed:
+                place = next((word for word in listed if word >= least), None)
+                if place is not None:
+                    kept.append((chance, place))
+            pairs = np.array(kept, np.uint32).reshape(-1, 2)
+        place = pairs[:, 1] % np.uint32(len(weights))
+        return np.where(singles(pairs[:, 0].copy()) < chances[place], place, others[place])
+
+    return sample
 
 
 def _log_uniform_probability(xp: Any, ids: Array, classes: int) -> Array:
@@ -983,14 +1104,14 @@ def _log_uniform_probability(xp: Any, ids: Array, classes: int) -> Array:
     return (xp.log(place + 2) - xp.log(place + 1)) / _math.log1p(classes)
 
 
-log_uniform_candidate_sampler = _sampler(_log_uniform_quantile, _log_uniform_probability, "LogUniformCandidateSampler")
+log_uniform_candidate_sampler = _sampler(_log_uniform_samples, _log_uniform_probability, "LogUniformCandidateSampler")
 log_uniform_candidate_sampler.__name__ = log_uniform_candidate_sampler.__qualname__ = "log_uniform_candidate_sampler"
 log_uniform_candidate_sampler.__doc__ = """Classes drawn with Zipf's law: class k weighs log((k + 2) / (k + 1)).
 
 Returns the classes, how often each true class is expected among them, and how often each of them is.
 """
 uniform_candidate_sampler = _sampler(
-    lambda u, classes: (u * classes).astype(np.int64),
+    _even_samples,
     lambda xp, ids, classes: np.full(ids.shape, 1 / classes),
     "UniformCandidateSampler",
 )
@@ -1035,7 +1156,7 @@ def fixed_unigram_candidate_sampler(
     weights[np.arange(len(weights)) % num_shards != shard] = 0  # the other shards draw these
     totals = np.cumsum(weights)
     sampler = _sampler(
-        lambda u, classes: np.searchsorted(totals, u * totals[-1], side="right"),
+        lambda classes: _weighted_samples([float(np.float32(w)) for w in weights]),
         lambda xp, ids, classes: xp.take(weights, ids, axis=0) / totals[-1],
         "FixedUnigramCandidateSampler",
     )

@@ -11,6 +11,7 @@ of the program whose derivative it is. So a closure may hold on to a symbolic va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -191,6 +192,16 @@ class VariableState:
         self.assigned = False
 
 
+class Repeated:
+    """What the random ops of a loop's turn have read, in the order in which they come."""
+
+    __slots__ = ("next", "states")
+
+    def __init__(self) -> None:
+        self.states: list[Any] = []
+        self.next = 0
+
+
 class Graph:
     """A program in the making: nodes in order, and inputs as they are found to be needed.
 
@@ -201,6 +212,9 @@ class Graph:
     passed  by uid, what stands for the variables among the arguments; a call says which variables they are
     shared  which of these the code knows by themselves, too: the program is for no other variables in their place
     root    the graph in which all this is, in the end
+    seed    the global seed when the trace began
+    repeated  the random ops of a loop that is written out: the same ones in each turn
+    op_seeds  how many random ops there are that have no seed of their own: the next one's
     transient (of the root) whether it holds what is true during this call only: the program is not kept
     follows_constants  whether the tape also has what depends on nothing but constants that were made inside
     """
@@ -213,6 +227,9 @@ class Graph:
         around = outer or first
         self.root: Graph = self if around is None else around.root
         self.transient = False
+        self.seed: Any = None if around is None else around.seed
+        self.op_seeds = 0
+        self.repeated: Repeated | None = None if around is None else around.repeated
         self.passed: dict[int, Any] = {} if around is None else around.passed
         self.shared: set[int] = set() if around is None else around.shared
         self.nodes: list[Node] = []
@@ -231,13 +248,40 @@ class Graph:
         return self.input("argument", None, Symbolic(self, shape, dtype))
 
     def fresh(self, shape: Shape, dtype: Any, supply: Callable[[], Any]) -> Symbolic:
-        """An input that `supply` makes anew for every call: the seed of random numbers."""
+        """An input that `supply` makes anew for every call."""
         if self.outer is None:
             return self.input("fresh", supply, Symbolic(self, tuple(shape), dtype))
-        stream = self.own(self.outer.fresh(shape, dtype, supply))
-        if self.turn is None:
-            return stream
-        return call("advance_stream", (stream, self.turn), {})
+        symbol: Symbolic = self.own(self.outer.fresh(shape, dtype, supply))
+        return symbol
+
+    @contextmanager
+    def numbering_ops(self) -> Iterator[None]:
+        """Within the block random ops are those of another function, whose code becomes a part of this graph."""
+        outside, self.op_seeds = self.op_seeds, 0
+        try:
+            yield
+        finally:
+            self.op_seeds = outside
+
+    @contextmanager
+    def repeating_ops(self) -> Iterator[Repeated]:
+        """Within the block code runs again and again: random ops are the same ones whenever `next` is 0 again."""
+        outside, self.repeated = self.repeated, Repeated()
+        try:
+            with self.numbering_ops():
+                yield self.repeated
+        finally:
+            self.repeated = outside
+
+    def op_state(self, make: Callable[[], Any]) -> Any:
+        """How far the next random op has read."""
+        found = self.repeated
+        if found is None:
+            return make()
+        if found.next == len(found.states):
+            found.states.append(make())
+        found.next += 1
+        return found.states[found.next - 1]
 
     def capture(self, value: Any) -> Symbolic:
         """An array from outside as an input: the same one every time it is met."""

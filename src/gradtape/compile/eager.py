@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradtape import nest
+from gradtape.arrays.seeds import OpStreams, drawing_from
 from gradtape.arrays.symbolic import Graph, running_eagerly
 from gradtape.compile.function import (
     ConcreteFunction,
@@ -59,6 +60,7 @@ class EagerFunction(ConcreteFunction):
         self._graph = Graph(self.name)
         self._captured: list[Variable] = []
         self._structure: Any = None
+        self._op_streams = OpStreams()
         self._ran = False
 
     @property
@@ -111,7 +113,7 @@ class EagerFunction(ConcreteFunction):
 
     def _called(self, given: Any) -> Any:
         args, kwargs = split_keywords(given)
-        with running_eagerly():
+        with running_eagerly(), drawing_from(self._op_streams):
             return call_python(self._python_function, self._autograph, args, kwargs)
 
 

@@ -19,7 +19,7 @@ from numpy import ndarray
 from gradtape import errors, forks, nest
 from gradtape.arrays.batched import Batched
 from gradtape.arrays.dimensions import is_dimension
-from gradtape.arrays.seeds import seeds
+from gradtape.arrays.seeds import OpStreams, drawing_from, seeds
 from gradtape.arrays.symbolic import (
     FollowConstantsError,
     Graph,
@@ -37,7 +37,7 @@ from gradtape.engine import tape as stack
 from gradtape.interrupts import contextmanager, settings
 from gradtape.shape import TensorSpec, VariableSpec
 from gradtape.tensor import Tensor
-from gradtape.variable import Creations, Passed, Variable, creating, on_host, stored, updating
+from gradtape.variable import Creations, Passed, StreamState, Variable, creating, on_host, stored, updating
 
 if TYPE_CHECKING:
     from gradtape.compile.polymorphic import General
@@ -322,7 +322,19 @@ class Function:
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._signature is not None:
             args, kwargs = self._canonical(args, kwargs), {}
-        return call_python(self._python_function, self._autograph, args, kwargs)
+        graph = current_graph()
+        if graph is not None:
+            with graph.numbering_ops():
+                return call_python(self._python_function, self._autograph, args, kwargs)
+        if _eagerly[0]:
+            return call_python(self._python_function, self._autograph, args, kwargs)
+        with drawing_from(self._op_streams):
+            return call_python(self._python_function, self._autograph, args, kwargs)
+
+    @functools.cached_property
+    def _op_streams(self) -> OpStreams:
+        """Where the random ops of a function are that is not compiled."""
+        return OpStreams()
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
@@ -501,6 +513,7 @@ class Function:
         from gradtape.compile.traced import Trace, Traced
 
         graph = Graph(self._name)
+        graph.seed = seeds.seed
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.open = shapes is not None
         graph.follows_constants = self._follows_constants
@@ -736,7 +749,7 @@ class ConcreteFunction:
         self._leaves = [leaf if leaf is None or _is_text(leaf) else _COMPUTED for leaf in flat]
         self._structure = nest.pack_sequence_as(result, [_spec_of(leaf) for leaf in flat], expand_composites=True)
         self._template = result
-        self._captured = [v for v in traced.variables if type(v) is not Passed]
+        self._captured = [v for v in traced.variables if type(v) not in (Passed, StreamState)]
         self._on_host = all(map(_is_on_host, self._captured))
 
     @property

@@ -11,7 +11,8 @@ from keras.src.random.seed_generator import (
     make_default_seed as make_default_seed,
 )
 
-from gradtape.api import array as arrays, random as draws
+from gradtape.api import array as arrays, math, random as draws
+from gradtape.arrays.dimensions import broadcast_shapes
 from gradtape.dtypes import DType
 from gradtape.keras_backend.core import cast, dense as convert_to_tensor, dtype_of
 from gradtape.ops import array, math as elementwise
@@ -19,34 +20,34 @@ from gradtape.tensor import Tensor
 
 
 def _drawn(seed: Any) -> Tensor:
-    """The next seed; Keras draws unsigned numbers, and the ops take signed ones."""
-    return cast(draw_seed(seed), "int64")
+    """The next seed, as Keras makes it on TensorFlow: numbers of 32 bits."""
+    drawn = convert_to_tensor(draw_seed(seed))
+    if drawn.dtype.name == "int32":
+        return drawn
+    return cast(math.floormod(cast(drawn, "int64"), 2**31 - 2), "int32")
 
 
 def _computed(dtype: DType) -> DType:
-    """The dtype to draw in: narrow floats are rounded in the end."""
-    return dtype if dtype.size >= 4 else dtype_of("float32")
+    """The dtype to draw in where TensorFlow's op does not know bfloat16."""
+    return dtype if dtype.name != "bfloat16" else dtype_of("float32")
 
 
 def normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype or floatx())
-    drawn = _computed(wanted)
-    mean, stddev = (convert_to_tensor(p, drawn) for p in (mean, stddev))
-    return cast(draws.stateless_normal(shape, _drawn(seed), mean, stddev, drawn), wanted)
+    mean, stddev = (convert_to_tensor(p, wanted) for p in (mean, stddev))
+    return draws.stateless_normal(shape, _drawn(seed), mean, stddev, wanted)
 
 
 def uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype or floatx())
-    drawn = _computed(wanted)
-    low, high = (convert_to_tensor(p, drawn) for p in (minval, maxval))
-    return cast(draws.stateless_uniform(shape, _drawn(seed), low, high, drawn), wanted)
+    low, high = (convert_to_tensor(p, wanted) for p in (minval, maxval))
+    return draws.stateless_uniform(shape, _drawn(seed), low, high, wanted)
 
 
 def truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype or floatx())
-    drawn = _computed(wanted)
-    mean, stddev = (convert_to_tensor(p, drawn) for p in (mean, stddev))
-    return cast(draws.stateless_truncated_normal(shape, _drawn(seed), mean, stddev, drawn), wanted)
+    mean, stddev = (convert_to_tensor(p, wanted) for p in (mean, stddev))
+    return draws.stateless_truncated_normal(shape, _drawn(seed), mean, stddev, wanted)
 
 
 def randint(shape: Any, minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> Tensor:
@@ -62,26 +63,39 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = "int64", seed: Any =
 
 def gamma(shape: Any, alpha: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype or floatx())
-    return cast(_gamma(shape, alpha, _computed(wanted), _drawn(seed)), wanted)
+    drawn = _computed(wanted)
+    return cast(_gamma(shape, convert_to_tensor(alpha, drawn), drawn, _drawn(seed)), wanted)
 
 
-def _gamma(shape: Any, alpha: Any, dtype: DType, seed: Tensor) -> Tensor:
-    return draws.stateless_gamma(shape, seed, convert_to_tensor(alpha, dtype), dtype=dtype)
+def _gamma(shape: Any, alpha: Tensor, dtype: DType, seed: Tensor) -> Tensor:
+    return draws.stateless_gamma(shape, seed, _ending(alpha, shape), dtype=dtype)
+
+
+def _ending(parameter: Tensor, shape: Any) -> Tensor:
+    """A parameter that TensorFlow's op takes: one that broadcasts into the shape, but is no end of it, is broadcast."""
+    own, full = tuple(parameter.array.shape), tuple(shape)
+    return parameter if own == full[len(full) - len(own) :] else array.broadcast_to(parameter, shape=full)
 
 
 def beta(shape: Any, alpha: Any, beta: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     """X / (X + Y), with X and Y gamma distributed and drawn with seeds of their own."""
     wanted = dtype_of(dtype or floatx())
     drawn = _computed(wanted)
-    first, second = arrays.unstack(draws.split(_drawn(seed), 2))
-    x, y = _gamma(shape, alpha, drawn, first), _gamma(shape, beta, drawn, second)
-    return cast(x / (x + y), wanted)
+    first = _drawn(seed)
+    x, y = (
+        cast(_gamma(shape, array.broadcast_to(convert_to_tensor(p, drawn), shape=tuple(shape)), drawn, s), wanted)
+        for p, s in ((alpha, first), (beta, first + 12))
+    )
+    return x / (x + y)
 
 
 def binomial(shape: Any, counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     wanted = dtype_of(dtype or floatx())
     drawn = _computed(wanted)
-    n, p = convert_to_tensor(counts, drawn), convert_to_tensor(probabilities, drawn)
+    kind = drawn if drawn.is_floating else dtype_of("float32")
+    n, p = convert_to_tensor(counts, kind), convert_to_tensor(probabilities, kind)
+    own = broadcast_shapes(n.array.shape, p.array.shape)
+    n, p = (_ending(array.broadcast_to(v, shape=own), shape) for v in (n, p))
     return cast(draws.stateless_binomial(shape, _drawn(seed), n, p, output_dtype=drawn), wanted)
 
 
@@ -100,5 +114,5 @@ def dropout(inputs: Any, rate: Any, noise_shape: Any = None, seed: Any = None) -
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> Tensor:
     x = convert_to_tensor(x)
-    order = draws.stateless_shuffle(arrays.range(x.array.shape[axis]), _drawn(seed))
+    order = math.argsort(draws.stateless_uniform([x.array.shape[axis]], _drawn(seed)))
     return arrays.gather(x, order, axis=axis)

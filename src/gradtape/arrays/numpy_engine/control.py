@@ -80,13 +80,6 @@ def loop(
     return (*last, np.asarray(stride, np.int32), *kept) if slots else last
 
 
-def advance_stream(xp: Any, stream: ndarray, turn: ndarray) -> ndarray:
-    """The stream of random numbers for one iteration of a loop."""
-    moved = np.array(stream)
-    moved[2] += np.asarray(turn).astype(moved.dtype)
-    return moved
-
-
 def host_effect(xp: Any, *arrays: ndarray, function: Any, effect: bool = True) -> ndarray:
     """Call a function for what it does."""
     return np.asarray(function(*arrays))
@@ -104,4 +97,4 @@ def check(xp: Any, *arrays: ndarray, rule: Any, params: Any, **_: Any) -> ndarra
     return arrays[0]
 
 
-FUNCTIONS = (inline, switch, scan, loop, advance_stream, host_effect, host_function, check)
+FUNCTIONS = (inline, switch, scan, loop, host_effect, host_function, check)

@@ -98,7 +98,7 @@ def random_bits(stream: Array, *, count: int) -> Array:
     return result.reshape(-1)[:count]
 
 
-def _words64(words: Array) -> Array:
+def words64(words: Array) -> Array:
     """Pairs of words as 64-bit ones, the first the low half."""
     return words[0::2].astype(np.uint64) | words[1::2].astype(np.uint64) << _HALF
 
@@ -107,7 +107,7 @@ def random_integers(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     """Integers of the whole range of a dtype of 32 or 64 bits."""
     count = _math.prod(shape)
     if np.dtype(dtype).itemsize == 8:
-        return _words64(random_bits(stream, count=2 * count)).view(dtype).reshape(shape)
+        return words64(random_bits(stream, count=2 * count)).view(dtype).reshape(shape)
     return random_bits(stream, count=count).view(dtype).reshape(shape)
 
 
@@ -116,7 +116,7 @@ def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype:
     count, first = _math.prod(shape), int(low)
     span = max(int(high) - first, 1)
     if np.dtype(dtype).itemsize == 8:
-        offset = _words64(random_bits(stream, count=2 * count)) % np.uint64(span)
+        offset = words64(random_bits(stream, count=2 * count)) % np.uint64(span)
     else:
         offset = (random_bits(stream, count=count) % np.uint32(span)).astype(np.uint64)
     # Two's complement takes care of the sign.
@@ -156,12 +156,12 @@ def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     dtype, count = np.dtype(dtype), _math.prod(shape)
     if dtype == np.float64:
         words = random_bits(stream, count=2 * count)
-        return _double(words[0::2], words[1::2]).reshape(shape)
+        return double(words[0::2], words[1::2]).reshape(shape)
     words = random_bits(stream, count=count).reshape(shape)
-    return _singles(words) if dtype == np.float32 else _narrow(words, dtype)
+    return singles(words) if dtype == np.float32 else _narrow(words, dtype)
 
 
-def _singles(words: Array) -> Array:
+def singles(words: Array) -> Array:
     """Words as float32 numbers in [0, 1), in their place."""
     words &= np.uint32(0x7FFFFF)
     words |= np.uint32(0x3F800000)
@@ -177,7 +177,7 @@ def _narrow(words: Array, dtype: Any) -> Array:
     return (short.view(dtype).astype(np.float32) - 1).astype(dtype)
 
 
-def _double(high: Array, low: Array) -> Array:
+def double(high: Array, low: Array) -> Array:
     """Pairs of words as doubles in [0, 1): 20 bits of the first above the 32 of the second."""
     mantissa = (high.astype(np.uint64, copy=False) & np.uint64(0xFFFFF)) << _HALF | low.astype(np.uint64, copy=False)
     return (mantissa | np.uint64(1023 << 52)).view(np.float64) - 1
@@ -358,12 +358,12 @@ def _uniforms16(*words: Array, dtype: Any) -> Array:
 def _uniforms32(*words: Array) -> Array:
     """Four float32 numbers in [0, 1) of each block."""
     result = np.stack(words, axis=1).astype(np.uint32)
-    return _singles(result)
+    return singles(result)
 
 
 def _uniforms64(a: Array, b: Array, c: Array, d: Array) -> Array:
     """Two float64 numbers in [0, 1) of each block."""
-    return np.stack([_double(a, b), _double(c, d)], axis=1)
+    return np.stack([double(a, b), double(c, d)], axis=1)
 
 
 def _normals32(*words: Array) -> Array:

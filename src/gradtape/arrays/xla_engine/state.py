@@ -25,8 +25,3 @@ def update_at(x: Array, indices: Array, updates: Array, *, how: str, batch_dims:
 
 def set_slice(x: Array, part: Array, *positions: Array, index: tuple[Any, ...]) -> Array:
     return jnp.asarray(x).at[filled_index(index, positions)].set(part)
-
-
-def advance_stream(stream: Array, turn: Array) -> Array:
-    """The stream of random numbers for one iteration of a loop."""
-    return jnp.asarray(stream).at[2].add(jnp.asarray(turn).astype(stream.dtype))

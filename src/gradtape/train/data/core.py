@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape import conversion, errors, forks, nest
-from gradtape.arrays.seeds import seeds
+from gradtape.arrays.seeds import OpStreams, drawing_from, seeds
 from gradtape.arrays.symbolic import current_graph, graph_traced
 from gradtape.compile.devices import chosen_device
 from gradtape.conversion import convert, wrap
@@ -39,6 +39,7 @@ class Run:
         self._given = list(given or ())
         self._lock = forks.lock()
         self.seeds: list[int] = []
+        self.op_streams: dict[Any, OpStreams] = {}  # of the random ops in each function of the pipeline
 
     def seed(self, draw: Callable[[], int]) -> int:
         """The next seed: the one that this iteration had here before, or a new one."""
@@ -110,6 +111,22 @@ class Pulled:
         if element is END:
             raise StopIteration
         return element
+
+
+def with_own_ops(function: Callable[..., Any]) -> Callable[[Run], Callable[..., Any]]:
+    """A function for an iteration: as in TensorFlow its random ops start again with each one."""
+    seed = seeds.seed
+
+    def for_run(run: Run) -> Callable[..., Any]:
+        streams = run.op_streams.setdefault(for_run, OpStreams(seed))
+
+        def drawing(*args: Any) -> Any:
+            with drawing_from(streams):
+                return function(*args)
+
+        return drawing
+
+    return for_run
 
 
 class Seeds:

@@ -19,7 +19,19 @@ from gradtape.interrupts import is_interrupt
 from gradtape.shape import TensorSpec
 from gradtape.tensor import Tensor
 from gradtape.train.data import table as rows
-from gradtape.train.data.core import END, INFINITE, UNKNOWN, Elements, Pulled, Recipe, Run, Seeds, reading, whole
+from gradtape.train.data.core import (
+    END,
+    INFINITE,
+    UNKNOWN,
+    Elements,
+    Pulled,
+    Recipe,
+    Run,
+    Seeds,
+    reading,
+    whole,
+    with_own_ops,
+)
 from gradtape.train.data.structure import call, normalized, returned, spec_of, spec_of_result
 
 Function = Callable[..., Any]
@@ -168,10 +180,11 @@ def mapped(source: Recipe, function: Any, kind: str = "_MapDataset") -> Recipe:
             )
         return result
 
+    own = with_own_ops(of_element)
     return Recipe(
         kind,
-        lambda run: map(of_element, source.elements(run)),
-        lambda: _result_spec(source, of_element),
+        lambda run: map(own(run), source.elements(run)),
+        lambda: _result_spec(source, own(Run())),
         source.size,
     )
 
@@ -192,7 +205,8 @@ def filtered(source: Recipe, predicate: Any) -> Recipe:
         return _truth(predicate, element, ", but its return type is ")
 
     size = source.size if source.size == INFINITE else UNKNOWN
-    return _like(source, "_FilterDataset", lambda run: filter(wanted, source.elements(run)), size)
+    own = with_own_ops(wanted)
+    return _like(source, "_FilterDataset", lambda run: filter(own(run), source.elements(run)), size)
 
 
 def take_while(source: Recipe, predicate: Any) -> Recipe:
