@@ -61,12 +61,22 @@ def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
     rows = _unbatched(arrays)
     if any(type(a) is Symbolic for a in rows) or any(map(is_dimension, _leaves(params))):
         return _staged(rule, first, rows, params)
-    known = [np.asarray(a) for a in rows]
-    if not np.any(rule.fails(np, *known, **params)):
+    known = _values(rows)
+    if known is None or not np.any(rule.fails(np, *known, **params)):
         return first
     if current_graph() is None:
         raise rule.error(*known, **params)
     return _staged(rule, first, known, params)
+
+
+def _values(arrays: Sequence[Any]) -> list[Any] | None:
+    """The values of arrays, or None inside of a user's own jax.jit, where they have none and no check is made."""
+    try:
+        return [np.asarray(a) for a in arrays]
+    except TypeError:
+        if any(type(a).__module__.partition(".")[0] == "jax" for a in arrays):
+            return None
+        raise
 
 
 def checked(rule: Rule, tensor: Tensor, *arrays: Any, **params: Any) -> Tensor:
