@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from math import prod as _prod
 from typing import Any, TypeVar
 
@@ -28,7 +27,7 @@ from gradtape.autodiff.rows import next_level
 from gradtape.conversion import convert, wrap
 from gradtape.dtypes import DType, as_dtype
 from gradtape.indexed_slices import IndexedSlices
-from gradtape.interrupts import is_interrupt, setting
+from gradtape.interrupts import contextmanager, is_interrupt, setting
 from gradtape.ops import array, math, reduce
 from gradtape.ops.sparse_tensor import (
     SparseTensor,

@@ -11,7 +11,6 @@ of the program whose derivative it is. So a closure may hold on to a symbolic va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ import numpy as np
 from gradtape.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
 from gradtape.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
-from gradtape.interrupts import float_errors_ignored, setting
+from gradtape.interrupts import contextmanager, float_errors_ignored, setting
 from gradtape.memory import Recipe
 
 Shape = tuple[int, ...]
@@ -257,8 +256,9 @@ class Graph:
     @contextmanager
     def numbering_ops(self) -> Iterator[None]:
         """Within the block random ops are those of another function, whose code becomes a part of this graph."""
-        outside, self.op_seeds = self.op_seeds, 0
+        outside = self.op_seeds
         try:
+            self.op_seeds = 0
             yield
         finally:
             self.op_seeds = outside
@@ -266,10 +266,11 @@ class Graph:
     @contextmanager
     def repeating_ops(self) -> Iterator[Repeated]:
         """Within the block code runs again and again: random ops are the same ones whenever `next` is 0 again."""
-        outside, self.repeated = self.repeated, Repeated()
+        outside, own = self.repeated, Repeated()
         try:
+            self.repeated = own
             with self.numbering_ops():
-                yield self.repeated
+                yield own
         finally:
             self.repeated = outside
 
