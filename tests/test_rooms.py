@@ -40,7 +40,7 @@ ROOMS = (  # from the top to the ground; a room may import what stands below it,
     ("shape",),
     ("literals",),
     ("nest", "dtypes"),
-    ("errors", "interrupts", "memory", "version"),
+    ("buffers", "errors", "interrupts", "memory", "version"),
     ("forks",),
 )
 FLOOR = {room: len(ROOMS) - i for i, floor in enumerate(ROOMS) for room in floor}

@@ -152,7 +152,8 @@ OUT = {
     "np.asarray": np.asarray,
     "__array__": lambda t: t.__array__(),
     "dlpack": np.from_dlpack,
-    "memoryview": lambda t: np.asarray(memoryview(t.numpy())),
+    "memoryview": lambda t: np.asarray(memoryview(t)),
+    "frombuffer": lambda t: np.frombuffer(t, t.dtype.as_numpy_dtype).reshape(t.shape),
 }
 MADE = {
     "constant": lambda x: c(x.numpy()),
@@ -233,7 +234,7 @@ def test_items_cannot_be_set():
     with pytest.raises(TypeError, match="object does not support item assignment"):
         t[0] = 1.0
     with pytest.raises(ValueError, match="copy"):
-        np.asarray(t, copy=False)
+        t.__array__(copy=False)
 
 
 # -- operators: dtypes -----------------------------------------------------------------------------
@@ -934,3 +935,37 @@ def test_numbers_beside_tensors_keep_their_sign_and_kind():
         1.0 + i
     assert (tf.constant([3.0], tf.float64) + 1).dtype == tf.float64
     assert (x + 1).dtype == tf.float32
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "int8", "uint16", "int32", "int64", "bool", "complex64"]
+)
+def test_buffers(dtype):
+    x = np.array([[1, 0, 2], [0, 3, 4]], dtype)
+    for t, expected in ((c(x), x), (tf.transpose(c(x)), x.T), (c(x[0, 0]), x[0, 0]), (tf.Variable(x)[1:], x[1:])):
+        assert memoryview(t).shape == expected.shape
+        assert memoryview(t).tobytes() == expected.tobytes()
+        np.testing.assert_array_equal(np.frombuffer(t, dtype), expected.ravel())
+        np.testing.assert_array_equal(np.asarray(t), expected)
+        assert np.asarray(t).dtype == dtype
+
+
+def test_buffers_are_copies_that_outlive_the_tensor():
+    view, array = memoryview(c([1.0, 2.0])), np.frombuffer(c([3.0, 4.0]) * 1.0, np.float32)
+    for _ in range(100):
+        c([5.0, 6.0]) * 1.0
+    assert view.tolist() == [1.0, 2.0]
+    assert array.tolist() == [3.0, 4.0]
+    t = c([1.0, 2.0])
+    np.asarray(memoryview(t))[0] = 7.0
+    assert t.numpy().tolist() == [1.0, 2.0]
+
+
+def test_what_has_no_buffer():
+    for t in (c("text"), c([1.5], tf.bfloat16)):
+        with pytest.raises((SystemError, BufferError, ValueError)):  # SystemError: before Python 3.12
+            memoryview(t)
+    assert np.asarray(c("text")).item() == b"text"
+    assert np.asarray(c([1.5], tf.bfloat16)).dtype == "bfloat16"
+    with pytest.raises(TypeError, match="bytes-like"):
+        memoryview(tf.Variable(1.0))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape import errors, memory
+from gradtape.buffers import exports_buffers
 from gradtape.dtypes import DType, dtype_of
 from gradtape.interrupts import setting
 from gradtape.shape import TensorShape, known_shape
@@ -128,6 +129,7 @@ class _Absent:
         raise AttributeError(self._reason)
 
 
+@exports_buffers
 class Tensor:
     """An immutable n-dimensional array whose history a `GradientTape` can follow.
 
@@ -209,6 +211,15 @@ class Tensor:
             raise ValueError("A tensor's memory is never shared, because tensors never change: a copy is needed.")
         value = np.array(self.array)
         return value if dtype is None else value.astype(dtype, copy=False)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The values, copied, for `memoryview(tensor)`, `np.frombuffer(tensor)` and whatever else reads bytes."""
+        view = memoryview(np.array(self.array, order="C"))  # type: ignore[arg-type]
+        if view.format == "O":
+            raise BufferError("Strings have no buffer.")
+        if recording() is not None:
+            _leaves(self, "NumPy")
+        return view
 
     def __dlpack__(self, **options: Any) -> Any:
         if recording() is not None:

@@ -806,7 +806,7 @@ def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tupl
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _OURS = (_PACKAGE, _NUMPY, contextlib.__file__, "<rule of ")  # the last one is what `write_pulls` compiles
-_VALUES = (f"{_PACKAGE}tensor.py", f"{_PACKAGE}variable.py", __file__)
+_VALUES = (f"{_PACKAGE}tensor.py", f"{_PACKAGE}buffers.py", f"{_PACKAGE}variable.py", __file__)
 _HANDED_ON = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
 """Where the library looks at a value because the user said so: tf.cond, tf.numpy_function."""
 _said: dict[tuple[str, str, int], int] = {}

@@ -1,0 +1,54 @@
+"""The buffer protocol, `memoryview(tensor)` and `np.frombuffer(tensor)`, for classes with a method `__buffer__`.
+
+Python calls that method from 3.12 on. Before, only classes written in C have buffers: the place in the class that such
+a class fills in is filled in here, with a function that calls the method.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+_AS_BUFFER = object.__basicsize__ + 18 * _POINTER  # where `tp_as_buffer` is in CPython's PyTypeObject
+
+_GetBuffer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
+_ReleaseBuffer = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)
+
+
+def exports_buffers(kind: type) -> type:
+    """Decorate a class whose `__buffer__` returns a memoryview, for a Python that does not know of the method."""
+    if sys.version_info < (3, 12) and sys.implementation.name == "cpython":
+        _fill_in(kind)
+    return kind
+
+
+def _fill_in(kind: type) -> None:
+    place = ctypes.c_void_p.from_address(id(kind) + _AS_BUFFER).value
+    size: int = type.__dict__["__basicsize__"].__get__(type)
+    if place is None or not id(kind) < place < id(kind) + size:  # not the layout that is known
+        return
+    slots = (ctypes.c_void_p * 2).from_address(place)  # bf_getbuffer, bf_releasebuffer
+    if slots[0] is None and slots[1] is None:
+        for i, function in enumerate((_get_buffer, _release_buffer)):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))  # it lives as long as the process
+            slots[i] = ctypes.cast(function, ctypes.c_void_p)
+
+
+@_GetBuffer  # type: ignore[untyped-decorator]
+def _get_buffer(exporter: Any, view: int, flags: int) -> int:
+    """Let the memoryview fill in the request, and be the one that is asked to release it."""
+    try:
+        return int(_request(exporter.__buffer__(flags), view, flags))
+    except BaseException:  # nothing that is raised here reaches the caller: Python makes a SystemError of -1
+        return -1
+
+
+@_ReleaseBuffer  # type: ignore[untyped-decorator]
+def _release_buffer(exporter: Any, view: int) -> None:
+    """Never called. That it is there tells NumPy that a buffer ends with its memoryview, not with the exporter."""
+
+
+_request = ctypes.pythonapi.PyObject_GetBuffer
+_request.argtypes, _request.restype = (ctypes.py_object, ctypes.c_void_p, ctypes.c_int), ctypes.c_int
