@@ -352,7 +352,7 @@ REFUSED = [
     (lambda: tf.cond(True, lambda: 1), TypeError, "'false_fn' argument required"),
     (lambda: tf.cond(c([True, False]), lambda: 1, lambda: 2), ValueError, "ambiguous"),
     (lambda: tf.case([(c(False), lambda: 1)]), Invalid, "None of conditions evaluated as True"),
-    (lambda: tf.case([(c(True), lambda: 1)] * 2, exclusive=True), Invalid, "more than 1 conditions"),
+    (lambda: tf.case([(c(True), lambda: 1)] * 2, default=lambda: 3, exclusive=True), Invalid, "more than 1 conditions"),
     (lambda: tf.case({c(True).ref(): lambda: 1}), ValueError, "Unordered dictionaries"),
     (lambda: tf.case(3), TypeError, "must be a list, tuple, or dict"),
     (lambda: tf.case([3]), TypeError, "2-tuple"),
