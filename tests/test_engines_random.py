@@ -147,10 +147,17 @@ def test_bad_parameters_give_nan():
     bad = np.array([np.nan, -1.0, np.inf, 0.0, 3.0])
     for name, arrays in {
         "random_poisson": (bad,),
-        "random_binomial": (np.array([np.nan, -1.0, 5.0, 0.0, 4.0]), np.array([0.5, 0.5, np.nan, 0.3, 0.0])),
+        "random_binomial": (
+            np.array([np.nan, -1.0, 5.0, 0.0, 4.0, np.inf]),
+            np.array([0.5, 0.5, np.nan, 0.3, 0.0, 0.7]),
+        ),
     }.items():
         for dtype in (np.float64, np.int32):
             np.testing.assert_array_equal(*both(name, STREAMS[1], *arrays, samples=1, dtype=np.dtype(dtype)))
+    for bounds in (np.array([np.nan, 0.0]), np.array([1.0, np.nan])), (np.array([np.nan]), np.array([np.nan])):
+        ours, theirs = both("random_between", STREAMS[1], *bounds, samples=2)
+        assert np.isnan(ours).all()
+        assert np.isnan(theirs).all()
     ours, theirs = both("random_gamma", STREAMS[1], np.array([np.nan, 2.0]), samples=1)
     assert np.isnan(ours[0, 0])
     np.testing.assert_allclose(ours, theirs, rtol=1e-14)

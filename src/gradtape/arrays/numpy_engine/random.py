@@ -272,7 +272,9 @@ def random_between(stream: Array, x: Array, y: Array, *, samples: int) -> Array:
     source = _Sequence(stream, x.dtype)
     with float_errors_ignored():
         for number, (low, high) in enumerate(zip(np.ravel(x), np.ravel(y), strict=True)):
-            if low == -np.inf or high < 0:
+            if np.isnan(low) or np.isnan(high):  # no proposal would ever be accepted
+                result[:, number] = np.nan
+            elif low == -np.inf or high < 0:
                 result[:, number] = -_between(source, -high, -low, samples)
             else:
                 result[:, number] = _between(source, low, high, samples)
@@ -546,10 +548,10 @@ def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Arr
     mirrored = probs > 0.5
     p = np.where(mirrored, 1 - probs, probs)
     expected, n, p = counts * p, counts.astype(np.float64), p.astype(np.float64)
-    some = ~(n <= 0) & (p > 0) & ~np.isnan(n)
+    some = (n > 0) & (p > 0) & np.isfinite(n)
     large = expected >= 10
     uniform = _Numbers(stream, number * _RESERVED, _uniforms64)
-    result = np.where(np.isnan(p) & ~(n <= 0) | np.isnan(n), np.nan, 0.0)
+    result = np.where((np.isnan(p) | ~np.isfinite(n)) & ~(n <= 0), np.nan, 0.0)
     few, many = np.flatnonzero(some & ~large), np.flatnonzero(some & large)
     total, failure = np.zeros(n.size), np.log1p(-p)
 

@@ -220,6 +220,8 @@ def random_between(stream: Array, x: Array, y: Array, *, samples: int) -> Array:
         low, high = jnp.where(flipped, -high, low), jnp.where(flipped, -low, high)
         blocks = _blocks(stream, block + jnp.arange(2 * window, dtype=jnp.uint64))
         size, values, accepted = _proposals(blocks, low, high, window)
+        unknown = jnp.isnan(low) | jnp.isnan(high)  # no proposal would ever be accepted
+        values, accepted = jnp.where(unknown, jnp.nan, values), accepted | unknown
         place = filled + jnp.cumsum(accepted) - 1
         used = accepted & (place < samples)
         where = jnp.where(used, place * total + number, samples * total)
@@ -383,7 +385,7 @@ def random_binomial(stream: Array, counts: Array, probs: Array, *, samples: int,
     number, large, n, p, mirrored = _elements(
         samples, counts * p >= 10, counts.astype(jnp.float64), p.astype(jnp.float64), mirrored
     )
-    known = ~(n <= 0) & (p > 0) & ~jnp.isnan(n)
+    known = (n > 0) & (p > 0) & jnp.isfinite(n)
     few, many = known & ~large, known & large
     at = number * jnp.where(large, np.uint64(256), np.uint64(42))
     failure = jnp.log1p(-jnp.where(few, p, 0.5))
@@ -398,7 +400,7 @@ def random_binomial(stream: Array, counts: Array, probs: Array, *, samples: int,
     searched = _until(count, few, zeros, zeros, at, _nothing(n))[1]
     trial = _binomial_trial(stream, jnp.where(many, n, 100.0), jnp.where(many, p, 0.5))
     drawn = _until(trial, many, jnp.full(n.shape, jnp.nan), at, _nothing(n))[1]
-    none = jnp.where((jnp.isnan(p) & ~(n <= 0)) | jnp.isnan(n), jnp.nan, 0.0)
+    none = jnp.where((jnp.isnan(p) | ~jnp.isfinite(n)) & ~(n <= 0), jnp.nan, 0.0)
     result = jnp.where(few, searched, jnp.where(many, drawn, none))
     return _as_counts(jnp.where(mirrored & (n > 0), n - result, result), dtype)
 
