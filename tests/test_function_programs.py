@@ -64,9 +64,10 @@ def without_compiling(monkeypatch):
         results = self._on_numpy(arrays)
         return (*results, np.int32(0)) if mode else results
 
-    def launch(self: Program, given: Any, passed: Any, results: list[Any], mode: str = "") -> list[Any]:
+    def launch(self: Program, given: Any, passed: Any, changing: Any, results: list[Any], mode: str = "") -> list[Any]:
         arrays = self.arrays(given, passed)
-        results.append(call(self, *arrays, mode=mode))
+        results += call(self, *arrays, mode=mode)
+        self.store(changing, results)
         return arrays
 
     def batched(self: Program, flags: tuple[bool, ...], mode: str = "") -> Any:

@@ -71,8 +71,8 @@ def test_gradtape_alone_never_imports_keras():
     ],
 )
 def test_every_way_in_gives_keras_on_gradtape(code):
-    said = python(f"{code}; print(keras.config.backend(), type(keras.ops.ones(2)).__module__)", KERAS_BACKEND="")
-    assert said == "gradtape gradtape.tensor"
+    code += "; import gradtape; print(keras.config.backend(), isinstance(keras.ops.ones(2), gradtape.Tensor))"
+    assert python(code, KERAS_BACKEND="") == "gradtape True"
 
 
 @pytest.mark.slow

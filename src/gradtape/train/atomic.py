@@ -122,10 +122,10 @@ def write(path: str, content: Callable[[Any], Any]) -> None:
     """Write a file by a function that gets it opened. A link is followed; a pipe or a device is written directly.
 
     >>> import tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "name")
-    >>> write(path, lambda file: file.write(b"new"))
-    >>> open(path, "rb").read()
-    b'new'
+    >>> folder = tempfile.mkdtemp()
+    >>> write(os.path.join(folder, "name"), lambda file: file.write(b"new"))
+    >>> os.listdir(folder)
+    ['name']
     """
     path = os.path.realpath(path)
     if not _is_regular(path):

@@ -99,7 +99,8 @@ def update_checkpoint_state(
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
     """The path of the latest checkpoint in a folder, or None.
 
-    >>>     >>> latest_checkpoint(tempfile.mkdtemp()) is None
+    >>> import tempfile
+    >>> latest_checkpoint(tempfile.mkdtemp()) is None
     True
     """
     missing = None
