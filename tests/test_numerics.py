@@ -770,3 +770,9 @@ def test_complex_numbers_and_several_outputs() -> None:
 
 def test_origin_of_nothing_is_false() -> None:
     assert not Origin(None, None, True, None, (), "nothing")
+
+
+@pytest.mark.parametrize("limit", [np.nan, np.float32(np.nan), tf.constant(np.nan)])
+def test_a_norm_of_nan_clips_to_nan(limit):
+    assert np.isnan(tf.clip_by_norm([3.0, 4.0], limit)).all()
+    assert np.isnan(tf.nn.embedding_lookup([[3.0, 4.0]], [0], max_norm=limit)).all()

@@ -95,6 +95,15 @@ def test_transforms_undo_each_other():
     np.testing.assert_allclose(back[16:48], signal[16:48], atol=1e-6)
 
 
+@pytest.mark.parametrize("norm", [None, "ortho"])
+def test_inverse_mdct_of_no_coefficients(norm):
+    x = tf.Variable(tf.zeros([2, 3, 0]))
+    with tf.GradientTape() as tape:
+        y = tf.signal.inverse_mdct(x, norm=norm)
+    assert y.shape == [2, 0]
+    assert tape.gradient(y, x).shape == [2, 3, 0]
+
+
 def test_dct_of_another_axis():
     x = noise(4, 3, 2)
     np.testing.assert_allclose(
@@ -181,6 +190,12 @@ def test_refusals():
         s.dct([1.0], norm="other")
     with pytest.raises(ValueError, match="positive integer"):
         s.dct([1.0], n=0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Paddings must be non-negative"):
+        s.dct(tf.zeros([0]), norm="ortho")
+    with pytest.raises(ValueError, match="requested dtype int32 for Tensor with dtype int64"):
+        s.rfft2d([[1.0, 2.0]], tf.constant([1, 2], tf.int64))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be a vector"):
+        s.fftshift([[1.0, 2.0]], [[0], [1]])
     with pytest.raises(tf.errors.InvalidArgumentError, match="frame_step must be positive"):
         s.frame([1.0], 1, 0)
     with pytest.raises(tf.errors.InvalidArgumentError, match="start <= limit"):

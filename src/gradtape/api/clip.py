@@ -59,7 +59,11 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 
 def _at_least_zero(clip_norm: Any, dtype: DType) -> Tensor:
     if np.isscalar(clip_norm):
-        return operand(clip_norm if clip_norm >= 0 else 0, dtype)  # type: ignore[operator]
+        try:
+            negative = clip_norm < 0  # type: ignore[operator]
+        except TypeError:  # text, a complex number, a date
+            raise TypeError(f"Expected a number for argument 'clip_norm', but got {clip_norm!r}.") from None
+        return operand(0 if negative else clip_norm, dtype)  # NaN stays NaN
     limit = math.maximum(operand(clip_norm), 0)
     return cast(limit, dtype)
 

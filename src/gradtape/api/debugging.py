@@ -432,10 +432,13 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
 
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
     """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes there."""
-    given = operand(condition)
-    if not _is_staged(given) and truth(condition):
-        return
-    if current_graph() is not None:
+    if current_graph() is None:
+        if truth(condition):  # of any Python object, as in TensorFlow
+            return
+    else:
+        given = operand(condition)
+        if not _is_staged(given) and truth(condition):
+            return
         holds = array.astype(given, dtype=np.dtype(bool), source=given.array.dtype)
         require(holds.array, [d if isinstance(d, str) else convert(d).array for d in data], summarize)
         return

@@ -28,8 +28,9 @@ from gradtape.api.arguments import (
 from gradtape.api.array import cast
 from gradtape.api.debugging import Assert
 from gradtape.arrays.checks import checked
+from gradtape.arrays.dimensions import is_dimension
 from gradtape.arrays.symbolic import is_known, unknown_shape
-from gradtape.conversion import array_from, constant_operand, convert, is_library, operand, wrap
+from gradtape.conversion import array_from, constant_operand, convert, converter_of, is_library, operand, wrap
 from gradtape.dtypes import DType, float16, float32
 from gradtape.ops import array, image as ops, index, linalg, math, reduce
 from gradtape.shape import TensorSpec
@@ -218,7 +219,7 @@ def crop_to_bounding_box(
 ) -> Tensor:
     """The part of an image under a box."""
     x, single = _batch_of(image)
-    top, left, height, width = offset_height, offset_width, target_height, target_width
+    top, left, height, width = _box(offset_height, offset_width, target_height, target_width)
     h, w = x.array.shape[1:3]
     _require(left >= 0, "offset_width must be >= 0.")
     _require(top >= 0, "offset_height must be >= 0.")
@@ -241,7 +242,7 @@ def pad_to_bounding_box(
     """An image on a ground of zeros."""
     x, single = _batch_of(image)
     _with_pixels(x)
-    top, left, height, width = offset_height, offset_width, target_height, target_width
+    top, left, height, width = _box(offset_height, offset_width, target_height, target_width)
     h, w = x.array.shape[1:3]
     bottom, right = height - top - h, width - left - w
     _require(top >= 0, "offset_height must be >= 0")
@@ -257,6 +258,28 @@ def pad_to_bounding_box(
     for axis, start, size in ((1, top, integer(height)), (2, left, integer(width))):
         x = _placed(x, convert(start), size, axis)
     return _unbatched(x, single)
+
+
+_BOX = ("offset_height", "offset_width", "target_height", "target_width")
+
+
+def _box(*numbers: Any) -> tuple[Any, ...]:
+    """The numbers of a bounding box: plain ones, dimensions, or tensors whose values only the program may know."""
+    return tuple(map(_comparable, numbers, _BOX))
+
+
+def _comparable(value: Any, name: str) -> Any:
+    """A number that can be compared: a tensor or dimension as it is, a variable's value, one real number."""
+    if isinstance(value, (int, float, Tensor)) or is_dimension(value):
+        return value
+    converter = converter_of(value)
+    if converter is not None:
+        return converter(value)
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufV":
+        if value.size == 1:
+            return value
+        raise ValueError(f"The truth value of an array is ambiguous: expected one number for '{name}', got {value!r}.")
+    raise TypeError(f"Expected a number for argument '{name}', but got {value!r}.")
 
 
 def _placed(x: Tensor, start: Tensor, size: int, axis: int) -> Tensor:

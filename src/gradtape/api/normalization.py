@@ -130,10 +130,10 @@ def batch_normalization(
     shifted = operand(variance + variance_epsilon)  # plain numbers are float32 here, as in TensorFlow
     factor = math.rsqrt(widened(shifted))
     if scale is not None:
-        factor = factor * widened(operand(scale, shifted.dtype))
-    shift = -(widened(operand(mean, shifted.dtype)) * factor)
+        factor = factor * widened(same_dtype(scale, shifted.dtype, "Mul", "scale"))
+    shift = -(widened(same_dtype(mean, shifted.dtype, "Mul", "mean")) * factor)
     if offset is not None:
-        shift = shift + widened(operand(offset, shifted.dtype))
+        shift = shift + widened(same_dtype(offset, shifted.dtype, "Sub", "offset"))
     y = widened(x)
     if factor.dtype != y.dtype:
         factor, shift = cast(factor, y.dtype), cast(shift, y.dtype)

@@ -92,8 +92,8 @@ def _fit(x: Tensor, axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
 
 
 def _lengths(fft_length: Any, count: int, op: str) -> tuple[int, ...]:
-    if is_library(fft_length) and operand(fft_length).dtype.name not in ("int32", "int64"):
-        given = operand(fft_length)
+    wanted = ("int32", "int64") if isinstance(fft_length, (list, tuple)) else ("int32",)
+    if is_library(fft_length) and (given := operand(fft_length)).dtype.name not in wanted:
         raise ValueError(
             f"Tensor conversion requested dtype int32 for Tensor with dtype {given.dtype.name}: {given!r}. It is the "
             "argument 'fft_length'."
@@ -287,7 +287,7 @@ def _shift(x: Any, axes: Any, by: Callable[[int], int]) -> Tensor:
     rank = len(x.array.shape)
     if not rank:
         raise errors.invalid_argument("input must be 1-D or higher", "Roll")
-    given = range(rank) if axes is None else (axes,) if not np.ndim(static(axes)) else static(axes)
+    given = range(rank) if axes is None else shape_of(axes, "Roll")
     over = tuple(axis_of(a, rank, "Roll") for a in given)
     result: Tensor = array.roll(x, shift=tuple(by(x.array.shape[a]) for a in over), axis=over)
     return result
@@ -333,6 +333,8 @@ def dct(
     size = x.array.shape[last]
     dtype = x.array.dtype
     if size == 0 and type != 1:
+        if norm == "ortho" and type != 4:
+            raise errors.invalid_argument("Paddings must be non-negative: 0 -1. The transformed axis is empty", "PadV2")
         nothing: Tensor = array.identity(x)
         return nothing
     if type == 1:
@@ -652,6 +654,9 @@ def inverse_mdct(
     half = x.array.shape[last]
     if half % 2:
         raise ValueError(f"The number of coefficients must be even. Received: {half}")
+    if half == 0:
+        empty: Tensor = array.reshape(x, shape=(*x.array.shape[:-2], 0))
+        return empty
     folded = dct(x, type=4, norm=norm)
     if norm is None:
         folded = folded * (0.5 / half)
