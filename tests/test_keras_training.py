@@ -368,11 +368,19 @@ def test_without_jax_steps_run_eagerly(monkeypatch):
 
 
 def test_memory_of_variables_is_reused():
-    """A compiled step writes new values of variables where the old ones were."""
+    """A compiled step writes new values of variables where the old ones were.
+
+    Its first call copies them, and so does the first call with metrics that were reset: JAX runs Python code there.
+    """
     model = small()()
     model.compile(optimizers.Adam(0.01), "mse")
-    model.fit(X, Y, batch_size=20, verbose=0)
-    kernel = model.layers[0].kernel._value
+    kernel, buffers = model.layers[0].kernel._value, []
+    keep = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: buffers.append(kernel._buffer))
+    model.fit(X, Y, batch_size=20, epochs=2, verbose=0, callbacks=[keep])
+    copied = [n for n, buffer in enumerate(buffers) if not (hasattr(buffer, "is_deleted") and buffer.is_deleted())]
+    assert copied == [0, len(buffers) // 2]
+    model.train_on_batch(X[:20], Y[:20])
+    model.train_on_batch(X[:20], Y[:20])
     before = kernel._buffer
     model.train_on_batch(X[:20], Y[:20])
     assert before.is_deleted()

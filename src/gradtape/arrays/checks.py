@@ -40,12 +40,14 @@ class Rule(NamedTuple):
     proved      `proved(*intervals, **params)`: whether intervals of the values are enough to know that it holds
     always      whether it is made where nothing uses the value, and on a GPU, whose kernels leave most checks out in
                 TensorFlow: an assertion
+    needed      whether the op is there for the check alone: it raises where none can be made, in a user's own jax.jit
     """
 
     fails: Callable[..., Any]
     error: Callable[..., Exception]
     proved: Callable[..., bool] | None = None
     always: bool = False
+    needed: bool = False
 
 
 def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
@@ -61,7 +63,7 @@ def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
     rows = _unbatched(arrays)
     if any(type(a) is Symbolic for a in rows) or any(map(is_dimension, _leaves(params))):
         return _staged(rule, first, rows, params)
-    known = _values(rows)
+    known = _values(rows, rule.needed)
     if known is None or not np.any(rule.fails(np, *known, **params)):
         return first
     if current_graph() is None:
@@ -69,14 +71,19 @@ def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
     return _staged(rule, first, known, params)
 
 
-def _values(arrays: Sequence[Any]) -> list[Any] | None:
+def _values(arrays: Sequence[Any], needed: bool) -> list[Any] | None:
     """The values of arrays, or None inside of a user's own jax.jit, where they have none and no check is made."""
     try:
         return [np.asarray(a) for a in arrays]
     except TypeError:
-        if any(type(a).__module__.partition(".")[0] == "jax" for a in arrays):
+        if not any(type(a).__module__.partition(".")[0] == "jax" for a in arrays):
+            raise
+        if not needed:
             return None
-        raise
+    raise TypeError(
+        "A check of values was called inside of jax.jit, where tensors have none. Use tf.function instead of jax.jit, "
+        "which checks them when the function runs, or check the results outside."
+    )
 
 
 def checked(rule: Rule, tensor: Tensor, *arrays: Any, **params: Any) -> Tensor:
@@ -162,7 +169,7 @@ def _assertion_failed(condition: Any, *arrays: Any, shown: tuple[Any, ...], most
     return errors.invalid_argument(" ".join(["assertion failed:", *[f"[{summary(v, most)}]" for v in values]]))
 
 
-_ASSERTION = Rule(_does_not_hold, _assertion_failed, always=True)
+_ASSERTION = Rule(_does_not_hold, _assertion_failed, always=True, needed=True)
 
 
 def summary(value: Any, most: int) -> str:

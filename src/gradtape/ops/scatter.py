@@ -142,7 +142,7 @@ def _has_not_finite(x: Any, message: str) -> Exception:
     return errors.invalid_argument(f"{message} : Tensor had {' and '.join(found)} values", "CheckNumerics")
 
 
-_FINITE = Rule(_not_finite, _has_not_finite, always=True)
+_FINITE = Rule(_not_finite, _has_not_finite, always=True, needed=True)
 
 SymbolicNamespace.check_numerics = staticmethod(lambda x, *, message: verify(_FINITE, x, message=message))  # type: ignore[attr-defined]
 
