@@ -154,7 +154,11 @@ def test_bad_parameters_give_nan():
     }.items():
         for dtype in (np.float64, np.int32):
             np.testing.assert_array_equal(*both(name, STREAMS[1], *arrays, samples=1, dtype=np.dtype(dtype)))
-    for bounds in (np.array([np.nan, 0.0]), np.array([1.0, np.nan])), (np.array([np.nan]), np.array([np.nan])):
+    for bounds in (
+        (np.array([np.nan, 0.0]), np.array([1.0, np.nan])),
+        (np.array([np.nan]), np.array([np.nan])),
+        (np.array([-np.inf, np.inf, 1e200, -np.inf]), np.array([-np.inf, np.inf, np.inf, -1e200])),
+    ):
         ours, theirs = both("random_between", STREAMS[1], *bounds, samples=2)
         assert np.isnan(ours).all()
         assert np.isnan(theirs).all()

@@ -586,9 +586,12 @@ def test_unigrams_from_a_file(tmp_path):
 
 def test_strange_parameters_give_nan():
     assert np.isnan(tf.random.stateless_gamma([1], [1, 2], -1.0).numpy()).all()
-    assert np.isnan(
-        tf.random.stateless_parameterized_truncated_normal([2], [1, 2], np.nan, 1.0, 2.0, 3.0).numpy()
-    ).all()
+    truncated = tf.random.stateless_parameterized_truncated_normal
+    for mean, high in (np.nan, 3.0), (np.inf, 3.0), (-1e30, np.inf):
+        assert np.isnan(truncated([2], [1, 2], mean, 1.0, 2.0, high).numpy()).all()
+    for deviation, low, high in (np.nan, 2.0, 3.0), (1.0, np.nan, 3.0), (1.0, 2.0, np.nan):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Invalid parameters"):
+            truncated([2], [1, 2], 0.0, deviation, low, high)
     assert np.isnan(tf.random.stateless_binomial([2], [1, 2], [np.inf, np.nan], 0.5, tf.float32).numpy()).all()
     assert np.isnan(tf.random.stateless_poisson([2], [1, 2], [np.nan, np.inf], tf.float32).numpy()).all()
     assert np.isnan(tf.random.stateless_binomial([1], [1, 2], [5.0], [np.nan], tf.float32).numpy()).all()

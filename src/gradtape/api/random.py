@@ -295,14 +295,14 @@ def _no_range(low: Any, high: Any, op: str) -> Exception:
 
 _RANGE = Rule(lambda xp, low, high, op: low >= high, _no_range, lambda low, high, op: low[1] < high[0])
 _DEVIATION = Rule(
-    lambda xp, stddev: stddev <= 0,
+    lambda xp, stddev: ~(stddev > 0),  # NaN is refused too
     lambda stddev: errors.invalid_argument(
         "Invalid parameters: stddev must be positive.", "ParameterizedTruncatedNormal"
     ),
     always=True,  # the parameters have derivatives: what uses them uses them as they are
 )
 _TRUNCATION = Rule(
-    lambda xp, low, high: low >= high,
+    lambda xp, low, high: ~(low < high),
     lambda low, high: errors.invalid_argument(
         "Invalid parameters: minval must be less than maxval.", "ParameterizedTruncatedNormal"
     ),

@@ -272,12 +272,13 @@ def random_between(stream: Array, x: Array, y: Array, *, samples: int) -> Array:
     source = _Sequence(stream, x.dtype)
     with float_errors_ignored():
         for number, (low, high) in enumerate(zip(np.ravel(x), np.ravel(y), strict=True)):
-            if np.isnan(low) or np.isnan(high):  # no proposal would ever be accepted
+            flipped = low == -np.inf or high < 0
+            a, b = (-high, -low) if flipped else (low, high)
+            if np.isnan(a) or np.isnan(b) or (a > 0 and np.isinf(a * a)):  # no proposal would ever be accepted
                 result[:, number] = np.nan
-            elif low == -np.inf or high < 0:
-                result[:, number] = -_between(source, -high, -low, samples)
             else:
-                result[:, number] = _between(source, low, high, samples)
+                drawn = _between(source, a, b, samples)
+                result[:, number] = -drawn if flipped else drawn
     return result
 
 

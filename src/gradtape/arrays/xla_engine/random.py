@@ -220,8 +220,9 @@ def random_between(stream: Array, x: Array, y: Array, *, samples: int) -> Array:
         low, high = jnp.where(flipped, -high, low), jnp.where(flipped, -low, high)
         blocks = _blocks(stream, block + jnp.arange(2 * window, dtype=jnp.uint64))
         size, values, accepted = _proposals(blocks, low, high, window)
-        unknown = jnp.isnan(low) | jnp.isnan(high)  # no proposal would ever be accepted
-        values, accepted = jnp.where(unknown, jnp.nan, values), accepted | unknown
+        far = (low > 0) & jnp.isinf(low * low)
+        hopeless = jnp.isnan(low) | jnp.isnan(high) | far  # no proposal would ever be accepted
+        values, accepted = jnp.where(hopeless, jnp.nan, values), accepted | hopeless
         place = filled + jnp.cumsum(accepted) - 1
         used = accepted & (place < samples)
         where = jnp.where(used, place * total + number, samples * total)
