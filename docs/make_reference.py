@@ -1,6 +1,6 @@
 """Write docs/reference/: the public functions and classes with what their docstrings say.
 
-Views of a tape are attached to `GradientTape` and loaded when they are called; their words are found in `lens/`.
+Views of a tape are attached to `GradientTape` and loaded when they are called; their words are found in `inspect/`.
 A function that has several names (`tf.tanh`, `tf.math.tanh`, `tf.nn.tanh`) is described once. Run it after a change of
 a docstring or a signature:
 
@@ -20,11 +20,11 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import gradtape
-import gradtape.testing
-from gradtape import lens
-from gradtape.api import parsing
-from gradtape.lens import explain
-from gradtape.train import checkpoint, reading, state
+import gradtape._src.testing
+from gradtape._src import inspect as lens
+from gradtape._src.checkpoint import checkpoint, reading, state
+from gradtape._src.inspect import explain
+from gradtape._src.tf import parsing
 
 HERE = Path(__file__).parent
 
@@ -72,9 +72,9 @@ def pages() -> list[Page]:
             "tape.md", "Tapes", "Recording, and the questions one can ask.",
             [
                 *_named("tf.GradientTape", "tf.autodiff.ForwardAccumulator", "tf.UnconnectedGradients"),
-                ("gradtape.lens.explain.Explanation", explain.Explanation),
-                ("gradtape.lens.explain.Explanations", explain.Explanations),
-                ("gradtape.lens.explain.Reason", explain.Reason),
+                ("gradtape._src.inspect.explain.Explanation", explain.Explanation),
+                ("gradtape._src.inspect.explain.Explanations", explain.Explanations),
+                ("gradtape._src.inspect.explain.Reason", explain.Reason),
             ],
         ),
         Page(
@@ -110,10 +110,10 @@ def pages() -> list[Page]:
             "train.md", "tf.train", "Checkpoints: values of variables in files; and records.",
             [
                 *_members(gradtape.train, "tf.train"),
-                *_members(gradtape.train.experimental, "tf.train.experimental"),
-                ("gradtape.train.checkpoint.LoadStatus", checkpoint.LoadStatus),
-                ("gradtape.train.reading.CheckpointReader", reading.CheckpointReader),
-                ("gradtape.train.state.CheckpointState", state.CheckpointState),
+                *_members(gradtape._src.checkpoint.experimental, "tf.train.experimental"),
+                ("gradtape._src.checkpoint.checkpoint.LoadStatus", checkpoint.LoadStatus),
+                ("gradtape._src.checkpoint.reading.CheckpointReader", reading.CheckpointReader),
+                ("gradtape._src.checkpoint.state.CheckpointState", state.CheckpointState),
             ],
         ),
         Page("errors.md", "tf.errors", "TensorFlow's kinds of error.",
@@ -196,7 +196,7 @@ def _methods(cls: type) -> Iterator[tuple[str, str, str]]:
             continue
         view: Callable[..., Any] | None = None
         if cls is gradtape.GradientTape and (name in lens.VIEWS or name == "nbytes"):
-            view = getattr(importlib.import_module(f"gradtape.lens.{lens.VIEWS.get(name, 'memory')}"), name)
+            view = getattr(importlib.import_module(f"gradtape._src.inspect.{lens.VIEWS.get(name, 'memory')}"), name)
         if isinstance(value, property):
             yield name, "", _doc(view or value)
         elif isinstance(value, (staticmethod, classmethod)):

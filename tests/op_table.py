@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-import gradtape as tf
-from gradtape import ops
-from gradtape.arrays import numpy_namespace
-from gradtape.engine.op import Op, registry
 from gradtape.testing import MODES
 
+import gradtape as tf
+from gradtape._src import ops
+from gradtape._src.arrays import numpy_namespace
+from gradtape._src.core.primitive import Op, registry
+
 for _module in pkgutil.iter_modules(ops.__path__):  # every family, also those that are loaded when first needed
-    importlib.import_module(f"gradtape.ops.{_module.name}")
+    importlib.import_module(f"gradtape._src.ops.{_module.name}")
 
 InvalidArgument = tf.errors.InvalidArgumentError
 

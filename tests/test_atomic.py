@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.train import atomic, bundle
+from gradtape._src.formats import atomic, tensor_bundle as bundle
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")
 
@@ -444,7 +444,7 @@ def test_a_forked_child_leaves_the_cache_of_its_parent_alone(tmp_path, made):
     """A child that goes on with the very generator writes nothing; one that begins anew writes a cache of its own."""
     run(
         f"""
-from gradtape.train.data.core import Run
+from gradtape._src.data.core import Run
 made = tf.data.Dataset.range(100).cache(sys.argv[1] + "/cache")
 iterator = {made}
 for _ in range(50):

@@ -604,7 +604,7 @@ def test_do_not_convert():
 
 
 def test_libraries_are_left_alone():
-    from gradtape.compile.autograph import _converted
+    from gradtape._src.function.autograph import _converted
 
     for library in (np.linalg.norm, functools.reduce, subprocess.run, tf.reduce_sum, pytest.fail, traceback.print_exc):
         assert _converted(library) is library
@@ -704,7 +704,7 @@ def python_alone(x, *args, flag=True, **kwargs):
 
 
 def test_code_without_tensors_does_the_same_when_it_is_converted(caplog):
-    from gradtape.compile.autograph import _converted
+    from gradtape._src.function.autograph import _converted
 
     converted = _converted(python_alone)
     assert converted is not python_alone

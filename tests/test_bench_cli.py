@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from gradtape.cli import main
-from gradtape.commands import UsageError, bench
-from gradtape.commands.progress import Progress
-from gradtape.commands.terminal import Page, shorten
+from gradtape._src.cli import UsageError, bench
+from gradtape._src.cli.main import main
+from gradtape._src.cli.progress import Progress
+from gradtape._src.cli.terminal import Page, shorten
 
 QUICK = ["--rounds", "1", "--seconds", "0.01"]
 

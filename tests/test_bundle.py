@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from gradtape import errors
-from gradtape.train import bundle, checksum, table, wire
+from gradtape._src.formats import crc32c as checksum, leveldb as table, protobuf as wire, tensor_bundle as bundle
 
 RECORDED = Path(__file__).parent / "data" / "checkpoints"
 CONTENTS = runpy.run_path(str(RECORDED / "contents.py"))

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 import gradtape
-from gradtape.cli import main
-from gradtape.commands import names
-from gradtape.commands.check import check
-from gradtape.commands.names import MISSING, NOTE, SUPPORTED, Call, judge
-from gradtape.commands.reasons import RENAMED
-from gradtape.commands.scan import read_notebook, read_source
+from gradtape._src.cli import names
+from gradtape._src.cli.check import check
+from gradtape._src.cli.main import main
+from gradtape._src.cli.names import MISSING, NOTE, SUPPORTED, Call, judge
+from gradtape._src.cli.reasons import RENAMED
+from gradtape._src.cli.scan import read_notebook, read_source
 
 SAMPLES = Path(__file__).parent / "data" / "check"
 

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.train import bundle, state, tracking
-from gradtape.variable import waiting
+from gradtape._src.checkpoint import state, tracking
+from gradtape._src.formats import tensor_bundle as bundle
+from gradtape._src.variable import waiting
 
 HERE = Path(__file__).parent / "data" / "checkpoints"
 RECORDED = json.loads((HERE / "values.json").read_text("utf-8"))  # what TensorFlow reads in its own files

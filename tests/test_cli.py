@@ -16,8 +16,8 @@ from textwrap import dedent
 import pytest
 
 import gradtape
-from gradtape.cli import main
-from gradtape.tensorflow_alias import install_as_tensorflow, uninstall_as_tensorflow
+from gradtape._src.cli.main import main
+from gradtape._src.hooks.tensorflow import install_as_tensorflow, uninstall_as_tensorflow
 
 Done = subprocess.CompletedProcess[str]
 
@@ -105,7 +105,7 @@ def test_help_and_version_load_nothing_optional(place: Place) -> None:
     done = place.python("-X", "importtime", "-m", "gradtape", "--version")
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert loaded.isdisjoint({"jax", "keras", "matplotlib", "tensorflow"})
-    assert {name for name in loaded if name.startswith("gradtape.commands")} == {"gradtape.commands"}
+    assert {name for name in loaded if name.startswith("gradtape._src.cli")} == {"gradtape._src.cli"}
 
 
 # A program sees what it sees under python
@@ -383,7 +383,7 @@ def test_namespaces_resolve_however_they_are_kept(monkeypatch: pytest.MonkeyPatc
 def test_keras_that_is_not_installed_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     # As in an environment without Keras, whatever this one has: None in sys.modules makes an import fail.
     monkeypatch.delattr(gradtape, "keras", raising=False)
-    for name in ("gradtape.keras", "gradtape.keras_backend"):
+    for name in ("gradtape.keras", "gradtape._src.keras_backend"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "keras", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

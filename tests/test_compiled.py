@@ -31,8 +31,8 @@ from conformance import runner
 from op_table import ROWS, Row, Sample
 
 import gradtape as tf
-from gradtape.arrays import numpy_namespace
-from gradtape.compile.program import Program
+from gradtape._src.arrays import numpy_namespace
+from gradtape._src.graph.program import Program
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -1391,7 +1391,7 @@ def test_options_for_the_compiler():
 
 @pytest.mark.parametrize(("variable", "there"), [(None, False), ("true", True)])
 def test_programs_run_in_the_thread_that_calls_them(variable, there):
-    code = "import gradtape.arrays.xla_engine, jax; print(jax.config.read('jax_cpu_enable_async_dispatch'))"
+    code = "import gradtape._src.arrays.xla, jax; print(jax.config.read('jax_cpu_enable_async_dispatch'))"
     environment = {k: v for k, v in os.environ.items() if k != "JAX_CPU_ENABLE_ASYNC_DISPATCH"}
     if variable is not None:
         environment["JAX_CPU_ENABLE_ASYNC_DISPATCH"] = variable

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.engine.tape import active_recorders
+from gradtape._src.core.tape import active_recorders
 
 
 def in_thread(function):

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.train import table, wire
-from gradtape.train.checksum import crc32c, masked
+from gradtape._src.formats import leveldb as table, protobuf as wire
+from gradtape._src.formats.crc32c import crc32c, masked
 
 NAMED = (tf.errors.OpError, tf.train.Example.FromString.__globals__["DecodeError"])
 

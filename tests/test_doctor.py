@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import gradtape
-from gradtape.cli import main
-from gradtape.commands import doctor
+from gradtape._src.cli import doctor
+from gradtape._src.cli.main import main
 
 
 @pytest.fixture(autouse=True)

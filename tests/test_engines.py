@@ -14,16 +14,16 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
+from gradtape.dtypes import as_dtype
 from op_table import ROWS, Row, Sample
 from test_op_table import batch_row
 
 import gradtape as tf
-from gradtape.arrays import batched, numpy_namespace
-from gradtape.arrays.batched import Batched
-from gradtape.arrays.xla_engine import xla_namespace
-from gradtape.conversion import wrap
-from gradtape.dtypes import as_dtype
-from gradtape.tensor import Tensor
+from gradtape._src.arrays import batched, numpy_namespace
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.xla import xla_namespace
+from gradtape._src.conversion import wrap
+from gradtape._src.tensor import Tensor
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -13,8 +13,8 @@ import jax
 from op_table import ROWS, Row, Sample
 
 import gradtape as tf
-import gradtape.arrays.xla_engine  # tracers get their namespace, and JAX its 64-bit types
-from gradtape.conversion import wrap
+import gradtape._src.arrays.xla  # tracers get their namespace, and JAX its 64-bit types
+from gradtape._src.conversion import wrap
 
 NOT_COMPILED: dict[str, str] = {
     "unique": "the number of distinct values is the shape of the result",

@@ -15,9 +15,9 @@ import jax
 import ml_dtypes
 
 import gradtape as tf
-from gradtape.arrays.numpy_engine import random as plain
-from gradtape.arrays.seeds import OpStreams, drawing_from
-from gradtape.arrays.xla_engine import random as xla
+from gradtape._src.arrays.numpy import random as plain
+from gradtape._src.arrays.seeds import OpStreams, drawing_from
+from gradtape._src.arrays.xla import random as xla
 
 STREAMS = [
     plain.stream_of(0, 0),

@@ -12,8 +12,15 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.autodiff import gradient_tape
-from gradtape.lens.explain import INSTEAD, Explanation, Explanations, NoneGradientWarning, Reason, tensor_function
+from gradtape._src.autodiff import gradient_tape
+from gradtape._src.inspect.explain import (
+    INSTEAD,
+    Explanation,
+    Explanations,
+    NoneGradientWarning,
+    Reason,
+    tensor_function,
+)
 
 LINES = pytest.mark.parametrize("lines", [None, True], ids=["plain", "lines"])
 
@@ -501,7 +508,7 @@ def test_an_input_without_a_derivative():
 
 
 def test_every_op_without_a_derivative_has_advice():
-    from gradtape.engine.op import registry
+    from gradtape._src.core.primitive import registry
 
     silent = {"bitwise_and", "bitwise_or", "bitwise_xor", "invert", "shift_left", "shift_right", "isnan", "isinf",
               "isfinite", "shuffle_rows", "discrete_cast", "stop_gradient"}  # fmt: skip

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import forks, keras
-from gradtape.variable import updating
+from gradtape import keras
+from gradtape._src import forks
+from gradtape._src.variable import updating
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),

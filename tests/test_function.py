@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import variable
-from gradtape.compile import function as module
+from gradtape._src import variable
+from gradtape._src.function import function as module
 
 
 @pytest.fixture(autouse=True, params=["compiled", "eager"])

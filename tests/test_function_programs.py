@@ -11,7 +11,7 @@ import pytest
 from tf_cases.functions import answer, programs
 
 import gradtape as tf
-from gradtape.compile.program import Program
+from gradtape._src.graph.program import Program
 
 RECORD = json.loads((pathlib.Path(__file__).parent / "data" / "functions_tensorflow.json").read_text())
 PROGRAMS = programs(tf)

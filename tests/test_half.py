@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.conversion import wrap
+from gradtape._src.conversion import wrap
 
 HALF = ("float16", "bfloat16")
 EPSILON = {"float16": 2**-10, "bfloat16": 2**-7}
@@ -173,7 +173,7 @@ def test_compiled(dtype: str):
 @pytest.mark.parametrize("case", COMPILED)
 def test_jax_arrays(case: str, dtype: str):
     jnp = pytest.importorskip("jax.numpy")
-    from gradtape.arrays import xla_engine
+    from gradtape._src.arrays import xla as xla_engine
 
     def on_jax(*args):
         given = [wrap(jnp.asarray(t.numpy())) for t in args]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import strategies as st
 
 import gradtape as tf
-from gradtape.arrays import batched
-from gradtape.arrays.batched import Batched
-from gradtape.arrays.owners import Owners
+from gradtape._src.arrays import batched
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.owners import Owners
 
 rng = np.random.default_rng(7)
 A = rng.normal(size=(3, 4))

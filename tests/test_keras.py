@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import conversion, keras_hook
+from gradtape._src import conversion
+from gradtape._src.hooks import keras as keras_hook
 
 if importlib.util.find_spec("keras") is None:
     pytest.skip("Keras is not installed", allow_module_level=True)
@@ -26,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:`shuffle=True` was passed"),
 ]
 
-keras_backend = importlib.import_module("gradtape.keras_backend")
+keras_backend = importlib.import_module("gradtape._src.keras_backend")
 keras = tf.keras
 layers = keras.layers
 
@@ -216,7 +217,7 @@ def test_functions_of_keras_past(name):
 
 def test_every_public_name_of_keras_is_keras_own():
     """Whatever gradtape's own modules are called: all that TensorFlow's `tf.keras` has is found, and is the same."""
-    for module in pkgutil.iter_modules(keras_backend.__path__, "gradtape.keras_backend."):
+    for module in pkgutil.iter_modules(keras_backend.__path__, "gradtape._src.keras_backend."):
         importlib.import_module(module.name)
     assert [path.name for path in Path(tf.keras.__file__).parent.iterdir() if path.name != "__pycache__"] == [
         "__init__.py"

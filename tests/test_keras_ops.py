@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gradtape.testing import check_gradients
 
 import gradtape as tf
-from gradtape.testing import check_gradients
 
 pytest.importorskip("gradtape.keras", exc_type=ImportError)
 
 import keras
 
-from gradtape.keras_backend import image, linalg, math, nn, numpy as knp
+from gradtape._src.keras_backend import image, linalg, math, nn, numpy as knp
 
 FOLDER = Path(keras.__path__[0])
 MODULES = {"numpy": knp, "nn": nn, "math": math, "linalg": linalg, "image": image}

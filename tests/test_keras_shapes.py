@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.arrays import symbolic
+from gradtape._src.arrays import symbolic
 
 if importlib.util.find_spec("keras") is None:
     pytest.skip("Keras is not installed", allow_module_level=True)
 
 keras = tf.keras
 layers = keras.layers
-core = importlib.import_module("gradtape.keras_backend.core")
+core = importlib.import_module("gradtape._src.keras_backend.core")
 X = np.arange(6, dtype="float32").reshape(2, 3)
 Y = X.sum(1)  # what a layer of ones makes of it
 
@@ -42,7 +42,7 @@ def engine(request, monkeypatch):
     """With a compiler, and as if there were none."""
     if request.param == "no jax":
         monkeypatch.setattr(core, "can_compile", lambda: False)
-        monkeypatch.setattr("gradtape.compile.function.can_compile", lambda: False)
+        monkeypatch.setattr("gradtape._src.function.function.can_compile", lambda: False)
         monkeypatch.setattr(symbolic, "_known", {})
         monkeypatch.setitem(sys.modules, "jax", None)
     return request.param

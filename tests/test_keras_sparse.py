@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import conversion
+from gradtape._src import conversion
 
 if importlib.util.find_spec("keras") is None:
     pytest.skip("Keras is not installed", allow_module_level=True)
@@ -16,7 +16,7 @@ if importlib.util.find_spec("keras") is None:
 keras = tf.keras
 layers, ops = keras.layers, keras.ops
 backend = importlib.import_module("keras.src.backend")
-core = importlib.import_module("gradtape.keras_backend.core")
+core = importlib.import_module("gradtape._src.keras_backend.core")
 
 
 def sparse(seed=0, shape=(4, 5), dtype="float64", share=0.4):
@@ -286,7 +286,7 @@ def test_training_on_sparse_data_is_training_on_dense_data(run_eagerly):
 
 
 def test_shuffled_batches_keep_rows_and_targets_together():
-    from gradtape.keras_backend.sparse_data import Rows
+    from gradtape._src.keras_backend.sparse_data import Rows
 
     x = sparse(0, (7, 3))
     rows = Rows((x, full(x).sum(axis=1)), batch_size=3, shuffle=True)

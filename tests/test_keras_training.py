@@ -360,7 +360,7 @@ def test_functions_may_be_told_to_run_eagerly():
 
 
 def test_without_jax_steps_run_eagerly(monkeypatch):
-    monkeypatch.setattr("gradtape.keras_backend.trainer.can_compile", lambda: False)
+    monkeypatch.setattr("gradtape._src.keras_backend.trainer.can_compile", lambda: False)
     model = small()()
     model.compile("sgd", "mse")
     model.fit(X, Y, batch_size=20, verbose=0)

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import memory, tensor
-from gradtape.autodiff.gradient_tape import GradientTape
-from gradtape.engine import op as ops
-from gradtape.engine.op import registry
-from gradtape.engine.tape import active_recorders
-from gradtape.tensor import Tensor
+from gradtape._src import memory, tensor
+from gradtape._src.autodiff.gradient_tape import GradientTape
+from gradtape._src.core import primitive as ops
+from gradtape._src.core.primitive import registry
+from gradtape._src.core.tape import active_recorders
+from gradtape._src.tensor import Tensor
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ import pytest
 from tf_cases import conversions, misuse
 
 import gradtape as tf
-from gradtape.arrays.seeds import seeds
-from gradtape.engine import tape as recorders
+from gradtape._src.arrays.seeds import seeds
+from gradtape._src.core import tape as recorders
 
 DATA = Path(__file__).parent / "data"
 PACKAGE = str(Path(tf.__file__).parent)

@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from gradtape.testing import check_gradients
 
 import gradtape as tf
-from gradtape.ops import convolution as ops
-from gradtape.testing import check_gradients
+from gradtape._src.ops import convolution as ops
 
 RNG = np.random.default_rng(3)
 
@@ -170,7 +170,7 @@ def test_transposed_convolution_is_the_adjoint(case):
 
 @pytest.mark.parametrize("case", [CONVS[1], CONVS[4], CONVS[10], CONVS[12]], ids=name_of)
 def test_pieces_give_the_same_as_the_whole(case, monkeypatch):
-    from gradtape.arrays.numpy_engine import neural
+    from gradtape._src.arrays.numpy import neural
 
     x, y = operands_of(case, batch=3)
     *_, strides, dilations, padding = case
@@ -265,7 +265,7 @@ def test_jacobians_are_rows_of_gradients(case):
 @pytest.mark.parametrize("groups", [1, 2])
 def test_hidden_axes_of_every_corner(groups):
     """Each of the three primitives with one operand batched, or both, against a loop."""
-    from gradtape.arrays.batched import Batched, batched_namespace
+    from gradtape._src.arrays.batched import Batched, batched_namespace
 
     how = {"strides": (1, 2), "dilations": (2, 1), "padding": ((1, 0), (1, 1)), "groups": groups}
     x, y = normal(3, 2, 6, 5, 4), normal(3, 2, 3, 4 // groups, 6)
@@ -488,7 +488,7 @@ def test_batch_normalization():
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_fused_batch_norm(data_format):
-    from gradtape.api.normalization import fused_batch_norm
+    from gradtape._src.tf.normalization import fused_batch_norm
 
     x = normal(2, 3, 4, 5)
     at = 3 if data_format == "NHWC" else 1

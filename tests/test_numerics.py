@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.engine import dispatch
-from gradtape.engine.tape import active_recorders, active_stack
-from gradtape.lens.causes import Cause, operand
-from gradtape.lens.numerics import Checker, NumericsError, Origin
+from gradtape._src.core import dispatch
+from gradtape._src.core.tape import active_recorders, active_stack
+from gradtape._src.inspect.causes import Cause, operand
+from gradtape._src.inspect.numerics import Checker, NumericsError, Origin
 
 Invalid = tf.errors.InvalidArgumentError
 INF, NAN = float("inf"), float("nan")

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from gradtape.testing import check_gradients
 from op_table import ROWS, Kink, Row, Sample, complexes, numbers
 
 import gradtape as tf
-from gradtape.arrays import batched, generic_kernels, numpy_namespace
-from gradtape.arrays.batched import Batched
-from gradtape.arrays.owners import Owners
-from gradtape.engine import dispatch, op
-from gradtape.testing import check_gradients
+from gradtape._src.arrays import batched, generic_kernels, numpy_namespace
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.owners import Owners
+from gradtape._src.core import dispatch, primitive as op
 
 SAMPLES = [pytest.param(row, s, id=f"{row.name}-{i}") for row in ROWS.values() for i, s in enumerate(row.samples)]
 COMPLEX = [

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.lens import layout, picture
+from gradtape._src.inspect import layout, picture
 
 
 def small(**options):
@@ -231,7 +231,7 @@ def test_in_a_notebook(tmp_path):
 
 
 def test_the_template_is_in_the_package():
-    assert resources.files("gradtape.lens").joinpath("page.html").is_file()
+    assert resources.files("gradtape._src.inspect").joinpath("page.html").is_file()
 
 
 def test_only_so_many_ops_are_drawn(monkeypatch):

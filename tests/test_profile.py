@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.engine import dispatch
-from gradtape.lens import profile as profiles
+from gradtape._src.core import dispatch
+from gradtape._src.inspect import profile as profiles
 
 
 def profiled(**options):

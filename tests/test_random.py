@@ -8,12 +8,12 @@ import threading
 
 import numpy as np
 import pytest
+from gradtape.testing import check_gradients
 from tf_cases import random as questions
 from tf_cases.record import load
 
 import gradtape as tf
-from gradtape.arrays.numpy_engine import random as kernels
-from gradtape.testing import check_gradients
+from gradtape._src.arrays.numpy import random as kernels
 
 STORED = load("random")
 CASES = questions.cases(tf)
@@ -448,7 +448,7 @@ def quantiles(alpha: np.ndarray, p: float) -> np.ndarray:
 @pytest.mark.parametrize("p", [0.03, 0.4, 0.9])
 def test_gamma_numbers_move_with_alpha(alpha: float, p: float):
     """The derivatives, first and second, of a gamma number at a fixed quantile."""
-    from gradtape.ops.random import gamma_sample
+    from gradtape._src.ops.random import gamma_sample
 
     h = 1e-4 * min(alpha, 300)
     below, here, above = quantiles(np.array([alpha - h, alpha, alpha + h]), p)

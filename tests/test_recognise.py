@@ -10,7 +10,7 @@ import pytest
 import gradtape as tf
 
 pytest.importorskip("jax")
-from gradtape.compile import recognise
+from gradtape._src.graph import rewrites as recognise
 
 rng = np.random.default_rng(5)
 BATCH, TOKENS, HEADS, FEATURES = 2, 6, 3, 4

@@ -10,7 +10,7 @@ import pytest
 import runtime_checks as checks
 
 import gradtape as tf
-from gradtape.arrays.checks import summary
+from gradtape._src.arrays.checks import summary
 
 RECORDED = json.loads(checks.RECORD.read_text("utf-8"))
 InvalidArgument = tf.errors.InvalidArgumentError

@@ -1,4 +1,4 @@
-"""gradtape.shape: TensorShape and TensorSpec."""
+"""gradtape._src.shape: TensorShape and TensorSpec."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gradtape import dtypes
-from gradtape.shape import TensorShape, TensorSpec, as_shape, known_shape, unknown_shape
+from gradtape._src.shape import TensorShape, TensorSpec, as_shape, known_shape, unknown_shape
 
 DIMS = st.none() | st.lists(st.none() | st.integers(0, 4), max_size=4).map(tuple)
 

@@ -32,7 +32,7 @@ def test_views_are_described_as_methods():
     page = (DOCS / "reference" / "tape.md").read_text(encoding="utf-8")
     for method in ("explain(target, sources)", "summary(target=None", "show(path=None", "memory_report()"):
         assert f"\n{method}" in page
-    assert "See `gradtape.lens" not in page
+    assert "See `gradtape._src.inspect" not in page
 
 
 def test_docstrings_become_markdown():
@@ -59,7 +59,7 @@ def test_the_table_of_times_is_that_of_the_readme():
 
 
 def test_every_reason_is_in_the_guide():
-    from gradtape.lens.explain import Reason
+    from gradtape._src.inspect.explain import Reason
 
     page = (DOCS / "tapes.md").read_text(encoding="utf-8")
     assert [r.name for r in Reason if f"| `{r.name}` | {r.value} |" not in page] == []

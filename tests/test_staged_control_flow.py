@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("jax")
 
 import gradtape as tf
-from gradtape.compile import control_flow
+from gradtape._src.graph import control_flow
 
 
 def derivatives(f, values, order):

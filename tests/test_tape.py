@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.autodiff import gradient_tape
-from gradtape.engine.op import registry
+from gradtape._src.autodiff import gradient_tape
+from gradtape._src.core.primitive import registry
 
 X = 3.0
 

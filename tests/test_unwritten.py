@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape.tensor import Tensor, Unwritten
+from gradtape._src.tensor import Tensor, Unwritten
 
 rng = np.random.default_rng(3)
 X, W = rng.normal(size=(8, 64)).astype(np.float32), rng.normal(size=(64, 32)).astype(np.float32)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape import variable
+from gradtape._src import variable
 
 I = tf.errors.InvalidArgumentError  # noqa: E741
 

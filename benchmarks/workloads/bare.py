@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.workloads import tape
 
-_HOT_PATH = "gradtape.engine.dispatch"
+_HOT_PATH = "gradtape._src.core.dispatch"
 _HOOK = re.compile(r"if (append\(.*\)) is True:\n\s+recorder\.note\(\w+\)")
 
 

@@ -15,12 +15,59 @@ import warnings as _warnings
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
-from gradtape import dtypes as _dtypes, errors as errors, keras_hook as _keras_hook, nest as nest
+from gradtape._src import dtypes as _dtypes, errors as errors, nest as nest
+from gradtape._src.autodiff.arguments import (
+    AggregationMethod as AggregationMethod,
+    UnconnectedGradients as UnconnectedGradients,
+)
+from gradtape._src.autodiff.custom_gradient import (
+    custom_gradient as custom_gradient,
+    grad_pass_through as grad_pass_through,
+    recompute_grad as recompute_grad,
+)
+from gradtape._src.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
+from gradtape._src.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
+from gradtape._src.conversion import register_tensor_conversion_function as register_tensor_conversion_function
+from gradtape._src.dtypes import (
+    DType as DType,
+    as_dtype as as_dtype,
+    bfloat16 as bfloat16,
+    bool as bool,
+    complex64 as complex64,
+    complex128 as complex128,
+    double as double,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    half as half,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    string as string,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+)
+from gradtape._src.function.autograph import do_not_convert as _do_not_convert, set_loop_options as _set_loop_options
+from gradtape._src.function.function import (
+    function as function,
+    inside_function as inside_function,
+    is_symbolic_tensor as is_symbolic_tensor,
+)
+from gradtape._src.graph.gradients import gradients as gradients, hessians as hessians
+from gradtape._src.hooks import keras as _keras_hook
+from gradtape._src.indexed_slices import IndexedSlices as IndexedSlices
+from gradtape._src.inspect import attach as _attach_views
+from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
+from gradtape._src.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
+from gradtape._src.tensor import Tensor as Tensor
 
 # -- families: special functions -------------------------------------------------------------------------------------
 # -- families: signal, image, random ---------------------------------------------------------------------------------
 # -- families: control flow ------------------------------------------------------------------------------------------
-from gradtape.api import (
+from gradtape._src.tf import (
     bitwise as bitwise,
     compat as _compat,
     debugging as debugging,
@@ -36,7 +83,7 @@ from gradtape.api import (
     sparse as sparse,
     test as test,
 )
-from gradtape.api.array import (
+from gradtape._src.tf.array import (
     boolean_mask as boolean_mask,
     broadcast_dynamic_shape as broadcast_dynamic_shape,
     broadcast_static_shape as broadcast_static_shape,
@@ -76,12 +123,12 @@ from gradtape.api.array import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from gradtape.api.clip import (
+from gradtape._src.tf.clip import (
     clip_by_global_norm as clip_by_global_norm,
     clip_by_norm as clip_by_norm,
     clip_by_value as clip_by_value,
 )
-from gradtape.api.control_flow import (
+from gradtape._src.tf.control_flow import (
     case as case,
     cond as cond,
     foldl as foldl,
@@ -98,12 +145,12 @@ from gradtape.api.control_flow import (
 )
 
 # -- families: neural ------------------------------------------------------------------------------------------------
-from gradtape.api.convolution import (
+from gradtape._src.tf.convolution import (
     batch_to_space as batch_to_space,
     space_to_batch as space_to_batch,
     space_to_batch_nd as space_to_batch_nd,
 )
-from gradtape.api.debugging import (
+from gradtape._src.tf.debugging import (
     Assert as Assert,
     assert_equal as assert_equal,
     assert_greater as assert_greater,
@@ -112,14 +159,10 @@ from gradtape.api.debugging import (
 )
 
 # -- families: linear algebra ----------------------------------------------------------------------------------------
-from gradtape.api.decompositions import (
-    eig as eig,
-    eigvals as eigvals,
-    sqrtm as matrix_square_root,
-)
+from gradtape._src.tf.decompositions import eig as eig, eigvals as eigvals, sqrtm as matrix_square_root
 
 # -- families: shaping, indexing and segments ------------------------------------------------------------------------
-from gradtape.api.indexing import (
+from gradtape._src.tf.indexing import (
     dynamic_partition as dynamic_partition,
     dynamic_stitch as dynamic_stitch,
     histogram_fixed_width as histogram_fixed_width,
@@ -134,20 +177,15 @@ from gradtape.api.indexing import (
     unique as unique,
     unique_with_counts as unique_with_counts,
 )
-from gradtape.api.initializers import (
+from gradtape._src.tf.initializers import (
     constant_initializer as constant_initializer,
     ones_initializer as ones_initializer,
     random_normal_initializer as random_normal_initializer,
     random_uniform_initializer as random_uniform_initializer,
     zeros_initializer as zeros_initializer,
 )
-from gradtape.api.linalg import (
-    einsum as einsum,
-    matmul as matmul,
-    norm as norm,
-    tensordot as tensordot,
-)
-from gradtape.api.math import (
+from gradtape._src.tf.linalg import einsum as einsum, matmul as matmul, norm as norm, tensordot as tensordot
+from gradtape._src.tf.math import (
     abs as abs,
     acos as acos,
     acosh as acosh,
@@ -206,15 +244,15 @@ from gradtape.api.math import (
     truncatediv as truncatediv,
     truncatemod as truncatemod,
 )
-from gradtape.api.module import Module as Module
-from gradtape.api.python_functions import (
+from gradtape._src.tf.module import Module as Module
+from gradtape._src.tf.python_functions import (
     RegisterGradient as RegisterGradient,
     no_gradient as no_gradient,
     numpy_function as numpy_function,
     print_ as print,
     py_function as py_function,
 )
-from gradtape.api.scopes import (
+from gradtape._src.tf.scopes import (
     control_dependencies as control_dependencies,
     device as device,
     executing_eagerly as executing_eagerly,
@@ -222,7 +260,7 @@ from gradtape.api.scopes import (
     init_scope as init_scope,
     name_scope as name_scope,
 )
-from gradtape.api.shaping import (
+from gradtape._src.tf.shaping import (
     bitcast as bitcast,
     get_static_value as get_static_value,
     guarantee_const as guarantee_const,
@@ -240,65 +278,14 @@ from gradtape.api.shaping import (
     tile as tile,
     unravel_index as unravel_index,
 )
-from gradtape.api.signal import (
-    fftnd as fftnd,
-    ifftnd as ifftnd,
-    irfftnd as irfftnd,
-    rfftnd as rfftnd,
-)
-from gradtape.api.tensor_array import TensorArray as TensorArray
-from gradtape.autodiff.arguments import (
-    AggregationMethod as AggregationMethod,
-    UnconnectedGradients as UnconnectedGradients,
-)
-from gradtape.autodiff.custom_gradient import (
-    custom_gradient as custom_gradient,
-    grad_pass_through as grad_pass_through,
-    recompute_grad as recompute_grad,
-)
-from gradtape.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
-from gradtape.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
-from gradtape.compile.autograph import do_not_convert as _do_not_convert, set_loop_options as _set_loop_options
-from gradtape.compile.function import (
-    function as function,
-    inside_function as inside_function,
-    is_symbolic_tensor as is_symbolic_tensor,
-)
-from gradtape.compile.gradients import gradients as gradients, hessians as hessians
-from gradtape.conversion import register_tensor_conversion_function as register_tensor_conversion_function
-from gradtape.dtypes import (
-    DType as DType,
-    as_dtype as as_dtype,
-    bfloat16 as bfloat16,
-    bool as bool,
-    complex64 as complex64,
-    complex128 as complex128,
-    double as double,
-    float16 as float16,
-    float32 as float32,
-    float64 as float64,
-    half as half,
-    int8 as int8,
-    int16 as int16,
-    int32 as int32,
-    int64 as int64,
-    string as string,
-    uint8 as uint8,
-    uint16 as uint16,
-    uint32 as uint32,
-    uint64 as uint64,
-)
-from gradtape.indexed_slices import IndexedSlices as IndexedSlices
-from gradtape.lens import attach as _attach_views
-from gradtape.ops.sparse_tensor import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
-from gradtape.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
-from gradtape.tensor import Tensor as Tensor
-from gradtape.variable import (
+from gradtape._src.tf.signal import fftnd as fftnd, ifftnd as ifftnd, irfftnd as irfftnd, rfftnd as rfftnd
+from gradtape._src.tf.tensor_array import TensorArray as TensorArray
+from gradtape._src.variable import (
     Variable as Variable,
     VariableAggregation as VariableAggregation,
     VariableSynchronization as VariableSynchronization,
 )
-from gradtape.version import __version__ as __version__
+from gradtape._src.version import __version__ as __version__
 
 _attach_views()
 _keras_hook.install()
@@ -316,7 +303,7 @@ def install_as_tensorflow() -> None:
     >>> tf.GradientTape is gradtape.GradientTape
     True
     """
-    from gradtape.tensorflow_alias import install_as_tensorflow as install
+    from gradtape._src.hooks.tensorflow import install_as_tensorflow as install
 
     install()
 
@@ -354,10 +341,10 @@ compat = _compat.build(_sys.modules[__name__])
 
 # -- namespaces that are loaded when they are first used -------------------------------------------------------------
 _LAZY = {
-    "config": "gradtape.api.config",
-    "data": "gradtape.train.data",
+    "config": "gradtape._src.tf.config",
+    "data": "gradtape._src.data",
     "keras": "gradtape.keras",
-    "mixed_precision": "gradtape.api.mixed_precision",
+    "mixed_precision": "gradtape._src.tf.mixed_precision",
     "train": "gradtape.train",
 }
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}

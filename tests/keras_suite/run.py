@@ -218,7 +218,7 @@ class NamesLoader(SourceFileLoader):
         return spec
 
     def get_code(self, fullname):
-        from gradtape import keras_hook
+        from gradtape._src.hooks import keras as keras_hook
 
         tree = ast.parse(self.get_data(self.path), self.path)
         if fullname in keras_hook.CHOICES:
@@ -252,10 +252,12 @@ def run_here(backend: str, areas: list[str], options: list[str]) -> Outcomes:
     """Run the tests of some areas in this process, which must not have imported Keras before."""
     os.environ["KERAS_BACKEND"] = backend
     if backend == "gradtape":
-        from gradtape import keras_hook  # which lets Keras find the backend
+        from gradtape._src.hooks import keras as keras_hook  # which lets Keras find the backend
 
         # A test that chooses by the backend's name, as five modules of Keras do.
-        keras_hook.CHOICES["keras.src.trainers.trainer_test"] = ("from gradtape.keras_backend.trainer import Trainer",)
+        keras_hook.CHOICES["keras.src.trainers.trainer_test"] = (
+            "from gradtape._src.keras_backend.trainer import Trainer",
+        )
         NamesLoader.read()
         sys.meta_path.insert(0, NamesLoader)
     import keras  # noqa: F401 - before anything stands in for what it looks for

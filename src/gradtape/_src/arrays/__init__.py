@@ -1,0 +1,111 @@
+"""Engines. The engine of a computation is the type of its arrays; `namespace_of` gives the functions that work on it.
+
+A namespace has one function for each primitive, under the primitive's name: NumPy's own function where there is one,
+a kernel of the engine's module, or a kernel written once over `xp` for every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from gradtape._src.arrays.numpy import core, image, linalg, neural, random, segment, signal, special, state
+
+generic_kernels: dict[str, Callable[..., Any]] = {}
+"""Kernels that are compositions: functions of `xp` and arrays, good for every engine."""
+
+
+class Namespace:
+    """The functions of one engine; a missing one is looked up among the generic kernels, once.
+
+    The rank says whose functions take arrays of two kinds: NumPy 0, XLA 1, graphs 2, tensors 3, batches 4, strong
+    zeros 5, each of which may hold, or stand beside, arrays of a lower rank.
+    """
+
+    def __init__(self, engine: str, *families: ModuleType, rank: int = 0) -> None:
+        self._engine, self._families, self.rank = engine, families, rank
+
+    def __getattr__(self, name: str) -> Any:
+        function = next((vars(family)[name] for family in self._families if name in vars(family)), None)
+        if function is None and name in generic_kernels:
+            function = partial(generic_kernels[name], self)
+        if function is None:
+            raise AttributeError(f"the {self._engine} engine has no function '{name}'")
+        setattr(self, name, function)
+        return function
+
+
+numpy_namespace: Any = Namespace("NumPy", core, special, linalg, neural, signal, image, random, segment, state)
+
+
+class _ByType(dict[type, Any]):
+    """Namespaces by type of array; a subclass has its base's, Python numbers and whatever is unknown count as NumPy."""
+
+    def __missing__(self, kind: type) -> Any:
+        self[kind] = found = next((self[base] for base in kind.__mro__[1:] if base in self), numpy_namespace)
+        return found
+
+
+namespaces = _ByType({np.ndarray: numpy_namespace})
+for _scalar in {*np.sctypeDict.values(), ml_dtypes.bfloat16}:  # rules meet NumPy scalars where arrays have no axes
+    namespaces[_scalar] = numpy_namespace
+
+
+def register_namespace(kind: type, namespace: Any) -> None:
+    """Declare the engine of a type of array."""
+    namespaces[kind] = namespace
+
+
+def namespace_of(array: Any) -> Any:
+    """The namespace of an array; Python scalars count as NumPy."""
+    return namespaces[type(array)]
+
+
+def common_namespace(arrays: Any) -> Any:
+    """The namespace that can take all of these: the one of the highest rank (a batch may hold any engine's arrays)."""
+    best = numpy_namespace
+    for array in arrays:
+        found = namespaces[type(array)]
+        if found is not best and found.rank > best.rank:
+            best = found
+    return best
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "mod",
+    "pow": "power",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+}
+_COMPARISONS = {
+    "gt": "greater",
+    "lt": "less",
+    "ge": "greater_equal",
+    "le": "less_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+_OF_ONE = {"neg": "negative", "invert": "invert", "abs": "absolute"}
+
+
+def attach_operators(kind: type, binary: Callable[[str, bool], Any], unary: Callable[[str], Any]) -> None:
+    """Give a class of arrays Python's operators: `binary(name, swapped)` and `unary(name)` make the methods."""
+    for symbol, name in {**_OPERATORS, **_COMPARISONS}.items():
+        setattr(kind, f"__{symbol}__", binary(name, False))
+        if symbol in _OPERATORS:
+            setattr(kind, f"__r{symbol}__", binary(name, True))
+    for symbol, name in _OF_ONE.items():
+        setattr(kind, f"__{symbol}__", unary(name))
+    setattr(kind, "__hash__", None)  # noqa: B010 - == is elementwise

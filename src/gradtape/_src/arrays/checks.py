@@ -1,0 +1,215 @@
+"""Checks of values: indices inside of a tensor, divisors other than zero, labels among the classes.
+
+Eager code makes a check at once. While a function is traced there are no values yet: the check becomes a node of the
+graph, and the compiled program returns, beside its results, the number of the first check that failed. The caller
+then raises the error, for which a second program computes the offending values (graph/checks.py).
+
+The node hands its value on, and what uses the value uses the node: where nothing does, the check is not made, as
+TensorFlow does not run an op that nothing needs. A check that fails on constants while a function is traced is left to
+the program, too: TensorFlow refuses such values when the op runs, which it may never do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays import generic_kernels
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.symbolic import Node, Symbolic, current_graph
+from gradtape._src.conversion import wrap
+from gradtape._src.tensor import Tensor
+
+Interval = tuple[int, int]
+"""The smallest and the largest value that integers of the program may have."""
+
+numbers = itertools.count(1)
+"""The numbers of the checks of all programs."""
+
+
+class Rule(NamedTuple):
+    """What a check looks at, and the error that it raises.
+
+    fails       `fails(xp, *arrays, **params)`: true where the values are refused; `xp` is `numpy` or `jax.numpy`
+    error       `error(*arrays, **params)`: TensorFlow's error for NumPy arrays that fail
+    proved      `proved(*intervals, **params)`: whether intervals of the values are enough to know that it holds
+    always      whether it is made where nothing uses the value, and on a GPU, whose kernels leave most checks out in
+                TensorFlow: an assertion
+    needed      whether the op is there for the check alone: it raises where none can be made, in a user's own jax.jit
+    """
+
+    fails: Callable[..., Any]
+    error: Callable[..., Exception]
+    proved: Callable[..., bool] | None = None
+    always: bool = False
+    needed: bool = False
+
+
+def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
+    """The first array, after a check of the values: now or, where they are not known, when the program runs.
+
+    Whatever uses the array has to use what is returned, or the program leaves the check out.
+    """
+    first = arrays[0]
+    if len(arrays) == 1 and type(first) is np.ndarray and current_graph() is None:  # the fast path of eager code
+        if not np.any(rule.fails(np, first, **params)):
+            return first
+        raise rule.error(first, **params)
+    rows = _unbatched(arrays)
+    if any(type(a) is Symbolic for a in rows) or any(map(is_dimension, _leaves(params))):
+        return _staged(rule, first, rows, params)
+    known = _values(rows, rule.needed)
+    if known is None or not np.any(rule.fails(np, *known, **params)):
+        return first
+    if current_graph() is None:
+        raise rule.error(*known, **params)
+    return _staged(rule, first, known, params)
+
+
+def _values(arrays: Sequence[Any], needed: bool) -> list[Any] | None:
+    """The values of arrays, or None inside of a user's own jax.jit, where they have none and no check is made."""
+    try:
+        return [np.asarray(a) for a in arrays]
+    except TypeError:
+        if not any(type(a).__module__.partition(".")[0] == "jax" for a in arrays):
+            raise
+        if not needed:
+            return None
+    raise TypeError(
+        "A check of values was called inside of jax.jit, where tensors have none. Use tf.function instead of jax.jit, "
+        "which checks them when the function runs, or check the results outside."
+    )
+
+
+def checked(rule: Rule, tensor: Tensor, *arrays: Any, **params: Any) -> Tensor:
+    """`verify` of a tensor of integers."""
+    array = verify(rule, tensor.array, *arrays, **params)
+    return tensor if array is tensor.array else wrap(array)
+
+
+def _leaves(params: dict[str, Any]) -> list[Any]:
+    return [v for value in params.values() for v in (value if type(value) is tuple else (value,))]
+
+
+def _staged(rule: Rule, first: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The first array as the node of a check hands it on."""
+    graph = current_graph()
+    if graph is None:
+        return first  # a value that has left its function: whatever uses it says so
+    owned = tuple([graph.own(a) for a in arrays])
+    output = Symbolic(graph, tuple(owned[0].shape), np.dtype(owned[0].dtype))
+    if type(owned[0]) is Symbolic:
+        output.extents = owned[0].extents
+    attrs = {"rule": rule, "number": next(numbers), "params": tuple(params.items())}
+    graph.nodes.append(Node("check", owned, attrs, (output,)))
+    return _rewrapped(first, output)
+
+
+def _rewrapped(like: Any, array: Symbolic) -> Any:
+    """An array as what it was taken from: a batch of rows, a tensor."""
+    if type(like) is Batched:
+        return Batched(_rewrapped(like.array, array.reshape(like.array.shape)), like.level)
+    return wrap(array) if isinstance(like, Tensor) else array
+
+
+def _unbatched(arrays: tuple[Any, ...]) -> list[Any]:
+    """The arrays of an engine behind tensors and batches, all rows of a batch along leading axes.
+
+    Rows of fewer axes than the others get axes of length 1, so that arrays of different batches broadcast.
+    """
+    if not any(hasattr(a, "array") for a in arrays):
+        return list(arrays)
+    rank = max(len(np.shape(a)) if not hasattr(a, "shape") else len(a.shape) for a in arrays)
+    return [_engine_array(a, rank if len(arrays) > 1 else 0) for a in arrays]
+
+
+def _engine_array(value: Any, rank: int) -> Any:
+    while hasattr(value, "array"):
+        if type(value) is Batched:
+            rows, missing = value.rows(), max(rank - len(value.shape), 0)
+            value = rows.reshape((rows.shape[0], *[1] * missing, *rows.shape[1:])) if missing else rows
+        else:
+            value = value.array
+    return value
+
+
+def _pass(xp: Any, *arrays: Any, **attrs: Any) -> Any:
+    """A check in a graph that is computed for its values alone."""
+    return arrays[0]
+
+
+generic_kernels["check"] = _pass
+
+
+# -- assertions ------------------------------------------------------------------------------------------------------
+def require(condition: Any, data: Sequence[Any], summarize: int | None = None) -> None:
+    """Let the program that is being traced fail where a condition does not hold; the error shows the data.
+
+    `data` are arrays and text, of which `summarize` elements are shown (3; a negative number: all).
+    """
+    shown = tuple([None if hasattr(d, "shape") and d.dtype.kind != "O" else d for d in data])
+    arrays = [d for d, text in zip(data, shown, strict=True) if text is None]
+    params = {"shown": shown, "most": 3 if summarize is None else summarize}
+    rows = _unbatched((condition, *arrays))
+    _staged(_ASSERTION, rows[0], rows, params)
+
+
+def _does_not_hold(xp: Any, condition: Any, *arrays: Any, **_: Any) -> Any:
+    return ~condition
+
+
+def _assertion_failed(condition: Any, *arrays: Any, shown: tuple[Any, ...], most: int) -> Exception:
+    remaining = iter(arrays)
+    values = [next(remaining) if text is None else text for text in shown]
+    return errors.invalid_argument(" ".join(["assertion failed:", *[f"[{summary(v, most)}]" for v in values]]))
+
+
+_ASSERTION = Rule(_does_not_hold, _assertion_failed, always=True, needed=True)
+
+
+def summary(value: Any, most: int) -> str:
+    """The first elements of an array, as TensorFlow's kernels print them: [0 1][2...]..."""
+    if isinstance(value, (str, bytes)):
+        return element_text(value)
+    values = np.asarray(value)
+    limit = values.size if most < 0 else most
+    left = [limit]
+    return _axis_summary(values, left) + ("..." if values.size > limit else "")
+
+
+def _axis_summary(values: Any, left: list[int], depth: int = 0) -> str:
+    """Elements as long as some are left to be shown."""
+    if isinstance(values, (bytes, str)) or not values.ndim:
+        return element_text(values if isinstance(values, (bytes, str)) else values[()])
+    parts: list[str] = []
+    for row in values:
+        if left[0] <= 0:
+            return " ".join(parts) + ("..." if depth else "") if values.ndim == 1 else "".join(parts)
+        if values.ndim == 1:
+            left[0] -= 1
+            parts.append(_axis_summary(row, left))
+        else:
+            parts.append(f"[{_axis_summary(row, left, depth + 1)}]")
+    return (" " if values.ndim == 1 else "").join(parts)
+
+
+def element_text(value: Any) -> str:
+    """One element, as TensorFlow's kernels print it."""
+    if isinstance(value, (bytes, str)):
+        return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+    if isinstance(value, (np.bool_, bool, np.integer, int)):
+        return str(int(value))
+    if isinstance(value, (np.complexfloating, complex)):
+        return f"({element_text(value.real)},{element_text(value.imag)})"
+    if float(value) != float(value):
+        return "nan"
+    # The shorter of two precisions that reads back as the same number.
+    double = isinstance(value, np.float64)
+    short = f"{float(value):.15g}" if double else f"{float(value):.6g}"
+    same = float(short) == float(value) if double else np.float32(short) == np.float32(value)
+    return short if same else f"{float(value):.17g}" if double else f"{float(value):.9g}"

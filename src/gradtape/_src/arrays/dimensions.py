@@ -1,0 +1,137 @@
+"""Dimensions that are not known while a function is traced: variables such as d0, and expressions in them.
+
+They are JAX's symbolic dimensions. Shapes of symbolic arrays hold them where others hold ints, and so do the static
+arguments of nodes, where a shape is one. When a program is compiled for certain sizes they are evaluated: nothing of
+them is left in the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.interrupts import is_interrupt
+from gradtape._src.shape import unknown_kinds
+
+Sizes = tuple[tuple[str, Any], ...]
+"""The size of each variable, by its name: an int or, where a program is a part of another one, a dimension of that."""
+
+
+class UnknownDimensionError(Exception):
+    """Something cannot be traced while dimensions are unknown: for known ones it has to be traced anew."""
+
+
+_kind: type | None = None  # the class of JAX's dimensions, once there is one
+
+
+def is_dimension(value: Any) -> bool:
+    """Whether this is a dimension without a number."""
+    return _kind is not None and type(value) is _kind
+
+
+def is_known_shape(shape: Sequence[Any]) -> bool:
+    """Whether every dimension is a number."""
+    return _kind is None or not any(type(n) is _kind for n in shape)
+
+
+@functools.cache
+def variable(name: str) -> Any:
+    """The dimension of this name: a size of at least 1. There is one scope for all of them."""
+    global _kind
+    from jax import export
+
+    (dimension,) = export.symbolic_shape(name, scope=_scope())
+    _kind = type(dimension)
+    unknown_kinds.add(_kind)
+    return dimension
+
+
+@functools.cache
+def _scope() -> Any:
+    from jax import export
+
+    return export.SymbolicScope()
+
+
+# -- numbers instead of dimensions -----------------------------------------------------------------------------------
+_FUNCTIONS: dict[str, Any] = {"floordiv": operator.floordiv, "mod": operator.mod, "max": max, "min": min}
+
+
+def evaluated(value: Any, sizes: Mapping[str, Any]) -> Any:
+    """A static argument with numbers for its dimensions; programs in it with numbers for theirs."""
+    kind = type(value)
+    if kind is _kind:
+        return eval(_code(str(value)), {"__builtins__": {}, **_FUNCTIONS}, dict(sizes))
+    if kind is tuple or kind is list:
+        return kind([evaluated(v, sizes) for v in value])
+    if kind is slice:
+        return slice(*[evaluated(v, sizes) for v in (value.start, value.stop, value.step)])
+    if hasattr(value, "with_sizes"):
+        return value.with_sizes(tuple(sizes.items()))
+    return value
+
+
+@functools.lru_cache(4096)
+def _code(text: str) -> CodeType:
+    """The expression that JAX prints, and reads: its power is written ^."""
+    return compile(text.replace("^", "**"), "<dimension>", "eval")
+
+
+# -- values of which the dimensions are known ------------------------------------------------------------------------
+_ARITHMETIC = {"add", "subtract", "multiply", "floor_divide", "mod", "negative", "sum", "prod", "cumsum"}
+_SHAPING = {"identity", "stop_gradient", "reshape", "transpose", "broadcast_to", "concatenate", "stack", "unstack"}
+_LOOKUPS = {"getitem", "split", "take", "gather_nd", "flip", "pad", "maximum", "minimum"}
+_CASTS = {"astype", "discrete_cast"}
+_REDUCTIONS = {"sum": np.add.reduce, "prod": np.multiply.reduce}  # kernels choose a dtype to add up in
+_FOLLOWED = frozenset(_ARITHMETIC | _SHAPING | _LOOKUPS | _CASTS)
+
+
+def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: Any) -> Any:
+    """What a function does to integers that are dimensions: `tf.shape(x)[0] * 2` can be a part of a shape again.
+
+    None where they are no integers any more, or where only the running program can tell.
+    """
+    if name not in _FOLLOWED or not any(getattr(a, "extents", None) is not None for a in args):
+        return None
+    values = []
+    for a in args:
+        known = getattr(a, "extents", a)
+        if known is None:
+            return None
+        values.append(known)
+    if name in _CASTS:
+        return values[0] if attrs["dtype"].kind in "iu" else None
+    try:
+        if name in _REDUCTIONS:
+            return np.asarray(_REDUCTIONS[name](*values, **attrs), object)
+        return kernel(*values, **attrs)
+    except Exception as error:  # a comparison that has no answer yet: the program will have one
+        if is_interrupt(error):
+            raise
+        return None
+
+
+def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """The shape of an elementwise function of arrays of these shapes; ValueError where they do not fit."""
+    if all(map(is_known_shape, shapes)):
+        return np.broadcast_shapes(*map(tuple, shapes))
+    rank = max(map(len, shapes))
+    result: list[Any] = [1] * rank
+    for shape in shapes:
+        for axis, n in enumerate(shape, rank - len(shape)):
+            if n != 1 and result[axis] not in (1, n):
+                raise ValueError(f"shapes {shapes} do not fit together")
+            result[axis] = result[axis] if n == 1 else n
+    return tuple(result)
+
+
+def extents_of(shape: Sequence[Any]) -> np.ndarray:
+    """A shape as an array whose elements may be dimensions."""
+    array = np.empty(len(shape), object)
+    array[:] = shape
+    return array

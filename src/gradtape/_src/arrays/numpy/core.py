@@ -1,0 +1,708 @@
+"""Elementwise functions, reductions, shaping, lookups and products.
+
+Most are NumPy's own. The rest follow the same conventions: `axis` is a tuple of non-negative ints (an int where only
+one axis makes sense), shapes are tuples, and the result has the dtype TensorFlow gives it.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod as prod_of
+from typing import Any
+
+import numpy as np
+from numpy import (  # noqa: F401 - these are the kernels
+    absolute,
+    add,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctanh,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    cos,
+    cosh,
+    divide,
+    equal,
+    exp,
+    expm1,
+    greater,
+    greater_equal,
+    invert,
+    isfinite,
+    isinf,
+    isnan,
+    left_shift,
+    less,
+    less_equal,
+    log,
+    log1p,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+    ndarray,
+    negative,
+    not_equal,
+    right_shift,
+    rint,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+)
+
+from gradtape._src.arrays.half import HALF, in_float32, mean_dtype, sum_dtype, widened
+
+Array = Any
+Axes = tuple[int, ...]
+
+# NumPy's reductions, untyped: its annotations differ from version to version.
+_sum: Any = np.add.reduce
+_product: Any = np.multiply.reduce
+_any: Any = np.logical_or.reduce
+_all: Any = np.logical_and.reduce
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+# -- elementwise -----------------------------------------------------------------------------------------------------
+_TINY: dict[str, float] = {"f": 2.0**-126, "E": 2.0**-126, "d": 2.0**-1022}  # float16 is computed in float32
+
+
+def flushed(x: Array) -> Array:
+    """x with 0 for denormal numbers, as XLA's programs and TensorFlow's kernels see them.
+
+    For functions that jump at 0: arithmetic and comparisons keep these numbers.
+    """
+    if not hasattr(x, "dtype"):  # a Python number
+        return x
+    if x.dtype.kind == "c":
+        real, imag = flushed(x.real), flushed(x.imag)
+        return complex(real, imag).astype(x.dtype, copy=False)
+    tiny = _TINY.get(x.dtype.char)
+    if tiny is None:
+        return x
+    small = np.absolute(x) < x.dtype.type(tiny)
+    return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
+
+
+def sign(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.sign(flushed(x))
+    size = flushed(np.absolute(x))
+    zero = size == 0
+    part: Any = np.where(zero, 1, size)
+    unit = complex(x.real / part, x.imag / part).astype(x.dtype, copy=False)
+    unit = np.where(np.isinf(size), x.dtype.type(complex_nan), unit)
+    return np.where(zero, x.dtype.type(0), unit)
+
+
+complex_nan = builtins.complex(np.nan, np.nan)
+
+
+def ceil(x: Array) -> Array:
+    return np.ceil(flushed(x))
+
+
+def floor(x: Array) -> Array:
+    return np.floor(flushed(x))
+
+
+def mod(x: Array, y: Array) -> Array:
+    return np.mod(x, flushed(y))
+
+
+def fmod(x: Array, y: Array) -> Array:
+    return np.fmod(x, flushed(y))
+
+
+def arctan2(x: Array, y: Array) -> Array:
+    return np.arctan2(x, flushed(y))
+
+
+def power(x: Array, y: Array) -> Array:
+    """x**y, without the general power for the exponents that people write."""
+    if x.dtype.kind == "c":
+        nothing = np.equal(x, 0) & np.equal(y, 0)  # exp(0 log 0), as TensorFlow has it
+        result = np.power(x, y)
+        return np.where(nothing, result.dtype.type(complex_nan), result) if nothing.any() else result
+    if not y.ndim and y.dtype.kind in "fiu":
+        exponent = y.item()
+        if exponent == 2:
+            return square(x)
+        if exponent == 1:
+            return np.positive(x)
+        if exponent == 3:
+            return x * x * x
+        if exponent == 0.5:
+            return sqrt(x)
+        if exponent == -1 and x.dtype.kind != "i":
+            return np.reciprocal(x)
+    return np.power(x, y)
+
+
+def floor_divide(x: Array, y: Array) -> Array:
+    """Towards minus infinity: of floating-point numbers the quotient rounded down, so that 1.0 // 0.1 is 10."""
+    return np.floor_divide(x, y) if x.dtype.kind in "iu" else np.floor(np.divide(x, y))
+
+
+def reciprocal(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return _complex_reciprocal(x)
+    return np.reciprocal(x) if x.dtype.kind in "fV" else np.divide(1, x).astype(x.dtype)
+
+
+def _complex_reciprocal(x: Array) -> Array:
+    """1 / x with the limits of C's complex division: 0 at infinity, infinite at 0."""
+    result = np.reciprocal(x)
+    if np.isnan(result).any():
+        infinite, at_zero = np.isinf(x), np.equal(x, 0)
+        real = np.where(infinite, 0, np.where(at_zero, np.copysign(np.inf, x.real), result.real))
+        result = complex(real, np.where(infinite, 0, result.imag))
+    return result
+
+
+def rsqrt(x: Array) -> Array:
+    return _complex_rsqrt(x) if x.dtype.kind == "c" else np.reciprocal(np.sqrt(x))
+
+
+def _complex_rsqrt(z: Array) -> Array:
+    """1 / sqrt(z) by parts, as TensorFlow has it: on the branch cut -0j counts as +0j, at infinity it is 0."""
+    x, y, size = z.real, z.imag, np.absolute(z)
+    root = np.sqrt(0.5 * (np.absolute(x) + size))
+    large, small = root / size, y / (2 * root * size)
+    right, infinite = x >= 0, np.isinf(z)
+    real = np.where(right, large, np.absolute(small))
+    imag = np.where(right, -small, np.where(y < 0, large, -large))
+    real, imag = np.where(infinite, 0, real), np.where(infinite, 0, imag)
+    return complex(np.where(size == 0, np.inf, real), np.where(size == 0, np.nan, imag)).astype(z.dtype, copy=False)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), exact at both ends: only exponentials of negative numbers are taken."""
+    positive = (x.real if x.dtype.kind == "c" else x) >= 0
+    small = np.exp(np.where(positive, -x, x)) if x.dtype.kind == "c" else np.exp(-np.absolute(x))
+    return np.where(positive, 1, small).astype(x.dtype, copy=False) / (1 + small)
+
+
+def softplus(x: Array) -> Array:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.absolute(x)))
+
+
+# A number of Python's takes ufuncs twice as long as an array, where arrays are small (benchmark: mlp32).
+_ZERO, _ONE = np.zeros((), np.float32), np.ones((), np.float32)
+
+
+def relu(x: Array) -> Array:
+    if x.size < 1024 or not x.flags.c_contiguous:
+        return np.maximum(x, _ZERO if x.dtype is _FLOAT32 else 0)
+    out = np.zeros(x.shape, x.dtype)  # beside an array, not a number, it takes half the time (benchmarks: mlp32, cnn)
+    return np.maximum(x, out, out=out)
+
+
+def gate(x: Array, y: Array) -> Array:
+    """x where y is positive, 0 elsewhere."""
+    # A product with truth values would cast them too, in small pieces (benchmarks: mlp32, cnn).
+    ones = np.greater(y, _ZERO if y.dtype is _FLOAT32 else 0).astype(x.dtype)
+    return np.multiply(x, ones, ones if ones.shape == x.shape != () else None)
+
+
+# Rules of float32 arrays, see `short_way`: fewer arrays and no questions where each costs as much as the arithmetic.
+def tanh_pull(d: Array, out: Array) -> Array:
+    """d (1 - out²), in the memory of one array (benchmark: chain)."""
+    part = square(out)
+    if type(part) is not ndarray:  # without axes NumPy gives numbers
+        return d - d * part
+    multiply(d, part, part)
+    return subtract(d, part, part)
+
+
+def square_pull(d: Array, x: Array) -> Array:
+    """2 d x, in the memory of one array."""
+    part = add(x, x)
+    return multiply(d, part, part if type(part) is ndarray else None)
+
+
+relu_pull = gate
+
+
+def multiply_no_nan(x: Array, y: Array) -> Array:
+    product, zero = np.multiply(x, y), np.equal(y, 0)
+    return np.where(zero, product.dtype.type(0), product) if zero.any() else product
+
+
+def squared_difference(x: Array, y: Array) -> Array:
+    if x.dtype is _FLOAT32:
+        return np.square(np.subtract(x, y))
+    difference = np.subtract(widened(x), widened(y))
+    square = np.multiply(difference, np.conjugate(difference)) if x.dtype.kind == "c" else np.square(difference)
+    return square.astype(x.dtype, copy=False)
+
+
+def is_complex(x: Array) -> bool:
+    return bool(x.dtype.kind == "c")
+
+
+def conj(x: Array) -> Array:
+    return np.conjugate(x) if x.dtype.kind == "c" else x
+
+
+def real(x: Array) -> Array:
+    return x.real.copy() if x.dtype.kind == "c" else x
+
+
+def imag(x: Array) -> Array:
+    return x.imag.copy() if x.dtype.kind == "c" else np.zeros_like(x)
+
+
+def angle(x: Array) -> Array:
+    return np.arctan2(x.imag, x.real)
+
+
+def complex(x: Array, y: Array) -> Array:
+    result: Any = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x.dtype, np.complex64))
+    result.real, result.imag = x, y  # by parts: 1j * inf would be NaN
+    return result
+
+
+def where(condition: Array, x: Array, y: Array) -> Array:
+    result: Any = np.where(condition, x, y)
+    dtype = getattr(x if hasattr(x, "dtype") else y, "dtype", None)
+    return result if dtype is None or result.dtype == dtype else result.astype(dtype)
+
+
+def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
+    """A cast: to integers towards zero and within their range, to booleans by being 0 or not, of complex numbers
+    to real ones by the real part."""
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = x.real
+    if dtype.kind in "iu" and x.dtype.kind not in "iub":
+        return _saturated(x, dtype)
+    if dtype.kind == "b":
+        return flushed(x) != 0
+    return x.astype(dtype)
+
+
+def _saturated(x: Array, dtype: Any) -> Array:
+    """Floating-point numbers as integers: what is too large or too small gives the last one in range, NaN 0."""
+    limits: Any = np.iinfo(dtype)
+    wide = x.astype(np.float64)  # has every limit of up to 53 bits, and the next power of two for the others
+    if dtype.itemsize < 8:
+        result = np.clip(wide, limits.min, limits.max).astype(dtype)
+    else:
+        above = wide >= limits.max
+        result = np.where(above | (wide < limits.min), 0, wide).astype(dtype)
+        result = np.where(above, limits.max, np.where(wide <= limits.min, limits.min, result))
+    nan = np.isnan(wide)
+    return np.where(nan, dtype.type(0), result) if nan.any() else result
+
+
+def identity(x: Array) -> Array:
+    return x
+
+
+# -- reductions and scans --------------------------------------------------------------------------------------------
+def sum(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    dtype = x.dtype
+    if dtype is _FLOAT32:
+        return _sum(x, axis, None, None, keepdims)
+    return _sum(x, axis, sum_dtype(dtype), None, keepdims).astype(dtype, copy=False)
+
+
+def prod(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return _product(x, axis, sum_dtype(x.dtype), None, keepdims).astype(x.dtype, copy=False)
+
+
+def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    """The mean in x's own dtype; of integers, TensorFlow's integer division."""
+    count = 1
+    for i in axis:
+        count *= x.shape[i]
+    if x.dtype is _FLOAT32:  # the common case, at once (benchmark: mlp32)
+        if x.ndim == 1 == len(axis) and count <= _FEW and not keepdims:
+            return x.dot(_ones(count, _FLOAT32)) / count
+        return _sum(x, axis, None, None, keepdims) / count
+    dtype = x.dtype
+    total = _sum(x, axis, mean_dtype(dtype), None, keepdims)
+    if dtype.kind in "iu":
+        return _truncated_quotient(total, count).astype(dtype) if count else total.astype(dtype)
+    # A NumPy scalar of the same dtype, so that low precision is not promoted; no elements give NaN, as 0/0 does.
+    return (total / total.dtype.type(count)).astype(dtype, copy=False)
+
+
+def _truncated_quotient(x: Array, count: int) -> Array:
+    """Integers divided by a positive number, towards zero."""
+    divisor = x.dtype.type(count)
+    quotient = x // divisor
+    return quotient + ((x < 0) & (quotient * divisor != x)) if x.dtype.kind == "i" else quotient
+
+
+def max(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return _extreme(np.maximum, x, axis, keepdims, low=True)
+
+
+def min(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return _extreme(np.minimum, x, axis, keepdims, low=False)
+
+
+def _extreme(ufunc: np.ufunc, x: Array, axis: Axes, keepdims: bool, low: bool) -> Array:
+    if x.size:
+        return ufunc.reduce(x, axis=axis, keepdims=keepdims)
+    if x.dtype.kind in "iu":
+        info = np.iinfo(x.dtype)
+        start: Any = info.min if low else info.max
+    else:
+        start = -np.inf if low else np.inf
+    return ufunc.reduce(x, axis=axis, keepdims=keepdims, initial=start)
+
+
+def any(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return _any(x, axis=axis, keepdims=keepdims)
+
+
+def all(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    return _all(x, axis=axis, keepdims=keepdims)
+
+
+def argmax(x: Array, *, axis: int) -> Array:
+    return _extreme_place(np.argmax, x, axis, -np.inf)
+
+
+def argmin(x: Array, *, axis: int) -> Array:
+    return _extreme_place(np.argmin, x, axis, np.inf)
+
+
+def _extreme_place(function: Any, x: Array, axis: int, last: float) -> Array:
+    """Where the extreme is; NaN does not count (NumPy would find the first one)."""
+    found = function(x, axis=axis)
+    if x.dtype.kind in "fV" and np.isnan(np.take_along_axis(x, np.expand_dims(found, axis), axis)).any():
+        found = function(np.where(np.isnan(x), x.dtype.type(last), x), axis=axis)
+    return found
+
+
+def argsort(x: Array, *, axis: int, descending: bool = False) -> Array:
+    """Stable either way: equal elements keep their order. NaN is larger than every number."""
+    if x.dtype.kind == "V":  # bfloat16 does not say where NaN belongs
+        x = x.astype(np.float32)
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    flipped = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(flipped, axis)
+
+
+def cumsum(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
+    return _scan(np.add, 0, x, axis, exclusive, reverse)
+
+
+def cumprod(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
+    return _scan(np.multiply, 1, x, axis, exclusive, reverse)
+
+
+def _scan(ufunc: np.ufunc, start: int, x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
+    if reverse:
+        x = np.flip(x, axis)
+    result = ufunc.accumulate(x, axis=axis, dtype=sum_dtype(x.dtype)).astype(x.dtype, copy=False)
+    if exclusive:
+        head = np.full_like(np.take(x, [0], axis), start) if x.shape[axis] else x
+        result = np.concatenate([head, np.delete(result, -1, axis)], axis) if x.shape[axis] else result
+    return np.flip(result, axis) if reverse else result
+
+
+# -- shaping ---------------------------------------------------------------------------------------------------------
+def reshape(x: Array, *, shape: Axes) -> Array:
+    return x.reshape(shape)
+
+
+def transpose(x: Array, *, perm: Axes) -> Array:
+    return x.transpose(perm)
+
+
+def broadcast_to(x: Array, *, shape: Axes) -> Array:
+    if prod_of(shape) > 4096:
+        return np.broadcast_to(x, shape)
+    result = np.empty(shape, x.dtype)  # writing a small array is cheaper than NumPy's view of one
+    result[...] = x
+    return result
+
+
+def concatenate(*xs: Array, axis: int, sizes: Axes = ()) -> Array:
+    return np.concatenate(xs, axis)
+
+
+def stack(*xs: Array, axis: int) -> Array:
+    return np.stack(xs, axis)
+
+
+def unstack(x: Array, *, axis: int) -> tuple[Array, ...]:
+    return tuple(np.moveaxis(x, axis, 0))
+
+
+def split(x: Array, *, sizes: Axes, axis: int) -> tuple[Array, ...]:
+    return tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+
+
+def pad(x: Array, *, before: Axes, after: Axes) -> Array:
+    """Zeros around x."""
+    shape = tuple(b + n + a for b, n, a in zip(before, x.shape, after, strict=True))
+    result = np.zeros(shape, x.dtype)
+    result[tuple(slice(b, b + n) for b, n in zip(before, x.shape, strict=True))] = x
+    return result
+
+
+def flip(x: Array, *, axis: Axes) -> Array:
+    return np.flip(x, axis)
+
+
+def roll(x: Array, *, shift: Axes, axis: Axes) -> Array:
+    return np.roll(x, shift, axis)
+
+
+def getitem(x: Array, *, index: tuple[Any, ...]) -> Array:
+    return x[index]
+
+
+def setitem(x: Array, *, index: tuple[Any, ...], shape: Axes) -> Array:
+    """Zeros of `shape` with x at `index`: what `getitem` turns into on the way back."""
+    result = np.zeros(shape, x.dtype)
+    result[index] = x
+    return result
+
+
+# -- indexing --------------------------------------------------------------------------------------------------------
+def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
+    """Rows of x along `axis`; the first `batch_dims` axes of x and indices walk together."""
+    if not batch_dims:
+        return np.take(x, indices, axis)
+    lead = np.ix_(*(np.arange(n) for n in x.shape[:batch_dims]))
+    extra = indices.ndim - batch_dims
+    x = np.moveaxis(x, axis, batch_dims)
+    grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)
+    picked = x[(*grids, indices)]
+    between = range(batch_dims, batch_dims + extra)
+    return np.moveaxis(picked, list(between), [axis + i for i in range(extra)])
+
+
+@in_float32
+def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
+    """Zeros of `shape` with `values` added at `indices` of the first axis; repeated indices add up."""
+    result = np.zeros(shape, values.dtype)
+    np.add.at(result, indices, values)
+    return result
+
+
+def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
+    if not indices.shape[-1]:  # coordinates of length 0 name the whole tensor
+        batch, rest = x.shape[:batch_dims], x.shape[batch_dims:]
+        lifted = x.reshape(*batch, *[1] * (indices.ndim - 1 - batch_dims), *rest)
+        return np.broadcast_to(lifted, (*indices.shape[:-1], *rest))
+    lead = np.ix_(*(np.arange(n) for n in x.shape[:batch_dims]))
+    extra = indices.ndim - 1 - batch_dims
+    grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)
+    return x[(*grids, *np.moveaxis(indices, -1, 0))]
+
+
+@in_float32
+def scatter_nd(updates: Array, indices: Array, *, shape: Axes, batch_dims: int = 0) -> Array:
+    """Zeros of `shape` with `updates` added at `indices` (whose last axis holds coordinates)."""
+    result = np.zeros(shape, updates.dtype)
+    lead = np.ix_(*(np.arange(n) for n in shape[:batch_dims]))
+    extra = indices.ndim - 1 - batch_dims
+    grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)
+    where_to = (*grids, *np.moveaxis(indices, -1, 0))
+    if where_to:
+        np.add.at(result, where_to, updates)
+    else:  # coordinates of length 0 name the whole tensor
+        result += np.add.reduce(updates.reshape((-1, *shape)), axis=0)
+    return result
+
+
+def replace_nd(x: Array, updates: Array, indices: Array) -> Array:
+    """x with `updates` put at `indices`; of repeated ones the last stays."""
+    result = np.array(x)
+    result[tuple(np.moveaxis(indices, -1, 0))] = updates
+    return result
+
+
+def one_hot(indices: Array, *, depth: int, dtype: Any) -> Array:
+    return (indices[..., None] == np.arange(depth)).astype(dtype)
+
+
+def take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
+    return np.take_along_axis(x, indices, axis)
+
+
+@in_float32
+def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
+    """Zeros with x added at `indices` along `axis`: what `take_along_axis` turns into on the way back."""
+    shape = [*x.shape]
+    shape[axis] = size
+    result = np.zeros(shape, x.dtype)
+    grid = list(np.ix_(*(np.arange(n) for n in indices.shape)))
+    grid[axis] = indices
+    np.add.at(result, tuple(grid), x)
+    return result
+
+
+# -- neural ----------------------------------------------------------------------------------------------------------
+def softmax(x: Array, *, axis: int) -> Array:
+    dtype = x.dtype
+    if dtype is not _FLOAT32:
+        x = widened(x)
+    e = np.exp(x - _top(x, axis))
+    e /= np.add.reduce(e, axis=axis, dtype=e.dtype, keepdims=True)
+    return e if e.dtype is dtype else e.astype(dtype)
+
+
+def log_softmax(x: Array, *, axis: int) -> Array:
+    dtype = x.dtype
+    if dtype is not _FLOAT32:
+        x = widened(x)
+    shifted = x - _top(x, axis)
+    shifted -= np.log(np.add.reduce(np.exp(shifted), axis=axis, dtype=shifted.dtype, keepdims=True))
+    return shifted if shifted.dtype is dtype else shifted.astype(dtype)
+
+
+def _top(x: Array, axis: int) -> Array:
+    return np.maximum.reduce(x, axis=axis, keepdims=True) if x.size else 0
+
+
+def pinned(x: Array) -> Array:
+    return x
+
+
+def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
+    """Rows minus their mean, times the inverse of their spread, and that inverse."""
+    wide = widened(x)
+    count = wide.dtype.type(x.shape[-1])
+    out = wide - np.add.reduce(wide, -1, keepdims=True) / count
+    inverse = 1 / np.sqrt(np.add.reduce(out * out, -1, keepdims=True) / count + wide.dtype.type(epsilon))
+    out *= inverse
+    return out.astype(x.dtype, copy=False), inverse.astype(x.dtype, copy=False)
+
+
+def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
+    """-log_softmax(logits) at the label of each row, and its slope: softmax(logits) minus one at the label."""
+    if logits.dtype is not _FLOAT32 and logits.dtype.char in HALF:
+        loss, slope = sparse_cross_entropy(logits.astype(_FLOAT32), labels)
+        return loss.astype(logits.dtype), slope.astype(logits.dtype)
+    if logits.ndim != 2:
+        loss, slope = sparse_cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
+        return loss.reshape(labels.shape), slope.reshape(logits.shape)
+    # Of short rows, NumPy finds the place of the largest number much faster than the number itself, and looks one index
+    # up five times as fast as two (benchmarks: mlp32, mlp512).
+    count, classes = logits.shape
+    starts = _starts(count, classes) if count <= _FEW else np.arange(0, count * classes, classes)
+    top = logits.reshape(-1)[starts + logits.argmax(1)]
+    slope = np.subtract(logits, top[:, None], order="C")
+    dtype, flat = slope.dtype, slope.reshape(-1)
+    at = starts + (labels if labels.dtype.kind == "i" else labels.astype(np.intp))
+    shifted = flat[at]
+    np.exp(slope, slope)
+    short = dtype is _FLOAT32 and classes <= _FEW
+    total = slope.dot(_ones(classes, dtype)) if short else np.add.reduce(slope, 1, dtype)
+    np.divide(slope, total[:, None], slope)
+    chosen = flat[at]
+    chosen -= _ONE if dtype is _FLOAT32 else 1
+    flat[at] = chosen
+    loss = np.log(total)
+    np.subtract(loss, shifted, loss)
+    return loss, slope
+
+
+def sum_rows(x: Array) -> Array:
+    """The sum along the first axis."""
+    if x.ndim == 2 and x.dtype is _FLOAT32 and x.shape[0] <= _FEW:
+        return _ones(x.shape[0], _FLOAT32).dot(x)
+    return sum(x, axis=(0,))
+
+
+_FEW = 1024
+"""How many numbers, at most, are added up by a product with ones, which NumPy begins sooner than a sum."""
+
+
+@lru_cache(maxsize=16)
+def _ones(count: int, dtype: Any) -> Array:
+    return np.ones(count, dtype)
+
+
+@lru_cache(maxsize=16)
+def _starts(count: int, length: int) -> Array:
+    """Where rows begin."""
+    return np.arange(0, count * length, length)
+
+
+# -- linear algebra --------------------------------------------------------------------------------------------------
+def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False) -> Array:
+    """The matrix product over the last two axes; a stack times one matrix is a single BLAS call."""
+    if x.ndim == 2 == y.ndim and (x.dtype is _FLOAT32 or x.dtype.char in "fd"):
+        if adjoint_x:
+            return np.matmul(x.T, y.T if adjoint_y else y)
+        if adjoint_y and 8 <= len(x) <= 64 and len(y) >= 256 <= x.shape[1] and x.dtype is _FLOAT32:
+            # A few rows times the transpose of a larger matrix: OpenBLAS takes up to twice as long as for the product
+            # of the matrix and the rows, turned round (benchmark: mlp32).
+            return np.dot(y, x.T).T.copy()
+        return np.dot(x, y.T if adjoint_y else y)  # less overhead than matmul, except for a transposed first operand
+    if x.dtype.char in HALF:
+        wide = matmul(x.astype(np.float32), y.astype(np.float32), adjoint_x=adjoint_x, adjoint_y=adjoint_y)
+        return wide.astype(x.dtype)
+    if x.ndim < 2 or y.ndim < 2:
+        raise ValueError("matmul multiplies matrices")
+    if adjoint_x:
+        x = conj(np.swapaxes(x, -1, -2))
+    if adjoint_y:
+        y = conj(np.swapaxes(y, -1, -2))
+    if x.ndim > 2 and y.ndim == 2 and x.size and x.flags.c_contiguous:
+        return np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
+    return np.matmul(x, y)
+
+
+def einsum(*xs: Array, equation: str) -> Array:
+    """Any equation; three and more operands in a good order."""
+    if xs[0].dtype.char in HALF:
+        return np.einsum(equation, *(x.astype(np.float32) for x in xs), optimize=True).astype(xs[0].dtype)
+    return np.einsum(equation, *xs, optimize=len(xs) > 1)
+
+
+def zeros(shape: Sequence[int], dtype: Any) -> Array:
+    return np.zeros(shape, dtype)
+
+
+def zeros_like(x: Array) -> Array:
+    return np.zeros_like(x)
+
+
+def ones_like(x: Array) -> Array:
+    result = np.empty(x.shape, x.dtype)  # np.ones_like takes long, and every gradient begins here
+    result.fill(1)
+    return result
+
+
+def from_numpy(x: Array) -> Array:
+    """A NumPy array as one of this engine."""
+    return x
+
+
+def alongside(x: Array, y: Array) -> Array:
+    """x as an array of the engine, and on the device, of y."""
+    return x if type(x) is ndarray else np.asarray(x)
+
+
+def transfer(x: Array, *, device: Any, source: Any) -> Array:
+    """x on another device: one of JAX's, or None for NumPy's. `source` is where it comes from."""
+    if device is None:
+        return x
+    import jax
+
+    return jax.device_put(x, device)

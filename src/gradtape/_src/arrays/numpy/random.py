@@ -1,0 +1,716 @@
+"""Random bits: the same for the same seed, on every machine.
+
+The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011): block
+i of the stream is a keyed scrambling of the number i, so that any part of it can be computed by itself, in any order.
+A stream is named by a key (64 bits) and the counter of its first block (128 bits): three words of 64 bits in one array,
+[key, low, high], the first operand of every kernel.
+
+How bits become numbers follows TensorFlow's CPU kernels, so that all numbers are TensorFlow's own, up to the last bit
+of a logarithm: which words make a number, in which precision a proposal is computed and compared, and which blocks
+belong to which element (where elements reject proposals each has 256 blocks of its own, and takes the numbers of a
+block from the last to the first). Logarithms and the like of float32 numbers are computed in float64 and rounded, as
+the C library does.
+"""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.interrupts import float_errors_ignored
+
+Array = Any
+Shape = tuple[int, ...]
+
+_LOW32 = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL = 0x9E3779B9, 0xBB67AE85
+_CHUNK = 4096  # blocks at a time: the working set stays in the cache
+_ELEMENTS = 1 << 14  # elements at a time that reject
+_RESERVED = np.uint64(256)  # blocks that an element may use
+SIMON_KEY = 498247692  # what it puts before the two seed numbers of an order
+SEEDS_KEY = 0x02461E293EC8F720  # with which TensorFlow scrambles the seeds of stateless ops
+
+
+# -- streams ---------------------------------------------------------------------------------------------------------
+def stream_of(key: int, counter: int) -> Array:
+    """The stream of a key that starts at a counter."""
+    return np.array([key % 2**64, counter % 2**64, (counter >> 64) % 2**64], np.uint64)
+
+
+def stream_of_seed(seed: Array) -> Array:
+    """The stream of a stateless op: its two seed numbers, scrambled."""
+    low, high = seed.astype(np.uint64).reshape(2, 1)
+    a, b, c, d = philox(SEEDS_KEY, low, high)
+    return np.concatenate([a | b << _HALF, np.zeros(1, np.uint64), c | d << _HALF])
+
+
+def stream_of_state(state: Array) -> Array:
+    """The stream of a generator: its state is [low, high, key], of signed numbers."""
+    return np.roll(state, 1).astype(np.uint64)
+
+
+def advanced_state(state: Array, delta: Array, *, each: int = 256) -> Array:
+    """The state of a generator `each` * delta blocks (modulo 2**64) later; a number may use 256."""
+    low, high, key = state.astype(np.uint64)
+    with float_errors_ignored():
+        at = low + np.uint64(int(delta) * each % 2**64)
+        return np.array([at, high + np.uint64(at < low), key]).astype(np.int64)
+
+
+# -- bits ------------------------------------------------------------------------------------------------------------
+def philox(key: int, low: Array, high: Array) -> tuple[Array, Array, Array, Array]:
+    """The four 32-bit words (held in uint64) of the blocks at the counters high * 2**64 + low."""
+    a, b, c, d = low & _LOW32, low >> _HALF, high & _LOW32, high >> _HALF
+    first, second = key & 0xFFFFFFFF, key >> 32
+    for _ in range(10):
+        p, q = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
+        a = (q >> _HALF) ^ b
+        a ^= np.uint64(first)
+        c = (p >> _HALF) ^ d
+        c ^= np.uint64(second)
+        q &= _LOW32
+        p &= _LOW32
+        b, d = q, p
+        first, second = (first + _WEYL[0]) & 0xFFFFFFFF, (second + _WEYL[1]) & 0xFFFFFFFF
+    return a, b, c, d
+
+
+def _blocks(stream: Array, steps: Array) -> tuple[Array, Array, Array, Array]:
+    """The words of the blocks that are `steps` blocks after the first of a stream."""
+    key, low, high = (int(word) for word in stream)
+    at = steps + np.uint64(low)
+    return philox(key, at, (at < steps).astype(np.uint64) + np.uint64(high))
+
+
+def random_bits(stream: Array, *, count: int) -> Array:
+    """`count` 32-bit words of a stream."""
+    blocks = -(-count // 4)
+    result = np.empty((blocks, 4), np.uint32)
+    for start in range(0, blocks, _CHUNK):
+        steps = np.arange(start, min(start + _CHUNK, blocks), dtype=np.uint64)
+        for word, values in enumerate(_blocks(stream, steps)):
+            result[start : start + len(steps), word] = values
+    return result.reshape(-1)[:count]
+
+
+def words64(words: Array) -> Array:
+    """Pairs of words as 64-bit ones, the first the low half."""
+    return words[0::2].astype(np.uint64) | words[1::2].astype(np.uint64) << _HALF
+
+
+def random_integers(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    """Integers of the whole range of a dtype of 32 or 64 bits."""
+    count = _math.prod(shape)
+    if np.dtype(dtype).itemsize == 8:
+        return words64(random_bits(stream, count=2 * count)).view(dtype).reshape(shape)
+    return random_bits(stream, count=count).view(dtype).reshape(shape)
+
+
+def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype: Any) -> Array:
+    """Integers in [low, high): remainders of as many bits as the dtype has."""
+    count, first = _math.prod(shape), int(low)
+    span = max(int(high) - first, 1)
+    if np.dtype(dtype).itemsize == 8:
+        offset = words64(random_bits(stream, count=2 * count)) % np.uint64(span)
+    else:
+        offset = (random_bits(stream, count=count) % np.uint32(span)).astype(np.uint64)
+    # Two's complement takes care of the sign.
+    return (offset + np.uint64(first % 2**64)).view(np.int64).astype(dtype).reshape(shape)
+
+
+def random_order(stream: Array, *, count: int) -> Array:
+    """A random order of `count` things, by Fisher and Yates: step i exchanges places i and i + word i % (count - i).
+
+    All steps at once: a thing comes to the place it is taken from by the last step before that put something there,
+    which is the step with that place's number, or has been there from the start.
+    """
+    steps = np.arange(count)
+    partner = steps.copy()
+    partner[: max(count - 1, 0)] += random_bits(stream, count=max(count - 1, 0)) % (count - steps[:-1]).astype(
+        np.uint32
+    )
+    keys = np.sort(partner.astype(np.uint64) << _HALF | steps.astype(np.uint64))  # faster than a stable argsort
+    by_partner = (keys & _LOW32).astype(np.intp)
+    repeated = keys[1:] >> _HALF == keys[:-1] >> _HALF
+    before = np.full(count, -1)  # the step before that has the same partner
+    before[by_partner[1:][repeated]] = by_partner[:-1][repeated]
+    # What is in place k when step k comes to it: put there by the last step with k for its partner, or k itself.
+    moved = np.flatnonzero(partner != steps)
+    there = steps.copy()
+    there[partner[moved]] = moved  # the last one counts
+    while True:
+        further = there[there]
+        if np.array_equal(further, there):
+            return np.where(partner == steps, there, np.where(before < 0, partner, there[before]))
+        there = further
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    """Numbers in [0, 1): random mantissas behind a fixed exponent, minus one. Never 1."""
+    dtype, count = np.dtype(dtype), _math.prod(shape)
+    if dtype == np.float64:
+        words = random_bits(stream, count=2 * count)
+        return double(words[0::2], words[1::2]).reshape(shape)
+    words = random_bits(stream, count=count).reshape(shape)
+    return singles(words) if dtype == np.float32 else _narrow(words, dtype)
+
+
+def singles(words: Array) -> Array:
+    """Words as float32 numbers in [0, 1), in their place."""
+    words &= np.uint32(0x7FFFFF)
+    words |= np.uint32(0x3F800000)
+    result = words.view(np.float32)
+    result -= 1
+    return result
+
+
+def _narrow(words: Array, dtype: Any) -> Array:
+    """Words as float16 or bfloat16 numbers in [0, 1)."""
+    mantissa, one = (10, 0x3C00) if dtype == np.float16 else (7, 0x3F80)
+    short = (words & np.uint32((1 << mantissa) - 1)).astype(np.uint16) | np.uint16(one)
+    return (short.view(dtype).astype(np.float32) - 1).astype(dtype)
+
+
+def double(high: Array, low: Array) -> Array:
+    """Pairs of words as doubles in [0, 1): 20 bits of the first above the 32 of the second."""
+    mantissa = (high.astype(np.uint64, copy=False) & np.uint64(0xFFFFF)) << _HALF | low.astype(np.uint64, copy=False)
+    return (mantissa | np.uint64(1023 << 52)).view(np.float64) - 1
+
+
+def random_normal(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    """Standard normal numbers by Box and Muller: two of each two uniform ones."""
+    dtype, count = np.dtype(dtype), _math.prod(shape)
+    pairs = -(-count // 2)
+    source = np.float64 if dtype == np.float64 else np.float32
+    u = random_uniform(stream, shape=(2 * pairs,), dtype=source)
+    result = np.empty((pairs, 2), source)
+    box_muller(u[0::2], u[1::2], result[:, 0], result[:, 1])
+    return result.reshape(-1)[:count].astype(dtype, copy=False).reshape(shape)
+
+
+def box_muller(u: Array, turn: Array, sines: Array, cosines: Array) -> None:
+    """Two normal numbers of two uniform ones, into the last two arrays; float32 numbers are rounded at each step."""
+    single = u.dtype == np.float32
+    u = np.maximum(u, u.dtype.type(1e-7))
+    logs = np.log(u, dtype=np.float64)
+    angle = turn * (2 * np.pi) if not single else (turn * np.float64(2 * np.pi)).astype(np.float32)
+    radius = np.sqrt(-2 * (logs.astype(np.float32) if single else logs))
+    wide = angle.astype(np.float64, copy=False)
+    np.multiply(np.sin(wide).astype(u.dtype, copy=False), radius, out=sines)
+    np.multiply(np.cos(wide).astype(u.dtype, copy=False), radius, out=cosines)
+
+
+# -- normal numbers between bounds -----------------------------------------------------------------------------------
+_erfc = np.frompyfunc(_math.erfc, 1, 1)
+
+
+def _normal_below(x: Array) -> Array:
+    """P(normal < x), exact to the last bits in the lower tail."""
+    return 0.5 * np.asarray(_erfc(np.asarray(x, np.float64) / -_math.sqrt(2)), np.float64)
+
+
+def truncated_part(x: Array, y: Array, z: Array) -> Array:
+    """P(normal < z) of a standard normal number that is known to lie in [x, y]."""
+    low, high, at = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (x, y, z)))
+    mirrored = low + high > 0  # the lower tail is the one with all its digits
+    a, b, c = np.where(mirrored, -high, low), np.where(mirrored, -low, high), np.where(mirrored, -at, at)
+    below, above = _normal_below(a), _normal_below(b)
+    with float_errors_ignored():
+        part = (_normal_below(c) - below) / (above - below)
+        # Beyond the last representable probability the tail is an exponential.
+        far, least = np.exp((b - c) * (b + c) / 2), np.exp((b - a) * (b + a) / 2)
+        part = np.where(above - below < 1e-290, (far - least) / (1 - least), part)
+    part = np.clip(part, 0, 1)
+    return np.where(mirrored, 1 - part, part).astype(np.result_type(x, y))
+
+
+def random_truncated(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    """Standard normal numbers in (-2, 2): of each group of 256 (or 128) blocks the first four (or two) that are."""
+    dtype, count = np.dtype(dtype), _math.prod(shape)
+    together = 2 if dtype == np.float64 else 4
+    groups, stride = -(-count // together), np.uint64(64 * together)
+    result = np.empty((groups, together), np.float64 if together == 2 else np.float32)
+    for start in range(0, groups, _ELEMENTS):
+        first = np.arange(start, min(start + _ELEMENTS, groups), dtype=np.uint64) * stride
+        result[start : start + _ELEMENTS] = _normals_inside(stream, first, together)
+    return result.reshape(-1)[:count].astype(dtype, copy=False).reshape(shape)
+
+
+def _normals_inside(stream: Array, first: Array, wanted: int) -> Array:
+    """For each group that starts at a block, its first numbers in (-2, 2)."""
+    of_words = _normals64 if wanted == 2 else _normals32
+    result = drawn = of_words(*_blocks(stream, first))
+    inside = np.abs(drawn) < 2
+    waiting = np.flatnonzero(~inside.all(axis=1))
+    drawn, inside = drawn[waiting], inside[waiting]
+    filled, step = np.zeros(len(waiting), np.intp), np.uint64(0)
+    while True:
+        place = filled[:, None] + np.cumsum(inside, axis=1) - 1
+        row, column = np.nonzero(inside & (place < wanted))
+        result[waiting[row], place[row, column]] = drawn[row, column]
+        filled = place[:, -1] + 1
+        missing = filled < wanted
+        waiting, filled, step = waiting[missing], filled[missing], step + np.uint64(1)
+        if not waiting.size:
+            return result
+        drawn = of_words(*_blocks(stream, first[waiting] + step))
+        inside = np.abs(drawn) < 2
+
+
+def random_between(stream: Array, x: Array, y: Array, *, samples: int) -> Array:
+    """Standard normal numbers [samples, n] between n pairs of bounds, one pair after the other on one stream.
+
+    Proposals are normal numbers, uniform ones or, in a tail, exponential ones, whichever is rejected least.
+    """
+    result = np.empty((samples, x.size), x.dtype)
+    source = _Sequence(stream, x.dtype)
+    with float_errors_ignored():
+        for number, (low, high) in enumerate(zip(np.ravel(x), np.ravel(y), strict=True)):
+            flipped = low == -np.inf or high < 0
+            a, b = (-high, -low) if flipped else (low, high)
+            if np.isnan(a) or np.isnan(b) or (a > 0 and np.isinf(a * a)):  # no proposal would ever be accepted
+                result[:, number] = np.nan
+            else:
+                drawn = _between(source, a, b, samples)
+                result[:, number] = -drawn if flipped else drawn
+    return result
+
+
+class _Sequence:
+    """The blocks of a stream one after the other, as uniform or normal numbers of a dtype."""
+
+    def __init__(self, stream: Array, dtype: Any) -> None:
+        self._stream, self.dtype, self.at = stream, dtype, 0
+        self._of_words = {"d": (_uniforms64, _normals64), "f": (_uniforms32, _normals32)}.get(
+            np.dtype(dtype).char, (lambda *words: _uniforms16(*words, dtype=dtype), _normals32)
+        )
+        self._made: list[tuple[Array, Array] | tuple[()]] = [(), ()]
+
+    def take(self, blocks: int, *, normal: bool) -> Array:
+        """The numbers [blocks, n] of the next blocks: `at` is not moved."""
+        made = self._made[normal]
+        if not made or self.at < made[0] or self.at + blocks > made[0] + len(made[1]):
+            steps = np.arange(self.at, self.at + max(blocks, _AHEAD), dtype=np.uint64)
+            made = self._made[normal] = (
+                self.at,
+                self._of_words[normal](*_blocks(self._stream, steps)).astype(self.dtype),
+            )
+        start = self.at - made[0]
+        return made[1][start : start + blocks]
+
+
+_AHEAD = 256  # blocks that are computed at least, for the next bounds to use
+
+
+def _between(source: _Sequence, low: Any, high: Any, samples: int) -> Array:
+    """`samples` numbers between bounds of which the lower one is finite, and the upper one not negative."""
+    kind = source.dtype.type
+    root = np.sqrt(low * low + kind(4))
+    cutoff = kind(2) * np.exp(kind(0.5) + low * (low - root) / kind(4)) / (low + root)
+    if (low < kind(-1.3) and high >= 0) or (high > kind(1.3) and low <= 0):
+        size, propose = 1, _normal_proposals
+    elif high - low < cutoff:
+        size, propose = 2, _uniform_proposals
+    else:
+        size, propose = 1, _exponential_proposals
+    found: list[Array] = []
+    missing = samples
+    while missing:
+        steps = missing * 5 // 16 + 8
+        values, accepted = propose(source.take(size * steps, normal=propose is _normal_proposals), low, high)
+        inside = np.flatnonzero(accepted)[:missing]
+        found.append(values[inside])
+        missing -= len(inside)
+        # The rest of the last block is not used.
+        source.at += size * (steps if missing else int(inside[-1]) * steps // len(values) + 1)
+    return np.concatenate(found) if found else np.empty(0, source.dtype)
+
+
+def _normal_proposals(drawn: Array, low: Any, high: Any) -> tuple[Array, Array]:
+    values = drawn.reshape(-1)
+    return values, (values >= low) & (values <= high)
+
+
+def _uniform_proposals(drawn: Array, low: Any, high: Any) -> tuple[Array, Array]:
+    kind = drawn.dtype.type
+    values = (drawn[0::2] * (high - low) + low).reshape(-1)
+    exponent = ((kind(0) if low < 0 else low * low) - values * values) / kind(2)
+    return values, drawn[1::2].reshape(-1) <= np.exp(exponent)
+
+
+def _exponential_proposals(drawn: Array, low: Any, high: Any) -> tuple[Array, Array]:
+    kind = drawn.dtype.type
+    alpha = (low + np.sqrt(low * low + kind(4))) / kind(2)
+    pairs = drawn.reshape(-1, 2)
+    values = -np.log(pairs[:, 0]) / alpha + low
+    distance = alpha - values if low < alpha else np.full_like(values, low - alpha)
+    return values, (pairs[:, 1] <= np.exp(-distance * distance / kind(2))) & (values < high)
+
+
+# -- rejection: every element draws from blocks of its own -----------------------------------------------------------
+def _uniforms16(*words: Array, dtype: Any) -> Array:
+    return np.stack([_narrow(word.astype(np.uint32), dtype) for word in words], axis=1)
+
+
+def _uniforms32(*words: Array) -> Array:
+    """Four float32 numbers in [0, 1) of each block."""
+    result = np.stack(words, axis=1).astype(np.uint32)
+    return singles(result)
+
+
+def _uniforms64(a: Array, b: Array, c: Array, d: Array) -> Array:
+    """Two float64 numbers in [0, 1) of each block."""
+    return np.stack([double(a, b), double(c, d)], axis=1)
+
+
+def _normals32(*words: Array) -> Array:
+    u = _uniforms32(*words)
+    result = np.empty_like(u)
+    box_muller(u[:, 0::2], u[:, 1::2], result[:, 0::2], result[:, 1::2])
+    return result
+
+
+def _normals64(*words: Array) -> Array:
+    u = _uniforms64(*words)
+    result = np.empty_like(u)
+    box_muller(u[:, 0], u[:, 1], result[:, 0], result[:, 1])
+    return result
+
+
+class _Numbers:
+    """Doubles that elements draw one at a time: the second of a block, then the first. `at`: the next block of each."""
+
+    def __init__(self, stream: Array, at: Array, of_words: Callable[..., Array]) -> None:
+        self._stream, self._at, self._of_words = stream, at, of_words
+        self._left = np.zeros(at.size, np.intp)
+        self._drawn = np.empty((at.size, 2))
+
+    def __call__(self, elements: Array) -> Array:
+        left = self._left[elements]
+        out = left == 0
+        which = elements[out]
+        if which.size:
+            at = self._at[which]
+            self._at[which] = at + np.uint64(1)
+            self._drawn[which] = self._of_words(*_blocks(self._stream, at))
+            left[out] = 2
+        left -= 1
+        self._left[elements] = left
+        return self._drawn[elements, left]
+
+
+def _until_accepted(result: Array, elements: Array, propose: Callable[[Array], tuple[Array, Array]]) -> None:
+    """Write what `propose` gives for elements into `result`, as soon as it is accepted. NaN: it never is."""
+    for _ in range(TRIES):
+        if not elements.size:
+            return
+        values, accepted = propose(elements)
+        result[elements[accepted]] = values[accepted]
+        elements = elements[~accepted]
+    result[elements] = np.nan
+
+
+TRIES = 1000
+
+
+def _counted(stream: Array, at: Array, elements: Array, go_on: Callable[[Array, Array], Array]) -> Array:
+    """How many uniform numbers each element draws before the one with which it does not go on."""
+    count, active = np.zeros(at.size), elements
+    while active.size:
+        drawn = _uniforms64(*_blocks(stream, at[active]))
+        at[active] += np.uint64(1)
+        for column in (1, 0):
+            still = go_on(active, drawn[:, column])
+            active, drawn = active[still], drawn[still]
+            count[active] += 1
+    return count[elements]
+
+
+def _by_chunks(sample: Callable[..., Array], stream: Array, samples: int, dtype: Any, *parameters: Array) -> Array:
+    """`sample` for `samples` rows of elements that have parameters of their own, as many as fit into the cache.
+
+    The elements with the same parameters come after each other in the stream.
+    """
+    each = parameters[0].size
+    result = np.empty(samples * each, dtype)
+    flat = [np.ravel(parameter) for parameter in parameters]
+    with float_errors_ignored():
+        for start in range(0, result.size, _ELEMENTS):
+            place = np.arange(start, min(start + _ELEMENTS, result.size))
+            row, column = (place, 0) if each == 1 else (place // each, place % each)
+            number = (row + column * samples).astype(np.uint64)
+            own = [np.broadcast_to(p, place.shape) if each == 1 else p[column] for p in flat]
+            drawn = sample(stream, number, *own)
+            result[place] = drawn if result.dtype.kind == "f" else np.nan_to_num(drawn)
+    return result.reshape(samples, *parameters[0].shape)
+
+
+def random_gamma(stream: Array, alpha: Array, *, samples: int) -> Array:
+    """Gamma numbers [samples, ...] with rate 1 (Marsaglia and Tsang, 2000); alpha < 1 by a uniform number's power."""
+    return _by_chunks(_gammas, stream, samples, alpha.dtype, alpha)
+
+
+def _gammas(stream: Array, number: Array, alpha: Array) -> Array:
+    alpha = alpha.astype(np.float64)
+    at = number * _RESERVED
+    uniform, normal = (_Numbers(stream, at, of_words) for of_words in (_uniforms64, _normals64))
+    result = np.empty(alpha.size)
+    one = alpha == 1
+    exponential = np.flatnonzero(one)
+    result[exponential] = -np.log1p(-uniform(exponential))
+    boosted = alpha < 1
+    d = alpha + np.where(boosted, 2 / 3, -1 / 3)
+    c = 1 / 3 / np.sqrt(d)
+
+    def propose(elements: Array) -> tuple[Array, Array]:
+        x = normal(elements)
+        v = 1 + c[elements] * x
+        useful = ~(v <= 0)
+        u = np.ones(x.shape)
+        u[useful] = uniform(elements[useful])
+        v = v * v * v
+        squeezed = u < 1 - 0.0331 * (x * x) * (x * x)
+        exact = np.flatnonzero(~squeezed & useful)
+        x_, v_, d_ = x[exact], v[exact], d[elements[exact]]
+        squeezed[exact] = np.log(u[exact]) < 0.5 * x_ * x_ + d_ * (1 - v_ + np.log(v_))
+        return d[elements] * v, squeezed & useful
+
+    _until_accepted(result, np.flatnonzero(~one), propose)
+    small = np.flatnonzero(boosted)
+    if small.size:
+        result[small] *= np.power(uniform(small), 1 / alpha[small])
+    return result
+
+
+LOG_FACTORIALS = np.array([_math.lgamma(k + 1) for k in range(10)])
+
+
+def _log_factorial(k: Array) -> Array:
+    """log(k!), by Stirling's series beyond a few."""
+    small = k < 10
+    n = np.where(small, 10, k) + 1.0
+    series = 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5) - 1 / (1680 * n**7)
+    stirling = (n - 0.5) * np.log(n) - n + 0.5 * _math.log(2 * _math.pi) + series
+    return np.where(small, LOG_FACTORIALS[np.where(small, np.maximum(k, 0), 0).astype(int)], stirling)
+
+
+def random_poisson(stream: Array, rate: Array, *, samples: int, dtype: Any) -> Array:
+    """Poisson counts [samples, ...]: products of uniform numbers (Knuth) or, from 10 on, Hörmann's PTRS (1993)."""
+    return _by_chunks(_poissons, stream, samples, dtype, rate)
+
+
+def _poissons(stream: Array, number: Array, rate: Array) -> Array:
+    rate = rate.astype(np.float64)
+    uniform = _Numbers(stream, number * _RESERVED, _uniforms64)
+    result = np.full(rate.size, np.nan)
+    few, many = np.flatnonzero(rate < 10), np.flatnonzero((rate >= 10) & np.isfinite(rate))
+    least, product = np.exp(-rate), np.ones(rate.size)
+
+    def multiply(elements: Array, u: Array) -> Array:
+        product[elements] = products = product[elements] * u
+        return products > least[elements]
+
+    result[few] = _counted(stream, number * _RESERVED, few, multiply)
+
+    log_rate = np.log(rate)
+    b = 0.931 + 2.53 * np.sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    alpha = 1.1239 + 1.1328 / (b - 3.4)
+    quick = 0.9277 - 3.6224 / (b - 2)
+
+    def propose(i: Array) -> tuple[Array, Array]:
+        u = uniform(i) - 0.5
+        v = uniform(i)
+        us = 0.5 - np.abs(u)
+        k = np.floor((2 * a[i] / us + b[i]) * u + rate[i] + 0.43)
+        accepted = (us >= 0.07) & (v <= quick[i])
+        slow = np.flatnonzero(~accepted & (k >= 0) & ((us >= 0.013) | (v <= us)))
+        j, us_, k_ = i[slow], us[slow], k[slow]
+        left = np.log(v[slow] * alpha[j] / (a[j] / (us_ * us_) + b[j]))
+        accepted[slow] = left <= -rate[j] + k_ * log_rate[j] - _log_factorial(k_)
+        return k, accepted
+
+    _until_accepted(result, many, propose)
+    return result
+
+
+def random_binomial(stream: Array, counts: Array, probs: Array, *, samples: int, dtype: Any) -> Array:
+    """Binomial counts [samples, ...]: sums of geometric numbers, or Hörmann's BTRS (1993) where many are expected."""
+    return _by_chunks(_binomials, stream, samples, dtype, *np.broadcast_arrays(counts, probs))
+
+
+def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Array:
+    mirrored = probs > 0.5
+    p = np.where(mirrored, 1 - probs, probs)
+    expected, n, p = counts * p, counts.astype(np.float64), p.astype(np.float64)
+    some = (n > 0) & (p > 0) & np.isfinite(n)
+    large = expected >= 10
+    uniform = _Numbers(stream, number * _RESERVED, _uniforms64)
+    result = np.where((np.isnan(p) | ~np.isfinite(n)) & ~(n <= 0), np.nan, 0.0)
+    few, many = np.flatnonzero(some & ~large), np.flatnonzero(some & large)
+    total, failure = np.zeros(n.size), np.log1p(-p)
+
+    def add(elements: Array, u: Array) -> Array:
+        """Failures before the next success, and that one: whether there are trials left."""
+        total[elements] = trials = total[elements] + np.ceil(np.log(u) / failure[elements])
+        return ~(trials > n[elements])
+
+    result[few] = _counted(stream, number * np.uint64(42), few, add)
+
+    deviation = np.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    quick = 0.92 - 4.2 / b
+    odds = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
+    mode = np.floor((n + 1) * p)
+
+    def propose(i: Array) -> tuple[Array, Array]:
+        u = uniform(i) - 0.5
+        v = uniform(i)
+        us = 0.5 - np.abs(u)
+        k = np.floor((2 * a[i] / us + b[i]) * u + (n[i] * p[i] + 0.5))
+        accepted = (us >= 0.07) & (v <= quick[i])
+        slow = np.flatnonzero(~accepted & (k >= 0) & (k <= n[i]))
+        j, us_, k_ = i[slow], us[slow], k[slow]
+        n_, m, r = n[j], mode[j], odds[j]
+        left = np.log(v[slow] * alpha[j] / (a[j] / (us_ * us_) + b[j]))
+        accepted[slow] = left <= (
+            (m + 0.5) * np.log((m + 1) / (r * (n_ - m + 1)))
+            + (n_ + 1) * np.log((n_ - m + 1) / (n_ - k_ + 1))
+            + (k_ + 0.5) * np.log(r * (n_ - k_ + 1) / (k_ + 1))
+            + (stirling_rest(np, m) + stirling_rest(np, n_ - m) - stirling_rest(np, k_) - stirling_rest(np, n_ - k_))
+        )
+        return k, accepted
+
+    _until_accepted(result, many, propose)
+    return np.where(mirrored & (n > 0), n - result, result)
+
+
+STIRLING_RESTS = np.array(
+    [
+        0.0810614667953272,
+        0.0413406959554092,
+        0.0276779256849983,
+        0.02079067210376509,
+        0.0166446911898211,
+        0.0138761288230707,
+        0.0118967099458917,
+        0.0104112652619720,
+        0.00925546218271273,
+        0.00833056343336287,
+    ]
+)
+
+
+def stirling_rest(xp: Any, k: Array) -> Array:
+    """log(k!) less Stirling's approximation of it."""
+    square = (k + 1) * (k + 1)
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
+    return xp.where(k <= 9, xp.asarray(STIRLING_RESTS)[xp.clip(k, 0, 9).astype(int)], series)
+
+
+def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) -> Array:
+    """Class numbers [batch, count], each row with the probabilities softmax(logits)."""
+    batch, classes = logits.shape
+    with float_errors_ignored():
+        wide = logits.astype(np.float64)
+        finite = np.where(np.isfinite(wide), wide, -np.inf)
+        shifted = finite - np.max(finite, axis=1, keepdims=True, initial=-np.inf)
+        totals = np.cumsum(np.where(np.isfinite(wide), np.exp(shifted), 0), axis=1)
+    u = random_uniform(stream, shape=(batch, count), dtype=np.float64)
+    result = np.empty((batch, count), np.int64)
+    for row in range(batch):
+        result[row] = np.searchsorted(totals[row], u[row] * totals[row, -1], side="right")
+    return np.minimum(result, classes - 1).astype(dtype)
+
+
+# -- an order without a list: a block cipher that walks until it is inside -------------------------------------------
+def shuffled_index(index: Array, seed: Array, most: Array) -> Array:
+    """Where each index goes in an order of 0 ... most that two seed numbers give (Simon, four rounds)."""
+    keys = [np.uint64(SIMON_KEY), *seed.astype(np.uint32).astype(np.uint64)]
+    index, most = np.broadcast_arrays(index.astype(np.uint64), most.astype(np.uint64))
+    bits = np.ceil(np.log2(np.maximum(most, 1).astype(np.float64))).astype(np.uint64)
+    half = np.maximum(bits + bits % np.uint64(2), np.uint64(16)) // np.uint64(2)
+    result = simon(index, keys, half)
+    while np.any(result > most):
+        result = np.where(result > most, simon(result, keys, half), result)
+    return np.where(most == 0, 0, result)
+
+
+def simon(value: Array, keys: Sequence[Array], half: Array) -> Array:
+    """Simon's cipher with words of `half` bits, for numbers of twice as many."""
+    word = (np.uint64(1) << half) - np.uint64(1)
+
+    def left(x: Array, by: int) -> Array:
+        return (x << np.uint64(by) | x >> (half - np.uint64(by))) & word
+
+    def right(x: Array, by: int) -> Array:
+        return (x >> np.uint64(by) | x << (half - np.uint64(by))) & word
+
+    def mixed(x: Array) -> Array:
+        return left(x, 1) & left(x, 8) ^ left(x, 2)
+
+    first, second, third = (key & word for key in keys)
+    constant = (np.uint64(0xFFFFFFFC) & word) ^ np.uint64(1)  # the low bit of Simon's sequence is 1
+    fourth = constant ^ first ^ right(third, 3) ^ right(third, 4)
+    high, low = value >> half & word, value & word
+    for a, b in ((first, second), (third, fourth)):
+        high = high ^ mixed(low) ^ a
+        low = low ^ mixed(high) ^ b
+    return high << half | low
+
+
+# -- how a gamma number moves with its alpha -------------------------------------------------------------------------
+def gamma_tail(x: Array, y: Array, *, order: int) -> Array:
+    """The part of a gamma density (alpha = x) on one side of y, weighed with log(t / y)^order, over the density at y.
+
+    Minus the part below y where y is below alpha (or a series is at hand), the part above it otherwise. With
+    t = y exp(-s) (or exp(s)) it is a smooth integral with one bump, for Gauss and Legendre; for small alpha, a series.
+    """
+    dtype = np.result_type(x, y)
+    alpha, sample = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    alpha, sample, shape = np.ravel(alpha), np.ravel(sample), alpha.shape
+    result = np.full(alpha.size, np.nan)
+    known = (alpha > 0) & (sample >= 0)
+    series = known & (sample <= alpha + 1) & (alpha <= 50)
+    if np.any(series):
+        result[series] = -_below_by_series(alpha[series], sample[series], order)
+    rest = known & ~series
+    if np.any(rest):
+        result[rest] = _side_by_integral(alpha[rest], sample[rest], order)
+    return result.reshape(shape).astype(dtype)
+
+
+def _below_by_series(alpha: Array, x: Array, order: int) -> Array:
+    """x times a derivative (of this order, by alpha) of the sum of x^n / (alpha (alpha + 1) ... (alpha + n))."""
+    terms = [1 / alpha]
+    for k in range(1, order + 1):
+        terms.append(-k * terms[-1] / alpha)
+    total = terms[order].copy()
+    for n in range(1, 500):
+        grown: list[Array] = []
+        for k, term in enumerate(terms):
+            grown.append((x * term - (k * grown[-1] if k else 0)) / (alpha + n))
+        terms = grown
+        total += terms[order]
+        if n > order and np.all(np.abs(terms[order]) <= 1e-17 * np.abs(total)):
+            break
+    return x * total
+
+
+def _side_by_integral(alpha: Array, x: Array, order: int) -> Array:
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    nodes, weights = (nodes + 1) / 2, weights / 2
+    gap = np.abs(alpha - x)
+    reach = 117 / (gap + np.sqrt(gap * gap + 90 * x))  # where the integrand has fallen below the last digit
+    s = reach[:, None] * nodes
+    sign = np.where(x <= alpha, -1.0, 1.0)[:, None]
+    exponent = sign * alpha[:, None] * s - x[:, None] * np.expm1(sign * s)
+    return sign[:, 0] * x * reach * (((sign * s) ** order * np.exp(exponent)) @ weights)

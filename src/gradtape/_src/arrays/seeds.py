@@ -1,0 +1,178 @@
+"""The global seed of `tf.random.set_seed`, and what ops and input pipelines derive from it.
+
+An op reads the stream of two seeds, the global one and its own, and reads on where it stopped. What counts as one op is
+what does so in TensorFlow: in eager code all calls with the same seeds and dtypes, in a function each place that draws,
+for as long as its trace lives. Ops without a seed get one: in eager code the next of a random sequence, in a function
+their number. `set_seed` takes all of them back to the start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextvars import ContextVar
+from types import CodeType, FrameType
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from gradtape._src import forks
+from gradtape._src.arrays.numpy.random import stream_of
+from gradtape._src.interrupts import setting
+
+_DEFAULT_SEED = 87654321  # what stands for the global seed when only an op has one, as in TensorFlow
+_LARGEST = 2**31 - 1
+
+Pair = tuple[int, int]
+
+
+def pair_of(seed: Any, op_seed: Any) -> Pair | None:
+    """The seeds of one op, from the global one and its own. None: no seed anywhere."""
+    if seed is None and op_seed is None:
+        return None
+    pair = _DEFAULT_SEED if seed is None else _truncated(seed, "seed"), _truncated(op_seed, "seed2")
+    return pair if pair != (0, 0) else (0, _LARGEST)
+
+
+def _truncated(seed: Any, word: str) -> int:
+    if isinstance(seed, (str, bytes)):  # TensorFlow takes it, and fails when it is used
+        raise TypeError(f"Expected int for argument '{word}' not {seed!r}. A seed is a number.")
+    rest = seed % _LARGEST  # of a fraction, too, which is cut off afterwards
+    try:
+        return int(rest)
+    except (ValueError, OverflowError):
+        raise TypeError(f"Expected int for argument '{word}' not {rest!r}.") from None
+
+
+def start_of(pair: Pair | None) -> tuple[int, int]:
+    """The key of an op's stream, and the counter that it starts from: any where there is no seed."""
+    if pair is None:
+        return int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little") << 64
+    return pair[0], pair[1] << 64
+
+
+class Seeds:
+    """The global seed, and how far each op of eager code has read its stream."""
+
+    def __init__(self) -> None:
+        self._lock = forks.lock()
+        self.seed: Any = None
+        self._ops: Any = None  # TensorFlow's sequence of seeds for ops without one: that of Python's generator
+        self._positions: dict[tuple[Any, ...], int] = {}
+        self._others: WeakValueDictionary[int, Any] = WeakValueDictionary()  # what else `set` takes back to the start
+
+    def set(self, seed: Any) -> None:
+        from random import Random  # not at the top: most programs start without it (import time)
+
+        try:
+            ops = Random(seed)
+        except TypeError:  # a number of NumPy's
+            ops = Random(int(np.array(seed)))
+        with self._lock:
+            self.seed, self._ops = seed, ops
+            self._positions.clear()
+            others = list(self._others.values())
+        for other in others:
+            other.restart()
+
+    def restart_with(self, other: Any) -> None:
+        """Call `other.restart()` whenever a seed is set, for as long as it exists."""
+        self._others[id(other)] = other
+
+    def state(self) -> Any:
+        """How far everything has been read, for `restore`."""
+        with self._lock:
+            return self.seed, None if self._ops is None else self._ops.getstate(), dict(self._positions)
+
+    def restore(self, state: Any) -> None:
+        """Go back to a state."""
+        with self._lock:
+            self.seed, ops, positions = state
+            if ops is not None:
+                self._ops.setstate(ops)
+            self._positions = dict(positions)
+
+    def pair(self, op_seed: Any) -> Pair | None:
+        """The seeds of one op: the global one, and the op's own or the next of a sequence. None: no seed anywhere."""
+        with self._lock:
+            seed = self.seed
+            if op_seed is None and seed is not None:
+                op_seed = self._ops.randint(0, _LARGEST)
+        return pair_of(seed, op_seed)
+
+    def stream(self, op: Any, op_seed: Any, blocks: int) -> Any:
+        """The stream of an op that may read so many blocks; `op` says all that makes it another one."""
+        run = _run.get()
+        if run is not None:
+            return run.stream(op, op_seed, blocks)
+        pair = self.pair(op_seed)
+        key, counter = start_of(pair)
+        if op_seed is None:  # a new seed for every call: nothing to read on from
+            return stream_of(key, counter)
+        with self._lock:
+            position = self._positions.get((op, pair), 0)
+            self._positions[(op, pair)] = position + blocks
+        return stream_of(key, counter + position)
+
+
+seeds = Seeds()
+
+
+class OpStreams:
+    """How far the ops of a function that runs eagerly have read.
+
+    Each place in the code that draws is an op, as it is in a trace: also when a loop comes to it several times.
+    """
+
+    def __init__(self, seed: Any = ...) -> None:
+        self.seed = seeds.seed if seed is ... else seed
+        self._lock = forks.lock()
+        self._numbers: dict[Any, int] = {}  # of places without a seed
+        self._positions: dict[Any, tuple[int, int]] = {}
+        seeds.restart_with(self)
+
+    def restart(self) -> None:
+        with self._lock:
+            self._positions.clear()
+
+    def next(self, op: Any, pair: Pair | None, blocks: int) -> Any:
+        """The stream of an op with these seeds."""
+        with self._lock:
+            key, counter = self._positions.get((op, pair)) or start_of(pair)
+            self._positions[(op, pair)] = key, counter + blocks
+        return stream_of(key, counter)
+
+    def at(self, place: Any, op_seed: Any, blocks: int) -> Any:
+        """The stream of the op at a place."""
+        if op_seed is None and self.seed is not None:
+            with self._lock:
+                op_seed = self._numbers.setdefault(place, len(self._numbers))
+        return self.next(place, pair_of(self.seed, op_seed), blocks)
+
+
+class _Run:
+    """One call of such a function, by the code that entered it."""
+
+    def __init__(self, streams: OpStreams, code: CodeType) -> None:
+        self._streams, self._code = streams, code
+
+    def stream(self, op: Any, op_seed: Any, blocks: int) -> Any:
+        place: list[Any] = [op]
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_code is not self._code:
+            place += frame.f_code, frame.f_lasti
+            frame = frame.f_back
+        return self._streams.at(tuple(place), op_seed, blocks)
+
+
+_run: ContextVar[_Run | None] = ContextVar("gradtape_random_ops", default=None)
+
+
+def drawing_from(streams: OpStreams) -> setting[_Run | None]:
+    """Within the block eager code is a function with these streams, or a part of one that is running."""
+    return setting(_run, _run.get() or _Run(streams, sys._getframe(1).f_code))
+
+
+rows_drawn: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("gradtape_rows_drawn", default=())
+"""The level and the number of rows of each vectorized_map around: each row draws numbers of its own."""

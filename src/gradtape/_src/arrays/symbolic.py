@@ -1,0 +1,615 @@
+"""Symbolic arrays: values that a compiled program will compute, and the graph that says how.
+
+While a function is traced its arguments are symbolic: they have a shape and a dtype and no numbers. Every function of
+a namespace that meets one is written down as a node, the same functions under the same names; a program replays the
+nodes on JAX arrays. What depends on nothing symbolic is computed by NumPy at once, and is a constant of the program.
+
+A graph takes what it needs from outside as inputs of its own: variables, arrays, and values of the graph around it or
+of the program whose derivative it is. So a closure may hold on to a symbolic value, and nothing leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape._src.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
+from gradtape._src.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
+from gradtape._src.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
+from gradtape._src.interrupts import contextmanager, float_errors_ignored, setting
+from gradtape._src.memory import Recipe
+
+Shape = tuple[int, ...]
+
+_LITERAL_BYTES = 2**13
+"""Arrays up to this size are written into the program; larger ones are handed to it in every call.
+
+An argument costs as much as an op (benchmark: rnn). But XLA computes with large constants while it compiles, and keeps
+results that take longer to read than to make (benchmark: hess).
+"""
+
+
+class Node(NamedTuple):
+    """One call of a namespace's function: arguments are symbolic, arrays or numbers; attrs are static."""
+
+    name: str
+    args: tuple[Any, ...]
+    attrs: dict[str, Any]
+    outputs: tuple[Symbolic, ...]
+
+
+class Feed(NamedTuple):
+    """Where an input of a graph comes from.
+
+    kind is "argument" (value: None), "variable" (the variable), "array" (an array of any engine, or a symbolic one of
+    another graph) or "fresh" (a function that makes a new array for each call).
+    """
+
+    kind: str
+    value: Any
+    symbol: Symbolic
+
+
+class Symbolic:
+    """A value of a graph: shape and dtype now, numbers when the program runs.
+
+    Where dimensions are unknown `shape` holds JAX's symbolic dimensions, and `extents` says of integers that were
+    computed from them what they are in terms of them. `recipe` says of a large one how it is made of small ones.
+    """
+
+    __slots__ = ("dtype", "extents", "graph", "recipe", "shape")
+    __array_ufunc__ = None  # NumPy's operators give way to these
+
+    def __init__(self, graph: Graph, shape: Shape, dtype: Any) -> None:
+        self.graph, self.shape, self.dtype = graph, shape, dtype
+        self.extents: Any = None
+        self.recipe: Recipe | None = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * int(self.dtype.itemsize)
+
+    @property
+    def real(self) -> Any:
+        return call("real", (self,), {})
+
+    @property
+    def imag(self) -> Any:
+        return call("imag", (self,), {})
+
+    @property
+    def T(self) -> Any:
+        return call("transpose", (self,), {"perm": tuple(reversed(range(self.ndim)))})
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """The value in another dtype, by NumPy's name for it."""
+        dtype = np.dtype(dtype)
+        return self if dtype == self.dtype else call("astype", (self,), {"dtype": dtype, "source": self.dtype})
+
+    def reshape(self, *shape: Any) -> Any:
+        """The value in another shape, by NumPy's name for it."""
+        wanted = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        if -1 in wanted:
+            known = 1
+            for n in wanted:
+                known *= n if n != -1 else 1
+            wanted = tuple(self.size // max(known, 1) if n == -1 else n for n in wanted)
+        return call("reshape", (self,), {"shape": wanted})
+
+    def __getitem__(self, index: Any) -> Any:
+        return call("getitem", (self,), {"index": index if isinstance(index, tuple) else (index,)})
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"Cannot convert a symbolic tf.Tensor ({self!r}) to a numpy array. This error may indicate that you're "
+            "trying to pass a Tensor to a NumPy call, which is not supported: it has no numbers while the function is "
+            "being traced. Keep to tf operations inside a tf.function, or wrap the NumPy code with tf.py_function or "
+            "tf.numpy_function."
+        )
+
+    def __bool__(self) -> bool:
+        raise OperatorNotAllowedInGraphError("The truth of a value that is being traced is not known yet.")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Symbolic({self.dtype}{list(self.shape)})"
+
+
+def is_known(array: Any) -> bool:
+    """Whether an array has numbers that can be looked at: checks of values are left out where it has none."""
+    while hasattr(array, "array"):  # a tensor, a batch
+        array = array.array
+    return type(array) is not Symbolic
+
+
+class NeedsEagerError(BaseException):
+    """A function that is being traced does what only eager execution can: it will run eagerly.
+
+    No Exception, because code of the user, or of Keras, that catches errors must not take it for one. `reason` is the
+    error for a function that may not run eagerly (`jit_compile=True`).
+    """
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+_eager_function: ContextVar[bool] = ContextVar("gradtape_eager_function", default=False)
+inside_eager_function: Callable[[], bool] = _eager_function.get
+"""Whether the code is that of a tf.function which runs eagerly, because it cannot be compiled."""
+
+
+def running_eagerly() -> setting[bool]:
+    """Around the code of such a function."""
+    return setting(_eager_function, True)
+
+
+class FollowConstantsError(BaseException):
+    """A gradient by a constant that the function makes is asked for: it is traced again, with a tape that has those."""
+
+
+def only_eager(reason: Exception) -> BaseException:
+    """What to raise where a value would have to be known: a function that is being traced has a way out."""
+    return reason if current_graph() is None else NeedsEagerError(reason)
+
+
+def unknown_shape(function: str, instead: str, op: str | None = None) -> BaseException:
+    """What to raise where the shape of a result depends on values that are not known."""
+    return only_eager(
+        invalid_argument(
+            f"The shape of what {function} returns depends on values, which are not known while a tf.function is "
+            f"traced: a compiled program has fixed shapes. {instead}",
+            op,
+        )
+    )
+
+
+class VariableState:
+    """A variable inside a graph: what reading it gives at this point of the trace."""
+
+    __slots__ = ("assigned", "read", "reading", "variable")
+
+    def __init__(self, variable: Any, reading: Any) -> None:
+        self.variable, self.reading = variable, reading
+        self.read = reading.array  # what it is when the program starts
+        self.assigned = False
+
+
+class Repeated:
+    """What the random ops of a loop's turn have read, in the order in which they come."""
+
+    __slots__ = ("next", "states")
+
+    def __init__(self) -> None:
+        self.states: list[Any] = []
+        self.next = 0
+
+
+class Graph:
+    """A program in the making: nodes in order, and inputs as they are found to be needed.
+
+    outer   the graph in which this one is a branch or the body of a loop: whose values it may use
+    first   the graph whose derivative this one computes, and whose values are inputs of its own: the residuals
+    turn    in the body of a loop, the number of the iteration
+    open    whether there are dimensions without a number among the shapes
+    passed  by uid, what stands for the variables among the arguments; a call says which variables they are
+    shared  which of these the code knows by themselves, too: the program is for no other variables in their place
+    root    the graph in which all this is, in the end
+    seed    the global seed when the trace began
+    repeated  the random ops of a loop that is written out: the same ones in each turn
+    op_seeds  how many random ops there are that have no seed of their own: the next one's
+    transient (of the root) whether it holds what is true during this call only: the program is not kept
+    follows_constants  whether the tape also has what depends on nothing but constants that were made inside
+    """
+
+    def __init__(self, name: str, outer: Graph | None = None, first: Graph | None = None) -> None:
+        self.name, self.outer, self.first = name, outer, first
+        self.turn: Symbolic | None = None
+        self.open: bool = any(g is not None and g.open for g in (outer, first))
+        self.follows_constants: bool = any(g is not None and g.follows_constants for g in (outer, first))
+        around = outer or first
+        self.root: Graph = self if around is None else around.root
+        self.transient = False
+        self.seed: Any = None if around is None else around.seed
+        self.op_seeds = 0
+        self.repeated: Repeated | None = None if around is None else around.repeated
+        self.passed: dict[int, Any] = {} if around is None else around.passed
+        self.shared: set[int] = set() if around is None else around.shared
+        self.nodes: list[Node] = []
+        self.feeds: list[Feed] = []
+        self.variables: dict[int, VariableState] = {}
+        self.arrays: dict[int, Any] = {}  # the array behind the uid of each tensor that its tape follows
+        self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value at once, for what outlives the trace
+        self._captured: dict[int, Symbolic] = {}
+        # Of tensors from before the trace only tapes outside know the shape: what they follow, and the uids that a
+        # branch or a loop met and nobody knew. A trace under another tape may know more.
+        self.watched: tuple[dict[int, Any], ...] = ()
+        self.blind: set[int] = set()
+
+    def argument(self, shape: Shape, dtype: Any) -> Symbolic:
+        """An input that the caller gives."""
+        return self.input("argument", None, Symbolic(self, shape, dtype))
+
+    def fresh(self, shape: Shape, dtype: Any, supply: Callable[[], Any]) -> Symbolic:
+        """An input that `supply` makes anew for every call."""
+        if self.outer is None:
+            return self.input("fresh", supply, Symbolic(self, tuple(shape), dtype))
+        symbol: Symbolic = self.own(self.outer.fresh(shape, dtype, supply))
+        return symbol
+
+    @contextmanager
+    def numbering_ops(self) -> Iterator[None]:
+        """Within the block random ops are those of another function, whose code becomes a part of this graph."""
+        outside = self.op_seeds
+        try:
+            self.op_seeds = 0
+            yield
+        finally:
+            self.op_seeds = outside
+
+    @contextmanager
+    def repeating_ops(self) -> Iterator[Repeated]:
+        """Within the block code runs again and again: random ops are the same ones whenever `next` is 0 again."""
+        outside, own = self.repeated, Repeated()
+        try:
+            self.repeated = own
+            with self.numbering_ops():
+                yield own
+        finally:
+            self.repeated = outside
+
+    def op_state(self, make: Callable[[], Any]) -> Any:
+        """How far the next random op has read."""
+        found = self.repeated
+        if found is None:
+            return make()
+        if found.next == len(found.states):
+            found.states.append(make())
+        found.next += 1
+        return found.states[found.next - 1]
+
+    def capture(self, value: Any) -> Symbolic:
+        """An array from outside as an input: the same one every time it is met."""
+        found = self._captured.get(id(value))
+        if found is None:  # the feed holds on to the value, so that its id stays its own
+            self._captured[id(value)] = found = self.input("array", value)
+        return found
+
+    def input(self, kind: str, value: Any, like: Any = None) -> Symbolic:
+        """A further input, with the shape and dtype of its value, or of something like it."""
+        like = value if like is None else like
+        symbol = Symbolic(self, tuple(like.shape), np.dtype(like.dtype))
+        self.feeds.append(Feed(kind, value, symbol))
+        if type(value) is Symbolic:
+            symbol.extents = value.extents
+        return symbol
+
+    def own(self, value: Any) -> Any:
+        """A value as this graph's nodes may refer to it."""
+        if type(value) is Symbolic:
+            return value if value.graph is self else self._from(value)
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind == "O":
+                raise only_eager(
+                    TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
+                )
+            return self.capture(value) if value.nbytes > _LITERAL_BYTES else value
+        if hasattr(value, "shape") and not isinstance(value, np.generic):  # an array of the XLA engine
+            return self.capture(value)
+        return value
+
+    def _from(self, value: Symbolic) -> Any:
+        """A value of another graph, as an input of this one."""
+        if self.outer is not None and self.outer.reaches(value.graph):
+            return self.capture(self.outer.own(value))  # from further out it comes through what is between
+        if self.first is None:
+            raise _out_of_scope(value)
+        value = self.first.own(value)
+        for feed in self.first.feeds:
+            if feed.symbol is value and feed.kind == "array" and not _is_residual(feed.value, self.first):
+                return self.own(feed.value)  # not computed there: it is where it was
+        return self.capture(value)
+
+    def name_of(self, symbol: Symbolic) -> str:
+        """What to call a value in text: after its op, numbered, or the number of the argument that it is."""
+        counts: dict[str, int] = {}
+        for node in self.nodes:
+            count = counts[node.name] = counts.get(node.name, -1) + 1
+            for i, output in enumerate(node.outputs):
+                if output is symbol:
+                    return f"{node.name}_{count}:{i}" if count else f"{node.name}:{i}"
+        inputs = [feed.symbol for feed in self.feeds if feed.kind == "argument"]
+        return next((f"args_{i}:0" for i, argument in enumerate(inputs) if argument is symbol), f"{self.name}/input:0")
+
+    def shape_outside(self, uid: int) -> Shape | None:
+        """The shape of a tensor from before the trace, if a tape outside follows it."""
+        root = self
+        while (above := root.outer or root.first) is not None:
+            root = above
+        for tracked in root.watched:
+            if uid in tracked:
+                return tracked[uid]
+        root.blind.add(uid)
+        return None
+
+    def behind(self, uid: int) -> Any:
+        """The array behind the uid of a tensor of this graph, or of one it can use; None if it is not known."""
+        if uid in self.arrays:
+            return self.arrays[uid]
+        if uid in self.variables:
+            return self.variables[uid].read
+        for graph in (self.outer, self.first):
+            found = None if graph is None else graph.behind(uid)
+            if found is not None:
+                return found
+        return None
+
+    def reaches(self, graph: Graph) -> bool:
+        """Whether values of that graph can be used in this one."""
+        return (
+            graph is self
+            or (self.outer is not None and self.outer.reaches(graph))
+            or (self.first is not None and self.first.reaches(graph))
+        )
+
+
+def _is_residual(value: Any, graph: Graph) -> bool:
+    """Whether an input of a graph came from the graph it is the derivative of."""
+    return type(value) is Symbolic and graph.first is not None and value.graph is graph.first
+
+
+def no_value(value: Symbolic) -> Any:
+    """What there is to compute when a function is not being traced: nothing."""
+    return np.asarray(value)  # raises, and says why
+
+
+def _out_of_scope(value: Symbolic) -> Exception:
+    """TensorFlow's error: of one class for a value of a branch or a loop of what is being traced, else of another."""
+    kind = InaccessibleTensorError if {*_around(value.graph)} & {*_around(current_graph())} else TypeError
+    error: Any = kind(
+        f"{value!r} is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow "
+        f"collections to access it: it was computed while tracing '{value.graph.name}', and has no value outside of "
+        "it. Return it from the function, or keep it in a tf.Variable."
+    )
+    error.is_out_of_scope = True  # not what a kernel of NumPy or JAX raised: it stays what it is
+    return error
+
+
+def _around(graph: Graph | None) -> Iterator[Graph]:
+    """A graph, and those that it is inside of."""
+    while graph is not None:
+        yield graph
+        graph = graph.outer
+
+
+graph_traced: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
+current_graph = graph_traced.get
+
+
+def tracing(graph: Graph | None) -> setting[Graph | None]:
+    """Within the block ops on symbolic arrays go into this graph (None: there is none, code runs eagerly)."""
+    return setting(graph_traced, graph)
+
+
+# -- recording nodes -------------------------------------------------------------------------------------------------
+def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Write a function call down, and give back what it will compute."""
+    graph = current_graph()
+    if graph is None:
+        raise _out_of_scope(next(a for a in args if type(a) is Symbolic))
+    owned = tuple([graph.own(a) for a in args])
+    several, specs = _inferred(name, owned, attrs)
+    outputs = tuple([Symbolic(graph, shape, dtype) for shape, dtype in specs])
+    graph.nodes.append(Node(name, owned, attrs, outputs))
+    if graph.open:
+        _follow_extents(name, owned, attrs, outputs)
+    return outputs if several else outputs[0]
+
+
+def _follow_extents(name: str, args: tuple[Any, ...], attrs: dict[str, Any], outputs: tuple[Symbolic, ...]) -> None:
+    found = followed(name, args, attrs, getattr(numpy_namespace, name, None))
+    if found is not None:
+        for symbol, value in zip(outputs, found if type(found) is tuple else (found,), strict=True):
+            extents = np.asarray(value, object)
+            symbol.extents = extents if extents.shape == symbol.shape else None
+
+
+_Specs = tuple[bool, tuple[tuple[Shape, Any], ...]]
+_known: dict[Any, _Specs] = {}
+
+
+def _inferred(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
+    """Whether there are several outputs, and the shape and dtype of each: asked of JAX once for every kind of call."""
+    key: Any = (
+        name,
+        tuple([(a.shape, a.dtype) if hasattr(a, "shape") else (type(a), a) for a in args]),
+        tuple([(k, _static(v)) for k, v in sorted(attrs.items())]),
+    )
+    try:
+        found = _known.get(key)
+    except TypeError:  # a static argument that cannot be hashed
+        return _evaluated(name, args, attrs)
+    if found is None:
+        found = _evaluated(name, args, attrs)
+        if len(_known) > 10_000:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+def _static(value: Any) -> Any:
+    """A hashable form of a static argument that tells it from all others."""
+    if isinstance(value, slice):
+        return ("slice", value.start, value.stop, value.step)
+    if isinstance(value, (tuple, list)):
+        return (type(value), tuple([_static(v) for v in value]))
+    return (type(value), value)
+
+
+def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
+    try:
+        import jax
+    except ImportError:
+        return _evaluated_on_zeros(name, args, attrs)
+    from gradtape._src.arrays.xla import xla_namespace
+
+    function = getattr(xla_namespace, name)
+    places = [i for i, a in enumerate(args) if hasattr(a, "shape")]
+    specs = [jax.ShapeDtypeStruct(args[i].shape, args[i].dtype) for i in places]
+
+    def filled(*arrays: Any) -> Any:
+        full = list(args)
+        for i, array in zip(places, arrays, strict=True):
+            full[i] = array
+        return function(*full, **attrs)
+
+    return _described(jax.eval_shape(filled, *specs))
+
+
+def _evaluated_on_zeros(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
+    """The same where there is no JAX: for Keras, which asks for shapes of code that will never be a program."""
+    if "function" in attrs:  # of a program that calls back
+        return _described(tuple([np.zeros(*spec) for spec in attrs["specs"]]) if "specs" in attrs else np.int32(0))
+    zeros = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if type(a) is Symbolic else a for a in args]
+    with float_errors_ignored():
+        return _described(getattr(numpy_namespace, name)(*zeros, **attrs))
+
+
+def _described(result: Any) -> _Specs:
+    several = isinstance(result, (tuple, list))
+    outputs = tuple(result) if several else (result,)
+    return several, tuple([(tuple(out.shape), np.dtype(out.dtype)) for out in outputs])
+
+
+class SymbolicNamespace:
+    """The functions of every engine, written down instead of run."""
+
+    rank = 2
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def function(*args: Any, **attrs: Any) -> Any:
+            return call(name, args, attrs)
+
+        setattr(self, name, function)
+        return function
+
+    def is_complex(self, x: Any) -> bool:
+        return bool(x.dtype.kind == "c")
+
+    def zeros(self, shape: Shape, dtype: Any) -> Any:
+        return _filled(shape, dtype, 0)
+
+    def ones_like(self, x: Any) -> Any:
+        return _filled(x.shape, x.dtype, 1)
+
+
+def _filled(shape: Shape, dtype: Any, value: int) -> Any:
+    """A constant without its memory: one number, and a broadcast within the program."""
+    graph = current_graph()
+    one = np.full((), value, dtype)
+    if graph is None or (not shape and not graph.open):
+        return np.full(shape, value, dtype)
+    output = Symbolic(graph, tuple(shape), np.dtype(dtype))
+    graph.nodes.append(Node("broadcast_to", (one,), {"shape": tuple(shape)}, (output,)))
+    return output
+
+
+def filled(shape: Shape, dtype: Any, value: int) -> Any:
+    """A constant: an array or, where a dimension is unknown, a part of the program."""
+    return np.full(shape, value, dtype) if is_known_shape(shape) else _filled(shape, dtype, value)
+
+
+def zeros(shape: Shape, dtype: Any) -> Any:
+    """Zeros, likewise."""
+    return np.zeros(shape, dtype) if is_known_shape(shape) else _filled(shape, dtype, 0)
+
+
+def number(value: Any, dtype: Any) -> Any:
+    """A count as an operand: as it is or, where it depends on unknown dimensions, as a value of the program."""
+    return _computed(np.array(value, object), dtype) if is_dimension(value) else value
+
+
+def sizes_of(shape: Any, dtype: Any) -> Any:
+    """A shape as an array of integers or, where a dimension is unknown, as a value of the program."""
+    return np.array(shape, dtype) if is_known_shape(shape) else _computed(extents_of(shape), dtype)
+
+
+def arange(first: Any, last: Any, step: int, dtype: Any) -> Any:
+    """Integers from the first up to the last, of which there are unknown many."""
+    graph = current_graph()
+    assert graph is not None
+    count = -((first - last) // step)
+    output = Symbolic(graph, (count,), np.dtype(dtype))
+    attrs = {"first": first, "count": count, "step": step, "dtype": output.dtype}
+    graph.nodes.append(Node("arange", (), attrs, (output,)))
+    return output
+
+
+def _arange(xp: Any, *, first: int, count: int, step: int, dtype: Any) -> Any:
+    if not is_known_shape((first, count)):
+        return xp.zeros((count,), dtype)
+    return (first + step * np.arange(count)).astype(dtype)
+
+
+def as_value(array: Any) -> Any:
+    """An array as a value of the program."""
+    return array if type(array) is Symbolic else call("identity", (array,), {})
+
+
+def _computed(extents: Any, dtype: Any) -> Symbolic:
+    graph = current_graph()
+    if graph is None:
+        raise TypeError("A dimension that is not known yet is used outside of the function that is being traced.")
+    output = Symbolic(graph, extents.shape, np.dtype(dtype))
+    output.extents = extents if output.dtype.kind in "iu" else None
+    attrs = {"values": tuple(extents.ravel()), "shape": extents.shape, "dtype": output.dtype}
+    graph.nodes.append(Node("extents", (), attrs, (output,)))
+    return output
+
+
+def _extents(xp: Any, *, values: tuple[int, ...], shape: Shape, dtype: Any) -> Any:
+    if not is_known_shape(values):  # a program within one that is being traced: nothing but the shape matters
+        return np.zeros(shape, dtype)
+    return np.array(values, dtype).reshape(shape)
+
+
+generic_kernels["extents"] = _extents
+generic_kernels["arange"] = _arange
+
+symbolic_namespace: Any = SymbolicNamespace()
+register_namespace(Symbolic, symbolic_namespace)
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, (int, float, complex, np.ndarray, np.generic, Symbolic)) and not (
+            hasattr(other, "dtype") and hasattr(other, "devices")
+        ):
+            if not is_dimension(other):
+                return NotImplemented
+            other = number(other, self.dtype)
+        return call(name, (other, self) if swapped else (self, other), {})
+
+    return method
+
+
+attach_operators(Symbolic, _operator, lambda name: lambda self: call(name, (self,), {}))

@@ -1,0 +1,506 @@
+"""The random family on JAX arrays: see numpy_engine/random.py for what each function means.
+
+The same stream gives the same bits. Numbers that go through logarithms and the like may differ in their last bit.
+Rejection runs all elements together until the last one has accepted, each on blocks of its own as there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gradtape._src.arrays.numpy import random as reference
+
+Array = Any
+Shape = tuple[int, ...]
+
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
+_HALF = np.uint64(32)
+
+
+# -- streams ---------------------------------------------------------------------------------------------------------
+def stream_of_seed(seed: Array) -> Array:
+    low, high = jnp.asarray(seed).astype(jnp.uint64)
+    a, b, c, d = philox(jnp.uint64(reference.SEEDS_KEY), low, high)
+    return jnp.stack([_word64(a, b), jnp.zeros((), jnp.uint64), _word64(c, d)])
+
+
+def stream_of_state(state: Array) -> Array:
+    return jnp.roll(state, 1).astype(jnp.uint64)
+
+
+def advanced_state(state: Array, delta: Array, *, each: int = 256) -> Array:
+    low, high, key = jnp.asarray(state).astype(jnp.uint64)
+    at = low + jnp.asarray(delta).astype(jnp.int64).astype(jnp.uint64) * np.uint64(each)
+    return jnp.stack([at, high + (at < low).astype(jnp.uint64), key]).astype(jnp.int64)
+
+
+# -- bits ------------------------------------------------------------------------------------------------------------
+def philox(key: Array, low: Array, high: Array) -> tuple[Array, Array, Array, Array]:
+    """The four 32-bit words of the blocks at the counters high * 2**64 + low."""
+    a, b = _halves(low)
+    c, d = _halves(high)
+    first, second = _halves(key)
+    for _ in range(10):
+        p_low, p_high = _halves(a.astype(jnp.uint64) * _MULTIPLIERS[0])
+        q_low, q_high = _halves(c.astype(jnp.uint64) * _MULTIPLIERS[1])
+        a, b, c, d = q_high ^ b ^ first, q_low, p_high ^ d ^ second, p_low
+        first, second = first + _WEYL[0], second + _WEYL[1]
+    return a, b, c, d
+
+
+def _halves(word: Array) -> tuple[Array, Array]:
+    return word.astype(jnp.uint32), (word >> _HALF).astype(jnp.uint32)
+
+
+def _word64(low: Array, high: Array) -> Array:
+    return low.astype(jnp.uint64) | high.astype(jnp.uint64) << _HALF
+
+
+def _blocks(stream: Array, steps: Array) -> tuple[Array, Array, Array, Array]:
+    """The words of the blocks that are `steps` blocks after the first of a stream."""
+    key, low, high = jnp.asarray(stream)
+    at = steps + low
+    return philox(key, at, high + (at < steps).astype(jnp.uint64))
+
+
+def random_bits(stream: Array, *, count: int) -> Array:
+    words = _blocks(stream, jnp.arange(-(-count // 4), dtype=jnp.uint64))
+    return jnp.stack(words, axis=1).reshape(-1)[:count]
+
+
+def random_integers(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    wide = np.dtype(dtype).itemsize == 8
+    words = random_bits(stream, count=math.prod(shape) * (2 if wide else 1))
+    return (_word64(words[0::2], words[1::2]) if wide else words).astype(dtype).reshape(shape)
+
+
+def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype: Any) -> Array:
+    kind = np.uint64 if np.dtype(dtype).itemsize == 8 else np.uint32
+    first = jnp.asarray(low).astype(kind)  # two's complement takes care of the sign
+    span = jnp.maximum(jnp.asarray(high).astype(kind) - first, kind(1))
+    return (random_integers(stream, shape=shape, dtype=kind) % span + first).astype(dtype)
+
+
+def random_order(stream: Array, *, count: int) -> Array:
+    steps = jnp.arange(count)
+    words = random_bits(stream, count=count).astype(jnp.int64)  # the last one is not used: the remainder of 1 is 0
+    partner = steps + words % (count - steps)
+    by_partner = jnp.argsort(partner, stable=True)
+    ordered = partner[by_partner]
+    repeated = jnp.concatenate([jnp.zeros((1,), bool), ordered[1:] == ordered[:-1]])[:count]
+    before = jnp.full((count,), -1).at[by_partner].set(jnp.where(repeated, jnp.roll(by_partner, 1), -1))
+    stays = partner == steps
+    there = jnp.full((count,), -1).at[partner].max(jnp.where(stays, -1, steps))
+    there = jnp.where(there < 0, steps, there)
+    there, _ = lax.while_loop(
+        lambda state: jnp.any(state[0] != state[1]),
+        lambda state: (state[1], state[1][state[1]]),
+        (there, there[there]),
+    )
+    return jnp.where(stays, there, jnp.where(before < 0, partner, there[before]))
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    dtype, count = np.dtype(dtype), math.prod(shape)
+    if dtype == np.float64:
+        words = random_bits(stream, count=2 * count)
+        return _double(words[0::2], words[1::2]).reshape(shape)
+    return _short(random_bits(stream, count=count).reshape(shape), dtype)
+
+
+def _short(words: Array, dtype: Any) -> Array:
+    """Words as numbers in [0, 1) of at most 32 bits."""
+    if dtype == np.float32:
+        return lax.bitcast_convert_type(words & np.uint32(0x7FFFFF) | np.uint32(0x3F800000), jnp.float32) - 1
+    mantissa, one = (10, 0x3C00) if dtype == np.float16 else (7, 0x3F80)
+    short = (words & np.uint32((1 << mantissa) - 1) | np.uint32(one)).astype(jnp.uint16)
+    return (lax.bitcast_convert_type(short, dtype).astype(jnp.float32) - 1).astype(dtype)
+
+
+def _double(high: Array, low: Array) -> Array:
+    """Doubles in [0, 1): 20 bits of one word above the 32 of another."""
+    mantissa = _word64(low, high & np.uint32(0xFFFFF))
+    return lax.bitcast_convert_type(mantissa | np.uint64(1023 << 52), jnp.float64) - 1
+
+
+def _uniforms(words: Sequence[Array], dtype: Any) -> Array:
+    """The uniform numbers of each block, two or four, behind each other."""
+    if dtype == np.float64:
+        return jnp.stack([_double(*words[:2]), _double(*words[2:])], axis=-1)
+    return _short(jnp.stack(words, axis=-1), dtype)
+
+
+def _normals(words: Sequence[Array], dtype: Any) -> Array:
+    """The normal numbers of each block."""
+    source = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    u = _uniforms(words, source)
+    pairs = jnp.stack(_box_muller(u[..., 0::2], u[..., 1::2]), axis=-1)
+    return pairs.reshape(u.shape).astype(dtype)
+
+
+def _box_muller(u: Array, turn: Array) -> tuple[Array, Array]:
+    kind = u.dtype
+    logs = jnp.log(jnp.maximum(u, kind.type(1e-7)).astype(jnp.float64)).astype(kind)
+    angle = (turn.astype(jnp.float64) * (2 * np.pi)).astype(kind).astype(jnp.float64)
+    radius = jnp.sqrt(-2 * logs)
+    return jnp.sin(angle).astype(kind) * radius, jnp.cos(angle).astype(kind) * radius
+
+
+def random_normal(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    count, dtype = math.prod(shape), np.dtype(dtype)
+    together = 2 if dtype == np.float64 else 4
+    numbers = _normals(_blocks(stream, jnp.arange(-(-count // together), dtype=jnp.uint64)), dtype)
+    return numbers.reshape(-1)[:count].reshape(shape)
+
+
+# -- normal numbers between bounds -----------------------------------------------------------------------------------
+def _normal_below(x: Array) -> Array:
+    return 0.5 * lax.erfc(x / -math.sqrt(2))
+
+
+def truncated_part(x: Array, y: Array, z: Array) -> Array:
+    dtype = jnp.result_type(x, y)
+    low, high, at = jnp.broadcast_arrays(*(jnp.asarray(v).astype(jnp.float64) for v in (x, y, z)))
+    mirrored = low + high > 0
+    a, b, c = jnp.where(mirrored, -high, low), jnp.where(mirrored, -low, high), jnp.where(mirrored, -at, at)
+    below, above = _normal_below(a), _normal_below(b)
+    part = (_normal_below(c) - below) / (above - below)
+    far, least = jnp.exp((b - c) * (b + c) / 2), jnp.exp((b - a) * (b + a) / 2)
+    part = jnp.clip(jnp.where(above - below < 1e-290, (far - least) / (1 - least), part), 0, 1)
+    return jnp.where(mirrored, 1 - part, part).astype(dtype)
+
+
+def random_truncated(stream: Array, *, shape: Shape, dtype: Any) -> Array:
+    count, dtype = math.prod(shape), np.dtype(dtype)
+    together = 2 if dtype == np.float64 else 4
+    source = np.dtype(np.float64 if together == 2 else np.float32)
+    groups = -(-count // together)
+    first = jnp.arange(groups, dtype=jnp.uint64) * np.uint64(64 * together)
+
+    def unfinished(state: tuple[Array, ...]) -> Array:
+        return jnp.any(state[1] < together)
+
+    def draw(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        result, filled, step = state
+        drawn = _normals(_blocks(stream, first + step), source)
+        inside = jnp.abs(drawn) < 2
+        place = jnp.where(inside, filled[:, None] + jnp.cumsum(inside, axis=1) - 1, -1)
+        hits = place[:, None, :] == jnp.arange(together)[:, None]  # group, place, number
+        result = jnp.where(jnp.any(hits, axis=2), jnp.sum(jnp.where(hits, drawn[:, None, :], 0), axis=2), result)
+        return result, filled + jnp.sum(inside, axis=1), step + np.uint64(1)
+
+    start = jnp.zeros((groups, together), source), jnp.zeros((groups,), jnp.int64), jnp.zeros((), jnp.uint64)
+    result = lax.while_loop(unfinished, draw, start)[0]
+    return result.reshape(-1)[:count].astype(dtype).reshape(shape)
+
+
+def random_between(stream: Array, x: Array, y: Array, *, samples: int) -> Array:
+    dtype = x.dtype
+    bounds = jnp.ravel(jnp.asarray(x)), jnp.ravel(jnp.asarray(y))
+    total = bounds[0].size
+    window = _WINDOW if samples > 4 * _WINDOW else 1  # steps at a time
+
+    def unfinished(state: tuple[Array, ...]) -> Array:
+        return state[1] < total
+
+    def fill(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        result, number, filled, block = state
+        low, high = (bound[number] for bound in bounds)
+        flipped = (low == -jnp.inf) | (high < 0)
+        low, high = jnp.where(flipped, -high, low), jnp.where(flipped, -low, high)
+        blocks = _blocks(stream, block + jnp.arange(2 * window, dtype=jnp.uint64))
+        size, values, accepted = _proposals(blocks, low, high, window)
+        far = (low > 0) & jnp.isinf(low * low)
+        hopeless = jnp.isnan(low) | jnp.isnan(high) | far  # no proposal would ever be accepted
+        values, accepted = jnp.where(hopeless, jnp.nan, values), accepted | hopeless
+        place = filled + jnp.cumsum(accepted) - 1
+        used = accepted & (place < samples)
+        where = jnp.where(used, place * total + number, samples * total)
+        result = result.at[where].set(jnp.where(flipped, -values, values), mode="drop")
+        done = place[-1] + 1 >= samples
+        last = jnp.argmax(place >= samples - 1) * window // values.size  # the step that had the last one
+        block = block + (size * jnp.where(done, last + 1, window)).astype(jnp.uint64)
+        return result, number + done, jnp.where(done, 0, place[-1] + 1), block
+
+    zero = jnp.zeros((), jnp.int64)
+    start = jnp.zeros((samples * total,), dtype), zero, zero, jnp.zeros((), jnp.uint64)
+    return lax.while_loop(unfinished, fill, start)[0].reshape(samples, total)
+
+
+_WINDOW = 1024
+
+
+def _proposals(words: Sequence[Array], low: Array, high: Array, window: int) -> tuple[Array, Array, Array]:
+    """How many blocks a step takes, the numbers that `window` steps propose, and whether they are accepted."""
+    dtype, kind = low.dtype, low.dtype.type
+    uniform = _uniforms(words, dtype)
+    normal = _normals([word[:window] for word in words], dtype)
+    root = jnp.sqrt(low * low + kind(4))
+    cutoff = kind(2) * jnp.exp(kind(0.5) + low * (low - root) / kind(4)) / (low + root)
+    by_normal = ((low < kind(-1.3)) & (high >= 0)) | ((high > kind(1.3)) & (low <= 0))
+    by_uniform = ~by_normal & (high - low < cutoff)
+
+    flat = uniform[0::2] * (high - low) + low
+    flat_accepted = uniform[1::2] <= jnp.exp((jnp.where(low < 0, kind(0), low * low) - flat * flat) / kind(2))
+    alpha = (low + root) / kind(2)
+    tail = -jnp.log(uniform[:window, 0::2]) / alpha + low
+    distance = jnp.where(low < alpha, alpha - tail, low - alpha)
+    tail_accepted = (uniform[:window, 1::2] <= jnp.exp(-distance * distance / kind(2))) & (tail < high)
+    pad = ((0, 0), (0, tail.shape[1]))
+    values = jnp.where(by_normal, normal, jnp.where(by_uniform, flat, jnp.pad(tail, pad)))
+    accepted = jnp.where(
+        by_normal,
+        (normal >= low) & (normal <= high),
+        jnp.where(by_uniform, flat_accepted, jnp.pad(tail_accepted, pad)),
+    )
+    return jnp.where(by_uniform, 2, 1), values.reshape(-1), accepted.reshape(-1)
+
+
+# -- rejection -------------------------------------------------------------------------------------------------------
+Held = tuple[Array, Array, Array]
+"""Of each element the two doubles of its last block, and how many of them are left: the first is the last."""
+
+
+def _nothing(elements: Array) -> Held:
+    return jnp.zeros(elements.shape), jnp.zeros(elements.shape), jnp.zeros(elements.shape, jnp.int32)
+
+
+def _next(
+    stream: Array, numbers: Callable[..., Array], at: Array, held: Held, wanted: Array
+) -> tuple[Array, Array, Held]:
+    """The next number of the elements that want one; the next block of each, and what they hold."""
+    first, second, left = held
+    out = wanted & (left == 0)
+    drawn = numbers(_blocks(stream, at), np.dtype(np.float64))
+    first, second = jnp.where(out, drawn[..., 0], first), jnp.where(out, drawn[..., 1], second)
+    left = jnp.where(out, 2, left) - wanted
+    return jnp.where(left == 1, second, first), at + out, (first, second, left)
+
+
+def _until(step: Callable[..., tuple[Any, ...]], *start: Any) -> tuple[Any, ...]:
+    """A loop whose first value says which elements go on."""
+    return lax.while_loop(
+        lambda state: jnp.any(state[0][0]) & (state[1] < reference.TRIES),
+        lambda state: (step(*state[0]), state[1] + 1),
+        (start, jnp.zeros((), jnp.int64)),
+    )[0]
+
+
+def _elements(samples: int, *parameters: Array) -> tuple[Array, ...]:
+    """The number of each element in the stream, and its parameters."""
+    each = parameters[0].size
+    number = jnp.arange(samples, dtype=jnp.uint64)[:, None] + jnp.arange(each, dtype=jnp.uint64) * np.uint64(samples)
+    full = (samples, *parameters[0].shape)
+    return number.reshape(full), *(jnp.broadcast_to(p, full) for p in parameters)
+
+
+def random_gamma(stream: Array, alpha: Array, *, samples: int) -> Array:
+    dtype = alpha.dtype
+    number, alpha = _elements(samples, jnp.asarray(alpha).astype(jnp.float64))
+    at = number * np.uint64(256)
+    exponential = -jnp.log1p(-_uniforms(_blocks(stream, at), np.dtype(np.float64))[..., 1])
+    boosted = alpha < 1
+    d = alpha + jnp.where(boosted, 2 / 3, -1 / 3)
+    c = 1 / 3 / jnp.sqrt(d)
+
+    def propose(waiting: Array, result: Array, at: Array, normal: Held, uniform: Held) -> tuple[Any, ...]:
+        x, at, normal = _next(stream, _normals, at, normal, waiting)
+        v = 1 + c * x
+        useful = waiting & ~(v <= 0)
+        v = v * v * v
+        u, at, uniform = _next(stream, _uniforms, at, uniform, useful)
+        accepted = (u < 1 - 0.0331 * (x * x) * (x * x)) | (jnp.log(u) < 0.5 * x * x + d * (1 - v + jnp.log(v)))
+        accepted &= useful
+        return waiting & ~accepted, jnp.where(accepted, d * v, result), at, normal, uniform
+
+    waiting = alpha != 1
+    nan = jnp.full(alpha.shape, jnp.nan)
+    _, result, at, _, uniform = _until(propose, waiting, nan, at, _nothing(alpha), _nothing(alpha))
+    u = _next(stream, _uniforms, at, uniform, boosted)[0]
+    result = jnp.where(boosted, result * jnp.power(u, 1 / alpha), result)
+    return jnp.where(waiting, result, exponential).astype(dtype)
+
+
+def _log_factorial(k: Array) -> Array:
+    small = k < 10
+    n = jnp.where(small, 10, k) + 1.0
+    series = 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5) - 1 / (1680 * n**7)
+    stirling = (n - 0.5) * jnp.log(n) - n + 0.5 * math.log(2 * math.pi) + series
+    listed = jnp.asarray(reference.LOG_FACTORIALS)[jnp.where(small, jnp.maximum(k, 0), 0).astype(jnp.int32)]
+    return jnp.where(small, listed, stirling)
+
+
+def _as_counts(numbers: Array, dtype: Any) -> Array:
+    return (numbers if np.dtype(dtype).kind == "f" else jnp.nan_to_num(numbers)).astype(dtype)
+
+
+def random_poisson(stream: Array, rate: Array, *, samples: int, dtype: Any) -> Array:
+    number, rate = _elements(samples, jnp.asarray(rate).astype(jnp.float64))
+    at = number * np.uint64(256)
+    few, many = rate < 10, (rate >= 10) & jnp.isfinite(rate)
+    least, lam = jnp.exp(-rate), jnp.where(many, rate, 10.0)
+
+    def multiply(waiting: Array, count: Array, product: Array, at: Array, held: Held) -> tuple[Any, ...]:
+        u, at, held = _next(stream, _uniforms, at, held, waiting)
+        product = jnp.where(waiting, product * u, product)
+        waiting &= product > least
+        return waiting, count + waiting, product, at, held
+
+    ones, zeros = jnp.ones(rate.shape), jnp.zeros(rate.shape)
+    searched = _until(multiply, few, zeros, ones, at, _nothing(rate))[1]
+    log_rate = jnp.log(lam)
+    b = 0.931 + 2.53 * jnp.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    alpha = 1.1239 + 1.1328 / (b - 3.4)
+    quick = 0.9277 - 3.6224 / (b - 2)
+
+    def propose(waiting: Array, result: Array, at: Array, held: Held) -> tuple[Any, ...]:
+        u, at, held = _next(stream, _uniforms, at, held, waiting)
+        v, at, held = _next(stream, _uniforms, at, held, waiting)
+        u = u - 0.5
+        us = 0.5 - jnp.abs(u)
+        k = jnp.floor((2 * a / us + b) * u + lam + 0.43)
+        left = jnp.log(v * alpha / (a / (us * us) + b))
+        slow = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= -lam + k * log_rate - _log_factorial(k))
+        accepted = waiting & (((us >= 0.07) & (v <= quick)) | slow)
+        return waiting & ~accepted, jnp.where(accepted, k, result), at, held
+
+    drawn = _until(propose, many, jnp.full(rate.shape, jnp.nan), at, _nothing(rate))[1]
+    return _as_counts(jnp.where(few, searched, drawn), dtype)
+
+
+def random_binomial(stream: Array, counts: Array, probs: Array, *, samples: int, dtype: Any) -> Array:
+    counts, probs = jnp.broadcast_arrays(counts, probs)
+    mirrored = probs > 0.5
+    p = jnp.where(mirrored, 1 - probs, probs)
+    number, large, n, p, mirrored = _elements(
+        samples, counts * p >= 10, counts.astype(jnp.float64), p.astype(jnp.float64), mirrored
+    )
+    known = (n > 0) & (p > 0) & jnp.isfinite(n)
+    few, many = known & ~large, known & large
+    at = number * jnp.where(large, np.uint64(256), np.uint64(42))
+    failure = jnp.log1p(-jnp.where(few, p, 0.5))
+
+    def count(waiting: Array, result: Array, total: Array, at: Array, held: Held) -> tuple[Any, ...]:
+        u, at, held = _next(stream, _uniforms, at, held, waiting)
+        total = total + jnp.ceil(jnp.log(u) / failure)
+        waiting &= ~(total > n)
+        return waiting, result + waiting, total, at, held
+
+    zeros = jnp.zeros(n.shape)
+    searched = _until(count, few, zeros, zeros, at, _nothing(n))[1]
+    trial = _binomial_trial(stream, jnp.where(many, n, 100.0), jnp.where(many, p, 0.5))
+    drawn = _until(trial, many, jnp.full(n.shape, jnp.nan), at, _nothing(n))[1]
+    none = jnp.where((jnp.isnan(p) | ~jnp.isfinite(n)) & ~(n <= 0), jnp.nan, 0.0)
+    result = jnp.where(few, searched, jnp.where(many, drawn, none))
+    return _as_counts(jnp.where(mirrored & (n > 0), n - result, result), dtype)
+
+
+def _binomial_trial(stream: Array, n: Array, p: Array) -> Callable[..., tuple[Any, ...]]:
+    deviation = jnp.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    quick = 0.92 - 4.2 / b
+    odds = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * deviation
+    mode = jnp.floor((n + 1) * p)
+    rest = partial(reference.stirling_rest, jnp)
+
+    def propose(waiting: Array, result: Array, at: Array, held: Held) -> tuple[Any, ...]:
+        u, at, held = _next(stream, _uniforms, at, held, waiting)
+        v, at, held = _next(stream, _uniforms, at, held, waiting)
+        u = u - 0.5
+        us = 0.5 - jnp.abs(u)
+        k = jnp.floor((2 * a / us + b) * u + (n * p + 0.5))
+        inside = (k >= 0) & (k <= n)
+        k_ = jnp.where(inside, k, 0)
+        left = jnp.log(v * alpha / (a / (us * us) + b))
+        right = (
+            (mode + 0.5) * jnp.log((mode + 1) / (odds * (n - mode + 1)))
+            + (n + 1) * jnp.log((n - mode + 1) / (n - k_ + 1))
+            + (k_ + 0.5) * jnp.log(odds * (n - k_ + 1) / (k_ + 1))
+            + (rest(mode) + rest(n - mode) - rest(k_) - rest(n - k_))
+        )
+        accepted = waiting & (((us >= 0.07) & (v <= quick)) | (inside & (left <= right)))
+        return waiting & ~accepted, jnp.where(accepted, k, result), at, held
+
+    return propose
+
+
+def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) -> Array:
+    batch, classes = logits.shape
+    wide = jnp.asarray(logits).astype(jnp.float64)
+    finite = jnp.isfinite(wide)
+    top = jnp.max(wide, axis=1, keepdims=True, initial=-jnp.inf, where=finite)
+    totals = jnp.cumsum(jnp.where(finite, jnp.exp(wide - top), 0), axis=1)
+    u = random_uniform(stream, shape=(batch, count), dtype=np.float64)
+    found = jax.vmap(lambda row, at: jnp.searchsorted(row, at, side="right"))(totals, u * totals[:, -1:])
+    return jnp.minimum(found, classes - 1).astype(dtype)
+
+
+# -- an order without a list -----------------------------------------------------------------------------------------
+def shuffled_index(index: Array, seed: Array, most: Array) -> Array:
+    keys = [np.uint64(reference.SIMON_KEY), *jnp.asarray(seed).astype(jnp.uint32).astype(jnp.uint64)]
+    index, most = jnp.broadcast_arrays(*(jnp.asarray(a).astype(jnp.uint64) for a in (index, most)))
+    bits = jnp.ceil(jnp.log2(jnp.maximum(most, 1).astype(jnp.float64))).astype(jnp.uint64)
+    half = jnp.maximum(bits + bits % np.uint64(2), np.uint64(16)) // np.uint64(2)
+
+    def walk(at: Array) -> Array:
+        return jnp.where(at > most, reference.simon(at, keys, half), at)
+
+    found = lax.while_loop(lambda at: jnp.any(at > most), walk, reference.simon(index, keys, half))
+    return jnp.where(most == 0, 0, found)
+
+
+# -- how a gamma number moves with its alpha -------------------------------------------------------------------------
+def gamma_tail(x: Array, y: Array, *, order: int) -> Array:
+    dtype = jnp.result_type(x, y)
+    alpha, sample = jnp.broadcast_arrays(jnp.asarray(x, jnp.float64), jnp.asarray(y, jnp.float64))
+    known = (alpha > 0) & (sample >= 0)
+    series = known & (sample <= alpha + 1) & (alpha <= 50)
+    rest = known & ~series
+    below = _below_by_series(jnp.where(series, alpha, 1.0), jnp.where(series, sample, 0.0), order)
+    side = _side_by_integral(jnp.where(rest, alpha, 1.0), jnp.where(rest, sample, 1.0), order)
+    return jnp.where(series, -below, jnp.where(rest, side, jnp.nan)).astype(dtype)
+
+
+def _below_by_series(alpha: Array, x: Array, order: int) -> Array:
+    first = [1 / alpha]
+    for k in range(1, order + 1):
+        first.append(-k * first[-1] / alpha)
+
+    def unfinished(state: tuple[Any, ...]) -> Array:
+        terms, total, n = state
+        small = jnp.all(jnp.abs(terms[order]) <= 1e-17 * jnp.abs(total))
+        return (n < 500) & ~((n > order + 1) & small)
+
+    def add_term(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        terms, total, n = state
+        grown: list[Array] = []
+        for k, term in enumerate(terms):
+            grown.append((x * term - (k * grown[-1] if k else 0)) / (alpha + n))
+        return tuple(grown), total + grown[order], n + 1
+
+    start = tuple(first), first[order], jnp.ones((), jnp.int64)
+    return x * lax.while_loop(unfinished, add_term, start)[1]
+
+
+def _side_by_integral(alpha: Array, x: Array, order: int) -> Array:
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    nodes, weights = (nodes + 1) / 2, weights / 2
+    gap = jnp.abs(alpha - x)
+    reach = 117 / (gap + jnp.sqrt(gap * gap + 90 * x))
+    s = reach[..., None] * nodes
+    sign = jnp.where(x <= alpha, -1.0, 1.0)[..., None]
+    exponent = sign * alpha[..., None] * s - x[..., None] * jnp.expm1(sign * s)
+    return sign[..., 0] * x * reach * (((sign * s) ** order * jnp.exp(exponent)) @ jnp.asarray(weights))

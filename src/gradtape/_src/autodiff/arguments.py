@@ -1,0 +1,204 @@
+"""What tapes take and give back: targets, sources, upstream gradients, and results as the user gets them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import conversion, errors, nest
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.dimensions import broadcast_shapes
+from gradtape._src.arrays.symbolic import Symbolic
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.memory import Recipe
+from gradtape._src.ops.array import broadcast_to
+from gradtape._src.tensor import CONSTANT, Array, Tensor, Unwritten, is_followable
+from gradtape._src.variable import Variable, held, holders
+
+
+class UnconnectedGradients(Enum):
+    """What a gradient is where no path leads from the target to the source: None, or zeros."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class AggregationMethod:
+    """How TensorFlow's graph gradients add contributions up; tapes have one way, and accept these names."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def as_policy(value: Any) -> UnconnectedGradients:
+    """The enum, or exactly its values as strings."""
+    if isinstance(value, UnconnectedGradients):
+        return value
+    if isinstance(value, str) and value in ("none", "zero"):
+        return UnconnectedGradients(value)
+    raise ValueError(f"Unknown value for unconnected_gradients: {value!r}. Use 'none' or 'zero'.")
+
+
+def leaves(structure: Any) -> list[Any]:
+    """The leaves of a structure, variables of other libraries as the ones they hold."""
+    flat = nest.flatten(structure)
+    return [held(leaf) for leaf in flat] if holders else flat
+
+
+def components(leaf: Any) -> list[Any]:
+    if isinstance(leaf, IndexedSlices):
+        return [part for part in (leaf.values, leaf.indices, leaf.dense_shape) if part is not None]
+    return nest.flatten(leaf, expand_composites=True)
+
+
+_DIFFERENTIABLE = frozenset({Tensor, Variable})  # and their subclasses, which are rare
+
+
+def are_differentiable(items: list[Any]) -> bool:
+    """Whether all of them are plain tensors and variables."""
+    return _DIFFERENTIABLE.issuperset(map(type, items))
+
+
+def check_differentiable(kind: str, items: list[Any]) -> None:
+    """Refuse what is no tensor or variable."""
+    for item in items:
+        if not isinstance(item, (Tensor, Variable)):
+            raise TypeError(
+                f"Argument `{kind}` should hold Tensors or Variables, but it has {item!r} of type "
+                f"'{type(item).__name__}'. Plain numbers and arrays have no history to differentiate."
+            )
+
+
+def array_of(value: Tensor | Variable) -> Array:
+    return value._tensor.array if isinstance(value, Variable) else value.array
+
+
+def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any]:
+    """The upstream gradient of each target, checked: None stands for ones."""
+    if output_gradients is None:
+        return [None] * len(targets)
+    target = held(target)
+    single = isinstance(target, (Tensor, Variable))
+    if single and isinstance(output_gradients, (list, tuple)) and len(output_gradients) == 1:
+        flat = (
+            list(output_gradients)
+            if np.ndim(_plain(output_gradients[0])) == array_of(target).ndim
+            else [output_gradients]
+        )
+    elif single:
+        flat = [output_gradients]
+    else:
+        flat = nest.flatten(output_gradients)
+    if len(flat) != len(targets):
+        raise ValueError(
+            f"output_gradients has {len(flat)} entries for {len(targets)} targets. Give one for each target, in the "
+            "same structure, or None for all of them."
+        )
+    # A None among the entries is refused by the conversion, as TensorFlow refuses it.
+    return [_seed(t, g) for t, g in zip(targets, flat, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    return value._tensor.array if isinstance(value, Variable) else value.array if isinstance(value, Tensor) else value
+
+
+def _seed(target: Any, gradient: Any) -> Tensor:
+    dtype = target.dtype
+    seed = convert(gradient) if isinstance(gradient, (Tensor, Variable, np.ndarray)) else convert(gradient, dtype)
+    if seed.dtype != dtype:
+        raise errors.mismatched_dtypes("Mul", seed.dtype, dtype)
+    shape = tuple(array_of(target).shape)
+    if seed.array.shape != shape:
+        try:
+            fits = broadcast_shapes(seed.array.shape, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise errors.invalid_argument(
+                f"Incompatible shapes: {errors.brackets(seed.array.shape)} vs. {errors.brackets(shape)}. An entry of "
+                "output_gradients has the shape of its target.",
+                "Mul",
+            )
+        seed = broadcast_to(seed, shape=shape)
+    return seed
+
+
+def seed_cotangents(
+    targets: list[Any],
+    seeds: list[Tensor | None],
+    sources: list[Any],
+    traced: bool,
+    companions: frozenset[int] = frozenset(),
+) -> dict[int, Any]:
+    """Where the walk starts: the upstream gradients by uid, added up for a target that is given twice.
+
+    Integers and booleans carry no gradient, except to themselves and as `companions` of a number (uids): the places
+    that come with the values of an op are asked about together with them, and get zeros.
+    """
+    cotangents: dict[int, Any] = {}
+    for target, seed in zip(targets, seeds, strict=True):
+        value, uid = array_of(target), target.uid
+        if value.dtype.kind != "f":
+            if not is_followable(value) and uid not in companions and all(uid != source.uid for source in sources):
+                continue
+            if value.dtype.kind == "O":
+                continue
+        if seed is None:
+            start: Any = namespace_of(value).ones_like(value)
+            if traced:
+                start = wrap(start)
+            elif type(value) is Batched:  # within a vectorized_map: one seed for each row
+                start = Batched(np.ones((value.batch_size, *value.shape), value.dtype), value.level)
+        else:
+            start = seed if traced else seed.array
+        cotangents[uid] = cotangents[uid] + start if uid in cotangents else start
+    return cotangents
+
+
+def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
+    """A cotangent as the user gets it: a tensor, IndexedSlices, zeros or None."""
+    if type(result) is np.ndarray:
+        return wrap(result)
+    if result is None:
+        if policy is UnconnectedGradients.NONE:
+            return None
+        value = array_of(source)
+        return wrap(
+            np.full(value.shape, b"", object) if value.dtype.kind == "O" else namespace_of(value).zeros_like(value)
+        )
+    if type(result) is Rows:
+        shape = wrap(np.array(result.shape, np.int32))
+        return IndexedSlices(as_tensor(result.values), as_tensor(result.indices), shape)
+    return as_tensor(result)
+
+
+def as_tensor(result: Any) -> Tensor:
+    """A raw result as a tensor of its own; a recorded one as it is."""
+    if isinstance(result, Tensor):
+        return wrap(result.array) if result.uid == CONSTANT else result
+    if type(result) is Recipe:
+        return _unwritten(result)
+    return wrap(result if type(result) is np.ndarray else _solid(result))
+
+
+def _unwritten(recipe: Recipe) -> Tensor:
+    """A result that is made of small arrays: to be written when somebody reads it."""
+    if conversion.place is None and all(type(a) is np.ndarray for a in recipe.arrays):
+        return Unwritten.of(recipe)
+    tensor = as_tensor(recipe.write())
+    if type(tensor.array) is Symbolic:  # by the caller of the function, if it reaches that
+        tensor.array.recipe = recipe._replace(
+            arrays=tuple([a.array if type(a) is Tensor else a for a in recipe.arrays])
+        )
+    return tensor
+
+
+def _solid(result: Any) -> Any:
+    return np.asarray(result) if isinstance(result, np.generic) else result

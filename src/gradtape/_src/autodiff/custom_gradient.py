@@ -1,0 +1,285 @@
+"""Gradients that the user supplies: custom_gradient, recompute_grad, grad_pass_through."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.arrays.batched import Batched, EscapeError
+from gradtape._src.autodiff.arguments import leaves
+from gradtape._src.autodiff.gradient_tape import GradientTape
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.core import tape as stack
+from gradtape._src.core.dispatch import record
+from gradtape._src.core.primitive import Op
+from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.tape import Recorder, active_recorders
+from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.ops.array import identity
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable
+
+
+class _VariableWatcher(Recorder):
+    """Notices which trainable variables a function reads, and records nothing."""
+
+    __slots__ = ("variables",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.variables: dict[int, Variable] = {}
+
+    def access(self, variable: Variable) -> None:
+        if variable.trainable:
+            self.variables.setdefault(variable.uid, variable)
+
+
+def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
+    """Decorate a function that returns its result and a function for the gradient.
+
+    >>> import gradtape as tf
+    >>> @tf.custom_gradient
+    ... def log1pexp(x):
+    ...     e = tf.exp(x)
+    ...     return tf.math.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+    >>> x = tf.constant(100.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = log1pexp(x)
+    >>> float(tape.gradient(y, x))
+    1.0
+    """
+    if f is None:
+        return custom_gradient
+    function = f
+
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        _refuse_batches(args)
+        watcher = _VariableWatcher()
+        with stack.started(watcher):
+            result, grad_fn = function(*args, **kwargs)
+        if not callable(grad_fn):
+            raise TypeError(f"unsupported callable: {grad_fn!r} should be the gradient function of {_name(function)}")
+        inputs = nest.flatten(args)
+        given = {leaf.uid for leaf in [*leaves(args), *leaves(kwargs)] if isinstance(leaf, Variable)}
+        variables = [v for uid, v in sorted(watcher.variables.items()) if uid not in given]
+        takes_variables = _accepts_variables(grad_fn)
+        if variables and not takes_variables:
+            raise TypeError(
+                "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses variables: "
+                f"{variables}"
+            )
+        flat = [convert(leaf) for leaf in nest.flatten(result)]
+        # New tensors: what stands behind them on a tape is the user's gradient, not the ops of the body.
+        outputs = tuple(wrap(t.array) for t in flat)
+        tensors = [convert(leaf) for leaf in inputs] + [v.read() for v in variables]
+        attrs = {"call": _Call(grad_fn, len(inputs), variables), "body": tuple(t.uid for t in flat)}
+        record(_CUSTOM, tensors, outputs, attrs)
+        return nest.pack_sequence_as(result, list(outputs))
+
+    return Bind(custom_gradient, function, decorated)
+
+
+class Bind:
+    """A decorated function that binds to instances: used as a method, its object is no input and needs no gradient."""
+
+    def __init__(self, decorator: Callable[..., Any], function: Callable[..., Any], call: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._decorator, self._function, self._call = decorator, function, call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else self._decorator(MethodType(self._function, instance))
+
+
+def _refuse_batches(args: Any) -> None:
+    """A tape outside of a batch of recorded tensors would follow the body's ops instead of the user's gradient."""
+    for leaf in nest.flatten(args):
+        batch = leaf.array if type(leaf) is Tensor else None
+        recorded = type(batch) is Batched and type(batch.array) is Tensor
+        if recorded and any(recorder.born < batch.level for recorder in active_recorders()):  # type: ignore[union-attr]
+            raise EscapeError("a custom gradient is needed row by row where a tape is outside of the rows")
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", function))
+
+
+def _accepts_variables(grad_fn: Any) -> bool:
+    import inspect
+
+    try:
+        signature = inspect.signature(grad_fn)
+    except (TypeError, ValueError):
+        return False
+    return "variables" in signature.parameters or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+
+
+class _Call:
+    """One call of a function with a custom gradient: what its rule needs to know."""
+
+    __slots__ = ("grad_fn", "inputs", "variables")
+
+    def __init__(self, grad_fn: Callable[..., Any], inputs: int, variables: list[Variable]) -> None:
+        self.grad_fn, self.inputs, self.variables = grad_fn, inputs, variables
+
+    def __call__(self, upstream: list[Tensor]) -> list[Any]:
+        """The gradients of all inputs, then of all variables."""
+        if not self.variables:
+            return self._checked(self.grad_fn(*upstream))
+        both = self.grad_fn(*upstream, variables=self.variables)
+        if not isinstance(both, (tuple, list)) or len(both) != 2:
+            raise ValueError("Must return gradient for each variable from @custom_gradient grad_fn.")
+        grads, of_variables = both
+        of_variables = nest.flatten(of_variables) if of_variables is not None else []
+        if len(of_variables) != len(self.variables):
+            raise ValueError(
+                "Must return gradient for each variable from @custom_gradient grad_fn. "
+                f"It used {len(self.variables)} variables and returned {len(of_variables)} gradients for them."
+            )
+        return [*self._checked(grads), *of_variables]
+
+    def _checked(self, grads: Any) -> list[Any]:
+        flat = nest.flatten(grads)
+        if self.inputs == 0 and flat == [None]:
+            flat = []
+        if len(flat) != self.inputs:
+            raise ValueError(
+                f"custom_gradient function expected to return {self.inputs} gradients, but returned {len(flat)} "
+                "instead."
+            )
+        return flat
+
+
+def _pull_custom(xp: Any, d: list[Any], needs: list[Any], *saved: Any, call: _Call, body: Any) -> list[Any]:
+    """Hand the cotangents to the user as tensors, and take what comes back in the sweep's own kind."""
+    # What the user does with it need not be linear: every row is written out.
+    d = [Batched(x.rows(), x.level) if type(x) is Batched and x.aligned else x for x in d]
+    traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in d)
+    level = next((x.level for x in d if type(x) is Batched), None)
+    if level is None:
+        return [_received(g, traced) for g in call([_shown(x) for x in d])]
+    try:
+        return [_received(g, traced) for g in call([_shown(x) for x in d])]
+    except EscapeError:  # the user's function looks at values: give it one row at a time
+        return _row_by_row(call, d, level, traced)
+
+
+def _shown(x: Any) -> Tensor:
+    return x if isinstance(x, Tensor) else wrap(np.asarray(x) if isinstance(x, np.generic) else x)
+
+
+def _received(g: Any, traced: bool) -> Any:
+    if g is None:
+        return None
+    if isinstance(g, IndexedSlices):
+        shape = tuple(int(n) for n in np.asarray(convert(g.dense_shape).array))
+        return Rows(_received(g.values, traced), _received(g.indices, traced), shape)
+    tensor = convert(g)
+    if type(tensor.array) is Batched:
+        return tensor.array
+    return tensor if traced else tensor.array
+
+
+def _row_by_row(call: _Call, d: list[Any], level: int, traced: bool) -> list[Any]:
+    from gradtape._src.arrays import namespace_of
+
+    stacked = [x.rows() if type(x) is Batched and x.level == level else None for x in d]
+    size = next(len(rows) for rows in stacked if rows is not None)
+    columns: list[list[Any]] = []
+    for i in range(size):
+        upstream = [
+            _shown(x if rows is None else namespace_of(rows).getitem(rows, index=(i,)))
+            for x, rows in zip(d, stacked, strict=True)
+        ]
+        columns.append([_received(g, traced) for g in call(upstream)])
+    return [
+        None if any(g is None for g in column) else Batched(namespace_of(column[0]).stack(*column, axis=0), level)
+        for column in zip(*columns, strict=True)
+    ]
+
+
+def _push_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tangents: dict[int, Any]) -> Any:
+    """Going forward the body's own derivatives win, as in TensorFlow; an opaque body leaves it to the gradient."""
+    found = tuple(tangents.get(uid) for uid in attrs["body"])
+    return found if any(t is not None for t in found) else None
+
+
+_CUSTOM = Op("custom_gradient", (), (), joint=_pull_custom, jvp=_push_custom, outputs=1, fallible=True, as_given=True)
+
+
+def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep nothing of `f` for the backward pass: run it again there instead.
+
+    >>> import gradtape as tf
+    >>> x = tf.constant(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.recompute_grad(lambda x: x**3)(x)
+    >>> float(tape.gradient(y, x))
+    27.0
+    """
+
+    def recomputed(*args: Any, **kwargs: Any) -> Any:
+        @custom_gradient
+        def once(*args: Any) -> Any:
+            watchers = tuple(r for r in active_recorders() if isinstance(r, _VariableWatcher))
+            with stack.only(watchers):
+                result = f(*args, **kwargs)
+
+            def grad(*upstream: Any, variables: Any = ()) -> Any:
+                with GradientTape() as tape:
+                    # A tensor of its own for every argument: one that is passed twice counts once for each place.
+                    own = nest.map_structure(_fresh, args)
+                    tensors = [t for t in nest.flatten(own) if isinstance(t, Tensor)]
+                    tape.watch(tensors)
+                    again = f(*own, **kwargs)
+                sources = [*nest.flatten(own), *variables]
+                asked = [s for s in sources if isinstance(s, (Tensor, Variable))]
+                found = iter(tape.gradient(nest.flatten(again), asked, output_gradients=list(upstream)))
+                grads = [next(found) if isinstance(s, (Tensor, Variable)) else None for s in sources]
+                count = len(grads) - len(variables)
+                flat = grads[:count]
+                return (flat, grads[count:]) if variables else flat
+
+            return result, grad
+
+        return once(*args)
+
+    return Bind(recompute_grad, f, recomputed)
+
+
+def _fresh(leaf: Any) -> Any:
+    return identity(convert(leaf)) if isinstance(leaf, (Tensor, Variable)) else leaf
+
+
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The value of `f`, with the gradient of the identity.
+
+    >>> import gradtape as tf
+    >>> x = tf.constant(2.7)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.grad_pass_through(tf.floor)(x)
+    >>> float(y), float(tape.gradient(y, x))
+    (2.0, 1.0)
+    """
+
+    @custom_gradient
+    def passed(*args: Any, **kwargs: Any) -> Any:
+        def grad(*upstream: Any, variables: Any = None) -> Any:
+            grads = upstream[0] if len(upstream) == 1 else list(upstream)
+            return (grads, [None] * len(variables)) if variables is not None else grads
+
+        return f(*args, **kwargs), grad
+
+    functools.update_wrapper(passed, f, updated=())
+    wrapped: Callable[..., Any] = passed
+    return wrapped

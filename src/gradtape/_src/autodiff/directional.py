@@ -1,0 +1,139 @@
+"""After the fact: directional derivatives, Hessians and their products with vectors, from a tape already recorded."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of
+from gradtape._src.autodiff.rows import chunks, next_level, only_tensor, or_zeros, row_bytes, rows_of
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.jvp import push
+from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.tensor import is_followable
+
+if TYPE_CHECKING:
+    from gradtape._src.autodiff.gradient_tape import GradientTape
+
+
+def carry(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int, Any]:
+    """Walk the records forward with tangents of the sources; the tangents of everything that depends on them."""
+    produced = _outputs(recording.records)
+    tangents = {uid: t for uid, t in directions.items() if uid not in produced}
+    for record in recording.records if traced else list(recording.records):
+        push(record, tangents, recording.tracked, traced=traced)
+        output = record[2]
+        for uid in output if type(output) is tuple else (output,):
+            if uid in directions:  # a source in the middle: its own direction adds to what comes from before it
+                tangents[uid] = tangents[uid] + directions[uid] if uid in tangents else directions[uid]
+    return tangents
+
+
+def _outputs(records: list[Any]) -> set[int]:
+    produced: set[int] = set()
+    for record in records:
+        output = record[2]
+        if type(output) is tuple:
+            produced.update(output)
+        else:
+            produced.add(output)
+    return produced
+
+
+def jvp(tape: GradientTape, target: Any, sources: Any, tangents: Any, policy: UnconnectedGradients) -> Any:
+    """See `GradientTape.jvp`."""
+    recording = tape._require_record()
+    nest.assert_same_structure(sources, tangents)
+    flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
+    targets = [only_tensor("target", t) for t in nest.flatten(target)]
+    directions = [_direction(s, t) for s, t in zip(flat, nest.flatten(tangents), strict=True)]
+    with tape._asking("jvp") as traced, float_errors_ignored():
+        start: dict[int, Any] = {}
+        for source, direction in zip(flat, directions, strict=True):
+            if is_followable(array_of(source)):
+                t = direction if traced else direction.array
+                start[source.uid] = start[source.uid] + t if source.uid in start else t
+        carried = carry(recording, start, traced)
+    results = [or_zeros(carried.get(t.uid), (), t, policy) for t in targets]
+    return nest.pack_sequence_as(target, results)
+
+
+def _direction(source: Any, tangent: Any) -> Any:
+    direction = convert(tangent, source.dtype)
+    shape = tuple(array_of(source).shape)
+    if tuple(direction.array.shape) != shape:
+        raise ValueError(
+            f"A tangent has the shape of its source: received {tuple(direction.array.shape)} for a source of shape "
+            f"{shape}."
+        )
+    return direction
+
+
+def forward_jacobian(tape: GradientTape, recording: Any, target: Any, source: Any, traced: bool) -> Any:
+    """The Jacobian by columns: one forward walk carries a chunk of directions of the source."""
+    value, x = array_of(target), array_of(source)
+    size = math.prod(x.shape)
+    unit = row_bytes(recording, [target], x.dtype.itemsize)
+    blocks = []
+    for start, stop in chunks(size, unit, None):
+        hot = np.zeros((stop - start, size), x.dtype)
+        hot[np.arange(stop - start), np.arange(start, stop)] = 1
+        hot = namespace_of(x).from_numpy(hot.reshape(stop - start, *x.shape))
+        seed = Batched(wrap(hot) if traced else hot, next_level())
+        carried = carry(recording, {source.uid: seed}, traced)
+        blocks.append(rows_of(carried.get(target.uid), seed))
+    found = [rows for rows in blocks if rows is not None]
+    if not found:
+        return None
+    xp = namespace_of(found[0])
+    columns = found[0] if len(found) == 1 else xp.concatenate(*found, axis=0)
+    rank = len(value.shape)
+    flipped = xp.transpose(columns, perm=(*range(1, rank + 1), 0))
+    return xp.reshape(flipped, shape=(*value.shape, *x.shape))
+
+
+def hessian(tape: GradientTape, target: Any, sources: Any, policy: UnconnectedGradients) -> Any:
+    """See `GradientTape.hessian`."""
+    second, gradients, flat = _recorded_gradient(tape, target, sources, "hessian")
+    blocks = []
+    for gradient, source in zip(gradients, flat, strict=True):
+        if gradient is None:
+            shape = tuple(array_of(source).shape)
+            row = [or_zeros(None, shape, other, policy) for other in flat]
+        else:
+            row = second.jacobian(gradient, flat, unconnected_gradients=policy)
+        blocks.append(nest.pack_sequence_as(sources, row))
+    return nest.pack_sequence_as(sources, blocks) if nest.is_nested(sources) else blocks[0]
+
+
+def hvp(tape: GradientTape, target: Any, sources: Any, vectors: Any, policy: UnconnectedGradients) -> Any:
+    """See `GradientTape.hvp`."""
+    nest.assert_same_structure(sources, vectors)
+    second, gradients, flat = _recorded_gradient(tape, target, sources, "hvp")
+    directions = [_direction(s, v) for s, v in zip(flat, nest.flatten(vectors), strict=True)]
+    known = [g for g in gradients if g is not None]
+    products = iter(second.jvp(known, flat, directions, unconnected_gradients=policy))
+    results = [
+        or_zeros(None, (), s, policy) if g is None else next(products) for g, s in zip(gradients, flat, strict=True)
+    ]
+    return nest.pack_sequence_as(sources, results)
+
+
+def _recorded_gradient(tape: GradientTape, target: Any, sources: Any, method: str) -> tuple[Any, list[Any], list[Any]]:
+    """A second tape that holds this one's record and, behind it, the walk back from the target."""
+    recording = tape._require_record()
+    flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
+    target = only_tensor("target", target)
+    second = type(tape)(persistent=True)
+    second.options = {name: on for name, on in tape.options.items() if name in ("check_numerics", "strong_zeros")}
+    with tape._asking(method), float_errors_ignored():
+        second._recording = recording.twin()
+        with second:
+            second._witness = tape._witness  # it knows the lines, and looks on no more
+            gradients = second._quiet_gradient(target, flat)
+    return second, [None if g is None else convert(g) for g in gradients], flat

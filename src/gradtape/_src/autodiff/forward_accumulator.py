@@ -1,0 +1,188 @@
+"""ForwardAccumulator: Jacobian-vector products, computed while the program runs."""
+
+from __future__ import annotations
+
+import weakref
+from types import TracebackType
+from typing import Any
+
+from gradtape._src import nest
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.autodiff.arguments import UnconnectedGradients, leaves
+from gradtape._src.autodiff.gradient_tape import logger
+from gradtape._src.autodiff.rows import next_level
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.core import tape as stack
+from gradtape._src.core.jvp import push
+from gradtape._src.core.tape import Recorder, active_recorders
+from gradtape._src.interrupts import float_errors_ignored, guarded
+from gradtape._src.ops.array import broadcast_to
+from gradtape._src.tensor import Tensor, is_followable
+from gradtape._src.variable import Variable, held
+
+
+class _Pusher(Recorder):
+    """A recorder that keeps no records: each one is pushed forward as it arrives.
+
+    A tangent is of no use once its tensor is gone, and goes with it.
+    """
+
+    __slots__ = ("__weakref__", "_results", "tangents")
+
+    pushes = True
+
+    def __init__(self) -> None:
+        # Not Recorder's: a bound method kept in the recorder itself would be a cycle.
+        self.records, self.tracked, self.fallible, self.born = [], {}, False, 0
+        self.tangents: dict[int, Any] = {}
+        self._results: dict[int, _Result] = {}
+
+    def append(self, record: Any) -> bool:
+        active = active_recorders()
+        outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
+        with stack.only(outside), float_errors_ignored():
+            push(record, self.tangents, self.tracked, traced=True)
+        return True  # to be shown the outputs
+
+    def note(self, outputs: Any) -> None:
+        for tensor in outputs if type(outputs) is tuple else (outputs,):
+            if tensor.uid in self.tangents:
+                self._results[tensor.uid] = _Result(tensor, self)
+
+    def forget(self, uid: int) -> None:
+        """Drop the tangent of a tensor that is gone."""
+        for known in (self.tangents, self.tracked, self._results):
+            known.pop(uid, None)
+
+
+class _Result(weakref.ref[Tensor]):
+    """A result of an op: an accumulator is told when it is gone."""
+
+    __slots__ = ("pusher", "uid")
+
+    def __new__(cls, tensor: Tensor, pusher: _Pusher) -> _Result:
+        return super().__new__(cls, tensor, _is_gone)
+
+    def __init__(self, tensor: Tensor, pusher: _Pusher) -> None:
+        self.uid, self.pusher = tensor.uid, weakref.ref(pusher)
+
+
+def _is_gone(result: Any) -> None:
+    pusher = result.pusher()
+    if pusher is not None:
+        pusher.forget(result.uid)
+
+
+class ForwardAccumulator:
+    """Directional derivatives of what runs inside a `with` block, in the direction of `tangents`.
+
+    >>> import gradtape as tf
+    >>> x = tf.constant(3.0)
+    >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(2.0)) as acc:
+    ...     y = x * x
+    >>> float(acc.jvp(y))
+    12.0
+    """
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        self._pusher = _Pusher()
+        self._recording = False
+        nest.assert_same_structure(primals, tangents)
+        for primal, tangent in zip(leaves(primals), nest.flatten(tangents), strict=True):
+            self._watch(primal, tangent)
+
+    def _watch(self, primal: Any, tangent: Any) -> None:
+        if not isinstance(primal, (Tensor, Variable)):
+            raise TypeError(
+                f"A primal should be a Tensor or Variable, but received {primal!r} of type '{type(primal).__name__}'."
+            )
+        value = primal._tensor.array if isinstance(primal, Variable) else primal.array
+        direction = convert(tangent, primal.dtype)
+        if primal.uid in self._pusher.tangents:
+            raise ValueError(
+                "Tensor {} was specified as a primal multiple times. This may indicate an error. If it was intended, "
+                "please sum the corresponding tangents."
+            )
+        if not (primal.dtype.is_floating):
+            logger().warning("The dtype of the watched primal must be floating (e.g. tf.float32), got %r", primal.dtype)
+        if not is_followable(value):
+            return
+        if direction.array.shape != value.shape:
+            try:
+                direction = broadcast_to(direction, shape=tuple(value.shape))
+            except ValueError:
+                raise ValueError(
+                    f"A tangent has the shape of its primal: received {tuple(direction.array.shape)} for a primal of "
+                    f"shape {tuple(value.shape)}."
+                ) from None
+        self._pusher.tangents[primal.uid] = direction
+        self._pusher.tracked[primal.uid] = tuple(value.shape)
+
+    @classmethod
+    def _batch_accumulator(cls, primals: Any, tangents: Any) -> ForwardAccumulator:
+        """Many directions at once: tangents, and every jvp, have one more axis in front.
+
+        >>> import gradtape as tf
+        >>> x = tf.constant([1.0, 2.0])
+        >>> with tf.autodiff.ForwardAccumulator._batch_accumulator(x, tf.eye(2)) as acc:
+        ...     y = tf.reduce_sum(x**2)
+        >>> acc.jvp(y).numpy().tolist()
+        [2.0, 4.0]
+        """
+        acc = cls([], [])
+        level = next_level()
+        nest.assert_same_structure(primals, tangents)
+        for primal, tangent in zip(leaves(primals), nest.flatten(tangents), strict=True):
+            rows = convert(tangent, primal.dtype)
+            shape = tuple(primal.shape)
+            if tuple(rows.shape[1:]) != shape or not rows.array.shape:
+                raise ValueError(f"Shapes {tuple(rows.shape)} and {(None, *shape)} are incompatible")
+            acc._pusher.tangents[primal.uid] = Batched(rows, level)
+            acc._pusher.tracked[primal.uid] = shape
+        return acc
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._recording:
+            raise ValueError("Accumulator is already recording.")
+        try:
+            self._recording = True
+            stack.start(self._pusher)
+            return self
+        except BaseException:
+            self._stop()
+            raise
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._stop()
+        except BaseException:
+            self._stop()
+            raise
+
+    def _stop(self) -> None:
+        if self._recording:
+            stack.stop(self._pusher)
+            self._recording = False
+
+    def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
+        """The derivatives of results computed inside the block, in the structure of `primals`.
+
+        Nothing is computed here: the tangents were carried along.
+        """
+        policy = UnconnectedGradients(unconnected_gradients)
+
+        def tangent_of(primal: Any) -> Any:
+            primal = held(primal)
+            if not isinstance(primal, (Tensor, Variable)):
+                raise TypeError(f"jvp takes Tensors and Variables, but received {primal!r}.")
+            found = self._pusher.tangents.get(primal.uid)
+            if found is None and policy is UnconnectedGradients.ZERO:
+                value = primal._tensor.array if isinstance(primal, Variable) else primal.array
+                return wrap(namespace_of(value).zeros_like(value))
+            return found.rows() if type(found) is Batched else found
+
+        return nest.map_structure(tangent_of, primals)

@@ -1,0 +1,211 @@
+"""Jacobians and per-example gradients: the same sweep, with cotangents that carry many rows at once."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.autodiff import directional
+from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor, seeds_of
+from gradtape._src.autodiff.rows import chunks, joined, next_level, only_tensor, or_zeros, reshaped, row_bytes, rows_of
+from gradtape._src.conversion import wrap
+from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.memory import Recipe
+from gradtape._src.tensor import is_followable
+
+if TYPE_CHECKING:
+    from gradtape._src.autodiff.gradient_tape import GradientTape
+
+
+def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
+    """[stop - start, *shape]: ones at column k of the other axes, flattened, at every position of the first."""
+    rest = shape[1:]
+    hot = np.zeros((stop - start, math.prod(rest)), dtype)
+    hot[np.arange(stop - start), np.arange(start, stop)] = 1
+    return np.broadcast_to(hot.reshape(stop - start, 1, *rest), (stop - start, *shape))
+
+
+def _seed(hot: Any, value: Any, traced: bool, aligned: bool = False) -> Batched:
+    """Rows of cotangents to begin with, on the engine of the target's value."""
+    rows = namespace_of(value).from_numpy(np.ascontiguousarray(hot) if traced else hot)
+    return Batched(wrap(rows) if traced else rows, next_level(), aligned=aligned)
+
+
+def jacobian(
+    tape: GradientTape,
+    target: Any,
+    sources: Any,
+    policy: UnconnectedGradients,
+    parallel_iterations: int | None,
+    use_pfor: bool,
+    mode: str = "reverse",
+) -> Any:
+    """See `GradientTape.jacobian`."""
+    recording = tape._require_record()
+    target, flat = _checked(target, sources)
+    if not use_pfor and not tape._persistent:
+        raise RuntimeError(
+            "GradientTape must be created with persistent=True to compute the jacobian with eager execution enabled "
+            "and with  experimental_use_pfor set to False."
+        )
+    if mode not in ("auto", "reverse", "forward"):
+        raise ValueError(f"Unknown value for mode: {mode!r}. Use 'auto', 'reverse' or 'forward'.")
+    value = array_of(target)
+    shape = tuple(value.shape)
+    if mode == "auto":  # one walk carries rows or columns: the fewer of the two
+        mode = "forward" if 0 < sum(math.prod(array_of(s).shape) for s in flat) < math.prod(shape) else "reverse"
+    with tape._asking("jacobian") as traced, float_errors_ignored():
+        if not is_followable(value):
+            blocks = [[None] for _ in flat]
+            joined = 0
+        elif mode == "forward":
+            blocks = [
+                [
+                    directional.forward_jacobian(tape, recording, target, s, traced)
+                    if is_followable(array_of(s))
+                    else None
+                ]
+                for s in flat
+            ]
+            joined = 0
+        elif use_pfor or 0 in shape:  # no rows: nothing to loop over
+            blocks, joined = _vectorised(tape, recording, target, flat, traced, parallel_iterations)
+        else:
+            blocks, joined = _row_by_row(tape, recording, target, flat, traced), 0
+        parts = [_assembled(block, shape, source, joined) for block, source in zip(blocks, flat, strict=True)]
+        results = [or_zeros(r, shape, s, policy) for r, s in zip(parts, flat, strict=True)]
+    tape._answered("jacobian", [target], flat, parts, policy)
+    return nest.pack_sequence_as(sources, results)
+
+
+def _checked(target: Any, sources: Any) -> tuple[Any, list[Any]]:
+    return only_tensor("target", target), [only_tensor("sources", source) for source in nest.flatten(sources)]
+
+
+def _vectorised(
+    tape: GradientTape, recording: Any, target: Any, sources: list[Any], traced: bool, asked: int | None
+) -> tuple[list[list[Any]], int]:
+    """Blocks of rows for each source, and the axis along which they are joined.
+
+    A target with a leading axis starts aligned (see `Batched`): chunks then run over the columns.
+    """
+    value = array_of(target)
+    shape, dtype = tuple(value.shape), value.dtype
+    aligned = len(shape) > 0 and shape[0] > 1
+    unit = row_bytes(recording, sources, dtype.itemsize) * (shape[0] if aligned else 1)
+    columns = math.prod(shape[1:]) if aligned else math.prod(shape)
+    if asked is not None and aligned:
+        asked = max(1, asked // shape[0])
+    spans = chunks(columns, unit, asked)
+    blocks: list[list[Any]] = [[] for _ in sources]
+    for start, stop in spans:
+        hot = _columns(shape if aligned else (1, *(shape or (1,))), start, stop, dtype)
+        if not aligned:
+            hot = hot.reshape(stop - start, *shape)
+        seed = _seed(hot, value, traced, aligned)
+        last = stop == spans[-1][1]
+        cotangents = tape._sweep(recording, {target.uid: seed}, sources, traced, last=last)
+        for block, source in zip(blocks, sources, strict=True):
+            rows = rows_of(cotangents.get(source.uid), seed)
+            if rows is not None and aligned:
+                rows = reshaped(rows, (shape[0], stop - start, *array_of(source).shape))
+            block.append(rows)
+    return blocks, 1 if aligned else 0
+
+
+def _row_by_row(tape: GradientTape, recording: Any, target: Any, sources: list[Any], traced: bool) -> list[list[Any]]:
+    value = array_of(target)
+    size = math.prod(value.shape)
+    blocks: list[list[Any]] = [[] for _ in sources]
+    for i in range(size):
+        hot = np.zeros(size, value.dtype)
+        hot[i] = 1
+        hot = namespace_of(value).from_numpy(hot.reshape(value.shape))
+        cotangents = tape._sweep(recording, {target.uid: wrap(hot) if traced else hot}, sources, traced, last=False)
+        for block, source in zip(blocks, sources, strict=True):
+            c = cotangents.get(source.uid)
+            c = c.dense() if isinstance(c, Rows) else c
+            block.append(None if c is None else namespace_of(c).reshape(c, shape=(1, *c.shape)))
+    return blocks
+
+
+def _assembled(block: list[Any], shape: tuple[int, ...], source: Any, axis: int) -> Any:
+    """Blocks of rows as one Jacobian."""
+    found = [rows for rows in block if rows is not None]
+    if not found:
+        return None
+    return reshaped(joined(found, axis), (*shape, *array_of(source).shape))
+
+
+def batch_jacobian(
+    tape: GradientTape,
+    target: Any,
+    source: Any,
+    policy: UnconnectedGradients,
+    parallel_iterations: int | None,
+    use_pfor: bool,
+) -> Any:
+    """See `GradientTape.batch_jacobian`."""
+    recording = tape._require_record()
+    target, source = only_tensor("target", target), only_tensor("source", source)
+    shape, x_shape = tuple(array_of(target).shape), tuple(array_of(source).shape)
+    for have in (shape, x_shape):
+        if len(have) < 2:
+            raise ValueError(f"Shape {have} must have rank at least 2")
+    if shape[0] != x_shape[0]:
+        raise ValueError(f"Need first dimension of target shape ({shape}) and source shape ({x_shape}) to match.")
+    if not use_pfor and not tape._persistent:
+        raise RuntimeError(
+            "GradientTape must be created with persistent=True to compute the batch_jacobian with eager execution "
+            "enabled and  with experimental_use_pfor set to False."
+        )
+    value = array_of(target)
+    columns = math.prod(shape[1:])
+    unit = row_bytes(recording, [source], value.dtype.itemsize)
+    spans = chunks(columns, unit, parallel_iterations if use_pfor else 1)
+    blocks: list[Any] = []
+    with tape._asking("batch_jacobian") as traced, float_errors_ignored():
+        for start, stop in spans:
+            hot = _columns(shape, start, stop, value.dtype)
+            seed = _seed(hot, value, traced)
+            start_at = {target.uid: seed} if is_followable(value) else {}
+            cotangents = tape._sweep(recording, start_at, [source], traced, last=stop == spans[-1][1])
+            blocks.append(rows_of(cotangents.get(source.uid), seed))
+        found = [rows for rows in blocks if rows is not None]
+        if not found:  # TensorFlow gives zeros here whatever was asked for
+            kind = array_of(source).dtype if policy is UnconnectedGradients.ZERO else value.dtype
+            return wrap(namespace_of(value).zeros((*shape, *x_shape[1:]), kind))
+        rows = joined(found, 0)
+        rows = rows.write() if type(rows) is Recipe else rows
+        xp = namespace_of(rows)
+        per_row = xp.transpose(rows, perm=(1, 0, *range(2, len(x_shape) + 1)))
+        result = xp.reshape(per_row, shape=(*shape, *x_shape[1:]))
+    return as_tensor(result)
+
+
+def batch_gradient(
+    tape: GradientTape, target: Any, sources: Any, output_gradients: Any, policy: UnconnectedGradients
+) -> Any:
+    """See `GradientTape.batch_gradient`."""
+    recording = tape._require_record()
+    target, flat = _checked(target, sources)
+    value = array_of(target)
+    shape = tuple(value.shape)
+    if not shape:
+        raise ValueError("Shape () must have rank at least 1")
+    (given,) = seeds_of(target, [target], output_gradients)
+    with tape._asking("batch_gradient") as traced, float_errors_ignored():
+        start: Any = given if given is not None else wrap(namespace_of(value).ones_like(value))
+        start = start if traced else start.array
+        seed = Batched(namespace_of(start).reshape(start, shape=(1, *shape)), next_level(), aligned=True)
+        cotangents = tape._sweep(recording, {target.uid: seed} if is_followable(value) else {}, flat, traced, last=True)
+        rows = [rows_of(cotangents.get(source.uid), seed) for source in flat]
+        results = [or_zeros(r, shape[:1], source, policy) for r, source in zip(rows, flat, strict=True)]
+    tape._answered("batch_gradient", [target], flat, rows, policy)
+    return nest.pack_sequence_as(sources, results)

@@ -1,0 +1,74 @@
+"""Many rows in one walk: how many fit, what came back, and zeros where nothing did."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
+from gradtape._src.conversion import wrap
+from gradtape._src.core.tape import clock
+from gradtape._src.memory import Recipe
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable, held
+
+next_level = clock
+
+ROWS_BUDGET = 256 * 2**20
+"""Bytes that one sweep's rows may take: what a chunk of a Jacobian is chosen by."""
+
+
+def only_tensor(name: str, value: Any) -> Any:
+    value = held(value)
+    if not isinstance(value, (Tensor, Variable)):
+        raise TypeError(f"`{name}` should be one Tensor or Variable, but received {value!r}.")
+    return value
+
+
+def chunks(total: int, unit_bytes: int, asked: int | None) -> list[tuple[int, int]]:
+    """Split `total` units of work into spans; as large as asked for, or as the budget allows."""
+    size = asked if asked is not None and asked > 0 else max(1, ROWS_BUDGET // max(unit_bytes, 1))
+    return [(i, min(i + size, total)) for i in range(0, total, size)] or [(0, 0)]
+
+
+def row_bytes(recording: Any, sources: list[Any], itemsize: int) -> int:
+    """What one row costs: its part of the results, and twice the largest cotangent on the way."""
+    largest = max((math.prod(shape) for shape in recording.tracked.values()), default=0)
+    return itemsize * (sum(math.prod(array_of(s).shape) for s in sources) + 2 * largest)
+
+
+def rows_of(cotangent: Any, seed: Batched) -> Any:
+    """What arrived at a source as [rows, ...], or a recipe for that.
+
+    A value that is the same in every row arrives unbatched.
+    """
+    if cotangent is None:
+        return None
+    if type(cotangent) is Batched:
+        return cotangent.as_recipe() or cotangent.rows()
+    return namespace_of(cotangent).broadcast_to(cotangent, shape=(seed.batch_size, *cotangent.shape))
+
+
+def reshaped(rows: Any, shape: tuple[int, ...]) -> Any:
+    """Rows, or a recipe for them, in another shape."""
+    return rows.reshaped(shape) if type(rows) is Recipe else namespace_of(rows).reshape(rows, shape=shape)
+
+
+def joined(blocks: list[Any], axis: int) -> Any:
+    """Blocks of rows as one array; a single one may stay a recipe."""
+    if len(blocks) == 1:
+        return blocks[0]
+    arrays = [block.write() if type(block) is Recipe else block for block in blocks]
+    return namespace_of(arrays[0]).concatenate(*arrays, axis=axis)
+
+
+def or_zeros(result: Any, shape: tuple[int, ...], source: Any, policy: UnconnectedGradients) -> Any:
+    if result is not None:
+        return as_tensor(result)
+    if policy.value == "none":
+        return None
+    value = array_of(source)
+    xp = namespace_of(value)
+    return wrap(xp.broadcast_to(xp.zeros_like(value), shape=(*shape, *value.shape)))

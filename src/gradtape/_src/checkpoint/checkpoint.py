@@ -1,0 +1,555 @@
+"""`tf.train.Checkpoint`: the values of variables in files, in TensorFlow's format, and back."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors, forks
+from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.autodiff.gradient_tape import logger
+from gradtape._src.checkpoint.state import get_checkpoint_state, update_checkpoint_state
+from gradtape._src.checkpoint.tracking import (
+    GRAPH,
+    STATE,
+    VALUE,
+    Found,
+    Names,
+    Node,
+    attributes_of,
+    described,
+    is_trackable,
+    objects_below,
+    parts_of,
+    read_description,
+    resume,
+    resume_at,
+)
+from gradtape._src.dtypes import dtype_of
+from gradtape._src.formats import tensor_bundle as bundle
+from gradtape._src.formats.atomic import alone_in, named_errors
+from gradtape._src.interrupts import contextmanager, is_interrupt
+from gradtape._src.variable import Variable, held, stored, updating, waiting
+
+saving = forks.rlock()
+"""Held by the thread that saves under a number. Who needs a folder as well (`alone_in`) takes this first."""
+
+
+class CheckpointOptions:
+    """TensorFlow's options. Values are written at once, by this process, into one file, whatever the others say.
+
+    The functions in `experimental_write_callbacks` are called when a checkpoint has been written and noted, with its
+    path or, if they have no parameter, without. If one raises, the checkpoint is there nevertheless.
+    """
+
+    def __init__(
+        self,
+        experimental_io_device: Any = None,
+        experimental_enable_async_checkpoint: bool = False,
+        experimental_write_callbacks: Any = None,
+        enable_async: bool = False,
+        experimental_skip_slot_variables: bool = False,
+        experimental_sharding_callback: Any = None,
+    ) -> None:
+        for callback in experimental_write_callbacks or ():
+            parameters = list(inspect.signature(callback).parameters)
+            if len(parameters) > 1:
+                raise AssertionError(f"A write callback takes at most the path; {callback} has {parameters}.")
+        self.experimental_io_device = experimental_io_device
+        self.enable_async = self.experimental_enable_async_checkpoint = (
+            enable_async or experimental_enable_async_checkpoint
+        )
+        self.experimental_write_callbacks = experimental_write_callbacks
+        self.experimental_skip_slot_variables = experimental_skip_slot_variables
+        self.experimental_sharding_callback = experimental_sharding_callback
+
+
+class Checkpoint:
+    """Save variables, and objects that hold them, and restore them.
+
+    >>> import gradtape as tf, tempfile
+    >>> step, weights = tf.Variable(7), tf.Variable([1.0, 2.0])
+    >>> checkpoint = tf.train.Checkpoint(step=step, weights=weights)
+    >>> path = checkpoint.save(tempfile.mkdtemp() + "/training")
+    >>> weights.assign([0.0, 0.0])
+    <tf.Variable 'UnreadVariable' shape=(2,) dtype=float32, numpy=array([0., 0.], dtype=float32)>
+    >>> status = checkpoint.restore(path)
+    >>> weights.numpy().tolist()
+    [1.0, 2.0]
+
+    Values are found again by the names that lead to them (`model.layers[0].kernel`), not by the names of variables. A
+    variable that does not exist yet, because a layer has not been built, gets its value when it does. The files are
+    TensorFlow's: each library reads what the other wrote.
+    """
+
+    def __init__(self, root: Any = None, **kwargs: Any) -> None:
+        self._save_counter: Variable | None = None
+        self._root = root
+        if root is not None:
+            _check_trackable("root", root, (tuple, list, Mapping))
+            parts = parts_of(root) or {}
+            for name, value in kwargs.items():
+                if name in parts and held(parts[name]) is not held(value):
+                    raise ValueError(
+                        f"Cannot create a Checkpoint with keyword argument {name} if root.{name} already exists."
+                    )
+        for name, value in sorted(kwargs.items()):
+            _check_trackable(name, value, (tuple,))
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        resume_at(self, name)
+
+    def _trackable_children(self) -> dict[str, Any]:
+        root = self._root
+        parts = {} if root is None else dict(parts_of(root) or {})
+        own = attributes_of(self)
+        counter = own.pop("_save_counter", None)
+        own.pop("_root", None)
+        parts.update(own)
+        if root is not None:
+            parts["root"] = self  # in the file both are one object
+        if counter is not None:
+            parts["save_counter"] = counter
+        return parts
+
+    @property
+    def save_counter(self) -> Variable:
+        """How often it was saved: the number of the last file."""
+        if self._save_counter is None:
+            self._save_counter = Variable(np.int64(0), trainable=False, name="save_counter")
+        return self._save_counter
+
+    # -- saving ------------------------------------------------------------------------------------------------------
+    def save(self, file_prefix: Any, options: Any = None) -> str:
+        """Write all values to `file_prefix-N`, N being the number of the save, and note it as the latest one.
+
+        The note is the file `checkpoint` of the folder, for `tf.train.latest_checkpoint`. Returns the path to restore
+        from.
+        """
+        if current_graph() is not None:
+            raise NotImplementedError(
+                "Calling tf.train.Checkpoint.save() from a function is not supported, as save() modifies saving "
+                "metadata in ways not supported by TensorFlow Operations. Call it after the function."
+            )
+        prefix = os.fsdecode(file_prefix)
+        folder = os.path.dirname(prefix) or "."
+        with self._numbered() as number, named_errors(folder), alone_in(folder):
+            path = f"{prefix}-{number}"
+            with withdrawn_on_error(path):
+                self._write(path)
+                update_checkpoint_state(folder, path, [path])
+        call_back(options, path)
+        return path
+
+    @contextmanager
+    def _numbered(self) -> Iterator[int]:
+        """The number of a save, for one thread at a time; if the save fails it is given back."""
+        with saving:
+            counter = self.save_counter
+            number = int(counter.numpy()) + 1
+            counter.assign(number)
+            try:
+                yield number
+            except BaseException:
+                counter.assign(number - 1)
+                raise
+
+    def write(self, file_prefix: Any, options: Any = None) -> str:
+        """Write all values to just this path: no number, no note."""
+        prefix = os.fsdecode(file_prefix)
+        self._write(prefix)
+        call_back(options, prefix)
+        return prefix
+
+    def _write(self, prefix: str) -> None:
+        _refuse_tracing("write")
+        found = objects_below(self)
+        tensors: dict[str, ndarray] = {}
+        keys: list[dict[str, tuple[str, str]]] = []
+        for thing in found:
+            values = _values_of(thing)
+            keys.append({name: (full, f"{thing.key}/.ATTRIBUTES/{name}") for name, (full, _) in values.items()})
+            tensors.update({f"{thing.key}/.ATTRIBUTES/{name}": value for name, (_, value) in values.items()})
+        tensors[GRAPH] = np.array(described(found, keys), object)
+        with named_errors(os.path.dirname(prefix) or prefix):
+            bundle.write(prefix, tensors)
+
+    # -- restoring ---------------------------------------------------------------------------------------------------
+    def sync(self) -> None:
+        """Wait until everything is written: it is."""
+
+    def restore(self, save_path: Any, options: Any = None) -> LoadStatus:
+        """Give variables the values of a checkpoint that `save` has written; None restores nothing.
+
+        Either all variables get their values or, on an error, none. The status that is returned can be asked whether
+        everything was found.
+        """
+        status = self.read(save_path, options)
+        if save_path is not None:
+            self.save_counter  # noqa: B018 - it goes on from the number in the checkpoint
+            resume()
+        return status
+
+    def read(self, save_path: Any, options: Any = None) -> LoadStatus:
+        """Like `restore`, for what `write` has written: the number of saves is not looked for."""
+        if save_path is None:
+            return NothingLoaded(self)
+        _refuse_tracing("read")
+        path = os.fsdecode(save_path)
+        try:
+            return bundle.read(path, self._restored)
+        except errors.NotFoundError as error:
+            raise errors.NotFoundError(
+                None,
+                None,
+                f"Error when restoring from checkpoint or SavedModel at {path}: {error.message}\nPlease double-check "
+                "that the path is correct. You may be missing the checkpoint suffix (e.g. the '-1' in "
+                "'path/to/ckpt-1').",
+            ) from None
+
+    def _restored(self, reader: bundle.Reader) -> LoadStatus:
+        if GRAPH not in reader:
+            raise ValueError(
+                f"The checkpoint {reader.prefix} knows variables by their names alone (tf.compat.v1.train.Saver writes "
+                "such files): it has no objects that could be found again. Read it with "
+                "tf.train.load_checkpoint(path).get_tensor(name), and assign what you read."
+            )
+        try:
+            nodes = read_description(reader.get(GRAPH)[()])
+        except ValueError as error:
+            raise bundle.damaged(f"Entry for key {GRAPH} not parseable. {error}", f"{reader.prefix}.index") from None
+        restoration = Restoration(reader, nodes, self)
+        restoration.look()
+        return LoadStatus(restoration, self)
+
+
+def call_back(options: Any, path: str) -> None:
+    """Call the functions that options have for a checkpoint that has been written."""
+    for callback in getattr(options, "experimental_write_callbacks", None) or ():
+        callback(path) if inspect.signature(callback).parameters else callback()
+
+
+@contextmanager
+def withdrawn_on_error(path: str) -> Iterator[None]:
+    """If anything fails before the file `checkpoint` names a new checkpoint, the folder is as before."""
+    new = not os.path.exists(f"{path}.index")
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError, ValueError):
+            state = get_checkpoint_state(os.path.dirname(path)) if new else None
+            if new and (state is None or state.model_checkpoint_path != path):
+                bundle.delete(path)
+        raise
+
+
+def _refuse_tracing(method: str) -> None:
+    if current_graph() is not None:
+        raise NotImplementedError(
+            f"Calling tf.train.Checkpoint.{method}() from a function is not supported: variables have no values while "
+            "it is traced. Call it outside of the function."
+        )
+
+
+def _check_trackable(name: str, value: Any, refused: tuple[type, ...]) -> None:
+    if not is_trackable(value) or isinstance(value, refused):
+        raise ValueError(
+            f"`Checkpoint` was expecting {name} to be a trackable object (an object derived from `Trackable`), got "
+            f"{value}. If you believe this object should be trackable (i.e. it is part of the TensorFlow Python API "
+            "and manages state), please open an issue."
+        )
+
+
+class PythonState:
+    """Something in Python that checkpoints save as well: a subclass says how, in `serialize` and `deserialize`."""
+
+    def _trackable_children(self) -> dict[str, Any]:
+        return {}
+
+    def serialize(self) -> str | bytes:
+        """The state as a string."""
+        raise NotImplementedError(f"{type(self).__name__} has to say what to save: define serialize().")
+
+    def deserialize(self, string_value: bytes) -> None:
+        """Take back what `serialize` gave, as bytes."""
+        raise NotImplementedError(f"{type(self).__name__} has to take back what was saved: define deserialize().")
+
+
+def _stateful(value: Any) -> Any:
+    """The variable or state that an object in a checkpoint is, or None. One that is the root is the root's root."""
+    while isinstance(value, Checkpoint):
+        value = held(value._root)
+    return value if isinstance(value, (Variable, PythonState)) else None
+
+
+def _values_of(thing: Found) -> dict[str, tuple[str, ndarray]]:
+    """What is saved of an object, by attribute: its name for people and its value."""
+    value = _stateful(thing.value)
+    if isinstance(value, Variable):
+        return {VALUE: (value.name.removesuffix(":0"), np.asarray(value.read().array))}
+    if isinstance(value, PythonState):
+        text = value.serialize()
+        return {STATE: (thing.key, np.array(text.encode() if isinstance(text, str) else text, object))}
+    return {}
+
+
+# -- what a checkpoint has, and who has got it -----------------------------------------------------------------------
+class Restoration:
+    """The values of one checkpoint on their way to objects, some of which may not exist yet.
+
+    It starts at the checkpoint and at what is attached to it directly, which may outlive it, and holds none of them.
+    """
+
+    partial = True
+    """Whether the user knows that not everything will be found, or there is nothing yet."""
+
+    def __init__(self, reader: bundle.Reader, nodes: list[Node], root: Checkpoint) -> None:
+        self.reader, self.nodes = reader, nodes
+        self.names = Names(nodes)
+        self.objects: dict[int, int] = {}  # node -> id of the object that was found for it
+        self._done: set[int] = set()  # nodes whose values have been handed over
+        self._refused: set[int] = set()  # nodes whose values did not fit what was found for them
+        self._served: set[int] = set()  # uids of the variables that have got one
+        self._starts: dict[int, Callable[[], Any]] = {0: weakref.ref(root, _forget_the_dead)}
+        self.partial = False
+
+    _busy: ClassVar[bool] = False
+
+    def look(self) -> None:
+        """Hand over the values of all objects that can be reached by now: of all or, on an error, of none.
+
+        A variable that is made while checkpoints wait lets them look when it is first read. That may be right here:
+        the one that is looking goes on alone.
+        """
+        with updating():
+            if not Restoration._busy:
+                Restoration._busy = True
+                try:
+                    self._look()
+                finally:
+                    Restoration._busy = False
+
+    def _look(self) -> None:
+        pairs = list(self._reachable())
+        self.objects.update((number, id(value)) for number, value in pairs)
+        # States come first: what they make of theirs may fail, and then no variable has changed.
+        pairs.sort(key=lambda pair: isinstance(_stateful(pair[1]), Variable))
+        served: set[int] = set()
+        actions: list[tuple[int, Callable[[], Any] | None]] = []
+        number = 0
+        variables = [stored(v) for _, value in pairs if isinstance(v := _stateful(value), Variable)]
+        before = [(v, v._held, v._buffer, v._lent) for v in variables]
+        try:
+            for number, value in pairs:
+                if number not in self._done and number not in self._refused:
+                    actions += [(number, act) for act in self._actions(number, _stateful(value), served)]
+            for number, act in actions:  # noqa: B007 - which one failed
+                if act is not None:
+                    act()
+        except BaseException as error:
+            for variable, reading, buffer, lent in before:
+                variable._held, variable._buffer, variable._lent = reading, buffer, lent
+            # It is said once. A checkpoint that waits goes on with what else is attached; one that does not, ends here.
+            if not is_interrupt(error):
+                self._refused.add(number)
+            self.partial = self.partial or self.look not in waiting
+            raise
+        self._served |= served
+        self._done.update(number for number, _ in actions)
+        if not self.left_over():
+            self.forget()
+        elif self.look not in waiting and self.is_reachable():
+            waiting.append(self.look)
+
+    def forget(self) -> None:
+        """Nothing will be found any more."""
+        with suppress(ValueError):
+            waiting.remove(self.look)
+
+    def is_reachable(self) -> bool:
+        """Whether an object is left to which something could be attached."""
+        return any(start() is not None for start in self._starts.values())
+
+    def _reachable(self) -> Iterator[tuple[int, Any]]:
+        """Nodes of the checkpoint with the objects found for them, along the names that both sides have."""
+        queue = [(number, start()) for number, start in list(self._starts.items())]
+        seen: set[int] = set()
+        for number, value in queue:  # grows as it goes
+            if value is None or number in seen:
+                continue
+            seen.add(number)
+            yield number, value
+            parts = parts_of(value) or {}
+            for name, child in self.nodes[number].parts.items():
+                if name in parts and child not in seen:
+                    part = held(parts[name])
+                    queue.append((child, part))
+                    if number == 0 and child not in self._starts:
+                        with suppress(TypeError):  # lists and dicts have no weak references
+                            self._starts[child] = weakref.ref(part, _forget_the_dead)
+
+    def _actions(self, number: int, value: Any, served: set[int]) -> Iterator[Callable[[], Any] | None]:
+        """What hands over the values of a node, None where that is done. What does not fit is found out here."""
+        values = self.nodes[number].values
+        if isinstance(value, Variable) and VALUE in values:
+            if (
+                value.uid in served or value.uid in self._served
+            ):  # two places that are one variable now: the first counts
+                yield None
+            else:
+                array = _fitting(value, self.reader.get(values[VALUE][1]), values[VALUE][1])
+                served.add(value.uid)
+                yield lambda: value.assign(array)
+        elif isinstance(value, PythonState) and STATE in values:
+            text = self.reader.get(values[STATE][1]).item()
+            yield lambda: value.deserialize(text)
+
+    def left_over(self) -> list[int]:
+        """The nodes whose values nobody has got."""
+        return [i for i, node in enumerate(self.nodes) if node.values and i not in self._done]
+
+    def __del__(self) -> None:
+        if self.partial or sys.is_finalizing():
+            return
+        names = [self.names[number] for number in self.left_over()]
+        if names:
+            say = logger().warning
+            say(
+                "Detecting that an object or model or tf.train.Checkpoint is being deleted with unrestored values. See "
+                "the following logs for the specific values in question. To silence these warnings, use "
+                "`status.expect_partial()`."
+            )
+            for name in names:
+                say("Value in checkpoint could not be found in the restored object: %s", name)
+
+
+def _forget_the_dead(_: Any) -> None:
+    """An object is gone to which something could have been attached: perhaps the last one."""
+    for look in tuple(waiting):
+        restoration = getattr(look, "__self__", None)
+        if isinstance(restoration, Restoration) and not restoration.is_reachable():
+            restoration.forget()
+
+
+NAMES_IN_FILES = {"float32": "float", "float64": "double", "float16": "half"}
+"""What TensorFlow calls dtypes where it speaks of files."""
+
+
+def _fitting(variable: Variable, array: ndarray, key: str) -> ndarray:
+    """The value for a variable, if it is one: of its shape and dtype. Whole numbers may be wider or narrower ones."""
+    if not variable.shape.is_compatible_with(array.shape):
+        raise ValueError(
+            f"Received incompatible tensor with shape {array.shape} when attempting to restore variable with shape "
+            f"{variable.shape} and name {variable.name}."
+        )
+    found, wanted = dtype_of(array).name, variable.dtype.name
+    if found != wanted and variable.dtype.is_integer and array.dtype.kind in "iu":
+        cast = array.astype(variable.dtype.numpy_dtype)
+        if np.array_equal(cast, array):
+            return cast
+    if found != wanted:
+        raise errors.invalid_argument(
+            f"tensor_name = {key}; expected dtype {NAMES_IN_FILES.get(wanted, wanted)} does not equal original dtype "
+            f"{NAMES_IN_FILES.get(found, found)}",
+            "RestoreV2",
+        )
+    return array
+
+
+class LoadStatus:
+    """What became of a restored checkpoint."""
+
+    def __init__(self, restoration: Restoration, root: Checkpoint) -> None:
+        self._restoration, self._root = restoration, root
+
+    def assert_consumed(self) -> LoadStatus:
+        """Raise unless every value of the checkpoint has found its variable, and every variable a value."""
+        self.assert_existing_objects_matched()
+        restoration = self._restoration
+        unused = []
+        for number in restoration.left_over():
+            name, values = restoration.names[number], restoration.nodes[number].values
+            if number in restoration.objects:
+                unused.append(f"{name}: {list(values)}")
+                continue
+            texts = [
+                f'attributes {{\n  name: "{attribute}"\n  full_name: "{full}"\n  checkpoint_key: "{key}"\n}}'
+                for attribute, (full, key) in values.items()
+            ]
+            raise AssertionError(f"Unresolved object in checkpoint {name}: " + "\n".join(texts))
+        if unused:
+            raise AssertionError(
+                "Unused attributes in these objects (the attributes exist in the checkpoint but were not restored):\n"
+                + "\n".join(unused)
+            )
+        return self
+
+    def _unmatched(self) -> list[Any]:
+        self._restoration.look()
+        matched = set(self._restoration.objects.values())
+        found = [(thing.value, _stateful(thing.value)) for thing in objects_below(self._root)]
+        return [state for value, state in found if state is not None and id(value) not in matched]
+
+    def assert_existing_objects_matched(self) -> LoadStatus:
+        """Raise unless every variable that exists has got a value; the checkpoint may have more."""
+        lost = self._unmatched()
+        if lost:
+            raise AssertionError(
+                f"Found {len(lost)} Python objects that were not bound to checkpointed values, likely due to changes "
+                f"in the Python program. Showing {min(len(lost), 10)} of {len(lost)} unmatched objects: {lost[:10]}"
+            )
+        return self
+
+    def assert_nontrivial_match(self) -> LoadStatus:
+        """Raise if nothing but the root was found again."""
+        lost = self._unmatched()
+        if len(self._restoration.objects) <= 1:
+            if not lost:
+                raise AssertionError(f"Nothing to load. No dependencies have been added to {self._root} yet.")
+            raise AssertionError(
+                "Nothing except the root object matched a checkpointed value. Typically this means that the checkpoint "
+                "does not match the Python program. The following objects have no matching checkpointed value: "
+                f"{lost}"
+            )
+        return self
+
+    def expect_partial(self) -> LoadStatus:
+        """Say nothing of values that are never used."""
+        self._restoration.partial = True
+        return self
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """Nothing is left to do: variables have values from the start."""
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        """Nothing is left to do: values are there."""
+
+
+class NothingLoaded(LoadStatus):
+    """The status of `restore(None)`: there is nothing to ask."""
+
+    def __init__(self, root: Checkpoint) -> None:
+        self._root = root
+
+    def assert_consumed(self) -> LoadStatus:
+        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+
+    assert_existing_objects_matched = assert_nontrivial_match = assert_consumed
+
+    def expect_partial(self) -> LoadStatus:
+        return self
+
+    def run_restore_ops(self, session: Any = None) -> None:
+        raise AssertionError(
+            "No checkpoint specified, so no restore ops are available (save_path=None to Saver.restore)."
+        )

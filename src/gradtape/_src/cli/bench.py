@@ -1,0 +1,190 @@
+"""`gradtape bench`: the benchmarks, with bars, against the peers that are installed.
+
+The programs are those of the folder benchmarks/, in one place for everybody: beside the sources in a working copy, and
+packed into the wheel (below `gradtape/commands/packed`) for those who have only that. This module finds them and shows
+what they measure.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from gradtape._src.cli import UsageError
+from gradtape._src.cli.arguments import Parser, positive
+from gradtape._src.cli.progress import Progress
+from gradtape._src.cli.terminal import Page
+
+__all__ = ["folder", "main"]
+
+DESCRIPTION = """\
+Measures gradtape beside NumPy written by hand, and beside TensorFlow, PyTorch, JAX and autograd where they are
+installed. Every library does the same work, in a process of its own on the same core with one thread, and all results
+are compared first. The best time counts."""
+PEERS = """\
+peers in other environments are named by variables:
+  BENCH_TENSORFLOW, BENCH_TORCH, BENCH_JAX, BENCH_AUTOGRAD
+                 a Python that has this library
+  BENCH_PEERS    a Python for all that have none of their own
+
+examples:
+  gradtape bench                         everything
+  gradtape bench chain mlp32             two workloads
+  gradtape bench chain --only gradtape,numpy
+  gradtape bench --rounds 9 --json       more patience, and JSON
+  BENCH_TORCH=~/torch/bin/python gradtape bench rnn
+"""
+
+
+def folder() -> Path:
+    """The folder that holds the package `benchmarks`: of the working copy if this is one, else of the wheel.
+
+    >>> (folder() / "benchmarks" / "race.py").is_file()
+    True
+    """
+    here = Path(__file__).resolve().parent
+    for place in (here.parents[2], here / "packed"):
+        if (place / "benchmarks" / "race.py").is_file():
+            return place
+    raise UsageError("the benchmarks are not part of this installation", status=1)
+
+
+def _benchmarks() -> Any:
+    """The package `benchmarks`, and not another one of that name."""
+    home = str(folder())
+    sys.path.insert(0, home)
+    try:
+        package = importlib.import_module("benchmarks")
+        if Path(package.__path__[0]).parent != Path(home):
+            raise UsageError(f"another package named benchmarks is loaded, from {package.__path__[0]}", status=1)
+        for name in ("budgets", "import_time", "libraries", "memory", "race", "workloads"):
+            importlib.import_module(f"benchmarks.{name}")
+    finally:
+        sys.path.remove(home)
+    return package
+
+
+def _measure(benchmarks: Any, options: Any, works: list[str], page: Page) -> dict[str, Any]:
+    """Run what was asked for, and show it as it comes."""
+    found, _ = benchmarks.libraries.find()
+    columns = benchmarks.libraries.columns(found)
+    names = [column.name for column in columns]
+    if options.only:
+        wanted = options.only.split(",")
+        unknown = [name for name in wanted if name not in names]
+        if unknown:
+            raise UsageError(f"not here to be measured: {', '.join(unknown)}; there are {', '.join(names)}")
+        columns = [column for column in columns if column.name in wanted]
+    report: dict[str, Any] = {"versions": {module: library.version for module, library in found.items()}, "times": {}}
+    verdicts: list[Any] = []
+
+    show = not options.json
+    if show:
+        page.paragraph(", ".join(f"{module} {version}" for module, version in report["versions"].items()))
+        page.paragraph(f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores")
+        absent = [peer for peer in benchmarks.libraries.PEERS if peer not in found]
+        if absent:
+            page.paragraph(f"not here: {', '.join(absent)} (gradtape bench --help says how to name them)")
+        page.paragraph("Best times in milliseconds, and as multiples of gradtape's. Shorter is better.")
+    races = [work for work in works if work in benchmarks.workloads.WORKS]
+    others = [work for work in works if work not in races]
+    with Progress(len(races) * len(columns) * (options.rounds + 1) + len(others), patience=0) as progress:
+        for done, work in enumerate(races, 1):
+            progress.say(f"{work}: {benchmarks.workloads.WORKS[work]}")
+            times = benchmarks.race.race(
+                work, columns, options.rounds, options.seconds, lambda name, work=work: progress.step(f"{work}: {name}")
+            )
+            progress.done = done * len(columns) * (options.rounds + 1)  # a library may have had no program for it
+            progress.clear()
+            report["times"][work] = times
+            if show:
+                _bars(work, benchmarks.workloads.WORKS[work], times, page)
+        verdicts += benchmarks.budgets.of_times(report["times"])
+        if "import" in others:
+            progress.step("import")
+            report["import_seconds"] = benchmarks.import_time.over_numpy()
+            verdicts.append(benchmarks.import_time.verdict(report["import_seconds"]))
+        if "memory" in others:
+            progress.step("memory")
+            report["memory"] = benchmarks.memory.measure(found)
+            verdicts += benchmarks.memory.verdicts(report["memory"])
+    report["budgets"] = [verdict._asdict() for verdict in verdicts]
+    return report
+
+
+def _bars(work: str, what: str, times: dict[str, float], page: Page) -> None:
+    """The times of one workload, the fastest first: a bar, milliseconds, and how many times gradtape's time that is."""
+    page.line()
+    page.paragraph(f"{page.style(work, 'bold')}  {what}", hanging=" " * (len(work) + 2))
+    if not times:
+        page.line("  no library could run it")
+        return
+    mine, longest = times.get("gradtape"), max(times.values())
+    name_width = max(map(len, times))
+    width = max(min(page.width, 100) - name_width - 26, 8)
+    for name, seconds in sorted(times.items(), key=lambda item: item[1]):
+        ours = name.startswith("gradtape")
+        bar = page.style(page.bar(seconds / longest, width), "green" if ours else "cyan")
+        ratio = "" if mine is None or name == "gradtape" else f"{_number(seconds / mine)} x"
+        label = page.style(name.ljust(name_width), *(["bold"] if ours else []))
+        page.line(f"  {label} {bar} {_number(seconds * 1e3):>6} ms {ratio:>8}".rstrip())
+
+
+def _number(value: float) -> str:
+    """Three digits that count.
+
+    >>> _number(0.01234), _number(1.234), _number(123.4), _number(1234.5)
+    ('0.0123', '1.23', '123', '1234')
+    """
+    return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
+
+
+def _budgets(verdicts: list[dict[str, Any]], page: Page) -> None:
+    if not verdicts:
+        return
+    kept = sum(verdict["met"] for verdict in verdicts)
+    page.line()
+    page.line(f"budgets: {kept} of {len(verdicts)} met", "bold")
+    rows = []
+    for verdict in verdicts:
+        mark = page.style("met", "green") if verdict["met"] else page.style("not met", "red")
+        rows.append([verdict["what"], mark, f"{verdict['measured']} ({verdict['budget']})"])
+    page.table(rows)
+
+
+def main(arguments: list[str]) -> int:
+    """The command; the exit code."""
+    benchmarks = _benchmarks()
+    extras = {"import": "time of `import gradtape` over `import numpy`", "memory": "what a tape keeps in memory"}
+    works = {**benchmarks.workloads.WORKS, **extras}
+    listing = "workloads:\n" + "\n".join(f"  {name:<7} {what}" for name, what in works.items())
+
+    parser = Parser("bench", DESCRIPTION, f"{listing}\n\n{PEERS}")
+    parser.add_argument("work", nargs="*", metavar="WORK", help="what to measure (everything if none is named)")
+    parser.add_argument("--rounds", type=positive(int), default=3, help="turns of each library (default 3)")
+    parser.add_argument("--seconds", type=positive(float), default=0.3, help="how long a turn lasts (default 0.3)")
+    parser.add_argument("--only", metavar="NAME,...", help="just these libraries")
+    parser.add_argument("--json", action="store_true", help="print JSON, and no bars")
+    options = parser.parse_args(arguments)
+    unknown = [work for work in options.work if work not in works]
+    if unknown:
+        parser.error(f"no workload {', '.join(map(repr, unknown))}; there are {', '.join(works)}")
+
+    page = Page()
+    asked = [work for work in works if not options.work or work in options.work]
+    report = _measure(benchmarks, options, asked, page)
+    if options.json:
+        print(json.dumps(report, indent=2))
+        return 0
+    if "memory" in report:
+        page.line()
+        page.line("memory", "bold")
+        for line in benchmarks.memory.lines(report["memory"]):
+            page.paragraph(line, indent="  ", hanging="    ")
+    _budgets(report["budgets"], page)
+    return 0

@@ -1,0 +1,211 @@
+"""`gradtape check`: which names of TensorFlow a code base uses, and which of them gradtape has."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gradtape._src.cli import UsageError
+from gradtape._src.cli.arguments import Parser
+from gradtape._src.cli.names import MISSING, NOTE, SUPPORTED, judge
+from gradtape._src.cli.progress import Progress
+from gradtape._src.cli.scan import Trouble, Use, read_notebook, read_source
+from gradtape._src.cli.terminal import Page
+from gradtape._src.version import __version__
+
+__all__ = ["Report", "check", "main"]
+
+DESCRIPTION = """\
+Lists every tensorflow name that Python files and notebooks use, and says for each whether gradtape
+has it, has it with a note, or misses it. The code is read, never imported or run. Methods of tensors
+and other values (x.numpy()) are not looked at."""
+EPILOG = """\
+exit code: 0 if nothing is missing, 1 if something is, 2 for a mistake on the command line.
+Files that cannot be read are listed and counted; they do not change the exit code.
+
+examples:
+  gradtape check train.py                   one script
+  gradtape check src notebooks              folders, with all that is in them
+  gradtape check . --only missing           what stands in the way, and where
+  gradtape check . --only missing --places  ... every single place
+  gradtape check . --json > names.json      for other programs
+"""
+
+_ORDER = (SUPPORTED, NOTE, MISSING)
+_COLOURS = {SUPPORTED: "green", NOTE: "yellow", MISSING: "red"}
+_SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages"))
+_SUFFIXES = (".py", ".ipynb")
+
+
+class Place(NamedTuple):
+    """Where a name is used."""
+
+    file: str
+    line: int | None
+    cell: int | None
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f":{self.line}"
+        return f"{self.file}{line}" if self.cell is None else f"{self.file}[{self.cell}]{line}"
+
+
+@dataclass
+class Entry:
+    """A name with one verdict, and the places where it is used so."""
+
+    name: str
+    status: str
+    why: str
+    places: list[Place] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """What was found in a code base."""
+
+    files: int
+    entries: list[Entry]
+    unreadable: list[tuple[Place, str]]
+
+    def of(self, status: str) -> list[Entry]:
+        """The entries of a status; a name that has a note or is missing somewhere is not listed as supported."""
+        noted = {entry.name for entry in self.entries if entry.status != SUPPORTED}
+        return [e for e in self.entries if e.status == status and (status != SUPPORTED or e.name not in noted)]
+
+    def count(self, status: str) -> int:
+        """How many names have this status."""
+        return len({entry.name for entry in self.of(status)})
+
+
+def check(paths: list[str]) -> Report:
+    """Look at files and folders.
+
+    >>> report = check([__file__])
+    >>> report.files, report.entries
+    (1, [])
+    """
+    files = list(dict.fromkeys(file for path in paths for file in _files(path)))
+    entries: dict[tuple[str, str, str], Entry] = {}
+    unreadable: list[tuple[Place, str]] = []
+    with Progress(len(files)) as progress:
+        for file in files:
+            progress.say(file)
+            uses, troubles = _read(file)
+            for use in uses:
+                status, why = (NOTE, use.note) if use.note else judge(use.name, use.call)
+                entry = entries.setdefault((use.name, status, why), Entry(use.name, status, why))
+                place = Place(file, use.line, use.cell)
+                if place not in entry.places[-1:]:
+                    entry.places.append(place)
+            unreadable += [(Place(file, trouble.line, trouble.cell), trouble.why) for trouble in troubles]
+            progress.step(file)
+    ordered = sorted(entries.values(), key=lambda entry: (_ORDER.index(entry.status), entry.name.lower(), entry.why))
+    return Report(len(files), ordered, unreadable)
+
+
+def _files(path: str) -> Iterator[str]:
+    """The files of a path: itself, or all Python files and notebooks of a folder but those of environments."""
+    if os.path.isfile(path):
+        yield os.path.normpath(path)
+        return
+    if not os.path.isdir(path):
+        raise UsageError(f"no such file or folder: {path!r}; try `gradtape check --help`")
+    for folder, folders, names in os.walk(path):
+        if folder != path and "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
+        yield from (os.path.normpath(os.path.join(folder, name)) for name in sorted(names) if name.endswith(_SUFFIXES))
+
+
+def _read(file: str) -> tuple[list[Use], list[Trouble]]:
+    try:
+        source = Path(file).read_bytes()
+    except OSError as error:
+        return [], [Trouble(error.strerror or str(error))]
+    return read_notebook(source) if file.endswith(".ipynb") else read_source(source)
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+def _as_json(report: Report, shown: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "gradtape": __version__,
+        "files": report.files,
+        "counts": {status: report.count(status) for status in _ORDER},
+        "names": [
+            {
+                "name": entry.name,
+                "status": entry.status,
+                "why": entry.why,
+                "places": [place._asdict() for place in entry.places],
+            }
+            for entry in report.entries
+            if entry.status in shown
+        ],
+        "unreadable": [{**place._asdict(), "why": why} for place, why in report.unreadable],
+    }
+
+
+def _show(report: Report, shown: tuple[str, ...], every_place: bool, page: Page) -> None:
+    for status in shown:
+        entries = report.of(status)
+        if not entries:
+            continue
+        page.line(f"{'with a note' if status == NOTE else status} ({report.count(status)})", "bold", _COLOURS[status])
+        rows = [row for entry in entries for row in _rows(entry, every_place)]
+        if page.has_room(rows):
+            page.table(rows, ("", "cyan", "dim"))
+        else:  # too narrow for three columns: a heading for each reason
+            for why in dict.fromkeys(entry.why for entry in entries):
+                if why:
+                    page.paragraph(why, indent="  ")
+                members = [[*row[:2], ""] for e in entries if e.why == why for row in _rows(e, every_place)]
+                page.table(members, ("", "cyan"), indent="    " if why else "  ")
+        page.line()
+    if report.unreadable:
+        page.line(f"not readable ({len(report.unreadable)})", "bold", "red")
+        page.table([[str(place), why] for place, why in report.unreadable], ("cyan", ""))
+        page.line()
+    page.paragraph(_sum(report))
+
+
+def _rows(entry: Entry, every_place: bool) -> Iterator[list[str]]:
+    first, more = entry.places[0], len(entry.places) - 1
+    yield [entry.name, f"{first} +{more}" if more and not every_place else str(first), entry.why]
+    if every_place:
+        yield from (["", str(place), ""] for place in entry.places[1:])
+
+
+def _sum(report: Report) -> str:
+    parts = [f"{report.count(SUPPORTED)} supported", f"{report.count(NOTE)} with a note"]
+    parts.append(f"{report.count(MISSING)} missing")
+    if report.unreadable:
+        parts.append(f"{len(report.unreadable)} not readable")
+    total = len({entry.name for entry in report.entries})
+    return f"{_plural(total, 'tensorflow name')} in {_plural(report.files, 'file')}: {', '.join(parts)}."
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def main(arguments: list[str]) -> int:
+    """The command; the exit code."""
+    parser = Parser("check", DESCRIPTION, EPILOG)
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a Python file, a notebook (.ipynb) or a folder")
+    parser.add_argument("--only", choices=_ORDER, action="append", help="show these names only (may be given again)")
+    parser.add_argument("--places", action="store_true", help="show every place, not the first and how many more")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every place")
+    options = parser.parse_args(arguments)
+
+    shown = tuple(status for status in _ORDER if not options.only or status in options.only)
+    report = check(options.paths)
+    if options.json:
+        print(json.dumps(_as_json(report, shown), indent=2))
+    else:
+        _show(report, shown, options.places, Page())
+    return 1 if report.count(MISSING) else 0

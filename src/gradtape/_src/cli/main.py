@@ -1,0 +1,260 @@
+"""The command ``gradtape``: run code written for TensorFlow on gradtape, without editing it; check it; measure.
+
+``gradtape run script.py`` is ``python script.py`` in every respect (arguments, ``sys.path``, ``__main__``, exit code,
+tracebacks) but one: ``import tensorflow`` gives gradtape.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.util
+import io
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, ModuleType, TracebackType
+
+from gradtape._src.cli import UsageError
+from gradtape._src.hooks.tensorflow import install_as_tensorflow
+from gradtape._src.version import __version__
+
+__all__ = ["main"]
+
+HELP = """\
+usage: gradtape COMMAND [ARG ...]
+
+  run     run a script or module written for TensorFlow on gradtape
+  check   the tensorflow names that code uses: which ones gradtape has
+  bench   measure gradtape beside the peers that are installed
+  doctor  this installation: versions, engines, threads, a self-check
+
+examples:
+  gradtape run train.py --epochs 10    instead of python train.py ...
+  gradtape check src --only missing    what gradtape lacks for src
+  gradtape bench chain mlp32           two benchmarks, with bars
+  gradtape doctor                      is all well here?
+
+gradtape COMMAND --help says more about each of them.
+gradtape --version prints the version.
+"""
+
+RUN_HELP = """\
+usage: gradtape run SCRIPT [ARG ...]
+       gradtape run -m MODULE [ARG ...]
+
+Runs Python code written for TensorFlow on gradtape: `import tensorflow` in
+it, and in all that it imports, gives gradtape. Whether TensorFlow is
+installed makes no difference, and it is not touched.
+
+SCRIPT is a file, or a directory or zip archive that holds a __main__.py.
+Everything after SCRIPT or MODULE belongs to the program.
+
+examples:
+  gradtape run train.py                as `python train.py`
+  gradtape run train.py --epochs 10    with arguments
+  gradtape run -m mypackage.train      as `python -m mypackage.train`
+  gradtape run -m pytest tests         a whole test suite, on gradtape
+"""
+
+# Loaded when they are asked for: the others need not wait for them.
+COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "doctor")}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments (those of the process if None) and return the exit code.
+
+    A program that is run and fails does not return: its exception goes on, after its traceback has been printed.
+
+    >>> main(["--version"])
+    gradtape 0.1.0
+    0
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except UsageError as error:
+        print(f"gradtape: {error}", file=sys.stderr)
+        return error.status
+
+
+def _dispatch(arguments: list[str]) -> int:
+    match arguments:
+        case ["-h" | "--help" | "help"]:
+            print(HELP, end="")
+            return 0
+        case ["-h" | "--help" | "help", command, *_]:
+            return _dispatch([command, "--help"])
+        case ["run", "-h" | "--help", *_]:
+            print(RUN_HELP, end="")
+            return 0
+        case ["-V" | "--version", *_]:
+            print(f"gradtape {__version__}")
+            return 0
+        case ["run", "-m", name, *rest]:
+            return _run(lambda: _load_module(name), rest)
+        case ["run", "-m"]:
+            raise UsageError("`run -m` needs the name of a module; try `gradtape run --help`")
+        case ["run", option, *_] if option.startswith("-"):
+            raise UsageError(f"`run` has no option {option!r}; try `gradtape run --help`")
+        case ["run", path, *rest]:
+            return _run(lambda: _load_script(path), rest)
+        case ["run"]:
+            raise UsageError("`run` needs a script, or -m and a module; try `gradtape run --help`")
+        case [command, *rest] if command in COMMANDS:
+            return _command(COMMANDS[command], rest)
+        case [word, *_]:
+            raise UsageError(f"no command {word!r}; {_meant(word)}")
+        case _:
+            print(HELP, end="", file=sys.stderr)
+            return 2
+
+
+def _meant(word: str) -> str:
+    """What to do instead of a command that does not exist."""
+    if word.endswith(".py"):
+        return f"did you mean `gradtape run {word}`?"
+    import difflib
+
+    close = difflib.get_close_matches(word, ["run", *COMMANDS], n=1)
+    return f"did you mean `gradtape {close[0]}`?" if close else "try `gradtape --help`"
+
+
+def _command(module: str, arguments: list[str]) -> int:
+    """Run one of the commands that are not `run`; its exit code."""
+    try:
+        status: int = importlib.import_module(module).main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`). Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell reports for SIGPIPE
+    except KeyboardInterrupt:
+        print("gradtape: interrupted", file=sys.stderr)
+        return 130
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            raise
+        return end.code or 0  # argparse has printed the help
+    return status
+
+
+@dataclass(frozen=True)
+class _Program:
+    """What to execute, in which module, and the name it was called by."""
+
+    code: CodeType
+    main: ModuleType
+    argv0: str
+
+
+def _run(load: Callable[[], _Program], arguments: list[str]) -> int:
+    """Load a program, become it and execute it; 0 if it comes to its end."""
+    install_as_tensorflow()
+    sys.argv = ["-m", *arguments]  # what Python shows while it looks for the program
+    try:
+        program = load()
+        sys.argv[0] = program.argv0
+        sys.modules["__main__"] = program.main
+        exec(program.code, program.main.__dict__)
+    except (SystemExit, UsageError):
+        raise
+    except BaseException as error:
+        # Print it here, less the frames above the program's own, and let it go on in silence: so the interpreter
+        # still ends as it does for this exception (exit code 1, or death by SIGINT), after the same last rites.
+        trace = _below_us(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        sys.excepthook = _say_nothing
+        raise
+    return 0
+
+
+def _below_us(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame that belongs to the program; None if none does (a syntax error in it)."""
+    machinery = {__name__, "importlib", "importlib.util", "importlib._bootstrap", "importlib._bootstrap_external"}
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") in machinery:
+        trace = trace.tb_next
+    return trace
+
+
+def _say_nothing(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """An excepthook for an exception that has been shown already."""
+
+
+def _load_script(path: str) -> _Program:
+    """A file, or a directory or archive with a ``__main__.py``, as ``python path`` takes it."""
+    file = os.path.abspath(path)
+    importer = pkgutil.get_importer(file)
+    if importer is not None:
+        spec = importer.find_spec("__main__")
+        if spec is None:
+            raise UsageError(f"can't find '__main__' module in {path!r}", status=1)
+        _set_first_path(file, always=True)
+        return _Program(_code_of(spec), _main_module(spec), path)
+
+    try:
+        with io.open_code(file) as stream:
+            source = stream.read()
+    except OSError as error:
+        raise UsageError(f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}") from None
+    _set_first_path(os.path.dirname(os.path.realpath(file)))
+    main = _main_module(None)
+    main.__file__ = file
+    main.__loader__ = SourceFileLoader("__main__", file)
+    return _Program(compile(source, file, "exec", dont_inherit=True), main, path)
+
+
+def _load_module(name: str) -> _Program:
+    """A module, or a package with a ``__main__`` module, as ``python -m name`` takes it."""
+    _set_first_path(os.getcwd())
+    spec = _find(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = _find(f"{name}.__main__")
+        if spec is None:
+            raise UsageError(f"No module named {name}.__main__; {name!r} is a package and cannot be run", status=1)
+    if spec is None:
+        raise UsageError(f"No module named {name}", status=1)
+    return _Program(_code_of(spec), _main_module(spec), spec.origin or name)
+
+
+def _find(name: str) -> ModuleSpec | None:
+    """The spec of a module, its parents being imported on the way; None if there is none."""
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise  # something that a parent imports is missing: the program's own affair
+
+
+def _code_of(spec: ModuleSpec) -> CodeType:
+    get_code = getattr(spec.loader, "get_code", None)
+    code: CodeType | None = get_code(spec.name) if get_code is not None else None
+    if code is None:
+        raise UsageError(f"No code object available for {spec.name}", status=1)
+    return code
+
+
+def _main_module(spec: ModuleSpec | None) -> ModuleType:
+    """A blank ``__main__``, with the marks that Python gives it for a module (a spec) or a plain file (None)."""
+    main = ModuleType("__main__", None)
+    main.__dict__["__builtins__"] = builtins
+    main.__dict__["__cached__"] = None
+    if spec is not None:
+        main.__spec__ = spec
+        main.__loader__ = spec.loader
+        main.__package__ = spec.parent
+        main.__file__ = spec.origin
+        main.__dict__["__cached__"] = spec.cached
+    return main
+
+
+def _set_first_path(directory: str, *, always: bool = False) -> None:
+    """Put the program's directory where Python put this command's, unless Python was told to put none there."""
+    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
+        sys.path[0] = directory
+    elif always:
+        sys.path.insert(0, directory)

@@ -1,0 +1,175 @@
+"""What gradtape has of TensorFlow: is a name there, and if so, does it take these arguments?"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import sys
+from functools import cache
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import gradtape
+from gradtape._src.cli.reasons import FIRST_VERSION, RENAMED, reason_within
+
+__all__ = ["MISSING", "NOTE", "SUPPORTED", "Call", "Verdict", "judge"]
+
+SUPPORTED, NOTE, MISSING = "supported", "note", "missing"
+
+ROOMS = frozenset({
+    "api", "arrays", "cli", "commands", "compile", "conversion", "engine", "indexed_slices", "keras_backend",
+    "keras_hook", "lens", "memory", "ops", "tensor", "tensorflow_alias", "testing", "variable",
+})  # fmt: skip
+"""Folders of gradtape that are attributes of the package, as Python has it, and no names of TensorFlow's."""
+
+_PRIVATE = frozenset(("compiler", "core", "python"))
+_NOTES = {
+    "tf.device": "a GPU needs the extra gradtape[xla]",
+    "tf.function": "compiled with the extra gradtape[xla], run eagerly without it",
+    "tf.keras": "Keras 3, with the extra gradtape[keras]",
+}
+_ABSENT = object()
+
+
+class Call(NamedTuple):
+    """How a name is called: how many arguments by position (None if that shows at run time only), which by keyword."""
+
+    positional: int | None
+    keywords: tuple[str, ...]
+
+
+class Verdict(NamedTuple):
+    """What is to be said about a name."""
+
+    status: str
+    why: str
+
+
+def judge(name: str, call: Call | None = None) -> Verdict:
+    """Whether gradtape has a name, written `tf.…`, and takes the arguments of a call.
+
+    >>> judge("tf.nn.relu")
+    Verdict(status='supported', why='')
+    >>> judge("tf.nn.relu", Call(1, ("inplace",)))
+    Verdict(status='note', why="no argument 'inplace' here")
+    >>> judge("tf.reduce_men")
+    Verdict(status='missing', why='did you mean tf.reduce_mean?')
+    >>> judge("tf.log").status
+    'missing'
+    """
+    found, absent = _find(name)
+    if isinstance(found, _NeedsKeras):
+        return Verdict(NOTE, "needs Keras 3: pip install 'gradtape[keras]'")
+    if found is _ABSENT:
+        return Verdict(MISSING, _why_missing(name, absent))
+    notes = [_NOTES[name]] if name in _NOTES else []
+    if call is not None:
+        notes += _wrong_arguments(found, call)
+    return Verdict(NOTE if notes else SUPPORTED, "; ".join(notes))
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
+class _NeedsKeras:
+    """Stands for a name below tf.keras where gradtape has its Keras, and Keras itself is not installed."""
+
+
+@cache
+def _find(name: str) -> tuple[Any, str]:
+    """The object of a name, or `_ABSENT` and the shortest part of the name that is not there."""
+    found: Any = gradtape
+    path = "tf"
+    for part in name.split(".")[1:]:
+        path = f"{path}.{part}"
+        try:
+            found = _child(found, part)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "keras":
+                raise
+            return _NeedsKeras(), path
+        if found is _ABSENT:
+            return _ABSENT, path
+    return found, path
+
+
+def _child(parent: Any, name: str) -> Any:
+    if parent is gradtape and name in ROOMS:
+        return _ABSENT
+    found = getattr(parent, name, _ABSENT)
+    if found is _ABSENT and hasattr(parent, "__path__") and parent.__name__ in sys.modules:
+        module = f"{parent.__name__}.{name}"
+        if importlib.util.find_spec(module) is not None:
+            found = importlib.import_module(module)
+    if isinstance(found, ModuleType) and not f"{found.__name__}.".startswith(("gradtape.", "keras.")):
+        return _ABSENT  # a module that a file of gradtape imports for its own use
+    file = isinstance(found, ModuleType) and found.__name__.startswith("gradtape.train.")
+    if file and name != "experimental" and (name != "data" or parent is not gradtape):
+        return _ABSENT  # a file of the room, and no name of TensorFlow's
+    return found
+
+
+def _namespaces() -> dict[str, Any]:
+    return {
+        f"tf.{name}": space
+        for name, space in vars(gradtape).items()
+        if isinstance(space, ModuleType | SimpleNamespace) and name not in ROOMS and not name.startswith("_")
+    }
+
+
+# -- saying why --------------------------------------------------------------------------------------------------------
+@cache
+def _why_missing(name: str, absent: str) -> str:
+    parent, _, leaf = absent.rpartition(".")
+    if parent == "tf" and leaf in _PRIVATE:
+        return "TensorFlow's private code: use its public names"
+    plain = name.replace("tf.compat.v1.", "tf.")
+    new = RENAMED.get(plain)
+    if new is not None:
+        return f"TensorFlow 1; since then {new}"
+    if FIRST_VERSION.match(absent):
+        if _find(f"tf.compat.v1.{leaf}")[0] is not _ABSENT:
+            return f"TensorFlow 1; here as tf.compat.v1.{leaf}"
+        return "TensorFlow 1: sessions and graphs are not in gradtape"
+    why = reason_within(name, absent)
+    if why is not None:
+        return why
+    other = _elsewhere(leaf) if absent.replace("tf.compat.v1.", "tf.") == f"tf.{leaf}" else None
+    if other is not None:
+        return f"here as {other}"
+    close = difflib.get_close_matches(leaf, _public(_find(parent)[0]), n=1, cutoff=0.75)
+    return f"did you mean {parent}.{close[0]}?" if close else "not in gradtape"
+
+
+def _elsewhere(leaf: str) -> str | None:
+    """A name with the same end in another namespace: what `tf.log` was is `tf.math.log`."""
+    homes = sorted(space for space, module in _namespaces().items() if callable(getattr(module, leaf, None)))
+    best = [home for home in ("tf.math", "tf.linalg", "tf.nn", "tf.random", "tf.image", "tf.signal") if home in homes]
+    return f"{(best + homes)[0]}.{leaf}" if homes and not leaf.startswith("_") else None
+
+
+def _public(space: Any) -> list[str]:
+    return [name for name in dir(space) if not name.startswith("_") and _child(space, name) is not _ABSENT]
+
+
+def _wrong_arguments(function: Any, call: Call) -> list[str]:
+    """What a function's signature says against a call."""
+    if not callable(function):
+        return []
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    notes = []
+    kinds = {p.kind for p in parameters}
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        known = {p.name for p in parameters if p.kind is not inspect.Parameter.POSITIONAL_ONLY}
+        unknown = [name for name in call.keywords if name not in known]
+        if unknown:
+            notes.append(f"no argument {' or '.join(map(repr, unknown))} here")
+    if call.positional is not None and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        room = sum(p.kind in places for p in parameters)
+        if call.positional > room:
+            notes.append(f"takes {room} arguments by position here, not {call.positional}")
+    return notes

@@ -1,0 +1,77 @@
+"""The progress bar of the commands: one line on standard error that grows, and nothing at all in a pipe or a file."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+from gradtape._src.cli.terminal import fits
+
+__all__ = ["Progress"]
+
+_PATIENCE = 0.3
+"""Seconds of work before a bar appears: what is quicker than that needs none."""
+
+
+class Progress:
+    """A bar over so many steps, for a `with` block; it goes away at the end.
+
+    >>> with Progress(3) as progress:
+    ...     for name in ("a.py", "b.py", "c.py"):
+    ...         progress.step(name)
+    """
+
+    def __init__(self, total: int, stream: TextIO | None = None, patience: float = _PATIENCE) -> None:
+        self.total, self.done, self.note = max(total, 1), 0, ""
+        self._stream = sys.stderr if stream is None else stream
+        self._on = self._stream.isatty()
+        self._full, self._empty = ("━", "─") if fits("━─", self._stream) else ("#", ".")
+        self._start = time.monotonic()
+        self._next = self._start + patience
+        self._drawn = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+    def step(self, note: str = "", count: int = 1) -> None:
+        """One more step is done (or `count`); the note says what is at hand."""
+        self.done = min(self.done + count, self.total)
+        self.say(note)
+
+    def say(self, note: str) -> None:
+        """What is at hand, without a step."""
+        self.note = note
+        if self._on and time.monotonic() >= self._next:
+            self._next = time.monotonic() + 0.05
+            self._drawn = True
+            self._stream.write(f"\r\033[K{self.text(shutil.get_terminal_size().columns - 1)}")
+            self._stream.flush()
+
+    def text(self, width: int) -> str:
+        """The line, at most this wide.
+
+        >>> progress = Progress(4, patience=0)
+        >>> progress.step("mlp32")
+        >>> progress.text(60).endswith(" 1/4   0 s  mlp32")
+        True
+        """
+        seconds = time.monotonic() - self._start
+        counts = f" {self.done:>{len(str(self.total))}}/{self.total}  {seconds:2.0f} s"
+        length = max(min(24, width - len(counts)), 0)
+        filled = length * self.done // self.total
+        return f"{self._full * filled}{self._empty * (length - filled)}{counts}  {self.note}"[: max(width, 0)]
+
+    def clear(self) -> None:
+        """Take the line away, so that something can be printed."""
+        if self._drawn:
+            self._stream.write("\r\033[K")
+            self._stream.flush()
+            self._drawn = False

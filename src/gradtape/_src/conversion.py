@@ -1,0 +1,267 @@
+"""From anything a user may pass to a tensor: TensorFlow's dtype inference, conversions and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors
+from gradtape._src.dtypes import DType, as_dtype, dtype_of
+from gradtape._src.literals import array_from as array_from
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import CONSTANT, Array, Tensor, uids
+
+Converter = Callable[[Any], Tensor]
+
+converters: dict[type, Converter] = {}
+"""How each library type (Variable, IndexedSlices, …) becomes a tensor; the rooms above register themselves."""
+
+defers_to: set[type] = set()
+"""Classes whose operators come first where one of them stands beside a tensor, also on its right."""
+
+pack: list[Callable[[list[Any]], Tensor]] = []
+"""Holds the op that stacks a list with tensors in it, once `ops` is loaded."""
+
+cast: list[Callable[[Tensor, DType], Tensor]] = []
+"""Holds the op that changes a tensor's dtype, once `ops` is loaded."""
+
+
+place: Callable[[ndarray], Array] | None = None
+"""Puts new NumPy arrays on the device that is chosen, once somebody has chosen one."""
+
+
+def placed(array: Array) -> Array:
+    """An array that nobody else will write to, on the device where new arrays go."""
+    return array if place is None or type(array) is not ndarray else place(array)
+
+
+def wrap(array: Array) -> Tensor:
+    """A new tensor around an array that nobody else will write to."""
+    tensor = Tensor()
+    tensor.array = array if place is None or type(array) is not ndarray else place(array)
+    tensor.uid = next(uids)
+    return tensor
+
+
+def constant_operand(array: Array) -> Tensor:
+    """A tensor that no tape needs to know: it stands for a Python or NumPy operand."""
+    tensor = Tensor()
+    tensor.array = array
+    tensor.uid = CONSTANT
+    return tensor
+
+
+def register_converter(kind: type, converter: Converter) -> None:
+    """Teach `convert` a new class (subclasses are found through their bases)."""
+    converters[kind] = converter
+
+
+def register_tensor_conversion_function(base_type: Any, conversion_func: Any, priority: int = 100) -> None:
+    """Teach the library to take objects of a class of yours as tensors.
+
+    `conversion_func(value, dtype=None, name=None, as_ref=False)` returns a tensor, or NotImplemented.
+
+    >>> import gradtape as tf
+    >>> class Celsius:
+    ...     def __init__(self, degrees):
+    ...         self.degrees = degrees
+    >>> tf.register_tensor_conversion_function(Celsius, lambda c, **options: tf.constant(c.degrees))
+    >>> float(tf.constant(1.0) + Celsius(20.0))
+    21.0
+    """
+    if not callable(conversion_func):
+        raise TypeError(f"Argument `conversion_func` must be callable. Received {conversion_func!r}.")
+    for kind in base_type if isinstance(base_type, tuple) else (base_type,):
+        register_converter(kind, lambda value: convert(conversion_func(value, dtype=None, name=None, as_ref=False)))
+
+
+def converter_of(value: Any) -> Converter | None:
+    """The registered conversion for this value's class, or None."""
+    return _converter_for(type(value))
+
+
+def _converter_for(kind: type) -> Converter | None:
+    for base in kind.__mro__:
+        found = converters.get(base)
+        if found is not None:
+            return found
+    return None
+
+
+def convert(value: Any, dtype: Any = None, dtype_hint: Any = None, *, name: str = "value") -> Tensor:
+    """`convert_to_tensor`: a tensor as it is, library objects through their converter, lists with tensors packed."""
+    if type(value) is not Tensor:
+        converter = converter_of(value)
+        if converter is not None:
+            value = converter(value)
+        elif isinstance(value, (list, tuple)) and pack and holds_tensor(value):
+            value = _packed(value, dtype, dtype_hint)
+    if isinstance(value, Tensor):
+        if dtype is not None and as_dtype(dtype) != value.dtype:
+            raise ValueError(
+                f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: "
+                f"{value!r}. Use tf.cast to change a tensor's dtype."
+            )
+        return value
+    if dtype is None and dtype_hint is not None:
+        hint = as_dtype(dtype_hint)
+        try:
+            return wrap(_array(value, hint))
+        except (TypeError, ValueError):
+            pass
+    return wrap(_array(value, None if dtype is None else as_dtype(dtype)))
+
+
+def _array(value: Any, dtype: DType | None) -> ndarray:
+    """`array_from`, and of shapes and empty ranges integers."""
+    if isinstance(value, TensorShape):
+        if not value.is_fully_defined():
+            raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
+        if dtype is not None and dtype.name not in ("int32", "int64"):
+            raise TypeError(
+                f"Cannot convert TensorShape {value} to dtype {dtype}. Allowed dtypes are tf.int32 and tf.int64."
+            )
+        return np.array(value.as_list(), np.int32 if dtype is None else dtype.numpy_dtype)
+    if type(value) is range and not value and dtype is None:
+        return np.zeros(0, np.int32)
+    return array_from(value, dtype)
+
+
+def operand(value: Any, dtype: DType | None = None) -> Tensor:
+    """One operand of an op: like `convert`, but plain values become constants that tapes need not follow.
+
+    NumPy arrays are copied here too: the record may keep the operand, and a tensor never changes.
+    """
+    if isinstance(value, Tensor):
+        return value
+    kind = type(value)
+    if kind is float or kind is int or kind is bool or isinstance(value, (ndarray, np.generic)):
+        return constant_operand(placed(array_from(value, dtype)))
+    converter = converter_of(value)
+    if converter is not None:
+        return converter(value)
+    if isinstance(value, (list, tuple)) and holds_tensor(value):
+        return convert(value, dtype)
+    return constant_operand(placed(_array(value, dtype)))
+
+
+def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two operands: a tensor decides the dtype of a plain value beside it, otherwise the first one does."""
+    # The common cases first: a variable or a plain number beside a tensor (benchmarks: rnn, mlp32).
+    if type(x) is Tensor:
+        converter = converters.get(type(y))
+        if converter is not None:
+            return x, converter(y)
+        if type(y) is float or type(y) is int:
+            return x, number_beside(y, x.array)
+    elif type(y) is Tensor:
+        converter = converters.get(type(x))
+        if converter is not None:
+            return converter(x), y
+        if type(x) is float or type(x) is int:
+            return number_beside(x, y.array), y
+    x_known, y_known = is_library(x), is_library(y)
+    if x_known or not y_known:
+        first = operand(x)
+        return first, operand(y, None if y_known else first.dtype)
+    second = operand(y)
+    return operand(x, second.dtype), second
+
+
+def hinted_operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two operands: x as it is, y in the dtype of x where it can be and in its own otherwise (which the op refuses)."""
+    first = operand(x)
+    if not is_library(y):
+        try:
+            return first, operand(y, first.dtype)
+        except (TypeError, ValueError):
+            pass
+    return first, operand(y)
+
+
+_numbers: dict[tuple[type, float, Any], Tensor] = {}
+
+
+def number_beside(number: float, array: Array) -> Tensor:
+    """A Python number in the dtype of the array beside it. Programs repeat their numbers, so the last ones are kept."""
+    key = (type(number), number, array.dtype)
+    found = _numbers.get(key)
+    if found is None or not number:  # 0.0 and -0.0 are the same key
+        found = constant_operand(array_from(number, dtype_of(array)))
+        if len(_numbers) >= 1000:
+            _numbers.clear()
+        _numbers[key] = found
+    return found
+
+
+def is_library(value: Any) -> bool:
+    """Whether a value is a tensor, or an object or list that becomes one by an op."""
+    return (
+        isinstance(value, Tensor)
+        or converter_of(value) is not None
+        or (isinstance(value, (list, tuple)) and holds_tensor(value))
+    )
+
+
+def holds_tensor(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a nested list has a tensor, a variable or another object of the library in it."""
+    stack: list[Any] = [values]
+    while stack:
+        items = stack.pop()
+        for kind in set(map(type, items)):  # long lists have few classes in them
+            if kind is float or kind is int:
+                continue
+            if issubclass(kind, (list, tuple)):
+                stack.extend([item for item in items if type(item) is kind])
+            elif issubclass(kind, Tensor) or _converter_for(kind) is not None:
+                return True
+    return False
+
+
+def _packed(values: Any, dtype: Any, hint: Any) -> Tensor:
+    """A list with tensors in it as one tensor, in the dtype of the hint if that is possible."""
+    if dtype is None and hint is not None:
+        try:
+            return pack[0](list(_common_dtype(values, hint)))
+        except (TypeError, ValueError):
+            pass
+    return pack[0](list(_common_dtype(values, dtype)))
+
+
+def _common_dtype(values: Any, dtype: Any) -> Iterator[Tensor]:
+    """Members of a list with tensors in it, as TensorFlow's auto-packing has them: all take the first tensor's dtype.
+
+    Where another dtype is asked for the tensors are cast to it.
+    """
+    inferred = _first_dtype(values)
+    wanted = inferred if dtype is None else as_dtype(dtype)
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            packed = holds_tensor(value)
+            yield pack[0](list(_common_dtype(value, wanted))) if packed else wrap(array_from(value, wanted))
+            continue
+        tensor = convert(value) if isinstance(value, Tensor) or converter_of(value) is not None else None
+        if tensor is None:
+            yield wrap(array_from(value, wanted))
+        elif tensor.dtype == wanted:
+            yield tensor
+        elif wanted == inferred:
+            raise errors.mismatched_dtypes("Pack", wanted, tensor.dtype)
+        else:
+            yield cast[0](tensor, wanted)
+
+
+def _first_dtype(values: Any) -> DType:
+    """The dtype of the first tensor in a nested list that has one."""
+    stack = list(values)
+    while True:
+        value = stack.pop(0)
+        if isinstance(value, (list, tuple)):
+            stack[:0] = value
+        elif isinstance(value, Tensor):
+            return value.dtype
+        elif (converter := converter_of(value)) is not None:
+            return converter(value).dtype

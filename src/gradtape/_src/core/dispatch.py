@@ -1,0 +1,561 @@
+"""The one hot path: run a kernel, wrap the result, append a record where somebody follows an input.
+
+`unary` and `binary` build closures that are used as TensorFlow's functions and as the tensor's operators directly, so
+that `x * y` is one Python call. They repeat a few lines on purpose; the benchmark `chain` is why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors
+from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
+from gradtape._src.arrays.batched import Batched, batched_namespace
+from gradtape._src.arrays.symbolic import Symbolic, zeros
+from gradtape._src.conversion import (
+    constant_operand,
+    converter_of,
+    converters,
+    defers_to,
+    hinted_operands,
+    is_library,
+    number_beside,
+    operand,
+    operands,
+    register_converter,
+    wrap,
+)
+from gradtape._src.core import tape as stack
+from gradtape._src.core.primitive import Op, Rule, registry, short_way
+from gradtape._src.core.tape import only
+from gradtape._src.dtypes import as_dtype, dtype_of
+from gradtape._src.tensor import CONSTANT, Tensor, uids
+
+active_stack: Callable[[], stack.Stack] = stack.active_stack
+_FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
+_NO_ATTRS: dict[str, Any] = {}
+_hot: list[tuple[Op, Callable[..., Any], Callable[..., Any]]] = []  # the calls that have their kernel at hand
+_lookup: Callable[[Any, str], Any] = getattr  # how the others find it
+
+meet: Callable[[Op, Sequence[Tensor]], Sequence[Tensor]] | None = None
+"""Brings the inputs of an op to one device, once there is more than one."""
+
+instead: Callable[[Op, Sequence[Tensor], dict[str, Any]], Tensor | None] | None = None
+"""Says what to run in the place of an op on values that are no NumPy arrays, once functions are traced."""
+
+
+by_values: dict[type, Callable[[str, Callable[..., Any], Any], Any]] = {}
+"""What a primitive of one tensor, given by its name and its call, makes of an operand that is no tensor but holds the
+values of one: a sparse tensor."""
+
+
+class TensorNamespace:
+    """The primitives over tensors: what a rule computes in when the backward sweep itself is recorded."""
+
+    rank = 3
+
+    def is_complex(self, x: Tensor) -> bool:
+        return bool(x.array.dtype.kind == "c")
+
+    def zeros(self, shape: Any, dtype: Any) -> Tensor:
+        return constant_operand(zeros(shape, dtype))
+
+
+tensor_namespace: Any = TensorNamespace()
+register_namespace(Tensor, tensor_namespace)
+register_converter(Symbolic, constant_operand)  # a count that only the program knows, as an operand in a rule
+
+
+def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a primitive its call, and the call its name."""
+    call.__name__ = call.__qualname__ = op.name
+    op.call = call
+    setattr(TensorNamespace, op.name, staticmethod(call))
+    return call
+
+
+# -- recording -------------------------------------------------------------------------------------------------------
+def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...], attrs: dict[str, Any]) -> None:
+    """Tell every recorder that follows an input. The general form of what `unary` and `binary` spell out."""
+    recorders = active_stack()
+    while recorders is not None:
+        tracked, append, recorder, recorders = recorders
+        for tensor in inputs:
+            if tensor.uid in tracked:
+                break
+        else:
+            continue
+        uids = tuple([t.uid for t in inputs])
+        output: Any
+        dtype: Any
+        if type(outputs) is tuple:
+            outs = outputs
+            output, dtype = tuple([t.uid for t in outs]), tuple([t.array.dtype for t in outs])
+        else:
+            outs = (outputs,)  # type: ignore[assignment]
+            output, dtype = outputs.uid, outputs.array.dtype  # type: ignore[union-attr]
+        values: tuple[Tensor | None, ...] = ()
+        if op.differentiable:  # others are recorded too, so that the tape can say where a path ended
+            for out in outs:
+                tracked[out.uid] = out.array.shape
+            if op.fallible:
+                recorder.fallible = True
+            if op.saves or op.joint_saves:
+                values = saved_values(op, uids, (*inputs, *outs))
+        if append((op, uids, output, values, attrs, dtype)) is True:
+            recorder.note(outputs)
+
+
+def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+    """What to save: the needs of every input's rule, except of inputs that nobody can ever watch."""
+    if op.joint is not None:
+        return tuple([t if i in op.joint_saves else None for i, t in enumerate(slots)]) if op.joint_saves else ()
+    keep = op.saves
+    if CONSTANT in uids:
+        keep = frozenset().union(*[needs for uid, needs in zip(uids, op.keep, strict=True) if uid != CONSTANT])
+    return tuple([t if i in keep else None for i, t in enumerate(slots)]) if keep else ()
+
+
+# -- the general call ------------------------------------------------------------------------------------------------
+def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
+    """Run a primitive on tensors and record it."""
+    if meet is not None:
+        inputs = meet(op, inputs)
+    arrays = [t.array for t in inputs]
+    xp = numpy_namespace
+    for array in arrays:
+        if type(array) is not ndarray:
+            if _recorded_inside(arrays):
+                return _run_inside(op, inputs, attrs)
+            if instead is not None and (other := instead(op, inputs, attrs)) is not None:
+                return other
+            xp = common_namespace(arrays)
+            break
+    try:
+        value = _lookup(xp, op.name)(*arrays, **attrs)
+    except _RAW as error:
+        raise _explained(op, arrays, error) from None
+    outputs: Any
+    if type(value) is tuple:
+        outputs = tuple([wrap(v if type(v) is ndarray else _as_array(v)) for v in value])
+    else:
+        outputs = wrap(value if type(value) is ndarray else _as_array(value))
+    record(op, inputs, outputs, attrs)
+    return outputs
+
+
+def _recorded_inside(arrays: Sequence[Any]) -> bool:
+    """Whether an operand is a batch of a recorded tensor: the op itself runs, and is recorded, on what is inside."""
+    return any(type(array) is Batched and type(array.array) is Tensor for array in arrays)
+
+
+def _run_inside(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
+    """Run a primitive on a batch of recorded tensors.
+
+    Recorders from outside the batch see what happens to the tensor inside, so operands that are not batched go in as
+    the tensors they know, not as bare arrays. Recorders that began later see the batch as one tensor.
+    """
+    level = max(t.array.level for t in inputs if type(t.array) is Batched)
+    operands = [t.array if type(t.array) is Batched and t.array.level == level else t for t in inputs]
+    value = getattr(batched_namespace, op.name)(*operands, **attrs)
+    outputs = tuple([wrap(v) for v in value]) if type(value) is tuple else wrap(value)
+    later = tuple([recorder for recorder in stack.active_recorders() if recorder.born > level])
+    if later:
+        with only(later):
+            record(op, inputs, outputs, attrs)
+    return outputs
+
+
+def _as_array(value: Any) -> Any:
+    """NumPy gives scalars where arrays have no axes: tensors hold arrays."""
+    if isinstance(value, bytes):
+        return np.array(value, object)  # a sum of two words
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def primitive(name: str, args: Sequence[str], *rules: Rule | None, **facts: Any) -> Callable[..., Any]:
+    """Declare a primitive with `len(args)` tensor inputs; its call takes tensors and static keywords."""
+    op = Op(name, args, rules or (None,) * len(args), **facts)
+
+    def call(*inputs: Any, **attrs: Any) -> Any:
+        return run(op, [t if type(t) is Tensor else operand(t) for t in inputs], attrs)
+
+    return declare(op, _call_of_one(op) if len(op.args) == 1 and not op.outputs else call)
+
+
+def _call_of_one(op: Op) -> Callable[..., Any]:
+    """The call of a primitive with one input and one output: `run`, without what is for several (benchmark: mlp32)."""
+
+    checked = bool(op.kinds) and op.kinds != "any"
+
+    def call(x: Any, /, **attrs: Any) -> Any:
+        if type(x) is not Tensor:
+            x = operand(x)
+        array = x.array
+        if checked and array.dtype is not _FLOAT32 and not _allowed(op, array):
+            raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
+        if type(array) is not ndarray or meet is not None:
+            return run(op, (x,), attrs)
+        try:
+            value = _lookup(numpy_namespace, op.name)(array, **attrs)
+        except _RAW as error:
+            raise _explained(op, (array,), error) from None
+        out = wrap(value if type(value) is ndarray else _as_array(value))
+        if active_stack() is not None:
+            record(op, (x,), out, attrs)
+        return out
+
+    return call
+
+
+def linear(name: str, transpose: Rule, **facts: Any) -> Callable[..., Any]:
+    """Declare a linear primitive of one tensor: the reverse rule is its transpose, forward mode is itself."""
+    return primitive(name, ("x",), transpose, linear=True, **facts)
+
+
+# -- the hot forms ---------------------------------------------------------------------------------------------------
+def unary(
+    name: str, dx: Rule | None, *, tf_name: str | None = None, kinds: str = "fc", arg: str = "x", **facts: Any
+) -> Callable[..., Any]:
+    """Declare an elementwise primitive of one tensor, which TensorFlow's users may pass as `arg=...`."""
+    op = Op(name, ("x",), (dx,), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
+    op.short = short_way(op)
+    call = _following_unary(op) if op.differentiable else _severing_unary(op)
+    if arg != "x":  # the name of a parameter is data of the code object: a wrapper would cost a call
+        code = call.__code__
+        call.__code__ = code.replace(co_varnames=(arg, *code.co_varnames[1:]))
+    return declare(op, call)
+
+
+def _following_unary(op: Op) -> Callable[..., Any]:
+    kernel = _numpy_kernel(op)
+    keep_x, keep_out = [slot in op.saves for slot in range(2)]
+    keep_out_only = keep_out and not keep_x
+
+    def call(x: Any, name: str | None = None) -> Any:
+        if type(x) is not Tensor:
+            try:
+                x = operand(x)
+            except ValueError:
+                if type(x) not in by_values:
+                    raise
+                return by_values[type(x)](op.name, call, x)
+        array = x.array
+        try:
+            if type(array) is ndarray:
+                value = kernel(array)
+                if type(value) is not ndarray:
+                    value = _as_array(value)
+            else:
+                value = _lookup(namespace_of(array), op.name)(array)
+        except _RAW as error:
+            raise _explained(op, (array,), error) from None
+        dtype = array.dtype
+        if dtype is not _FLOAT32:
+            value = _settle(op, array, value, op.kinds)
+        out = Tensor()
+        out.array = value
+        out.uid = uid = next(uids)
+        recorders = active_stack()
+        while recorders is not None:
+            tracked, append, recorder, recorders = recorders
+            source = x.uid
+            if source in tracked:
+                tracked[uid] = tracked[source]
+                saved = out if keep_out_only else (x, out) if keep_out else x if keep_x else ()
+                if append((op, source, uid, saved, _NO_ATTRS, dtype)) is True:
+                    recorder.note(out)
+        return out
+
+    _hot.append((op, call, kernel))
+    return call
+
+
+def _severing_unary(op: Op) -> Callable[..., Any]:
+    """A primitive without a derivative: rounding, questions. Tapes only learn that a path ended here."""
+
+    plain = as_dtype("bool") if op.kinds == "b" else None
+
+    def call(x: Any, name: str | None = None) -> Tensor:
+        x = operand(x, None if plain is None or is_library(x) else plain)
+        array = x.array
+        if not _allowed(op, array):
+            raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
+        out = wrap(_as_array(_lookup(namespace_of(array), op.name)(array)))
+        record(op, (x,), out, _NO_ATTRS)
+        return out
+
+    return call
+
+
+def binary(
+    name: str,
+    dx: Rule | None,
+    dy: Rule | None,
+    *,
+    tf_name: str | None = None,
+    kinds: str = "fciu",
+    **facts: Any,
+) -> Callable[..., Any]:
+    """Declare an elementwise primitive of two tensors of one dtype; the engine un-broadcasts its derivative."""
+    op = Op(name, ("x", "y"), (dx, dy), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
+    op.short = short_way(op)
+    return declare(op, _binary_call(op, operator=False))
+
+
+def product(
+    name: str, dx: Rule, dy: Rule, flags: tuple[str, str], **facts: Any
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Declare a product of two tensors of one dtype with two static flags: its call, and the call without flags.
+
+    The second one is for the hot path (benchmarks: rnn, mlp32).
+    """
+    op = Op(name, ("x", "y"), (dx, dy), **facts)
+    calls = {
+        (a, b): _following_call(op, False, {flags[0]: a, flags[1]: b}) for a in (False, True) for b in (False, True)
+    }
+    plain = calls[False, False]
+
+    def call(x: Any, y: Any, **given: bool) -> Any:
+        if not given:
+            return plain(x, y)
+        return calls[given.get(flags[0], False), given.get(flags[1], False)](x, y)
+
+    return declare(op, call), plain
+
+
+def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator form of a binary primitive: it gives way to operands that know how to handle tensors."""
+    return _binary_call(registry[function.__name__], operator=True)
+
+
+def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
+    call = _following_call(op, operator) if op.differentiable else _severing_call(op)
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
+    first_decides = op.hinted and not operator
+    reflected = _REFLECTED.get(op.name, "")
+    multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
+    kinds = op.kinds + "b" if multiplies else op.kinds
+    kernel = partial(_numpy_kernel(op), **attrs) if any(attrs.values()) else _numpy_kernel(op)
+    keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
+    keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
+
+    def call(x: Any, y: Any, name: str | None = None) -> Any:
+        if type(x) is not Tensor or type(y) is not Tensor:
+            # A variable behind a tensor, a number in front of one: `operands` does the same, with more calls
+            # (benchmarks: rnn, mlp32).
+            if type(x) is Tensor and (reading := converters.get(type(y))) is not None:
+                y = reading(y)
+            elif type(x) is float and type(y) is Tensor and not first_decides:
+                x = number_beside(x, y.array)
+            elif operator and gives_way(y, reflected):
+                return NotImplemented
+            elif first_decides or (op.hinted and is_library(x)):
+                x, y = hinted_operands(x, y)
+            elif multiplies and type(x) is Tensor and x.array.dtype.kind == "b":
+                y = _truth(y)
+            else:
+                x, y = operands(x, y)
+        a, b = x.array, y.array
+        dtype = a.dtype
+        if dtype is b.dtype and type(a) is ndarray and type(b) is ndarray:
+            try:
+                value = kernel(a, b)
+            except (ValueError, TypeError):
+                value = _general_binary(op, a, b, attrs, (x, y))
+                if type(value) is Tensor:
+                    return value
+            if type(value) is not ndarray:
+                value = _as_array(value)
+        else:
+            value = _general_binary(op, a, b, attrs, (x, y))
+            if type(value) is Tensor:
+                return value
+        if dtype is not _FLOAT32:
+            value = _settle(op, a, value, kinds)
+        out = Tensor()
+        out.array = value
+        out.uid = uid = next(uids)
+        recorders = active_stack()
+        values: tuple[Tensor | None, ...]
+        while recorders is not None:
+            tracked, append, recorder, recorders = recorders
+            first, second = x.uid, y.uid
+            if first in tracked or second in tracked:
+                if keep_both and first != 0 and second != 0:
+                    values = (x, y)
+                elif keep_nothing:
+                    values = ()
+                elif first and second:
+                    values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
+                else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
+                    slots = op.keep[0] if first else op.keep[1]
+                    values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
+                tracked[uid] = value.shape
+                if append((op, (first, second), uid, values, attrs, dtype)) is True:
+                    recorder.note(out)
+        return out
+
+    _hot.append((op, call, kernel))
+    return call
+
+
+def _truth(y: Any) -> Tensor:
+    """What stands behind a boolean tensor and *: numbers count as true unless they are 0."""
+    y = operand(y)
+    return wrap(namespace_of(y.array).astype(y.array, dtype=np.dtype(np.bool_))) if y.array.dtype.kind in "fciu" else y
+
+
+def _severing_call(op: Op) -> Callable[..., Any]:
+    """A primitive without a derivative: comparisons, logic, rounding. Tapes only learn that a path ended here."""
+
+    plain = as_dtype("bool") if op.kinds == "b" else None
+
+    def call(x: Any, y: Any, name: str | None = None) -> Any:
+        if plain is None:
+            x, y = operands(x, y)
+        else:
+            x, y = (operand(t, None if is_library(t) else plain) for t in (x, y))
+        a, b = x.array, y.array
+        if not _allowed(op, a):
+            raise errors.unsupported_dtype(op.tf_name, dtype_of(a), op.kinds)
+        value = _general_binary(op, a, b, _NO_ATTRS, (x, y))
+        if type(value) is Tensor:
+            return value
+        out = wrap(value)
+        record(op, (x, y), out, _NO_ATTRS)
+        return out
+
+    return call
+
+
+def _numpy_kernel(op: Op) -> Callable[..., Any]:
+    kernel: Callable[..., Any] = getattr(numpy_namespace, op.name)
+    return kernel
+
+
+def exchange_kernels(around: Callable[[Op, Callable[..., Any]], Callable[..., Any]] | None) -> None:
+    """Let every kernel run as `around(op, kernel)`; None puts back what was there.
+
+    That is how a profiler measures kernels: it reaches into the closures of the hot calls, so that they need not ask
+    anybody while nobody measures.
+    """
+    global _lookup
+    for op, call, kernel in _hot:
+        cell = call.__closure__[call.__code__.co_freevars.index("kernel")]  # type: ignore[index]
+        cell.cell_contents = kernel if around is None else around(op, kernel)
+    if around is None:
+        _lookup = getattr
+    else:
+        wrapper = around
+        _lookup = lambda namespace, name: wrapper(registry[name], getattr(namespace, name))  # noqa: E731
+
+
+def exchange_stack(active: Callable[[], stack.Stack] | None) -> None:
+    """Let ops of every thread be seen by these recorders; None puts back the ones that are active.
+
+    That is how all ops are checked while somebody wants it, with nothing to ask while nobody does.
+    """
+    global active_stack
+    active_stack = stack.active_stack if active is None else active
+
+
+_REFLECTED = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+}
+
+
+_CONVERTED = (Tensor, int, float, complex, str, bytes, list, tuple, set, frozenset, dict, ndarray, np.generic)
+"""Operands that are converted, or refused, and never asked for an operator of their own."""
+
+
+def gives_way(other: Any, reflected: str) -> bool:
+    """Whether an operator leaves the work to the other operand: a foreign object, no array, that has its own."""
+    kind = type(other)
+    if kind is Tensor or kind is float or kind is int or kind in converters:
+        return False
+    return (
+        kind is Batched
+        or kind in defers_to
+        or (
+            not isinstance(other, _CONVERTED)
+            and hasattr(kind, reflected)
+            and converter_of(other) is None
+            and not hasattr(other, "__array__")
+            and not hasattr(other, "__dlpack__")
+        )
+    )
+
+
+# -- off the hot path: what TensorFlow says of operands that do not fit ----------------------------------------------
+def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tuple[Tensor, Tensor]) -> Any:
+    """The array, or, of a batch of recorded tensors, the tensor with everything about it recorded."""
+    if a.dtype != b.dtype:
+        raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
+    if meet is not None and (together := meet(op, tensors)) is not tensors:
+        return op.call(*together, **attrs)
+    if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
+        raise problem
+    if instead is not None and (other := instead(op, tensors, attrs)) is not None:
+        return other
+    try:
+        if _recorded_inside((a, b)):
+            return _run_inside(op, tensors, attrs)
+        return _as_array(_lookup(common_namespace((a, b)), op.name)(a, b, **attrs))
+    except _RAW as error:
+        raise _binary_error(op, a, b) or _explained(op, (a, b), error) from None
+
+
+def _binary_error(op: Op, a: Any, b: Any) -> Exception | None:
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        return errors.incompatible_shapes(op.tf_name, a.shape, b.shape)
+    return None if _allowed(op, a) else errors.unsupported_dtype(op.tf_name, dtype_of(a), op.kinds)
+
+
+_RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, NotImplementedError)
+"""What a kernel of NumPy or JAX raises by itself; TensorFlow's own errors of running ops are none of these."""
+
+
+def _explained(op: Op, arrays: Sequence[Any], error: Exception) -> Exception:
+    """TensorFlow's error in the place of one that NumPy or JAX raised inside a kernel."""
+    if isinstance(error, (errors.OperatorNotAllowedInGraphError, errors.InaccessibleTensorError)):
+        return error
+    if getattr(error, "is_out_of_scope", False):
+        return error
+    for array in arrays:
+        if array.dtype.kind == "O" or (op.kinds and not _allowed(op, array)):
+            return errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
+    if isinstance(error, MemoryError) or "too big" in str(error):
+        largest = max(arrays, key=lambda array: len(array.shape))
+        return errors.out_of_memory(largest.shape, dtype_of(largest), op.tf_name)
+    sentence = str(error).strip().split("\n")[0] or type(error).__name__
+    return errors.invalid_argument(
+        f"{sentence} Received shapes {', '.join(errors.brackets(array.shape) for array in arrays)}.", op.tf_name
+    )
+
+
+def _allowed(op: Op, array: Any) -> bool:
+    kind = "f" if array.dtype.kind == "V" else array.dtype.kind
+    return kind in op.kinds or op.kinds == "any"
+
+
+def _settle(op: Op, array: Any, value: Any, kinds: str) -> Any:
+    """The dtype of the result is the input's, where the primitive takes it at all; NumPy has wider ideas."""
+    kind = "f" if array.dtype.kind == "V" else array.dtype.kind
+    if kind not in kinds and kinds != "any":
+        raise errors.unsupported_dtype(op.tf_name, dtype_of(array), kinds)
+    return value if value.dtype == array.dtype else value.astype(array.dtype)

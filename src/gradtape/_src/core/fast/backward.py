@@ -1,0 +1,288 @@
+"""Reverse mode: walk a list of records backward, call rules, add up cotangents by uid.
+
+The walk does not know whether its cotangents are raw arrays (nothing is recording: no wrappers, no dispatch), tensors
+(somebody records the sweep, for the next order), `Batched` (a Jacobian) or `Strong` (zeros that stay zero): the rules
+run on whatever is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src.arrays import common_namespace, namespaces
+from gradtape._src.arrays.half import is_half
+from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, pulls_of, unbroadcast, widened
+from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.tape import spread
+from gradtape._src.core.zero_preserving import is_strong, strengthen, weaken
+from gradtape._src.tensor import Tensor, dimensions_shown
+
+_FLOAT32 = np.dtype(np.float32)
+
+Cotangents = dict[int, Any]
+Shapes = dict[int, tuple[int, ...]]
+
+
+def sweep(
+    records: list[Any],
+    shapes: Shapes,
+    cotangents: Cotangents,
+    *,
+    kept: frozenset[int],
+    traced: bool,
+    release: bool,
+    unreached: list[Any] | None = None,
+    watch: Callable[[list[Any]], Any] | None = None,
+) -> Cotangents:
+    """Carry cotangents (uid -> value, of the targets to begin with) back through the records.
+
+    shapes    of the uids that may receive a cotangent; inputs not in it get none computed
+    kept      uids in the middle of the record whose cotangent somebody asked for
+    traced    cotangents are tensors, and every step is itself recorded
+    release   drop each record as it is passed, so that memory shrinks during the sweep
+    unreached gets what the walk passed by, without values: enough to say later why there is no gradient
+    watch     puts something of its own in the place of the list, to notice when the walk takes the next record
+    """
+    owned = _Sums()
+    found: Cotangents = {}
+    c: Any
+    pop, shape_of = cotangents.pop, shapes.get
+    shape: tuple[int, ...] | None
+    hurried = None if traced else _FLOAT32  # the dtype whose records take the short way
+    asked = kept or None
+    remaining = records if release else records[:]
+    if watch is not None:
+        remaining = watch(remaining)
+    take = remaining.pop
+    # Records mostly follow each other: what the short way computes last is kept at hand, as c for the uid `ahead`, and
+    # only put among the others if the next record does not ask for it (benchmark: chain).
+    ahead, c, at_hand = 0, None, watch is None
+    while remaining:
+        op, inputs, output, values, attrs, dtype = take()
+        if output is ahead:
+            d, c, ahead = c, None, 0
+        else:
+            if ahead:
+                cotangents[ahead] = c
+                ahead = 0
+            d = pop(output, None)
+        if d is None:
+            if type(output) is tuple:
+                d = _collect(op, output, dtype, shapes, cotangents, kept, found)
+            if d is None:
+                if unreached is not None:
+                    unreached.append((op, inputs, output, (), attrs, dtype))
+                continue
+        elif asked is not None and output in asked:
+            found[output] = d
+        if dtype is hurried and type(d) is ndarray and (short := op.short) is not None:
+            # One or two operands of an elementwise op, without loop and pulls (benchmark: chain).
+            rule, slot, second = short
+            if type(inputs) is int:
+                if inputs in shapes:
+                    c = rule(d) if slot is None else rule(d, values.array)
+                    if inputs in cotangents:
+                        _accumulate(cotangents, inputs, c, owned)
+                    elif at_hand:
+                        ahead = inputs
+                    else:
+                        cotangents[inputs] = c
+                continue
+            if second is not None:
+                uid, other = inputs
+                if other in shapes:
+                    other_rule, other_slot = second
+                    c = other_rule(d) if other_slot is None else other_rule(d, values[other_slot].array)
+                    if shapes[output] != (shape := shapes[other]):
+                        c = unbroadcast(c, shape)
+                    if other in cotangents:
+                        _accumulate(cotangents, other, c, owned)
+                    else:
+                        cotangents[other] = c
+                if uid in shapes:
+                    c = rule(d) if slot is None else rule(d, values[slot].array)
+                    if shapes[output] != (shape := shapes[uid]):
+                        c = unbroadcast(c, shape)
+                    if uid in cotangents:
+                        _accumulate(cotangents, uid, c, owned)
+                    elif at_hand:
+                        ahead = uid
+                    else:
+                        cotangents[uid] = c
+                continue
+        if op.joint is not None:
+            _pull_jointly(op, d, dtype, inputs, values, attrs, shapes, traced, cotangents, owned)
+            continue
+        pulls = op.pulls
+        if dtype is not hurried or pulls is None or type(d) is Rows:
+            d, pulls = _unhurried(op, d, dtype, traced)
+        if type(inputs) is int:
+            inputs, values = (inputs,), spread(op, values)
+        position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
+        for uid in inputs:
+            shape = shape_of(uid)
+            if shape is not None and (pull := pulls[position]) is not None:
+                c = pull(d, values, attrs, shape)
+                if uid in cotangents:
+                    _accumulate(cotangents, uid, c, owned)
+                elif c is not None:
+                    cotangents[uid] = c
+            position += 1  # noqa: SIM113 - see above
+    if ahead:
+        cotangents[ahead] = c
+    cotangents.update(found)
+    if owned.half is not None:
+        owned.half.finish(cotangents)
+    return cotangents
+
+
+def traced_sweep(*args: Any, **options: Any) -> Cotangents:
+    """A sweep that is itself recorded: within a trace its rules compute with dimensions that are not known yet."""
+    with dimensions_shown():
+        return sweep(*args, **{**options, "traced": True})
+
+
+class _Sums(set[int]):
+    """The uids whose cotangent is a sum that the sweep made, and the sums in half precision, if there are any."""
+
+    half: _HalfSums | None = None
+
+
+class _HalfSums:
+    """Sums in half precision that are rounded once: float32 until they are complete, if there are more than two terms.
+
+    A sum of two is rounded once by itself, and XLA fuses it better than one with casts; a recorded one is remembered
+    together with its terms, in case that there will be more.
+    """
+
+    def __init__(self) -> None:
+        self.pairs: dict[int, tuple[Tensor, Tensor]] = {}
+        self.dtypes: dict[int, Any] = {}  # of what is float32 for now
+
+    def add(self, uid: int, before: Any, c: Any) -> Any:
+        """The sum so far and one more term."""
+        pair = self.pairs.pop(uid, None)
+        if pair is None and uid not in self.dtypes and type(before) is type(c) is Tensor:
+            self.pairs[uid] = before, c
+            return before + c
+        self.dtypes[uid] = numpy_dtype(c)
+        if pair is not None:
+            before = widened(pair[0]) + widened(pair[1])
+        return _wide(before) + _wide(c)
+
+    def finish(self, cotangents: Cotangents) -> None:
+        """Round what nothing has read yet."""
+        for uid, dtype in self.dtypes.items():
+            if uid in cotangents:
+                cotangents[uid] = narrowed(cotangents[uid], dtype)
+
+
+def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: _Sums) -> None:
+    """Add a further contribution; a sum that was made here belongs to nobody else, and is added to in place."""
+    if c is None:
+        return
+    before = cotangents[uid]
+    if uid in owned and type(c) is ndarray and type(before) is ndarray:
+        np.add(before, c, before)
+        return
+    if c.dtype is not _FLOAT32 and is_half(numpy_dtype(c)) and not type(c) is type(before) is Rows:
+        owned.half = owned.half or _HalfSums()
+        total = owned.half.add(uid, before, c)
+    else:
+        total = before + c
+    cotangents[uid] = total
+    if type(total) is ndarray:
+        owned.add(uid)
+
+
+def _wide(c: Any) -> Any:
+    """A half-precision cotangent as a dense one in float32."""
+    return Rows(widened(c.values), c.indices, c.shape).dense() if type(c) is Rows else widened(c)
+
+
+def _collect(
+    op: Op,
+    outputs: tuple[int, ...],
+    dtypes: Any,
+    shapes: Shapes,
+    cotangents: Cotangents,
+    kept: frozenset[int],
+    found: Cotangents,
+) -> list[Any] | None:
+    """The cotangents of an op with several outputs: zeros where none arrived, None if none arrived at all."""
+    ds, arrived = [], False
+    for uid, dtype in zip(outputs, dtypes, strict=True):
+        d = cotangents.pop(uid, None)
+        if d is not None:
+            arrived = True
+            if uid in kept:
+                found[uid] = d
+            d = _settled(d, dtype)
+        ds.append(d)
+    if not arrived:
+        return None
+    if not op.joint_zeros:
+        return ds
+    xp = common_namespace([d for d in ds if d is not None])
+    return [xp.zeros(shapes[uid], dtype) if d is None else d for uid, dtype, d in zip(outputs, dtypes, ds, strict=True)]
+
+
+def _settled(d: Any, dtype: Any) -> Any:
+    """A cotangent that is complete: dense, and of its own dtype if it was summed in float32."""
+    if type(d) is Rows:
+        d = d.dense()
+    return narrowed(d, dtype)
+
+
+def _unhurried(op: Op, d: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
+    """The pulls of a record that is not plain float32: recorded, of another dtype, or sparse."""
+    if type(d) is Rows or not (dtype is _FLOAT32 or type(d) is list):
+        d = _settled(d, dtype)
+    if dtype is _FLOAT32 and op.pulls is not None:
+        return d, op.traced_pulls if traced else op.pulls
+    return d, pulls_of(op, dtype, traced)
+
+
+def _pull_jointly(
+    op: Op,
+    d: Any,
+    dtype: Any,
+    inputs: tuple[int, ...],
+    values: Any,
+    attrs: Any,
+    shapes: Shapes,
+    traced: bool,
+    cotangents: Cotangents,
+    owned: _Sums,
+) -> None:
+    """The step of an op with one rule for all its inputs."""
+    if type(d) is Rows or not (dtype is _FLOAT32 or type(d) is list):
+        d = _settled(d, dtype)
+    ds = [x for x in d if x is not None] if type(d) is list else [d]
+    xp = namespaces[type(ds[0])] if len(ds) == 1 else common_namespace(ds)
+    saved = values if traced else [None if v is None else v.array for v in values]
+    half = numpy_dtype(ds[0]) if op.wide and is_half(numpy_dtype(ds[0])) else None
+    if half is not None:
+        d, saved = ([None if v is None else widened(v) for v in part] for part in (d, saved))
+    needs = [shapes.get(uid) for uid in inputs]
+    strong = op.as_given and is_strong(ds)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    if strong:
+        d = [None if x is None else weaken(x) for x in d]
+        xp = common_namespace([x for x in d if x is not None])
+    for uid, shape, c in zip(inputs, needs, op.joint(xp, d, needs, *saved, **attrs), strict=True):  # type: ignore[misc]
+        if c is None or shape is None:
+            continue
+        if strong:
+            c = strengthen(c)
+        if not op.as_given and c.shape != shape:  # what a user's gradient returns is not looked at
+            c = unbroadcast(c, shape)
+        if half is not None:
+            c = narrowed(c, half)
+        if uid in cotangents:
+            _accumulate(cotangents, uid, c, owned)
+        else:
+            cotangents[uid] = c

@@ -1,0 +1,162 @@
+"""Forward mode: push tangents through one record. The rules are the reverse ones.
+
+An elementwise rule is a differential, so it is its own forward rule; a linear primitive applied to the tangent is its
+derivative; a product is linear in each factor. What is left is transposed: the reverse rule of any primitive is a
+linear function of the cotangent, and differentiating that function gives the forward rule.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.arrays import common_namespace, namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.half import is_half
+from gradtape._src.conversion import wrap
+from gradtape._src.core import tape as stack
+from gradtape._src.core.dispatch import tensor_namespace
+from gradtape._src.core.fast.backward import sweep
+from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, parameters, widened
+from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.tape import Record, Recorder
+from gradtape._src.core.zero_preserving import bare
+from gradtape._src.tensor import Tensor
+
+Tangents = dict[int, Any]
+
+
+def push(
+    record: Any, tangents: Tangents, shapes: dict[int, tuple[int, ...]], *, traced: bool, bodies: bool = True
+) -> None:
+    """Put the tangents of a record's outputs into `tangents`, if any input has one.
+
+    Tangents are tensors (`traced`: every step is itself recorded), or raw arrays, or `Batched`. Of a function with a
+    custom gradient the ops of its body decide, or else (not `bodies`) its gradient.
+    """
+    op, inputs, output, values, attrs, dtype = Record.of(record)
+    given = [tangents.get(uid) for uid in inputs]
+    if not op.differentiable or all(t is None for t in given):
+        return
+    outputs = output if type(output) is tuple else (output,)
+    dtypes = dtype if type(dtype) is tuple else (dtype,)
+    if op.jvp is not None and (bodies or op.name != "custom_gradient"):
+        pushed = op.jvp(given, _saved(values, traced), attrs, tangents)
+    elif op.elementwise:
+        pushed = _differential(op, given, values, attrs, shapes, inputs, traced)
+    elif op.linear and len(op.args) == 1:
+        pushed = getattr(namespace_of(given[0]), op.name)(given[0], **attrs)
+    else:
+        pushed = None
+    if pushed is None:
+        pushed = _transposed(op, given, inputs, outputs, values, attrs, dtypes, shapes, traced)
+    results = pushed if type(pushed) is tuple else (pushed,)
+    for uid, t in zip(outputs, results, strict=True):
+        if t is not None:
+            tangents[uid] = t if tuple(t.shape) == shapes[uid] else namespace_of(t).broadcast_to(t, shape=shapes[uid])
+
+
+def _saved(values: tuple[Any, ...], traced: bool) -> list[Any]:
+    return [v if traced or v is None else v.array for v in values]
+
+
+def _differential(
+    op: Op, given: list[Any], values: Any, attrs: Any, shapes: Any, inputs: tuple[int, ...], traced: bool
+) -> Any:
+    """The sum of the rules, each with the tangent of its own input; in half precision rounded once."""
+    total = None
+    saved = _saved(values, traced)
+    dtype = numpy_dtype(next(t for t in given if t is not None))
+    if op.wide and is_half(dtype):
+        given, saved = ([None if v is None else widened(v) for v in part] for part in (given, saved))
+    for position, (rule, t) in enumerate(zip(op.rules, given, strict=True)):
+        if rule is None or t is None:
+            continue
+        args = []
+        for name in parameters(rule)[1:]:
+            slot = op.slot(name)
+            if slot is not None:
+                args.append(saved[slot])
+            elif name == "xp":
+                args.append(namespace_of(t))
+            elif name == f"{op.args[position]}_shape":
+                args.append(shapes.get(inputs[position]))
+            else:
+                args.append(attrs[name])
+        part = rule(t, *args)
+        total = part if total is None else total + part
+    return narrowed(total, dtype)
+
+
+def _transposed(
+    op: Op,
+    given: list[Any],
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
+    values: tuple[Any, ...],
+    attrs: dict[str, Any],
+    dtypes: tuple[Any, ...],
+    shapes: dict[int, tuple[int, ...]],
+    traced: bool,
+) -> tuple[Any, ...]:
+    """J t, as the derivative of <u, J t> = <Jᴴ u, t> with respect to u; Jᴴ u is what the reverse rule computes."""
+    raw = common_namespace([bare(t) for t in given if t is not None])
+    kinds = dict(zip(outputs, dtypes, strict=True))
+    followed = [uid for uid in outputs if uid in shapes]  # a compiled call has outputs without derivatives, too
+    probes = [wrap(raw.zeros(shapes[uid], kinds[uid])) for uid in followed]
+    inner = Recorder()
+    inner.born = stack.clock()  # it sees a batch of tangents as one tensor
+    for probe in probes:
+        inner.tracked[probe.uid] = tuple(probe.array.shape)
+    wanted = {uid: shapes.get(uid) for uid, t in zip(inputs, given, strict=True) if t is not None}
+    outer = stack.active_recorders() if traced else ()
+    with stack.only((inner, *outer)):
+        # One step of a recorded sweep over this record alone.
+        step = (
+            op,
+            inputs,
+            outputs if len(outputs) > 1 or op.outputs else outputs[0],
+            values,
+            attrs,
+            dtypes if len(dtypes) > 1 or op.outputs else dtypes[0],
+        )
+        start = dict(zip(followed, probes, strict=True))
+        all_shapes = {
+            **{uid: s for uid, s in wanted.items() if s is not None},
+            **{uid: shapes[uid] for uid in followed},
+        }
+        pulled = sweep([step], all_shapes, start, kept=frozenset(), traced=True, release=False)
+        total: Any = None
+        seen = set()
+        for uid, t in zip(inputs, given, strict=True):
+            c = pulled.get(uid)
+            if t is None or c is None or uid in seen:
+                continue
+            seen.add(uid)
+            c = c.dense() if isinstance(c, Rows) else c
+            tangent = t if isinstance(t, Tensor) else wrap(t)
+            xp = tensor_namespace
+            product = xp.multiply(xp.conj(c) if xp.is_complex(c) else c, tangent)
+            part = xp.sum(product, axis=tuple(range(len(c.array.shape))), keepdims=False)
+            part = xp.real(part) if xp.is_complex(part) else part
+            total = part if total is None else total + part
+    if total is None:
+        return (None,) * len(outputs)
+    seed: Any = namespace_of(total.array).ones_like(total.array)
+    batched = any(type(t) is Batched for t in given)
+    as_tensors = traced or batched  # among tensors a batch may meet plain arrays
+    with stack.only(outer):
+        found = sweep(
+            inner.records,
+            inner.tracked,
+            {total.uid: wrap(seed) if as_tensors else seed},
+            kept=frozenset(),
+            traced=as_tensors,
+            release=False,
+        )
+    results = {}
+    for uid, probe in zip(followed, probes, strict=True):
+        pushed: Any = found.get(probe.uid)
+        pushed = pushed.dense() if isinstance(pushed, Rows) else pushed
+        bare_again = isinstance(pushed, Tensor) and (not traced or (batched and type(pushed.array) is Batched))
+        results[uid] = pushed.array if bare_again else pushed
+    return tuple(results.get(uid) for uid in outputs)

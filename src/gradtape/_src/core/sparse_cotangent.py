@@ -1,0 +1,38 @@
+"""Rows: the sparse cotangent of a lookup, while it travels through a sweep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.arrays import common_namespace
+
+
+class Rows:
+    """`values` at `indices` of the first axis of an array of `shape`; rows at equal indices add up.
+
+    Sums of rows stay sparse; a sum with anything dense is dense. The parts are arrays, or tensors in a recorded sweep.
+    """
+
+    __slots__ = ("indices", "shape", "values")
+    __array_ufunc__ = None  # NumPy leaves the addition to us
+
+    def __init__(self, values: Any, indices: Any, shape: tuple[int, ...]) -> None:
+        self.values, self.indices, self.shape = values, indices, shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    def dense(self) -> Any:
+        """The whole array."""
+        return common_namespace((self.values, self.indices)).add_rows(self.values, self.indices, shape=self.shape)
+
+    def __add__(self, other: Any) -> Any:
+        if type(other) is not Rows:
+            return self.dense() + other
+        values = common_namespace((self.values, other.values)).concatenate(self.values, other.values, axis=0)
+        indices = common_namespace((self.indices, other.indices)).concatenate(self.indices, other.indices, axis=0)
+        return Rows(values, indices, self.shape)
+
+    def __radd__(self, other: Any) -> Any:
+        return other + self.dense()

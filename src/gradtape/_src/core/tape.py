@@ -1,0 +1,213 @@
+"""Records, and who is recording.
+
+A record is a plain tuple, because one is made for every op (benchmark: chain):
+
+    op      the primitive
+    inputs  uid of each input (0 for a Python or NumPy operand)
+    output  uid of the output, or a tuple of uids where the primitive has several outputs
+    values  the saved tensors by position: inputs first, then outputs; None where no rule needs the value
+    attrs   the primitive's static arguments
+    dtype   NumPy's dtype of the output, or a tuple of them
+
+Where `unary` declared the primitive, inputs is the one uid and values the one tensor, without tuples around them. Who
+is not in a hurry reads a record through `Record.of`, which makes all of them alike and names their parts.
+
+A recorder is anything with `tracked` (uid -> shape of what it follows) and `append(record)`: a tape appends to its
+list, a forward accumulator consumes the record at once. A recorder whose `append` returns True is shown the result of
+the op too, by `note`: that is how views look on (lines, times, NaNs) and why a plain tape pays nothing for them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+from gradtape._src import tensor
+from gradtape._src.interrupts import guarded, setting
+
+if TYPE_CHECKING:
+    from gradtape._src.core.primitive import Op
+
+
+class Record(NamedTuple):
+    """One op call, with the parts that a tape keeps of it."""
+
+    op: Op
+    inputs: tuple[int, ...]
+    output: Any  # an int, or a tuple of them
+    values: tuple[Any, ...]
+    attrs: dict[str, Any]
+    dtype: Any
+
+    @classmethod
+    def of(cls, record: Any) -> Record:
+        """A record as a tape keeps it, with tuples everywhere."""
+        op, inputs, output, values, attrs, dtype = record
+        if type(inputs) is int:
+            inputs, values = (inputs,), spread(op, values)
+        return cls(op, inputs, output, values, attrs, dtype)
+
+
+def spread(op: Op, value: Any) -> tuple[Any, ...]:
+    """What the record of an op with one input saved, by position."""
+    if type(value) is tuple:
+        return value
+    return (value, None) if 0 in op.saves else (None, value)
+
+
+class Recorder:
+    """What ops look at: the uids it follows, and where to put a record."""
+
+    __slots__ = ("append", "born", "fallible", "records", "tracked")
+
+    tracked: dict[int, tuple[int, ...]]
+    append: Callable[[Any], Any]
+    pushes: ClassVar[bool] = False  # whether `append` computes with the outputs of the op, as forward mode does
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+        self.append = self.records.append
+        self.tracked = {}
+        self.born = 0  # when it first began to record: see `clock`
+        self.fallible = False  # whether some record's rule may raise (user code, singular matrices)
+
+    def note(self, outputs: Any) -> None:
+        """The result of the op just recorded: a tensor, or a tuple of them. Only for who asked by `append`."""
+
+    def access(self, variable: Any) -> None:
+        """A variable that is not followed yet was read; a recorder may begin to follow it."""
+
+    def saw(self, event: str, uid: int, other: int = 0) -> None:
+        """A value went where no op is recorded: to Python or NumPy, into a branch, into a variable (`other`)."""
+
+
+clock: Callable[[], int] = itertools.count(1).__next__
+"""Numbers batches and recorders: one that began to record after a batch was made stands inside of it."""
+
+Stack: TypeAlias = tuple[Any, Any, Any, Any] | None
+"""Who is recording: nobody, or what the innermost recorder follows, its `append`, the recorder itself, and the stack
+around it. An op finds there all it needs, without an iterator (benchmark: chain)."""
+
+# A context variable is per thread and per asyncio task: nobody records another one's ops.
+active: ContextVar[Stack] = ContextVar("gradtape_active", default=None)
+active_stack: Callable[[], Stack] = active.get
+tensor.recording = active_stack
+
+
+def link(recorder: Recorder, around: Stack) -> Stack:
+    """A stack with one more recorder; what the recorder follows and how it appends stays the same from now on."""
+    return (recorder.tracked, recorder.append, recorder, around)
+
+
+def active_recorders() -> tuple[Recorder, ...]:
+    """Who is recording, the innermost first: what it computes itself is seen by the ones outside."""
+    recorders, stack = [], active_stack()
+    while stack is not None:
+        _, _, recorder, stack = stack
+        recorders.append(recorder)
+    if recorders and type(recorders[-1]) is _Nesting:
+        return recorders[-1].recorders
+    return tuple(recorders)
+
+
+expecting: set[int] = set()
+"""The ids of the tapes of any thread that record or pause: while there is one, readings that nobody records are noted,
+so that a tape can say what it missed."""
+
+missed: deque[tuple[int, int, int, str]] = deque(maxlen=1000)
+"""Readings of variables that nobody recorded: when (a uid), the variable's uid, the thread and its name."""
+
+
+def miss(variable: Any) -> None:
+    """A variable was read where nobody records, while a tape is open somewhere."""
+    thread = threading.current_thread()
+    missed.append((tensor.next_uid(), variable.uid, thread.ident or 0, thread.name))
+
+
+def start(recorder: Recorder) -> None:
+    """Let every op of this thread or task be seen by the recorder."""
+    if not recorder.born:
+        recorder.born = clock()
+    stack = active_stack()
+    if recorder.pushes or _nesting(stack) is not None:
+        active.set(_stack_of((recorder, *active_recorders())))
+    else:
+        active.set(link(recorder, stack))
+
+
+def stop(recorder: Recorder) -> None:
+    """Take the recorder out, wherever in the stack it is."""
+    stack = active_stack()
+    if stack is not None and stack[2] is recorder and _nesting(stack) is None:
+        active.set(stack[3])
+    else:
+        active.set(_stack_of([r for r in active_recorders() if r is not recorder]))
+
+
+class started:
+    """Within the block every op of this thread or task is seen by the recorder too."""
+
+    __slots__ = ("_recorder",)
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __enter__(self) -> None:
+        try:
+            start(self._recorder)
+        except BaseException:
+            stop(self._recorder)
+            raise
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            stop(self._recorder)
+        except BaseException:
+            stop(self._recorder)
+            raise
+
+
+def only(recorders: Sequence[Recorder]) -> setting[Stack]:
+    """Within the block just these recorders see ops."""
+    return setting(active, _stack_of(recorders))
+
+
+def _stack_of(recorders: Sequence[Recorder]) -> Stack:
+    """A stack of these recorders, the innermost first.
+
+    An accumulator computes with the outputs of an op while the op is being recorded, and recorders around it see that
+    work: they have to know the outputs first. So where there is one, ops visit the outermost recorder first; the order
+    of nesting is kept at the end of the stack.
+    """
+    pushing = any(recorder.pushes for recorder in recorders)
+    stack: Stack = link(_Nesting(tuple(recorders)), None) if pushing else None
+    for recorder in recorders if pushing else reversed(recorders):
+        stack = link(recorder, stack)
+    return stack
+
+
+class _Nesting(Recorder):
+    """The end of a stack whose recorders are visited from the outermost to the innermost: it follows nothing."""
+
+    __slots__ = ("recorders",)
+
+    def __init__(self, recorders: tuple[Recorder, ...]) -> None:
+        super().__init__()
+        self.recorders = recorders
+
+
+def _nesting(stack: Stack) -> tuple[Recorder, ...] | None:
+    """The recorders of such a stack, the innermost first."""
+    while stack is not None:
+        _, _, recorder, stack = stack
+        if stack is None and type(recorder) is _Nesting:
+            return recorder.recorders
+    return None

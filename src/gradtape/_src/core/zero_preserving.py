@@ -1,0 +1,271 @@
+"""Strong zeros: cotangents that stay zero wherever they are exactly zero.
+
+A branch that `where` did not take still gets a cotangent, of zeros, and 0 · inf is NaN: one infinite slope behind it
+and the gradient of everything is lost. A tape with `strong_zeros=True` walks back with cotangents of this kind. They
+are to arrays and recorded tensors what `Batched` is to rows: the same rules run on them, and only products differ,
+
+    0 · anything   is 0: a cotangent of exactly zero stays zero through infinite and undefined slopes
+    inf · 0        is 0: an infinite cotangent ends at a slope of exactly zero (the norm of a zero vector)
+
+while NaN · 0 is NaN: what is undefined on the way is not hidden. Every other product has the value it has without
+this, bit for bit, and so has its derivative: the infinite factor is put aside, never the cotangent.
+
+    >>> import gradtape as tf
+    >>> x = tf.Variable([0.0, 4.0])
+    >>> for strong in (False, True):
+    ...     with tf.GradientTape(strong_zeros=strong) as tape:
+    ...         y = tf.where(x > 0.0, x**0.5, 0.0)
+    ...     print(tape.gradient(y, x).numpy())
+    [ nan 0.25]
+    [0.   0.25]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays import attach_operators, common_namespace, namespace_of, register_namespace
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.symbolic import is_known
+from gradtape._src.conversion import constant_operand
+from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.tensor import Tensor
+
+
+class Strong:
+    """An array or a recorded tensor whose exact zeros stay zero in products."""
+
+    __slots__ = ("array",)
+    __array_ufunc__ = None  # NumPy's operators give way to these
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        dtype = self.array.dtype
+        return getattr(dtype, "numpy_dtype", dtype)
+
+    def __repr__(self) -> str:
+        return f"Strong({self.array!r})"
+
+
+def strengthen(value: Any) -> Any:
+    """A cotangent whose zeros are strong: inside of a batch, of sparse rows and of a list too."""
+    if value is None or type(value) is Strong:
+        return value
+    if type(value) is Batched:
+        return value.mapped(strengthen)
+    if type(value) is Rows:
+        return Rows(strengthen(value.values), value.indices, value.shape)
+    return Strong(value)
+
+
+def weaken(value: Any) -> Any:
+    """The plain cotangent again."""
+    if type(value) is Strong:
+        return value.array
+    if type(value) is Batched:
+        return value.mapped(weaken)
+    if type(value) is Rows:
+        return Rows(weaken(value.values), value.indices, value.shape)
+    return value
+
+
+def is_strong(value: Any) -> bool:
+    """Whether there are strong zeros in a cotangent, or in a list of them."""
+    if type(value) is list:
+        return any(is_strong(v) for v in value)
+    while type(value) is Batched:
+        value = value.array
+    return type(value) is Strong
+
+
+class StrongNamespace:
+    """The primitives over strong zeros."""
+
+    rank = 5
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def call(*args: Any, **attrs: Any) -> Any:
+            return apply(name, args, attrs)
+
+        setattr(self, name, call)
+        return call
+
+    def is_complex(self, x: Any) -> bool:
+        return bool(getattr(x.dtype, "numpy_dtype", x.dtype).kind == "c")
+
+    def zeros(self, shape: Any, dtype: Any) -> Strong:
+        return Strong(np.zeros(shape, dtype))
+
+
+strong_namespace: Any = StrongNamespace()
+register_namespace(Strong, strong_namespace)
+
+
+def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Run a primitive where some operands have strong zeros: products carefully, the rest as it is."""
+    values = [a.array if type(a) is Strong else a for a in args]
+    strong = [i for i, a in enumerate(args) if type(a) is Strong]
+    xp = common_namespace(values)
+    if not strong:  # a rule works on saved values alone, for a moment
+        return getattr(xp, name)(*values, **attrs)
+    if name in _PRODUCTS:
+        return strengthen(_PRODUCTS[name](xp, values, strong[0]))
+    if name in _CONTRACTIONS:
+        return strengthen(_contraction(xp, name, values, attrs))
+    result = getattr(xp, name)(*values, **attrs)
+    if type(result) is tuple:
+        return tuple(strengthen(r) for r in result)
+    if not is_tame(result) and all(_is_zero(values[i]) for i in strong) and not _is_complex(result):
+        result = xp.where(xp.isfinite(result), result, 0)  # a linear function of zeros, whatever its matrix
+    return strengthen(result)
+
+
+# -- looking at values -----------------------------------------------------------------------------------------------
+def bare(value: Any) -> Any:
+    """The array of some engine in a value of any kind."""
+    while isinstance(value, (Strong, Batched, Tensor)):
+        value = value.array
+    return np.asarray(value) if isinstance(value, (np.generic, int, float, complex)) else value
+
+
+def concrete(value: Any) -> Any:
+    """The NumPy array in a value of any kind; None where it is not known yet."""
+    array = bare(value)
+    return np.asarray(array) if is_known(array) and hasattr(array, "dtype") else None
+
+
+def _all(array: Any, test: str, *operands: Any) -> bool:
+    """Whether all numbers are known to pass a test; those of a program that is still being traced are not known."""
+    if not is_known(array):
+        return False
+    xp = namespace_of(array)
+    return bool(xp.all(getattr(xp, test)(array, *operands), axis=tuple(range(array.ndim))))
+
+
+def is_tame(value: Any) -> bool:
+    """Whether all numbers are known to be finite."""
+    array = bare(value)
+    return array.dtype.kind in "iub" or _all(array, "isfinite")
+
+
+def _is_zero(value: Any) -> bool:
+    return _all(bare(value), "equal", 0)
+
+
+def _is_complex(*values: Any) -> bool:
+    return any(bare(value).dtype.kind == "c" for value in values)
+
+
+# -- products --------------------------------------------------------------------------------------------------------
+def _without_wild(xp: Any, d: Any, y: Any) -> Any:
+    """The factor y with 0 in the place of what is not finite, where d is 0."""
+    return xp.where(xp.logical_and(xp.equal(d, 0), xp.logical_not(xp.isfinite(y))), 0, y)
+
+
+def _multiply(xp: Any, values: list[Any], strong: int) -> Any:
+    d, y = values[strong], values[1 - strong]
+    if is_tame(d) and is_tame(y):
+        return xp.multiply(*values)
+    if _is_complex(d, y):
+        return xp.multiply_no_nan(y, d)
+    ended = d if is_tame(d) else xp.where(xp.logical_and(xp.isinf(d), xp.equal(y, 0)), 0, d)
+    return xp.multiply(ended, y if is_tame(y) else _without_wild(xp, d, y))
+
+
+def _multiply_no_nan(xp: Any, values: list[Any], strong: int) -> Any:
+    x, y = values
+    if strong == 0 and not is_tame(y) and not _is_complex(x, y):
+        y = _without_wild(xp, x, y)
+    return xp.multiply_no_nan(x, y)
+
+
+def _divide(xp: Any, values: list[Any], strong: int) -> Any:
+    d, y = values
+    divisor = bare(y)
+    if _all(divisor, "not_equal", 0) and _all(divisor, "equal", divisor):  # no zero, and no NaN
+        return xp.divide(d, y)
+    if _is_complex(d, y):
+        return xp.multiply_no_nan(xp.reciprocal(y), d)
+    undefined = xp.logical_or(xp.equal(y, 0), xp.isnan(y))
+    return xp.divide(d, xp.where(xp.logical_and(xp.equal(d, 0), undefined), 1, y))
+
+
+def _gate(xp: Any, values: list[Any], strong: int) -> Any:
+    d, y = values
+    if strong == 0 and not is_tame(d):
+        d = xp.where(xp.logical_and(xp.isinf(d), xp.less_equal(y, 0)), 0, d)
+    return xp.gate(d, y)
+
+
+_PRODUCTS: dict[str, Callable[[Any, list[Any], int], Any]] = {
+    "multiply": _multiply,
+    "multiply_no_nan": _multiply_no_nan,
+    "divide": _divide,
+    "gate": _gate,
+}
+
+# Sums of products: linear in each operand.
+_CONTRACTIONS = frozenset({"matmul", "einsum", "conv", "conv_input_grad", "conv_filter_grad"})
+
+
+def _contraction(xp: Any, name: str, values: list[Any], attrs: dict[str, Any]) -> Any:
+    """A sum of products in which 0 · inf counts as 0.
+
+    The sum over finite factors only is right wherever no infinite factor meets one that is not zero; that is counted by
+    the same contraction of ones and zeros.
+    """
+    function = getattr(xp, name)
+    result = function(*values, **attrs)
+    arrays = [bare(v) for v in values]
+    if all(is_tame(v) for v in values) or any(a.dtype.kind != "f" for a in arrays):
+        return result
+    if any(tuple(v.shape) != a.shape for v, a in zip(values, arrays, strict=True)):  # rows inside of a tensor
+        return result
+    raw = common_namespace(arrays)
+    present = [raw.astype(raw.not_equal(a, 0), dtype=a.dtype) for a in arrays]
+    wild: Any = 0
+    for i, a in enumerate(arrays):
+        infinite = raw.astype(raw.logical_not(raw.isfinite(a)), dtype=a.dtype)
+        others = [infinite if j == i else present[j] for j in range(len(arrays))]
+        wild = wild + getattr(raw, name)(*others, **attrs)
+    traced = any(type(v) is Tensor for v in values)
+    known = constant_operand if traced else lambda array: array
+    kept = [xp.where(known(raw.isfinite(a)), v, 0) for v, a in zip(values, arrays, strict=True)]
+    return xp.where(known(raw.greater(wild, 0)), result, function(*kept, **attrs))
+
+
+# -- operators -------------------------------------------------------------------------------------------------------
+def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if type(other) is Rows:
+            return NotImplemented
+        if type(other) is Batched:
+            return _beside_batch(name, self, other, swapped)
+        return apply(name, (other, self) if swapped else (self, other), {})
+
+    return method
+
+
+def _beside_batch(name: str, strong: Strong, batch: Batched, swapped: bool) -> Any:
+    """One cotangent for all rows meets a batch of them."""
+    return getattr(namespace_of(batch), name)(*((batch, strong) if swapped else (strong, batch)))
+
+
+attach_operators(Strong, _operator, lambda name: lambda self: apply(name, (self,), {}))

@@ -1,0 +1,558 @@
+"""`tf.data.Dataset`: TensorFlow's input pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors, nest
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.data import batching, sources, storage, transforms
+from gradtape._src.data.core import INFINITE, UNKNOWN, Recipe, Run, Seeds, delivered, outside, whole
+from gradtape._src.data.iterator import NumpyIterator, OwnedIterator, refuse_tracing
+from gradtape._src.data.options import Options
+from gradtape._src.data.structure import DatasetBatch
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import Tensor
+
+
+class DatasetSpec:
+    """What a dataset within a dataset looks like; with a `dataset_shape`, so many of them as one element."""
+
+    def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
+        self.element_spec = element_spec
+        self._shape = TensorShape(dataset_shape)
+
+    @classmethod
+    def from_value(cls, value: Dataset) -> DatasetSpec:
+        """The specification of a dataset.
+
+        >>> DatasetSpec.from_value(Dataset.range(2))
+        DatasetSpec(TensorSpec(shape=(), dtype=tf.int64, name=None), TensorShape([]))
+        """
+        return cls(value.element_spec)
+
+    @property
+    def value_type(self) -> type:
+        """The class of what this specifies."""
+        return Dataset
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a dataset, or another specification, has elements that fit."""
+        if isinstance(spec_or_value, (Dataset, DatasetBatch)):
+            spec_or_value = spec_or_value._element_of_dataset()
+        if not isinstance(spec_or_value, DatasetSpec) or not self._shape.is_compatible_with(spec_or_value._shape):
+            return False
+        try:
+            nest.assert_same_structure(self.element_spec, spec_or_value.element_spec)
+        except (TypeError, ValueError):
+            return False
+        pairs = zip(nest.flatten(self.element_spec), nest.flatten(spec_or_value.element_spec), strict=True)
+        return all(one.is_compatible_with(other) if hasattr(one, "is_compatible_with") else one == other
+                   for one, other in pairs)  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"DatasetSpec({self.element_spec!r}, {self._shape!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, DatasetSpec)
+            and self.element_spec == other.element_spec
+            and repr(self._shape) == repr(other._shape)
+        )
+
+    def __hash__(self) -> int:
+        return hash(str(self.element_spec))
+
+    def _batched(self, size: int | None) -> DatasetSpec:
+        return DatasetSpec(self.element_spec, TensorShape([size]).concatenate(self._shape))
+
+    def _row(self) -> DatasetSpec:
+        if not self._shape.rank:
+            raise ValueError("Slicing dataset elements is not supported for rank 0.")
+        return DatasetSpec(self.element_spec, self._shape[1:])
+
+    def _stand_in(self, of: Callable[[Any], Any]) -> Any:
+        element = nest.map_structure(of, self.element_spec)
+        made = Dataset._of(Recipe("_VariantDataset", lambda run: iter((element,)), lambda: self.element_spec, 1))
+        return DatasetBatch([made]) if self._shape.rank else made
+
+
+class Dataset:
+    """Elements that are made when they are asked for: tensors, or tuples and dicts of them.
+
+    A dataset never changes; its methods give new ones. Every iteration starts anew.
+
+    >>> dataset = Dataset.range(10).shuffle(10, seed=1).map(lambda x: x * x).batch(4)
+    >>> len(dataset), dataset.element_spec
+    (3, TensorSpec(shape=(None,), dtype=tf.int64, name=None))
+    >>> sorted(int(x) for batch in dataset for x in batch)
+    [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]
+    """
+
+    _recipe: Recipe
+    _options: Options | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            "Can't instantiate abstract class Dataset: use Dataset.from_tensor_slices, from_generator, range or "
+            "another one of its constructors."
+        )
+
+    @classmethod
+    def _of(cls, recipe: Recipe, options: Options | None = None) -> Dataset:
+        made: Dataset = object.__new__(Dataset)
+        made._recipe, made._options = recipe, options
+        return made
+
+    def _next(self, recipe: Recipe) -> Dataset:
+        return Dataset._of(recipe, self._options)
+
+    # -- made from -----------------------------------------------------------------------------------------------------
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+        """One element.
+
+        >>> list(Dataset.from_tensors([1, 2]).as_numpy_iterator())
+        [array([1, 2], dtype=int32)]
+        """
+        return Dataset._of(sources.tensors(tensors))
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+        """The rows of arrays, which may be nested in tuples and dicts.
+
+        >>> [(int(x), float(y)) for x, y in Dataset.from_tensor_slices(([1, 2], [3.0, 4.0]))]
+        [(1, 3.0), (2, 4.0)]
+        """
+        return Dataset._of(sources.slices(tensors))
+
+    @staticmethod
+    def from_generator(
+        generator: Any,
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """What a Python generator yields. `generator` is called for every iteration, with `args` as arrays.
+
+        >>> dataset = Dataset.from_generator(lambda: iter([1, 2]), output_types="int32")
+        >>> [int(x) for x in dataset]
+        [1, 2]
+        """
+        return Dataset._of(sources.generated(generator, output_types, output_shapes, args, output_signature))
+
+    @staticmethod
+    def range(*args: Any, **kwargs: Any) -> Dataset:
+        """Numbers as Python's `range` has them; `output_type` is int64 if it is not given.
+
+        >>> [int(x) for x in Dataset.range(5, 1, -2)]
+        [5, 3]
+        """
+        output_type = kwargs.pop("output_type", "int64")
+        kwargs.pop("name", None)
+        if kwargs:
+            raise TypeError(f"range() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        return Dataset._of(sources.numbers(args, output_type))
+
+    @staticmethod
+    def counter(start: Any = 0, step: Any = 1, dtype: Any = "int64", name: str | None = None) -> Dataset:
+        """Numbers without an end."""
+        return Dataset._of(sources.counter(start, step, dtype))
+
+    @staticmethod
+    def random(seed: Any = None, rerandomize_each_iteration: Any = None, name: str | None = None) -> Dataset:
+        """Random int64 numbers without an end; the same in every iteration unless `rerandomize_each_iteration`."""
+        return Dataset._of(sources.random_numbers(seed, bool(rerandomize_each_iteration)))
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+        """Elements of several datasets side by side: `zip(a, b)`, `zip((a, b))` or `zip({"x": a})`.
+
+        >>> [(int(x), int(y)) for x, y in Dataset.zip(Dataset.range(2), Dataset.range(5, 9))]
+        [(0, 5), (1, 6)]
+        """
+        if not args and datasets is None:
+            raise TypeError("Must pass at least one dataset to `zip`.")
+        if args and datasets is not None:
+            raise TypeError("Both `*args` and `datasets` cannot be set.")
+        given = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        if isinstance(given, list):
+            raise TypeError(
+                "Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` objects. "
+                "Python `list` is not supported and you should use `tuple` instead."
+            )
+        for dataset in nest.flatten(given):
+            if not isinstance(dataset, Dataset):
+                raise TypeError(
+                    "Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` "
+                    f"objects but encountered object of type {type(dataset)}."
+                )
+        return Dataset._of(sources.zipped(nest.map_structure(lambda dataset: dataset._recipe, given)))
+
+    @staticmethod
+    def list_files(
+        file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None
+    ) -> Dataset:
+        """The names of the files that fit a pattern, or one of several; in random order if not said otherwise."""
+        found = Dataset.from_tensor_slices(sources.matching_files(file_pattern))
+        return found if shuffle is False else found.shuffle(len(found), seed=seed)
+
+    @staticmethod
+    def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
+        """Each element from the dataset whose number comes next in `choice_dataset`."""
+        recipes = _recipes(datasets)
+        spec = choice_dataset.element_spec
+        if not transforms.is_scalar_int64(spec):
+            raise TypeError(
+                "Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `tf.int64` tensors but are "
+                f"{spec}."
+            )
+
+        def choices(run: Run) -> Any:
+            return (int(np.asarray(tensor.array)) for tensor in choice_dataset._recipe.elements(run))
+
+        return Dataset._of(sources.directed(recipes, choices, stop_on_empty_dataset))
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Any,
+        weights: Any = None,
+        seed: Any = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: Any = None,
+    ) -> Dataset:
+        """Each element from a dataset at random, by weights."""
+        recipes = _recipes(datasets)
+        chances: Any = weights._recipe if isinstance(weights, Dataset) else weights
+        if weights is not None and not isinstance(weights, Dataset):
+            chances = np.asarray(convert(weights).array, np.float64)
+            if len(chances) != len(recipes):
+                raise ValueError(
+                    "Invalid `weights`. `weights` should have the same length as `datasets` but got `len(weights)="
+                    f"{len(chances)}` vs. `len(datasets)={len(recipes)}`."
+                )
+        if len(recipes) == 1:
+            return Dataset._of(recipes[0])
+        own = Seeds(seed, bool(rerandomize_each_iteration) or seed is None)
+        return Dataset._of(sources.directed(recipes, sources.drawn(chances, len(recipes), own), stop_on_empty_dataset))
+
+    # -- iterating -----------------------------------------------------------------------------------------------------
+    def __iter__(self) -> Iterator[Any]:
+        return OwnedIterator(self._recipe)
+
+    def as_numpy_iterator(self) -> NumpyIterator:
+        """The elements with NumPy arrays in place of tensors.
+
+        >>> list(Dataset.range(2).as_numpy_iterator())
+        [np.int64(0), np.int64(1)]
+        """
+        return NumpyIterator(OwnedIterator(self._recipe))
+
+    def __len__(self) -> int:
+        size = self._recipe.size
+        if size == INFINITE:
+            raise TypeError("The dataset is infinite.")
+        if size == UNKNOWN:
+            raise TypeError("The dataset length is unknown.")
+        return size
+
+    def __bool__(self) -> bool:
+        return True
+
+    def cardinality(self, name: str | None = None) -> Tensor:
+        """The number of elements; -1 if there is no end, -2 if it is not known."""
+        return wrap(np.array(self._recipe.size, np.int64))
+
+    @property
+    def element_spec(self) -> Any:
+        """Shapes and dtypes of the elements. Functions in the pipeline may be called to find out."""
+        return self._recipe.spec
+
+    def __repr__(self) -> str:
+        return f"<{self._recipe.kind} element_spec={self.element_spec!r}>"
+
+    def _element_of_dataset(self) -> DatasetSpec:
+        return DatasetSpec(self.element_spec)
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The element of a dataset that has one."""
+        found = [element for element, _ in zip(self, range(2))]  # noqa: B905 - at most two
+        if len(found) != 1:
+            sentence = "Dataset had more than one element." if found else "Dataset was empty."
+            raise errors.invalid_argument(sentence, "DatasetToSingleElement")
+        return found[0]
+
+    def reduce(self, initial_state: Any, reduce_func: Any, name: str | None = None) -> Any:
+        """The last state of a function of a state and of each element.
+
+        >>> int(Dataset.range(5).reduce(np.int64(0), lambda state, x: state + x))
+        10
+        """
+        refuse_tracing()
+        with outside():
+            state = transforms.reduced(self._recipe.elements(Run()), initial_state, reduce_func)
+        return delivered(state)
+
+    # -- order and number ----------------------------------------------------------------------------------------------
+    def shuffle(
+        self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: Any = True, name: str | None = None
+    ) -> Dataset:
+        """Elements in random order: each is drawn from `buffer_size` that wait.
+
+        Every iteration has another order unless `reshuffle_each_iteration` is False. With a seed, here or by
+        `tf.random.set_seed`, the sequence of these orders is always the same one; it is not TensorFlow's.
+        """
+        return self._next(transforms.shuffle(self._recipe, buffer_size, seed, reshuffle_each_iteration))
+
+    def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
+        """Everything `count` times; without an end if it is None or -1."""
+        return self._next(transforms.repeat(self._recipe, count))
+
+    def take(self, count: Any, name: str | None = None) -> Dataset:
+        """The first elements; all of them if `count` is -1."""
+        return self._next(transforms.take(self._recipe, count))
+
+    def skip(self, count: Any, name: str | None = None) -> Dataset:
+        """All but the first elements; none if `count` is -1."""
+        return self._next(transforms.skip(self._recipe, count))
+
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
+        """Every `num_shards`-th element, from the one at `index` on."""
+        return self._next(transforms.shard(self._recipe, num_shards, index))
+
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
+        """These elements, then those of another dataset."""
+        made = sources.concatenated(self._recipe, dataset._recipe)
+        made.spec  # noqa: B018 - raises if they do not fit
+        return self._next(made)
+
+    def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
+        """Pairs of a number and an element."""
+        count = Dataset.range(whole(start, "start"), 2**63 - 1)
+        return self._next(sources.zipped((count._recipe, self._recipe)))
+
+    def unique(self, name: str | None = None) -> Dataset:
+        """Elements that were not there before."""
+        return self._next(transforms.unique(self._recipe))
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+    def map(
+        self,
+        map_func: Any,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        synchronous: Any = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """A function of every element; the parts of a tuple are its arguments. It runs eagerly, one at a time.
+
+        >>> dataset = Dataset.from_tensor_slices(([1, 2], [3, 4])).map(lambda x, y: {"sum": x + y})
+        >>> [int(element["sum"]) for element in dataset]
+        [4, 6]
+        """
+        kind = "_MapDataset" if num_parallel_calls is None else "_ParallelMapDataset"
+        return self._next(transforms.mapped(self._recipe, map_func, kind))
+
+    def filter(self, predicate: Any, name: str | None = None) -> Dataset:
+        """The elements for which a function gives a true bool."""
+        return self._next(transforms.filtered(self._recipe, predicate))
+
+    def take_while(self, predicate: Any, name: str | None = None) -> Dataset:
+        """The elements before the first for which a function gives a false bool."""
+        return self._next(transforms.take_while(self._recipe, predicate))
+
+    def flat_map(self, map_func: Any, name: str | None = None) -> Dataset:
+        """The elements of the datasets that a function gives, one dataset after the other."""
+        return self._next(transforms.flat_map(self._recipe, map_func))
+
+    def interleave(
+        self,
+        map_func: Any,
+        cycle_length: Any = None,
+        block_length: Any = None,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """`block_length` elements of each of `cycle_length` datasets that a function gives, in turn.
+
+        >>> dataset = Dataset.range(3).interleave(lambda x: Dataset.from_tensors(x).repeat(2), cycle_length=2)
+        >>> [int(x) for x in dataset]
+        [0, 1, 0, 1, 2, 2]
+        """
+        kind = "_InterleaveDataset" if num_parallel_calls is None else "_ParallelInterleaveDataset"
+        return self._next(transforms.interleaved(self._recipe, map_func, cycle_length, block_length, kind))
+
+    def scan(self, initial_state: Any, scan_func: Any, name: str | None = None) -> Dataset:
+        """Elements that a function makes of a state and of every element; it also gives the next state."""
+        return self._next(transforms.scan(self._recipe, initial_state, scan_func))
+
+    def apply(self, transformation_func: Any, name: str | None = None) -> Dataset:
+        """The dataset that a function makes of this one."""
+        made = transformation_func(self)
+        if not isinstance(made, Dataset):
+            raise TypeError(f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(made)}.")
+        return made
+
+    # -- batches -------------------------------------------------------------------------------------------------------
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: Any = False,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Elements stacked along a new first axis.
+
+        >>> [x.tolist() for x in Dataset.range(5).batch(2).as_numpy_iterator()]
+        [[0, 1], [2, 3], [4]]
+        """
+        kind = "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset"
+        return self._next(batching.batch(self._recipe, batch_size, drop_remainder, kind))
+
+    def padded_batch(
+        self,
+        batch_size: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: Any = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """Elements of different shapes stacked, with zeros, empty strings or `padding_values` at their ends."""
+        return self._next(
+            batching.padded_batch(self._recipe, batch_size, padded_shapes, padding_values, drop_remainder)
+        )
+
+    def unbatch(self, name: str | None = None) -> Dataset:
+        """The rows of every element."""
+        return self._next(batching.unbatch(self._recipe))
+
+    def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Dataset:
+        """Batches of another size; of several sizes that take turns if it is a list."""
+        return self._next(batching.rebatch(self._recipe, batch_size, drop_remainder))
+
+    def window(
+        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
+    ) -> Dataset:
+        """Datasets of `size` elements each; the next one begins `shift` elements later.
+
+        >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
+        >>> [x.tolist() for x in windows.flat_map(lambda window: window.batch(3)).as_numpy_iterator()]
+        [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+        """
+        return self._next(batching.window(self._recipe, size, shift, stride, drop_remainder, Dataset._of))
+
+    def group_by_window(
+        self,
+        key_func: Any,
+        reduce_func: Any,
+        window_size: Any = None,
+        window_size_func: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Elements with the same key, `window_size` of them, as the dataset that `reduce_func(key, group)` makes."""
+        return self._next(
+            batching.group_by_window(self._recipe, key_func, reduce_func, window_size, window_size_func, Dataset._of)
+        )
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Any,
+        bucket_boundaries: Any,
+        bucket_batch_sizes: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """Padded batches of elements of similar lengths."""
+        return self._next(
+            batching.bucket(
+                self._recipe,
+                element_length_func,
+                list(bucket_boundaries),
+                list(bucket_batch_sizes),
+                padded_shapes,
+                padding_values,
+                pad_to_bucket_boundary,
+                no_padding,
+                drop_remainder,
+                Dataset._of,
+            )
+        )
+
+    # -- memory and time -----------------------------------------------------------------------------------------------
+    def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
+        """The elements of the first full iteration, kept in memory or in a file for the others."""
+        path = storage.path_of(filename)
+        return self._next(storage.cached_in_file(self._recipe, path) if path else transforms.cached(self._recipe))
+
+    def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
+        """Elements made by another thread, up to `buffer_size` of them before they are asked for."""
+        return self._next(transforms.prefetched(self._recipe, buffer_size))
+
+    def save(
+        self, path: Any, compression: str | None = None, shard_func: Any = None, checkpoint_args: Any = None
+    ) -> None:
+        """Write all elements to a folder, from which `Dataset.load` reads them."""
+        refuse_tracing()
+        with outside():
+            storage.save(self._recipe, storage.path_of(path), compression)
+
+    @staticmethod
+    def load(
+        path: Any,
+        element_spec: Any = None,
+        compression: str | None = None,
+        reader_func: Any = None,
+        wait: bool = False,
+    ) -> Dataset:
+        """The dataset that `save` wrote."""
+        return Dataset._of(storage.load(storage.path_of(path), element_spec, compression))
+
+    def snapshot(
+        self,
+        path: Any,
+        compression: Any = "AUTO",
+        reader_func: Any = None,
+        shard_func: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """The elements of the first full iteration, kept in a folder for the others, and for other programs."""
+        return self._next(storage.snapshot(self._recipe, storage.path_of(path)))
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
+        """The elements that can be made; those that raise an error are left out."""
+        return self._next(transforms.ignore_errors(self._recipe, log_warning))
+
+    def rejection_resample(
+        self, class_func: Any, target_dist: Any, initial_dist: Any = None, seed: Any = None, name: str | None = None
+    ) -> Dataset:
+        """Pairs (class, element), so many left out at random that the classes come as `target_dist` says."""
+        return self._next(sources.resampled(self._recipe, class_func, target_dist, initial_dist, seed))
+
+    # -- options -------------------------------------------------------------------------------------------------------
+    def options(self) -> Options:
+        """What was set by `with_options`."""
+        return Options() if self._options is None else self._options
+
+    def with_options(self, options: Options, name: str | None = None) -> Dataset:
+        """The same dataset with options; they change nothing here."""
+        if not isinstance(options, Options):
+            raise TypeError(f"`options` must be a tf.data.Options object. Got {type(options)}.")
+        return Dataset._of(transforms.renamed(self._recipe, "_OptionsDataset"), self.options().merge(options))
+
+
+def _recipes(datasets: Any) -> list[Recipe]:
+    if not datasets:
+        raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+    return [dataset._recipe for dataset in datasets]

@@ -1,0 +1,140 @@
+"""Datasets of what is in files: lines, records of one length, TFRecords."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.conversion import wrap
+from gradtape._src.data import transforms
+from gradtape._src.data.core import Elements, Recipe, Run, whole
+from gradtape._src.data.dataset import Dataset
+from gradtape._src.formats.tfrecord import file_names, lines_in, opened, read_records, read_up_to
+from gradtape._src.shape import TensorSpec
+from gradtape._src.tensor import Tensor
+
+Reader = Callable[[str], Iterator[bytes]]
+
+
+class _FileDataset(Dataset):
+    def _read(self, kind: str, filenames: Any, num_parallel_reads: Any, reader: Reader) -> None:
+        names = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(file_names(filenames))
+
+        def contents(name: Tensor) -> Dataset:
+            (path,) = file_names(name)
+            return Dataset._of(_contents(kind, lambda: reader(path)))
+
+        if num_parallel_reads is None:
+            recipe = transforms.flat_map(names._recipe, contents)
+        else:
+            recipe = transforms.interleaved(names._recipe, contents, num_parallel_reads, 1, kind)
+        self._recipe = Recipe(kind, recipe.elements, _text_spec)
+
+
+def _text_spec() -> TensorSpec:
+    return TensorSpec((), "string")
+
+
+def _contents(kind: str, read: Callable[[], Iterator[bytes]]) -> Recipe:
+    def elements(run: Run) -> Elements:
+        return map(_text, read())
+
+    return Recipe(kind, elements, _text_spec)
+
+
+def _text(data: bytes) -> Tensor:
+    value = np.empty((), object)
+    value[()] = data
+    return wrap(value)
+
+
+class TextLineDataset(_FileDataset):
+    """The lines of text files, without their ends. `compression_type` is "", "GZIP" or "ZLIB"."""
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
+        def reader(path: str) -> Iterator[bytes]:
+            with opened(path, compression_type or "") as file:
+                yield from lines_in(file)
+
+        self._read("TextLineDatasetV2", filenames, num_parallel_reads, reader)
+
+
+class FixedLengthRecordDataset(_FileDataset):
+    """Records of one length, between a header and a footer that are left out."""
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: Any,
+        header_bytes: Any = None,
+        footer_bytes: Any = None,
+        buffer_size: Any = None,
+        compression_type: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
+        size = whole(record_bytes, "record_bytes")
+        header, footer = whole(header_bytes or 0, "header_bytes"), whole(footer_bytes or 0, "footer_bytes")
+        if size < 1:
+            raise errors.invalid_argument("`record_bytes` must be > 0", "FixedLengthRecordDatasetV2")
+
+        for name, value in {"header_bytes": header, "footer_bytes": footer}.items():
+            if value < 0:
+                raise errors.invalid_argument(f"`{name}` must be >= 0", "FixedLengthRecordDatasetV2")
+
+        def reader(path: str) -> Iterator[bytes]:
+            with opened(path, compression_type or "") as file:
+                if not compression_type and file.seekable():
+                    check(path, file.seek(0, os.SEEK_END))
+                    file.seek(0)
+                have = len(read_up_to(file, header))
+                waiting = read_up_to(file, footer)  # as long as there is more behind it, it is no footer
+                have += len(waiting)
+                while record := read_up_to(file, size):
+                    have += len(record)
+                    if len(record) < size:
+                        break
+                    waiting += record
+                    yield waiting[:size]
+                    waiting = waiting[size:]
+                check(path, have)
+
+        def check(path: str, length: int) -> None:
+            body = length - header - footer
+            if body < 0 or body % size:
+                kind = errors.DataLossError if compression_type else errors.InvalidArgumentError
+                message = (
+                    f'Excluding the header ({header} bytes) and footer ({footer} bytes), input file "{path}" has body '
+                    f"length {body} bytes, which is not an exact multiple of the record length ({size} bytes). "
+                    "[Op:IteratorGetNext]"
+                )
+                raise kind(None, None, message)
+
+        self._read("FixedLengthRecordDatasetV2", filenames, num_parallel_reads, reader)
+
+
+class TFRecordDataset(_FileDataset):
+    """The records of TFRecord files, as strings; `tf.io.parse_single_example` makes tensors of them."""
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
+        self._read(
+            "TFRecordDatasetV2", filenames, num_parallel_reads, lambda path: read_records(path, compression_type or "")
+        )

@@ -1,0 +1,169 @@
+"""Iterators over datasets, which checkpoints can save, and elements that may not be there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors, forks, nest
+from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
+from gradtape._src.checkpoint.checkpoint import PythonState
+from gradtape._src.conversion import wrap
+from gradtape._src.data.core import END, Recipe, Run, delivered, outside
+from gradtape._src.interrupts import is_interrupt
+from gradtape._src.ops.sparse_tensor import SparseTensor
+from gradtape._src.tensor import Tensor
+
+
+class IteratorBase(PythonState):
+    """An iterator over a dataset: `next(iterator)`, `iterator.get_next()`; saved by `tf.train.Checkpoint`."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        refuse_tracing()
+        self._recipe = recipe
+        self._lock = forks.rlock()  # threads may share an iterator
+        self._interrupted = False
+        self._process = os.getpid()
+        self._start([], 0)
+
+    def _start(self, seeds: list[int], position: int) -> None:
+        """Begin an iteration, again if there are seeds, behind the elements that were read."""
+        run = Run(seeds)
+        with outside():
+            elements = self._recipe.elements(run)
+            _skip(elements, position)
+        self._run, self._elements, self._position = run, elements, position
+        self._interrupted, self._process = False, os.getpid()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        refuse_tracing()
+        with self._lock, outside():
+            if self._interrupted or self._process != os.getpid():
+                # A signal may have ended the generators that make the elements; a forked child lacks their threads.
+                self._start(self._run.seeds, self._position)
+            try:
+                element = next(self._elements)
+                self._position += 1
+            except StopIteration:
+                raise
+            except BaseException as error:
+                self._interrupted = is_interrupt(error)
+                raise
+        return delivered(element)
+
+    def get_next(self) -> Any:
+        """The next element; an OutOfRangeError at the end."""
+        try:
+            return next(self)
+        except StopIteration:
+            raise errors.OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext]") from None
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, if there is one."""
+        return Optional([element for element in (next(self, END),) if element is not END], self._recipe)
+
+    @property
+    def element_spec(self) -> Any:
+        """Shapes and dtypes of the elements."""
+        return self._recipe.spec
+
+    # -- checkpoints: the elements that were read are read again ------------------------------------------------------
+    def serialize(self) -> str:
+        return json.dumps({"position": self._position, "seeds": self._run.seeds})
+
+    def deserialize(self, string_value: bytes) -> None:
+        try:
+            state = json.loads(string_value)
+            seeds, position = list(state["seeds"]), state["position"]
+            if not all(type(number) is int and number >= 0 for number in (position, *seeds)):
+                raise ValueError("positions and seeds are whole numbers")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise errors.DataLossError(None, None, f"The state of an iterator cannot be read: {error}") from None
+        self._start(seeds, position)
+
+
+def _skip(elements: Iterator[Any], count: int) -> None:
+    """Pass by elements that were read before; what raised an error then does so again, and was not counted."""
+    while count:
+        try:
+            next(elements)
+        except StopIteration:
+            return
+        except Exception:
+            continue
+        count -= 1
+
+
+class OwnedIterator(IteratorBase):
+    """What `iter(dataset)` gives."""
+
+
+def refuse_tracing() -> None:
+    """Within a function that is traced, elements would become constants of the program: the same at every call."""
+    graph = current_graph()
+    if graph is not None:
+        raise NeedsEagerError(
+            RuntimeError(
+                f"A dataset is read in '{graph.name}', and in a compiled program its elements would be constants. Loop "
+                "over the dataset outside of tf.function, and call a function with each element: that one is compiled."
+            )
+        )
+
+
+class NumpyIterator:
+    """What `dataset.as_numpy_iterator()` gives: the elements, with NumPy arrays in them."""
+
+    def __init__(self, iterator: IteratorBase) -> None:
+        self._iterator = iterator
+
+    def __repr__(self) -> str:
+        return f"NumpyIterator(iterator={self._iterator!r})"
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return nest.map_structure(_plain, next(self._iterator))
+
+
+def _plain(leaf: Any) -> Any:
+    if isinstance(leaf, Tensor):
+        return leaf.numpy()
+    if isinstance(leaf, SparseTensor):
+        filler = b"" if leaf.dtype.name == "string" else 0
+        dense = np.full(np.asarray(leaf.dense_shape.array), filler, leaf.dtype.numpy_dtype)
+        dense[tuple(np.asarray(leaf.indices.array).T)] = np.asarray(leaf.values.array)
+        return dense
+    return leaf.as_numpy_iterator() if hasattr(leaf, "as_numpy_iterator") else leaf
+
+
+class Optional:
+    """A value that may not be there (`tf.experimental.Optional`)."""
+
+    def __init__(self, values: list[Any], recipe: Recipe | None = None) -> None:
+        self._values, self._recipe = values, recipe
+
+    def _element_of_dataset(self) -> Any:
+        return type(self)
+
+    def has_value(self, name: str | None = None) -> Tensor:
+        """Whether it is there."""
+        return wrap(np.array(bool(self._values)))
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The value, or an InvalidArgumentError."""
+        if not self._values:
+            raise errors.invalid_argument("The given optional does not have a value.", "OptionalGetValue")
+        return self._values[0]
+
+    @property
+    def element_spec(self) -> Any:
+        """Shape and dtype of the value."""
+        return None if self._recipe is None else self._recipe.spec

@@ -1,0 +1,210 @@
+"""Elements and their specifications: tuples and dicts with tensors in them. A list is a tensor, as in TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.dtypes import DType
+from gradtape._src.interrupts import float_errors_ignored, is_interrupt
+from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec, stack, unstack
+from gradtape._src.shape import TensorShape, TensorSpec
+from gradtape._src.tensor import Tensor
+
+_SIZES = (3, 5)  # what stands for dimensions that are not known: results that differ depend on them
+
+
+class NoneTensorSpec:
+    """The specification of None."""
+
+    def __repr__(self) -> str:
+        return "NoneTensorSpec()"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoneTensorSpec)
+
+    def __hash__(self) -> int:
+        return hash(NoneTensorSpec)
+
+
+class DatasetBatch:
+    """Datasets as one element: what `batch` makes of datasets of datasets, and `unbatch` takes apart again."""
+
+    def __init__(self, datasets: list[Any]) -> None:
+        self.datasets = datasets
+
+    def _element_of_dataset(self) -> Any:
+        return self.datasets[0]._element_of_dataset()._batched(len(self.datasets))
+
+    @property
+    def element_spec(self) -> Any:
+        return self._element_of_dataset().element_spec
+
+    def __repr__(self) -> str:
+        return f"<DatasetBatch of {len(self.datasets)} datasets, element_spec={self.element_spec!r}>"
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a leaf as it is: a tensor, dense or sparse, None, a dataset, an optional value."""
+    return isinstance(value, (Tensor, SparseTensor)) or value is None or hasattr(value, "_element_of_dataset")
+
+
+def normalized(value: Any) -> Any:
+    """A value as an element: tuples and dicts stay, everything within becomes tensors.
+
+    >>> normalized((1, {"a": [2.0, 3.0]}))[1]["a"].shape
+    TensorShape([2])
+    """
+    if is_whole(value):
+        return value
+    if isinstance(value, tuple):
+        parts = [normalized(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, Mapping):
+        made = {key: normalized(part) for key, part in value.items()}
+        return made if type(value) is dict else nest.pack_sequence_as(value, nest.flatten(made))
+    if isinstance(value, list) and value and all(hasattr(part, "_recipe") for part in value):
+        return DatasetBatch(value)
+    return convert(value)
+
+
+def returned(value: Any) -> Any:
+    """What a function gave, as an element: a list as a whole is a tuple."""
+    return normalized(tuple(value) if type(value) is list else value)
+
+
+def call(function: Callable[..., Any], element: Any) -> Any:
+    """A function of an element; the parts of a tuple are its arguments."""
+    return function(*element) if type(element) is tuple else function(element)
+
+
+def packer(structure: Any) -> Callable[[list[Any]], Any]:
+    """Arranges leaves like a structure: what depends on the structure alone is done once."""
+    if not nest.is_nested(structure):
+        return lambda flat: flat[0]
+    if type(structure) is tuple and not any(map(nest.is_nested, structure)):
+        return tuple
+    return lambda flat: nest.pack_sequence_as(structure, flat)
+
+
+# -- specifications --------------------------------------------------------------------------------------------------
+def spec_of(element: Any) -> Any:
+    """The specification that fits this very element."""
+    return nest.map_structure(_leaf_spec, element)
+
+
+def _leaf_spec(leaf: Any) -> Any:
+    if leaf is None:
+        return NoneTensorSpec()
+    if isinstance(leaf, Tensor):
+        return TensorSpec(leaf.shape, leaf.dtype)
+    if isinstance(leaf, SparseTensor):
+        return SparseTensorSpec(leaf.shape, leaf.dtype)
+    if hasattr(leaf, "_element_of_dataset"):
+        return leaf._element_of_dataset()
+    return type(leaf)
+
+
+TENSOR_SPECS = (TensorSpec, SparseTensorSpec)
+
+
+def each(change: Callable[[Any], Any], spec: Any) -> Any:
+    """A specification with that of every tensor changed."""
+    return nest.map_structure(lambda leaf: change(leaf) if isinstance(leaf, TENSOR_SPECS) else leaf, spec)
+
+
+def reshaped(spec: Any, shape: Any) -> Any:
+    return type(spec)(shape, spec.dtype)
+
+
+def in_batches(spec: Any, size: int | None) -> Any:
+    """The specification of batches of what `spec` specifies."""
+    return nest.map_structure(lambda leaf: _batched_spec(leaf, size), spec)
+
+
+def _batched_spec(leaf: Any, size: int | None) -> Any:
+    if isinstance(leaf, TENSOR_SPECS):
+        return reshaped(leaf, TensorShape([size]).concatenate(leaf.shape))
+    return leaf._batched(size) if hasattr(leaf, "_batched") else leaf
+
+
+def row_spec(leaf: Any) -> Any:
+    """The specification of the rows of what `leaf` specifies."""
+    if isinstance(leaf, TENSOR_SPECS):
+        return reshaped(leaf, leaf.shape[1:])
+    return leaf._row() if hasattr(leaf, "_row") else leaf
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+def rows_of(leaf: Any) -> Any:
+    """The rows of a leaf that is no dense tensor: a list."""
+    if isinstance(leaf, SparseTensor):
+        return unstack(leaf)
+    if isinstance(leaf, DatasetBatch):
+        return leaf.datasets
+    if hasattr(leaf, "_recipe"):
+        raise ValueError("Slicing dataset elements is not supported for rank 0.")
+    raise TypeError(f"Rows can be taken of tensors only, got {type(leaf).__name__}.")
+
+
+def joined(leaves: list[Any]) -> Any:
+    """Leaves that are no dense tensors as one, whose rows they are; None if they are of another kind."""
+    if all(isinstance(leaf, SparseTensor) for leaf in leaves):
+        return stack(leaves)
+    return DatasetBatch(leaves) if all(hasattr(leaf, "_recipe") for leaf in leaves) else None
+
+
+def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: Callable[[], tuple[Any, ...]]) -> Any:
+    """What a function gives for arguments of these specifications.
+
+    It runs on ones, twice if dimensions are unknown. If it cannot take these, it runs on the first element, of whose
+    results only the ranks are believed.
+    """
+    sizes = _SIZES if any(None in _dims(leaf) for leaf in nest.flatten(specs)) else _SIZES[:1]
+    try:
+        with float_errors_ignored():
+            one, *others = [spec_of(function(*nest.map_structure(lambda s: _stand_in(s, n), specs))) for n in sizes]  # noqa: B023
+        return nest.map_structure(_common, one, others[0]) if others else one
+    except Exception as error:
+        if is_interrupt(error):
+            raise
+        given = first()
+        if given[-1] is None:  # there is no element
+            raise
+        found = spec_of(function(*given))
+        return each(lambda leaf: reshaped(leaf, [None] * len(leaf.shape)), found)
+
+
+def _dims(spec: Any) -> Any:
+    if isinstance(spec, SparseTensorSpec):
+        return [None]  # the number of its values is not known
+    return (spec.shape.dims or [None] * (spec.shape.rank is None)) if isinstance(spec, TensorSpec) else ()
+
+
+def _stand_in(spec: Any, size: int) -> Any:
+    if not isinstance(spec, TENSOR_SPECS):
+        return None if isinstance(spec, NoneTensorSpec) else spec._stand_in(lambda inner: _stand_in(inner, size))
+    if spec.shape.rank is None:
+        raise ValueError("Nothing can stand in for a tensor of unknown rank.")
+    shape = [size if n is None else n for n in spec.shape]
+    if isinstance(spec, SparseTensorSpec):
+        where = np.argwhere(np.ones([min(n, 2) for n in shape], bool))
+        where = where[: 1 if size == _SIZES[0] else 2 % (len(where) + 1)]  # another number of values each time
+        return SparseTensor(where, _ones([len(where)], spec.dtype), np.array(shape, np.int64))
+    return _ones(shape, spec.dtype)
+
+
+def _ones(shape: Any, dtype: DType) -> Tensor:
+    return wrap(np.full(shape, b"", object) if dtype.name == "string" else np.ones(shape, dtype.numpy_dtype))
+
+
+def _common(one: Any, other: Any) -> Any:
+    if isinstance(one, TENSOR_SPECS):
+        return one.most_specific_compatible_type(other)
+    if hasattr(one, "element_spec"):  # of a dataset within a dataset
+        return type(one)(nest.map_structure(_common, one.element_spec, other.element_spec), one._shape)
+    return one

@@ -1,0 +1,324 @@
+"""Files that appear whole or not at all, whenever the process is killed and whoever else writes.
+
+A file is written under a temporary name in its folder, flushed to the disk, and renamed. While its process lives, the
+temporary file is locked (`flock`, which the system releases when the process dies), so that a later save can remove
+what a killed process left behind and never what another one is writing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import itertools
+import os
+import re
+import secrets
+import stat
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import IO, Any
+
+from gradtape._src import errors, forks
+from gradtape._src.interrupts import contextmanager, guarded
+
+fcntl: Any = None  # Windows has none: there, an open file cannot be removed or renamed
+with contextlib.suppress(ImportError):
+    import fcntl
+
+_TEMPORARY = re.compile(r"\.part-[0-9a-f]{16}")
+_DAY = 86400.0  # seconds after which a temporary file counts as abandoned where nothing can be locked
+
+
+_staged: weakref.WeakSet[Staged] = weakref.WeakSet()
+
+
+@atexit.register
+def _remove_staged() -> None:
+    """Remove what is not finished when the program ends: a thread that was writing it has no chance to."""
+    for part in list(_staged):
+        if part.is_own:
+            remove(part.path)
+
+
+class Staged:
+    """A file that is written under a temporary name in `folder`, until `move` gives it its own.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with Staged(folder) as part:
+    ...     _ = part.file.write(b"all of it")
+    ...     part.move(os.path.join(folder, "name"))
+    >>> os.listdir(folder)
+    ['name']
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._flushed, self._process = False, os.getpid()
+        while True:
+            self.path = temporary_name(folder)
+            self.file: Any = open(self.path, "xb")  # noqa: SIM115 - close() closes it
+            _lock(self.file.fileno())
+            if os.fstat(self.file.fileno()).st_nlink:  # else it was removed before it was locked
+                break
+            self.file.close()
+        _staged.add(self)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process has made the file: a forked child must not write to it, nor remove it."""
+        return os.getpid() == self._process
+
+    def flush(self) -> None:
+        """Wait until the content is on the disk."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self._flushed = True
+
+    def move(self, path: str) -> None:
+        """Rename the file, which replaces the one that has this name."""
+        if not self._flushed:
+            self.flush()
+        if fcntl is None:
+            self.file.close()
+        os.replace(self.path, path)
+
+    def close(self) -> None:
+        """Release the file, and remove it if it has not been moved."""
+        if not self.is_own:
+            self._abandon()
+            return
+        try:
+            with contextlib.suppress(OSError):  # of a flush that fails: nobody will read this
+                self.file.close()
+        finally:
+            remove(self.path)
+
+    def _abandon(self) -> None:
+        """Close the file in a forked child, without what the buffer held when the process was forked."""
+        if not self.file.closed:
+            with _opened(os.devnull, os.O_WRONLY) as nowhere:
+                os.dup2(nowhere, self.file.fileno(), inheritable=False)
+            self.file.close()
+
+    def __enter__(self) -> Staged:
+        return self
+
+    @guarded
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except BaseException:
+            self.close()
+            raise
+
+
+def write(path: str, content: Callable[[Any], Any]) -> None:
+    """Write a file by a function that gets it opened. A link is followed; a pipe or a device is written directly.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> write(os.path.join(folder, "name"), lambda file: file.write(b"new"))
+    >>> os.listdir(folder)
+    ['name']
+    """
+    path = os.path.realpath(path)
+    if not _is_regular(path):
+        with open(path, "wb") as file:
+            content(file)
+        return
+    folder = os.path.dirname(path)
+    remove_abandoned(folder)
+    with Staged(folder) as part:
+        content(part.file)
+        part.move(path)
+    flush_folder(folder)
+
+
+def publish(
+    values: Staged,
+    name: Callable[[int], str],
+    index: str,
+    content: Callable[[int], Iterable[bytes]],
+    old: Callable[[], list[str]],
+) -> None:
+    """Let an index, and the file that it names, be replaced together. The caller is `alone_in` their folder.
+
+    The file is called `name(0)` or, while there is one of that name, `name(1)` and so on; `content(n)` is the index
+    that names it. The moment at which the index is replaced decides between old and new; until then no old file is
+    touched. Then the first name is given back, and what `old()` lists is removed: a failure on that way leaves files
+    that are as good.
+    """
+    folder = os.path.dirname(index) or "."
+    number = next(n for n in itertools.count() if not os.path.lexists(name(n)))
+    with Staged(folder) as part:
+        part.file.writelines(content(number))
+        part.flush()
+        try:
+            values.move(name(number))
+            flush_folder(folder)
+            part.move(index)
+        except BaseException:
+            if os.path.lexists(part.path):  # the old index is still the one
+                remove(name(number))
+            raise
+    flush_folder(folder)
+    with contextlib.suppress(OSError):
+        if number:
+            link = temporary_name(folder)
+            os.link(name(number), link)
+            os.replace(link, name(0))
+            flush_folder(folder)
+            write(index, lambda file: file.writelines(content(0)))
+        for path in old():
+            if path != name(0):
+                remove(path)
+
+
+def _is_regular(path: str) -> bool:
+    """Whether a path leads to a file, or to nothing yet."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return True
+
+
+def temporary_name(folder: str) -> str:
+    """A new name for a file that is not finished."""
+    return os.path.join(folder, f".part-{secrets.token_hex(8)}")
+
+
+def remove(path: str) -> None:
+    """Remove a file, unless somebody else has done so."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.remove(path)
+
+
+def flush_folder(folder: str) -> None:
+    """Wait until new names are on the disk; where folders cannot be opened (Windows), the system sees to it."""
+    if os.name == "posix":
+        with _opened(folder or ".", os.O_RDONLY) as handle, contextlib.suppress(OSError):  # not every system can
+            os.fsync(handle)
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    handle = os.open(path, flags)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+# -- others who write ------------------------------------------------------------------------------------------------
+def _lock(handle: int, wait: bool = True) -> bool:
+    """Lock an open file for this opening of it. False if another one has it or if the file system has no locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def remove_abandoned(folder: str) -> None:
+    """Remove the temporary files of processes that were killed. Those of living ones are locked, and stay."""
+    with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
+        for entry in entries:
+            if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    if fcntl is None:
+        if time.time() - os.stat(path).st_mtime > _DAY:
+            os.remove(path)
+        return
+    with _opened(path, os.O_RDWR) as handle:
+        if _lock(handle, wait=False):
+            os.remove(path)
+
+
+class _Held(threading.local):
+    """The folders that this thread has locked."""
+
+    def __init__(self) -> None:
+        self.folders: set[str] = set()
+
+
+_held = _Held()
+_without_locks = forks.rlock()
+
+
+@contextmanager
+def alone_in(folder: str) -> Iterator[None]:
+    """Wait until no other thread or process changes several files of a folder, and let none begin.
+
+    A folder that is missing is made.
+    """
+    os.makedirs(folder or ".", exist_ok=True)
+    if fcntl is None:
+        with _without_locks:
+            yield
+        return
+    folder = os.path.realpath(folder or ".")
+    if folder in _held.folders:
+        yield
+        return
+    with _opened(folder, os.O_RDONLY) as handle:
+        locked = _lock(handle)
+        try:
+            _held.folders.add(folder)
+            yield
+        finally:
+            _held.folders.discard(folder)
+            if locked:
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a forked child may have the file open as well
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
+_CODES: dict[type[errors.OpError], Iterable[str]] = {
+    errors.NotFoundError: ("ENOENT", "ENODEV", "ENXIO"),
+    errors.PermissionDeniedError: ("EPERM", "EACCES", "EROFS"),
+    errors.FailedPreconditionError: ("EEXIST", "ENOTEMPTY", "EISDIR", "ENOTDIR", "EBADF", "EBUSY", "ETXTBSY", "EPIPE"),
+    errors.ResourceExhaustedError: ("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM"),
+    errors.OutOfRangeError: ("EFBIG", "EOVERFLOW", "ERANGE"),
+    errors.InvalidArgumentError: ("EINVAL", "ENAMETOOLONG", "EILSEQ"),
+    errors.UnimplementedError: ("ENOSYS", "ENOTSUP"),
+    errors.UnavailableError: ("EAGAIN", "EINTR", "ENOLCK"),
+    errors.AbortedError: ("EDEADLK", "ESTALE"),
+}
+_CLASSES = {getattr(errno, name): kind for kind, names in _CODES.items() for name in names if hasattr(errno, name)}
+
+
+@contextmanager
+def named_errors(path: str, op: str = "") -> Iterator[None]:
+    """Let errors of the system have TensorFlow's class and sentence for them.
+
+    >>> with named_errors("here/x"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    ...
+    gradtape.errors.ResourceExhaustedError: here/x; No space left on device
+    """
+    if "\0" in path:
+        raise errors.NotFoundError(None, None, f"{path!r}; No such file or directory{op and f' [Op:{op}]'}")
+    try:
+        yield
+    except OSError as error:
+        kind = _CLASSES.get(error.errno or 0, errors.UnknownError)
+        sentence = f"{path}; {error.strerror or error}{op and f' [Op:{op}]'}"
+        raise kind(None, None, sentence) from error
+
+
+def open_to_read(path: str, op: str) -> IO[bytes]:
+    """An open file, or TensorFlow's error if there is none."""
+    with named_errors(path, op):
+        return open(path, "rb")

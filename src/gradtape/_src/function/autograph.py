@@ -1,0 +1,470 @@
+"""AutoGraph: Python's `if`, `while` and `for` over tensors, in a form that can be traced.
+
+`malt` (diastatic-malt) takes the source of a function and writes the control flow in it as calls of operators; what
+these do is in `staging`. Functions that converted code calls are converted when it does, libraries excepted. The result
+is compiled under the name and the line numbers of the original, so that tracebacks and debuggers show the user's code.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import importlib.util
+import inspect
+import linecache
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+from gradtape._src import forks
+from gradtape._src.interrupts import is_interrupt
+
+_AS_IS = "_gradtape_not_converted"
+_CONVERTED = "_gradtape_converted"
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_STANDARD_LIBRARY = os.path.dirname(os.__file__)
+_LIBRARIES = frozenset(
+    {
+        *("absl", "IPython", "jax", "jaxlib", "keras", "malt", "matplotlib", "mock", "numpy", "pandas", "PIL"),
+        *("pytest", "scipy", "tensorflow", "torch"),
+    }
+)
+_LOOP_OPTIONS = "ag_loop_options__"
+_HELPERS = ("if_body", "else_body", "loop_body", "loop_test", "extra_test", "get_state", "set_state")
+"""How malt names the functions it makes of pieces of a function."""
+
+
+@functools.cache
+def is_available() -> bool:
+    """Whether malt is installed; it is not imported to find out."""
+    return importlib.util.find_spec("malt") is not None
+
+
+def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
+    """Leave a function's control flow as it is, and that of all it calls.
+
+    >>> import gradtape as tf
+    >>> @tf.autograph.experimental.do_not_convert
+    ... def plain(x):
+    ...     return x
+    """
+    if func is None:
+        return do_not_convert
+    try:
+        setattr(func, _AS_IS, True)
+    except AttributeError:  # a method, a function written in C
+
+        @functools.wraps(func)
+        def as_is(*args: Any, **kwargs: Any) -> Any:
+            return func(*args, **kwargs)
+
+        setattr(as_is, _AS_IS, True)
+        return as_is
+    return func
+
+
+def set_loop_options(
+    parallel_iterations: Any = None,
+    swap_memory: Any = None,
+    maximum_iterations: Any = None,
+    shape_invariants: Any = None,
+) -> None:
+    """Options of the loop whose first statement this is: how often it may go round, which shapes may change.
+
+    >>> import gradtape as tf
+    >>> @tf.function
+    ... def count(n):
+    ...     turns = 0
+    ...     for _ in tf.range(n):
+    ...         tf.autograph.experimental.set_loop_options(maximum_iterations=3)
+    ...         turns += 1
+    ...     return turns
+    >>> int(count(tf.constant(10)))
+    3
+    """
+
+
+def converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its control flow converted; the function itself where that is not possible."""
+    return _converted(function, requested=True) if is_available() else function
+
+
+# -- what is converted -----------------------------------------------------------------------------------------------
+def _converted(function: Any, requested: bool = False) -> Callable[..., Any]:
+    """What to call instead of a function. Who asks for a conversion by name gets it from libraries too."""
+    if isinstance(function, functools.partial):
+        inner = _converted(function.func, requested)
+        return functools.partial(inner, *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        inner = _converted(function.__func__, requested)
+        return function if inner is function.__func__ else MethodType(inner, function.__self__)
+    if isinstance(function, FunctionType):
+        held = function.__dict__.get("__wrapped_method__")
+        if held is not None:
+            inner, reference = _converted(held[0], requested), held[1]
+            return lambda *args, **kwargs: inner(reference(), *args, **kwargs)
+        return _transformed(function) if _wants_conversion(function, requested) else function
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - the method, not whether there is one
+    if isinstance(function, type) or not isinstance(call, FunctionType) or hasattr(function, _AS_IS):
+        return function
+    inner = _converted(call, requested=False)
+    return function if inner is call else MethodType(inner, function)
+
+
+def _wants_conversion(function: FunctionType, requested: bool) -> bool:
+    code = function.__code__
+    if hasattr(function, _AS_IS) or function.__dict__.get(_CONVERTED) is code:
+        return False
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return False
+    if code.co_filename == "<string>":  # made by exec: methods of dataclasses and named tuples
+        return False
+    return requested or not _is_library(function)
+
+
+def _is_library(function: FunctionType) -> bool:
+    """Whether a function is none of the user's. Packages that are installed are, unless they use gradtape."""
+    path = function.__code__.co_filename
+    name = str(function.__globals__.get("__name__", "")).partition(".")[0]
+    if name in _LIBRARIES or path.startswith(("<frozen", _PACKAGE + os.sep)):
+        return True
+    if "site-packages" in path or "dist-packages" in path:
+        return not any(map(_is_ours, list(function.__globals__.values())))
+    return path.startswith(_STANDARD_LIBRARY + os.sep)
+
+
+def _is_ours(value: Any) -> bool:
+    if isinstance(value, ModuleType):
+        name = value.__name__
+    elif isinstance(value, (type, FunctionType)):
+        name = str(value.__module__)
+    else:
+        return False
+    return name.partition(".")[0] == "gradtape"
+
+
+# -- calls in converted code -----------------------------------------------------------------------------------------
+def _converted_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: Any) -> Any:
+    """A call in converted code."""
+    from gradtape._src.function import staging
+
+    kwargs = kwargs or {}
+    if isinstance(function, (BuiltinFunctionType, type)):
+        special = _IN_CONTEXT.get(function.__name__) if function in (eval, globals, locals, super) else None
+        if special is not None:
+            return special(function, args, scope)
+        return staging.BUILTINS.get(function, function)(*args, **kwargs)
+    if isinstance(function, FunctionType):
+        if function.__module__ == "gradtape._src.tf.array" and function.__name__ == "range":
+            if not all(map(staging.is_length, (*args, *kwargs.values()))):
+                return staging.Range(*args, **kwargs)
+        elif function.__module__ == "gradtape._src.tf.control_flow":
+            args, kwargs = _with_converted_functions((args, kwargs))
+    return _converted(function)(*args, **kwargs)
+
+
+def _with_converted_functions(arguments: Any) -> Any:
+    """The arguments of `tf.cond`, `tf.map_fn` and the like, which call functions of the user."""
+    from gradtape._src import nest
+
+    def convert(leaf: Any) -> Any:
+        return _converted(leaf) if isinstance(leaf, (FunctionType, MethodType, functools.partial)) else leaf
+
+    return nest.map_structure(convert, arguments)
+
+
+def _eval(function: Any, args: tuple[Any, ...], scope: Any) -> Any:
+    from malt.operators import py_builtins
+
+    return py_builtins.eval_in_original_context(function, args, scope)
+
+
+def _super(function: Any, args: tuple[Any, ...], scope: Any) -> Any:
+    from malt.operators import py_builtins
+
+    return py_builtins.super_in_original_context(function, args, scope)
+
+
+def _globals(function: Any, args: tuple[Any, ...], scope: Any) -> Any:
+    from malt.operators import py_builtins
+
+    return py_builtins.globals_in_original_context(scope)
+
+
+def _locals(function: Any, args: tuple[Any, ...], scope: Any) -> Any:
+    from malt.operators import py_builtins
+
+    return py_builtins.locals_in_original_context(scope)
+
+
+_IN_CONTEXT = {"eval": _eval, "super": _super, "globals": _globals, "locals": _locals}
+"""Functions that look at the function that calls them."""
+
+
+def _mark_converted(function: Any) -> Any:
+    """Inner functions of converted code are converted already."""
+    setattr(function, _CONVERTED, function.__code__)
+    return function
+
+
+# -- conversion ------------------------------------------------------------------------------------------------------
+_factories: weakref.WeakKeyDictionary[CodeType, Callable[[FunctionType], FunctionType] | None] = (
+    weakref.WeakKeyDictionary()
+)
+_converting = forks.rlock()
+
+
+def _transformed(function: FunctionType) -> FunctionType:
+    """The converted function; the function itself, and a warning once, where there is no way."""
+    code = function.__code__
+    with _converting:
+        if code not in _factories:
+            try:
+                _factories[code] = _factory(function)
+            except Exception as error:  # whatever malt cannot deal with
+                if is_interrupt(error):
+                    raise
+                _factories[code] = None
+                _warn(function, error)
+        factory = _factories[code]
+    return function if factory is None else factory(function)
+
+
+def _warn(function: FunctionType, error: Exception) -> None:
+    from gradtape._src.autodiff.gradient_tape import logger
+
+    logger().warning(
+        "AutoGraph could not transform %s and will run it as-is.\nCause: %s\nAn `if`, `while` or `for` in it cannot "
+        "depend on tensors that are being traced. To silence this warning, decorate the function with "
+        "@tf.autograph.experimental.do_not_convert",
+        function,
+        error,
+    )
+
+
+@functools.cache
+def _operators() -> Any:
+    """The names that converted code uses, as attributes of `ag__`."""
+    from malt.core import converter
+
+    from gradtape._src.function import staging
+
+    return SimpleNamespace(
+        **{name: getattr(staging, name) for name in _OPERATORS},
+        STD=converter.STANDARD_OPTIONS,
+        autograph_artifact=_mark_converted,
+        caught=lambda: sys.exc_info()[1],
+        converted_call=_converted_call,
+    )
+
+
+_OPERATORS = (
+    "FunctionScope",
+    "Undefined",
+    "UndefinedReturnValue",
+    "and_",
+    "assert_stmt",
+    "for_stmt",
+    "if_exp",
+    "if_stmt",
+    "ld",
+    "ldu",
+    "not_",
+    "or_",
+    "while_stmt",
+    "with_function_scope",
+)
+
+
+def _factory(function: FunctionType) -> Callable[[FunctionType], FunctionType]:
+    """What makes converted functions of all functions with this code, each with its own closure and defaults."""
+    definition, name = _converted_definition(function)
+    free = function.__code__.co_freevars
+    module = ast.parse(
+        "def outer():\n"
+        + "".join(f" {variable} = None\n" for variable in free)
+        + f" def inner(ag__):\n  pass\n  return {name}\n return inner"
+    )
+    outer: Any = module.body[0]
+    outer.body[-2].body[0] = definition
+    flags = function.__code__.co_flags & __future__.annotations.compiler_flag
+    code = compile(
+        ast.fix_missing_locations(module), function.__code__.co_filename, "exec", flags=flags, dont_inherit=True
+    )
+    space: dict[str, Any] = {}
+    exec(_renamed(code, name, function.__name__), space)
+    inner_code = space["outer"]().__code__
+    for variable in inner_code.co_freevars:
+        if variable not in free:
+            raise ValueError(f"the converted function would need a variable {variable!r} of its surroundings")
+
+    def make(original: FunctionType) -> FunctionType:
+        cells = dict(zip(free, original.__closure__ or (), strict=True))
+        closure = tuple([cells[variable] for variable in inner_code.co_freevars])
+        bound = FunctionType(inner_code, original.__globals__, "inner", None, closure)
+        made: FunctionType = bound(_operators())
+        made.__defaults__, made.__kwdefaults__ = original.__defaults__, original.__kwdefaults__
+        made.__name__, made.__qualname__ = original.__name__, original.__qualname__
+        made.__module__, made.__doc__ = original.__module__, original.__doc__
+        return _mark_converted(made)
+
+    return make
+
+
+def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
+    """The converted function as a statement that defines it, with the lines of the original; and its name there."""
+    from malt.core import converter
+    from malt.impl import api
+    from malt.lang import directives
+    from malt.pyct import inspect_utils, naming, origin_info, parser, transformer
+
+    future = inspect_utils.getfutureimports(function)
+    node, source = _lambda_of(function) or parser.parse_entity(function, future_features=future)
+    first_line = function.__code__.co_firstlineno
+    origin_info.resolve(node, source, function.__code__.co_filename, first_line, 0)
+    namespace = {**inspect_utils.getnamespace(function), _LOOP_OPTIONS: directives.set_loop_options}
+    namer = naming.Namer(namespace)
+    transpiler = api.PyToPy()
+    name = namer.new_symbol(transpiler.get_transformed_name(node), ())
+    info = transformer.EntityInfo(name, source, function.__code__.co_filename, future, namespace)
+    context = transformer.Context(info, namer, converter.ProgramContext(options=converter.STANDARD_OPTIONS))
+    node = _Prepared(function, namespace).visit(_without_defaults(node))
+    node = transpiler.transform_ast(node, context)
+    if isinstance(node, ast.Lambda):
+        node = ast.Assign(targets=[ast.Name(name, ctx=ast.Store())], value=node)
+    else:
+        node.name = name
+    text = parser.unparse(node, include_encoding_marker=False)
+    try:
+        found = origin_info.create_source_map([node], text, "")
+    except ValueError:  # what was written does not read back the same: lines cannot be told
+        found = {}
+    lines = {place.lineno: origin.loc.lineno for place, origin in found.items()}
+    definition = ast.parse(text).body[0]
+    _move(definition, lines, first_line)
+    return definition, name
+
+
+def _lambda_of(function: FunctionType) -> tuple[ast.Lambda, str] | None:
+    """The definition of a lambda and the source of its file: there may be several in a line, so it goes by columns."""
+    code = function.__code__
+    if function.__name__ != "<lambda>" or not hasattr(code, "co_positions"):  # Python 3.10 knows lines only
+        return None
+    places = [(line, end, column, stop) for line, end, column, stop in code.co_positions() if stop]
+    first = min((line, column) for line, _, column, _ in places)
+    last = max((end, stop) for _, end, _, stop in places)
+    source = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    around = [
+        (_end(node.body), node)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Lambda)
+        and (node.body.lineno, node.body.col_offset) <= first
+        and last <= _end(node.body)
+    ]
+    return (min(around, key=lambda found: found[0])[1], source) if around else None
+
+
+def _end(node: ast.expr) -> tuple[Any, Any]:
+    return node.end_lineno, node.end_col_offset
+
+
+def _without_defaults(node: Any) -> Any:
+    """Defaults are taken over as the values they have; the expressions would be looked up in the wrong place."""
+    arguments = node.args
+    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [None if d is None else ast.Constant(None) for d in arguments.kw_defaults]
+    return node
+
+
+class _Prepared(ast.NodeTransformer):
+    """What malt does not do itself: assertions with any message, names of exceptions, private names of a class; and
+    the options of a loop under the name that it knows."""
+
+    def __init__(self, function: FunctionType, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
+        names = function.__qualname__.split(".")
+        self._class = names[-2].lstrip("_") if len(names) > 1 and names[-2] != "<locals>" else ""
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        message = ast.Lambda(
+            args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
+            body=node.msg or ast.Constant(None),
+        )
+        operator = ast.Attribute(ast.Name("ag__", ast.Load()), "assert_stmt", ast.Load())
+        call = ast.Expr(ast.Call(operator, [node.test, message], []))
+        return self.generic_visit(_derive(call, node))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if self._value(node.func) is set_loop_options:
+            node.func = ast.copy_location(ast.Name(_LOOP_OPTIONS, ast.Load()), node.func)
+        return self.generic_visit(node)
+
+    def _value(self, node: ast.expr) -> Any:
+        """What a name stands for, or an attribute of a module."""
+        if isinstance(node, ast.Name):
+            return self._namespace.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self._value(node.value)
+            return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
+        return None
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
+        if node.name is not None:
+            named, node.name = node.name, None
+            node.body = [
+                *ast.parse(f"{named} = ag__.caught()").body,
+                *node.body,
+                *ast.parse(f"del {named}").body,
+            ]
+            for statement in (node.body[0], node.body[-1]):
+                _derive(statement, node)
+        return self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        self.generic_visit(node)
+        if self._class and node.attr.startswith("__") and not node.attr.endswith("__"):
+            node.attr = f"_{self._class}{node.attr}"
+        return node
+
+
+def _derive(statement: ast.stmt, origin: ast.AST) -> ast.stmt:
+    """A new statement in the place of another one."""
+    from malt.pyct import origin_info
+
+    ast.fix_missing_locations(ast.copy_location(statement, origin))
+    origin_info.copy_origin(origin, statement)
+    return statement
+
+
+def _move(node: ast.AST, lines: dict[int, int], line: int) -> int:
+    """Give the parts of converted code the lines of what they were made from; columns are left open.
+
+    What has no origin of its own goes with what is before it.
+    """
+    if hasattr(node, "lineno"):
+        place: Any = node
+        line = lines.get(place.lineno, line)
+        place.lineno = place.end_lineno = line
+        place.col_offset = place.end_col_offset = -1
+    here = line
+    for child in ast.iter_child_nodes(node):
+        here = _move(child, lines, here)
+    return line
+
+
+def _renamed(code: CodeType, name: str, shown: str) -> CodeType:
+    """The pieces of a function under its own name, for tracebacks."""
+
+    def rename(part: CodeType, within: str) -> CodeType:
+        if part.co_name == name or part.co_name.rstrip("_0123456789") in _HELPERS:
+            part = part.replace(co_name=within)
+        name_inside = shown if part.co_name in ("outer", "inner") else part.co_name
+        constants = [rename(c, name_inside) if isinstance(c, CodeType) else c for c in part.co_consts]
+        return part.replace(co_consts=tuple(constants))
+
+    return rename(code, shown)

@@ -1,0 +1,126 @@
+"""Functions that cannot be compiled: for some arguments the Python code runs as it is, op by op.
+
+A trace comes to something that only eager execution can do: a shape that depends on values, a string, a dataset. The
+trace is given up, and calls with arguments like these run the code. What it calls is compiled where it can be.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src import nest
+from gradtape._src.arrays.seeds import OpStreams, drawing_from
+from gradtape._src.arrays.symbolic import Graph, running_eagerly
+from gradtape._src.core import tape as stack
+from gradtape._src.core.tape import Recorder
+from gradtape._src.function.function import (
+    ConcreteFunction,
+    _spec_of,
+    arguments_kept,
+    call_python,
+    distinct,
+    refuse_creation,
+    split_keywords,
+)
+from gradtape._src.shape import TensorSpec, VariableSpec
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Creations, Variable, creating
+
+if TYPE_CHECKING:
+    from gradtape._src.function.function import Function
+
+
+class _Reads(Recorder):
+    """Notes the variables that are read or assigned, and records nothing."""
+
+    __slots__ = ("variables",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.variables: dict[int, Variable] = {}
+
+    def access(self, variable: Variable) -> None:
+        self.variables[variable.uid] = variable
+
+
+class EagerFunction(ConcreteFunction):
+    """A function that runs eagerly for one kind of arguments, and why."""
+
+    def __init__(self, function: Function, given: Any, leaves: list[Any], reason: Exception) -> None:
+        self._function = weakref.ref(function)
+        self._made_by = function.__reduce__()
+        self._parameters = function._known_parameters
+        self._python_function, self._autograph = function._python_function, function._autograph
+        self.name, self.reason = function._name, reason
+        passed = distinct([leaf for leaf in leaves if isinstance(leaf, Variable)])
+        specs = [_variable_spec(leaf, passed) if isinstance(leaf, Variable) else _spec_of(leaf) for leaf in leaves]
+        self._given = nest.pack_sequence_as(given, specs, expand_composites=True)
+        self._graph = Graph(self.name)
+        self._captured: list[Variable] = []
+        self._structure: Any = None
+        self._op_streams = OpStreams()
+        self._ran = False
+
+    @property
+    def graph(self) -> Graph:
+        """Empty: nothing was traced to its end."""
+        return self._graph
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The results in their structure, with dtypes and without shapes: known once it has run."""
+        if not self._ran:
+            raise ValueError(
+                f"{self.pretty_printed_signature(False)} runs eagerly, so that its results are known when it has been "
+                f"called. {self.reason}"
+            )
+        return self._structure
+
+    @property
+    def inputs(self) -> list[Any]:
+        return [spec for spec in nest.flatten(self._given, expand_composites=True) if isinstance(spec, TensorSpec)]
+
+    @property
+    def outputs(self) -> list[Any]:
+        return [s for s in nest.flatten(self.structured_outputs, expand_composites=True) if isinstance(s, TensorSpec)]
+
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
+        return super().pretty_printed_signature(verbose and self._ran)
+
+    def serves(self, passed: Sequence[Variable]) -> bool:
+        return True
+
+    def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
+        specs = nest.flatten(self._given, expand_composites=True)
+        given = self._arguments(tensors, [passed[s.alias_id] for s in specs if isinstance(s, VariableSpec)])
+        if self._ran:
+            with creating(Creations(refuse_creation)):
+                return self._called(given)
+        reads = _Reads()
+        unchanged = arguments_kept(self._python_function, *split_keywords(given))
+        stack.start(reads)
+        try:
+            result = self._called(given)
+        finally:
+            stack.stop(reads)
+        unchanged()
+        self._captured = [v for v in reads.variables.values() if all(v is not p for p in passed)]
+        self._structure = nest.map_structure(_result_spec, result, expand_composites=True)
+        self._ran = True
+        return result
+
+    def _called(self, given: Any) -> Any:
+        args, kwargs = split_keywords(given)
+        with running_eagerly(), drawing_from(self._op_streams):
+            return call_python(self._python_function, self._autograph, args, kwargs)
+
+
+def _variable_spec(variable: Variable, passed: Sequence[Variable]) -> VariableSpec:
+    number = next(i for i, v in enumerate(passed) if v.uid == variable.uid)
+    return VariableSpec(variable.shape, variable.dtype, variable.trainable, number)
+
+
+def _result_spec(leaf: Any) -> Any:
+    return TensorSpec(None, leaf.dtype) if isinstance(leaf, Tensor) else leaf

@@ -1,0 +1,75 @@
+"""What was compiled, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src.function.eager import EagerFunction
+from gradtape._src.graph.program import Program, cost
+
+if TYPE_CHECKING:
+    from gradtape._src.function.function import ConcreteFunction
+
+_COLUMNS = ("signature", "program", "nodes", "first call", "flops", "bytes moved", "memory")
+
+
+def summary(name: str, traces: int, functions: Sequence[ConcreteFunction]) -> str:
+    """A line for each program: the function itself, and its derivatives as far as they were needed."""
+    lines = [_COLUMNS]
+    eager = []
+    for function in functions:
+        signature = function.pretty_printed_signature(False)
+        if isinstance(function, EagerFunction):
+            eager.append(f"{signature} runs eagerly. {function.reason}")
+            continue
+        for kind, program in _programs(function):
+            lines.append((signature, kind, str(len(program.nodes)), *_numbers(program)))
+            signature = ""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(_COLUMNS))]
+    rows = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    times = "1 time" if traces == 1 else f"{traces} times"
+    table = [rows[0], "  ".join("-" * width for width in widths), *rows[1:]] if rows[1:] or not eager else []
+    return "\n".join([f"{name}: traced {times}", *table, *eager])
+
+
+def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
+    """The programs of a function that have run, by what they are for."""
+    traced = function._traced
+    found = []
+    if traced._plain is not None:
+        found += [("values", program) for program in traced._plain.versions()]
+    in_parts = vars(traced).get("in_parts")  # as far as a call has asked for it
+    if in_parts is not None:
+        found.append(("values in parts", in_parts.program))
+    for derivative in traced._derivatives.values():
+        found += [("values for a tape", program) for program in derivative.program.versions()]
+        for pull in derivative._pulls.values():
+            if pull.traced._plain is not None:
+                found += [("gradient", program) for program in pull.traced._plain.versions()]
+    return found
+
+
+def _numbers(program: Program) -> tuple[str, str, str, str]:
+    """Seconds of the first call, flops, bytes read and written, and memory beside arguments and results."""
+    seconds = "not run" if program.first_seconds is None else f"{program.first_seconds:.2f} s"
+    known = cost(program)
+    return seconds, _count(known.get("flops")), _bytes(known.get("bytes accessed")), _bytes(known.get("temporary"))
+
+
+def _count(number: Any) -> str:
+    if number is None or number < 0:
+        return "-"
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number:.0f}"
+
+
+def _bytes(number: Any) -> str:
+    if number is None or number < 0:
+        return "-"
+    for size, unit in ((2**30, "GB"), (2**20, "MB"), (2**10, "kB")):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number:.0f} B"

@@ -1,0 +1,375 @@
+"""Devices and engines: where new arrays are put, and what happens when arrays of two devices meet.
+
+The processor is NumPy's, unless the default engine is XLA; everything else is JAX's. A device is chosen for a `with`
+block, for one thread or task at a time; new arrays go there, and ops run where their inputs are. JAX is imported when
+somebody asks for a device that only JAX can have.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from numpy import ndarray
+
+from gradtape._src import conversion, errors, forks
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.symbolic import Symbolic, current_graph
+from gradtape._src.core import dispatch
+from gradtape._src.core.primitive import Op
+from gradtape._src.interrupts import setting
+from gradtape._src.ops import array
+from gradtape._src.tensor import CONSTANT, Tensor, device_name
+
+
+class Device(NamedTuple):
+    """A device by TensorFlow's words for it."""
+
+    kind: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"/job:localhost/replica:0/task:0/device:{self.kind}:{self.number}"
+
+
+CPU = Device("CPU", 0)
+_BACKENDS = {"CPU": "cpu", "GPU": "gpu", "TPU": "tpu"}
+_SPEC = re.compile(
+    r"(/?job:(?P<job>\w+))?(/?replica:\d+)?(/?task:\d+)?/?(device:)?((?P<kind>[a-z_]+)(:(?P<index>\d+|\*))?)?", re.I
+)
+
+
+def parse(spec: str) -> Device | None:
+    """The device that a string names; None if it names none, as "" and "/job:localhost" do.
+
+    >>> parse("/GPU:1"), parse("cpu"), parse("/job:localhost/replica:0/task:0/device:GPU:0"), parse("")
+    (Device(kind='GPU', number=1), Device(kind='CPU', number=0), Device(kind='GPU', number=0), None)
+    """
+    found = _SPEC.fullmatch(spec)
+    if found is None:
+        raise ValueError(f"Unknown attribute '{spec}' is encountered while parsing the device spec: '{spec}'.")
+    if found["kind"] is None:
+        return None
+    index = found["index"]
+    return Device(found["kind"].upper(), int(index) if index and index != "*" else 0)
+
+
+# -- what there is ---------------------------------------------------------------------------------------------------
+_hidden: set[str] = set()
+"""Names of the physical devices that were made invisible."""
+
+_cpu_count: list[int] = []
+"""How many logical processors were asked for, if anybody did."""
+
+
+def has_jax() -> bool:
+    """Whether JAX is installed; it is not imported to find out."""
+    return importlib.util.find_spec("jax") is not None
+
+
+def jax_devices(kind: str) -> list[Any]:
+    """JAX's devices of one kind; none where there is no JAX. Starts JAX."""
+    if kind not in _BACKENDS or not has_jax():
+        return []
+    from gradtape._src.arrays import xla as xla_engine  # noqa: F401 - sets JAX up before its first use
+    import jax  # isort: skip
+
+    try:
+        return list(jax.local_devices(backend=_BACKENDS[kind]))
+    except RuntimeError:  # JAX's way to say that there is none
+        return []
+
+
+def logical_devices(kind: str | None = None) -> list[Device]:
+    """The devices that ops can be put on. Only a question for the processor alone does not start JAX."""
+    if kind == "CPU" and "jax" not in sys.modules:
+        return [CPU]
+    found = [Device("CPU", i) for i in range(max(1, len(jax_devices("CPU"))))] if kind in (None, "CPU") else []
+    for other in ("GPU", "TPU"):
+        if kind in (None, other):
+            found += [
+                Device(other, i)
+                for i in range(len(jax_devices(other)))
+                if f"/physical_device:{other}:{i}" not in _hidden
+            ]
+    return found
+
+
+def hide(names: set[str], kind: str | None) -> None:
+    """Make physical devices of a kind (None: of every kind) invisible, and all others of it visible."""
+    kept = {name for name in _hidden if kind is not None and f":{kind}:" not in name}
+    _hidden.clear()
+    _hidden.update(kept | names)
+
+
+def hidden() -> set[str]:
+    return set(_hidden)
+
+
+def split_cpu(count: int) -> None:
+    """Let the processor appear as several devices; only before JAX has started."""
+    import jax
+
+    if count == (cpu_count() or 1):
+        return
+    setting: Any = jax.config
+    try:
+        setting.update("jax_num_cpu_devices", count)
+    except RuntimeError:
+        raise RuntimeError("Virtual devices cannot be modified after being initialized") from None
+    _cpu_count[:] = [count]
+
+
+def cpu_count() -> int | None:
+    """How many logical processors were asked for; None if nobody did."""
+    return _cpu_count[0] if _cpu_count else None
+
+
+# -- choosing --------------------------------------------------------------------------------------------------------
+_NOT_CHOSEN = object()
+chosen_device: ContextVar[Any] = ContextVar("gradtape_device", default=_NOT_CHOSEN)
+"""A JAX device, or None for NumPy."""
+
+_default_target: Any = None
+_soft_placement = True
+_engine = "numpy"
+
+
+def set_soft_placement(enabled: bool) -> None:
+    global _soft_placement
+    _soft_placement = bool(enabled)
+
+
+def soft_placement() -> bool:
+    return _soft_placement
+
+
+def jax_device(device: Device) -> Any:
+    """The JAX device behind a device, None for NumPy; TensorFlow's error for one that is not there."""
+    if device == CPU and _engine == "numpy":
+        return None
+    if f"/physical_device:{device.kind}:{device.number}" not in _hidden:
+        found = jax_devices(device.kind)
+        if device.number < len(found):
+            return found[device.number]
+    there = logical_devices()
+    kinds = dict.fromkeys(d.kind for d in there)
+    advice = (
+        "JAX, which gradtape reaches other devices through, finds none of this kind here: pip install 'jax[cuda12]' "
+        "brings support for NVIDIA's."
+        if has_jax()
+        else "Other devices than the processor need JAX: pip install 'gradtape[xla]'."
+    )
+    raise errors.InvalidArgumentError(
+        None,
+        None,
+        f"Could not satisfy device specification '{device.name}'. enable_soft_placement={int(_soft_placement)}. "
+        f"Supported device types [{', '.join(kinds)}]. All available devices [{', '.join(d.name for d in there)}]. "
+        f"{advice} tf.config.set_soft_device_placement(True) runs such code on the processor instead.",
+    )
+
+
+def find(device: Device) -> Any:
+    """The JAX device behind a device, or, where soft placement allows it, the processor in the place of none."""
+    try:
+        return jax_device(device)
+    except errors.InvalidArgumentError:
+        if not _soft_placement:
+            raise
+        return jax_device(CPU)
+
+
+class device_scope(setting[Any]):
+    """Where new tensors are put, for the block. None takes back what blocks around it said."""
+
+    def __init__(self, device_name: Any) -> None:
+        if callable(device_name):
+            raise RuntimeError("tf.device does not support functions when eager execution is enabled.")
+        if hasattr(device_name, "to_string"):
+            device_name = device_name.to_string()
+        self._asked = device_name
+        self._device = parse(device_name) if isinstance(device_name, str) and device_name else None
+        super().__init__(chosen_device, _NOT_CHOSEN)
+
+    def __enter__(self) -> None:
+        if self._asked is not None and not isinstance(self._asked, str):  # as in TensorFlow, refused when it is entered
+            raise ValueError(f"Expected device name argument to be a string, None or DeviceSpec: {self._asked!r}.")
+        if self._device is not None:
+            self._value = find(self._device)
+            _install(self._value)
+        elif self._asked is not None:  # a name without a device changes nothing
+            self._value = chosen_device.get()
+        super().__enter__()
+
+
+def set_engine(name: str) -> None:
+    """Choose what tensors on the processor are made of: "numpy" or "xla"."""
+    global _engine, _default_target
+    if name not in ("numpy", "xla"):
+        raise ValueError(f"Unknown engine: {name!r}. Use 'numpy' or 'xla'.")
+    if name == "xla":
+        if not has_jax():
+            raise ImportError("The XLA engine needs JAX, which is not installed: pip install 'gradtape[xla]'.")
+        _default_target = jax_devices("CPU")[0]
+        _install(_default_target)
+    else:
+        _default_target = None
+    _engine = name
+
+
+def get_engine() -> str:
+    return _engine
+
+
+# -- placing ---------------------------------------------------------------------------------------------------------
+def _install(target: Any) -> None:
+    """From now on new arrays are put somewhere, and inputs brought together if there is a second device."""
+    if target is not None:
+        conversion.place = _place
+        if target.platform != "cpu" or target.id:
+            dispatch.meet = _meet
+
+
+def chosen() -> Any:
+    """Where new arrays go: a JAX device, or None for NumPy."""
+    target = chosen_device.get()
+    return _default_target if target is _NOT_CHOSEN else target
+
+
+def _place(value: Any) -> Any:
+    """A NumPy array on the device that is chosen. Text stays where it is, and so do constants of a compiled program."""
+    target = chosen()
+    if (
+        target is None
+        or forks.without_xla
+        or value.dtype.kind == "O"
+        or value.dtype.names is not None
+        or current_graph() is not None
+    ):
+        return value
+    import jax
+
+    return jax.device_put(value, target)
+
+
+def move(x: Tensor, target: Any) -> Tensor:
+    """A tensor on a device, by a copy that tapes follow; the tensor itself where it is there already."""
+    source = _device_of(x.array)
+    if source is _NOWHERE or source == target or _bare(x.array).dtype.kind == "O":
+        return x
+    result: Tensor = array.transfer(x, device=target, source=source)
+    return result
+
+
+def identity(x: Tensor) -> Tensor:
+    """`tf.identity`: a tensor of its own, on the device that is chosen, if one is."""
+    target = chosen_device.get()
+    moved = x if target is _NOT_CHOSEN else move(x, target)
+    result: Tensor = array.identity(x) if moved is x else moved
+    return result
+
+
+# -- arrays of two devices -------------------------------------------------------------------------------------------
+_NOWHERE = object()
+"""The device of what is not on one device: values that are being traced, arrays spread over several devices."""
+
+POLICIES = ("silent", "silent_for_int32", "warn", "explicit")
+_policy = "silent"
+
+
+def set_policy(name: str | None) -> None:
+    global _policy
+    if name is not None and name not in POLICIES:
+        raise ValueError(f"{name!r} is not a valid policy name. Use one of {', '.join(map(repr, POLICIES))}.")
+    _policy = name or "silent"
+
+
+def policy() -> str:
+    return _policy
+
+
+def _bare(value: Any) -> Any:
+    while isinstance(value, (Batched, Tensor)):
+        value = value.array
+    return value
+
+
+def _device_of(value: Any) -> Any:
+    """None for NumPy, a JAX device, or that it is not on one."""
+    value = _bare(value)
+    if type(value) is ndarray:
+        return None
+    if type(value) is Symbolic or not hasattr(value, "devices"):
+        return _NOWHERE
+    found = value.devices()
+    return next(iter(found)) if len(found) == 1 else _NOWHERE
+
+
+def _meet(op: Op, tensors: Any) -> Any:
+    """The inputs of an op, all on one device: copied there, unless the policy is that copies are to be written out.
+
+    The accelerator decides, the first one of several. What stands for a Python value goes anywhere, and so does an
+    array that JAX has not been told a device for.
+    """
+    homes = [_device_of(t.array) for t in tensors]
+    bound = [
+        i
+        for i, (home, t) in enumerate(zip(homes, tensors, strict=True))
+        if t.uid != CONSTANT and home is not _NOWHERE and (home is None or _bare(t.array).committed)
+    ]
+    if not bound:
+        return tensors
+    names = [device_name(t.array) for t in tensors]
+    leader = min(bound, key=lambda i: (":CPU:" in names[i], i))
+    together = list(tensors)
+    for i, t in enumerate(tensors):
+        if names[i] == names[leader] or homes[i] is _NOWHERE or _bare(t.array).dtype.kind == "O":
+            continue
+        if i in bound:
+            _follow_policy(op, t, i, names[i], names[leader])
+            together[i] = move(t, homes[leader])
+        elif homes[i] is not None:  # a NumPy array goes along by itself
+            together[i] = move(t, homes[leader])
+    return tensors if all(new is old for new, old in zip(together, tensors, strict=True)) else together
+
+
+def _follow_policy(op: Op, tensor: Tensor, position: int, actual: str, expected: str) -> None:
+    if _policy == "silent" or (_policy == "silent_for_int32" and tensor.dtype.name == "int32"):
+        return
+    what = f"{op.tf_name} as input #{position} was expected to be on {expected} but is actually on {actual}"
+    if _policy == "warn":
+        from gradtape._src.autodiff.gradient_tape import logger
+
+        logger().warning("before computing %s. This triggers a copy which can be a performance bottleneck.", what)
+        return
+    raise errors.invalid_argument(
+        f"Tensors on conflicting devices: cannot compute {what} (operation running on {expected}) Tensors can be "
+        "copied explicitly using: `with tf.device(device_name): x = tf.identity(x)` or transparently copied by using "
+        "tf.config.experimental.set_device_policy('silent'). Copying tensors between devices may slow down your model",
+        op.tf_name,
+    )
+
+
+# -- methods of tensors ----------------------------------------------------------------------------------------------
+def _to_cpu(self: Tensor) -> Tensor:
+    """A copy of this tensor in the memory of the processor."""
+    return move(self, jax_device(CPU))
+
+
+def _to_gpu(self: Tensor, gpu_index: int = 0) -> Tensor:
+    """A copy of this tensor on a GPU."""
+    found = jax_device(Device("GPU", gpu_index))
+    _install(found)
+    return move(self, found)
+
+
+setattr(Tensor, "cpu", _to_cpu)  # noqa: B010 - a method from a room above
+setattr(Tensor, "gpu", _to_gpu)  # noqa: B010
+
+if os.environ.get("GRADTAPE_ENGINE"):
+    set_engine(os.environ["GRADTAPE_ENGINE"])

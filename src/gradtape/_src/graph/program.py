@@ -1,0 +1,476 @@
+"""Programs: a graph and the outputs somebody wants of it, compiled by XLA when first called.
+
+A program that updates variables may be given their memory. XLA takes it when the program is launched: from then on the
+old values are gone, and the new ones are in the results alone. So no signal handler may run between a launch and the
+storing of its results (`Program.launch`), and a program that can fail while it runs is given no memory: one that calls
+Python, and one for which there may not be enough of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import cache, cached_property, partial
+from itertools import chain, islice, repeat, starmap
+from typing import Any
+
+import jax
+import numpy as np
+
+from gradtape._src import errors, forks
+from gradtape._src.arrays import Namespace, numpy_namespace
+from gradtape._src.arrays.dimensions import Sizes, evaluated
+from gradtape._src.arrays.numpy import control
+from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic
+from gradtape._src.arrays.xla import in_memory, xla_namespace
+from gradtape._src.graph import checks
+from gradtape._src.graph.bounds import Given, without_proved
+from gradtape._src.interrupts import float_errors_ignored, setting
+from gradtape._src.variable import Passed, Variable, updating
+
+compiler_options: dict[str, Any] = {}
+"""What XLA is told with every program that it compiles."""
+
+
+class Program:
+    """What computes some values of a graph from the graph's inputs.
+
+    `donated` are variables (uids) whose memory the program may write to; they get it back from the caller. What calls
+    Python may fail, and gets none. `state` are the variables whose new values are the last outputs. One that is
+    `silent` computes again what another has computed, and prints and checks nothing. `given` are bounds of integers
+    among the inputs.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        arguments: Sequence[Symbolic],
+        outputs: Sequence[Any],
+        donated: frozenset[int] = frozenset(),
+        silent: bool = False,
+        state: Sequence[Variable] = (),
+        given: Given = {},  # noqa: B006 - nothing writes to it
+    ) -> None:
+        self.name = graph.name
+        self._graph, self._arguments, self._given = graph, arguments, given
+        self._numbers = {id(symbol): i for i, symbol in enumerate(arguments)}
+        self.outputs = list(outputs)
+        nodes, used = _needed(graph.nodes, self.outputs, silent)
+        self.nodes = without_proved(nodes, given, {})
+        self.acts = any(map(_acts, self.nodes))
+        self.checks = {} if silent else checks.found_in(self.nodes)
+        changing = {v.uid for v in state}
+        if self.checks and changing:  # it gives variables their old values where a check fails: it needs them all
+            used |= {id(feed.symbol) for feed in graph.feeds if feed.kind == "variable" and feed.value.uid in changing}
+        self.feeds = [feed for feed in graph.feeds if id(feed.symbol) in used]
+        if self.acts or (self.checks and not changing <= donated):
+            donated = frozenset()
+        self.donated = tuple(
+            i for i, feed in enumerate(self.feeds) if feed.kind == "variable" and feed.value.uid in donated
+        )
+        slots = {self.feeds[slot].value.uid: slot for slot in self.donated}
+        first = len(self.outputs) - len(state)
+        self.restored = [(first + i, slots[v.uid]) for i, v in enumerate(state) if v.uid in slots]
+        """Outputs that are new values of variables, and the inputs that are the old ones, whose memory they get."""
+        self.unread = [i for i, v in enumerate(state) if v.uid not in slots]
+        """The numbers of the variables whose old values stay where they are: their memory is not given away."""
+        self.specs: list[Any] | None = None  # shapes and dtypes of its inputs
+        self.first_seconds: float | None = None  # how long the first call took, compilation included
+        self._kinds: set[tuple[Any, ...]] = set()  # of arrays, for which JAX launches it without Python code
+        self._new_bytes = 0  # what a call allocates, where that is much
+        self._constants: list[Any] | None = None
+        self._lock = forks.lock()
+        self._batched: dict[Any, Callable[..., Any]] = {}
+        self._checked: dict[checks.Mode, Callable[..., Any]] = {}
+        self._sized: dict[Sizes, Program] = {}
+
+    def with_sizes(self, sizes: Sizes) -> Program:
+        """The same program for these sizes of unknown dimensions, compiled by itself."""
+        found = self._sized.get(sizes)
+        if found is None:
+            found = Program(self._graph, self._arguments, ())
+            by_name = dict(sizes)
+            found.nodes = without_proved([_sized(node, by_name) for node in self.nodes], self._given, by_name)
+            found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated
+            found.acts, found.restored, found.unread = self.acts, self.restored, self.unread
+            found.checks = checks.found_in(found.nodes) if self.checks else {}
+            self._sized[sizes] = found
+        return found
+
+    def versions(self) -> list[Program]:
+        """The programs that are compiled: itself or, of one with unknown dimensions, one for each size."""
+        return list(self._sized.values()) or [self]
+
+    def replay(self, *arrays: Any, xp: Any = xla_namespace) -> tuple[Any, ...]:
+        """Run the nodes on arrays that stand for the feeds."""
+        env = self.environment(arrays)
+        evaluate(self.nodes, env, xp)
+        return self.results(env, xp)
+
+    def environment(self, arrays: Sequence[Any]) -> dict[int, Any]:
+        """Values by the ids of their symbols, before the first node."""
+        return {id(feed.symbol): array for feed, array in zip(self.feeds, arrays, strict=True)}
+
+    def results(self, env: dict[int, Any], xp: Any = xla_namespace) -> tuple[Any, ...]:
+        """The outputs after the last node."""
+        typed = _typed if xp is xla_namespace else np.asarray
+        return tuple([typed(env[id(out)], out.dtype) if type(out) is Symbolic else out for out in self.outputs])
+
+    @cached_property
+    def modes(self) -> tuple[checks.Mode, checks.Mode]:
+        """Which of its checks it makes where it does not run on the processor, and where it does."""
+        return checks.modes(self.checks)
+
+    @cached_property
+    def jitted(self) -> Callable[..., Any]:
+        """The program as XLA compiles it."""
+        return self._jit(self.replay)
+
+    def checked(self, mode: checks.Mode) -> Callable[..., Any]:
+        """The program with checks: its last result is the number of the first that failed, or 0."""
+        found = self._checked.get(mode)
+        if found is None:
+            found = self._checked[mode] = self._jit(checks.checked(self, mode))
+        return found
+
+    def _jit(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        def program(*arrays: Any) -> Any:
+            return run(*arrays)
+
+        program.__name__ = program.__qualname__ = self.name  # what profiles and XLA's dumps call it
+        return jax.jit(program, donate_argnums=self.donated, compiler_options=dict(compiler_options) or None)
+
+    @cached_property
+    def plan(self) -> tuple[Any, ...]:
+        """Where the arrays of a call go: arguments by their number, variables (and whether to keep them), variables
+        among the arguments by their number (and whether to keep them), supplies."""
+        arguments: list[tuple[int, int]] = []
+        variables: list[tuple[int, Any, bool]] = []
+        passed: list[tuple[int, int, bool]] = []
+        supplies: list[tuple[int, Any]] = []
+        for slot, feed in enumerate(self.feeds):
+            if id(feed.symbol) in self._numbers:
+                arguments.append((slot, self._numbers[id(feed.symbol)]))
+            elif feed.kind == "variable" and type(feed.value) is Passed:
+                passed.append((slot, feed.value.number, slot not in self.donated))
+            elif feed.kind == "variable":
+                variables.append((slot, feed.value, slot not in self.donated))
+            elif feed.kind == "fresh":
+                supplies.append((slot, feed.value))
+        return arguments, variables, passed, supplies
+
+    def arrays(
+        self,
+        given: Sequence[Any],
+        passed: Sequence[Variable] = (),
+        numpy_slots: list[int] | None = None,
+        stale: list[Variable] | None = None,
+    ) -> list[Any]:
+        """One array for each feed, for a call with these arguments, and these variables among them.
+
+        `numpy_slots` gets the slots of variables whose values are NumPy arrays, and `stale` the variables that do not
+        simply give their memory away, but have a value besides.
+        """
+        if self._constants is None:
+            # Constants are handed over once, and stay where the program runs.
+            placed = np.asarray if forks.without_xla else jax.numpy.asarray
+            self._constants = [
+                placed(feed.value) if feed.kind == "array" and id(feed.symbol) not in self._numbers else None
+                for feed in self.feeds
+            ]
+        arrays = self._constants[:]
+        arguments, variables, places, supplies = self.plan
+        for slot, number in arguments:
+            arrays[slot] = given[number]
+        if variables or places:
+            with updating():  # or another thread's program gets the memory in between
+                for slot, variable, keep in variables:
+                    buffer = variable._buffer  # spelled out: a step may have hundreds of variables
+                    if buffer is None or keep or variable._lent:
+                        buffer = variable._lend(keep)
+                        if stale is not None and not keep:
+                            stale.append(variable)
+                        if numpy_slots is not None and type(buffer) is np.ndarray:
+                            numpy_slots.append(slot)
+                    else:
+                        variable._held = None  # a copy, of what is about to change
+                    arrays[slot] = buffer
+                for slot, number, keep in places:
+                    arrays[slot] = buffer = passed[number]._lend(keep)
+                    if stale is not None and not keep:
+                        stale.append(passed[number])
+                    if numpy_slots is not None and type(buffer) is np.ndarray:
+                        numpy_slots.append(slot)
+        for slot, supply in supplies:
+            arrays[slot] = supply()
+        return arrays
+
+    def with_outputs(self, outputs: Sequence[Any]) -> Program:
+        """The same with other outputs."""
+        return Program(self._graph, self._arguments, outputs, given=self._given)
+
+    def is_explicit(self, feed: Feed) -> bool:
+        """Whether an input is given by the caller."""
+        return id(feed.symbol) in self._numbers
+
+    def operands(self, given: Sequence[Any], passed: Sequence[Variable] = ()) -> list[Any]:
+        """One symbolic array for each feed, where the program is a part of the graph that is being traced."""
+        others = iter(self.others(passed))
+        numbers = [self._numbers.get(id(feed.symbol)) for feed in self.feeds]
+        return [next(others) if number is None else given[number] for number in numbers]
+
+    def others(self, passed: Sequence[Variable] = ()) -> list[Any]:
+        """What the program captured from the graph that is being traced, and the variables among its arguments."""
+        return [
+            bound(feed.value, passed)._tensor.array if feed.kind == "variable" else feed.value
+            for feed in self.feeds
+            if id(feed.symbol) not in self._numbers
+        ]
+
+    def invoke(self, given: Sequence[Any], others: Sequence[Any], xp: Any = xla_namespace) -> tuple[Any, ...]:
+        """Run the nodes on arrays for the explicit inputs, and for what was captured."""
+        remaining = iter(others)
+        numbers = [self._numbers.get(id(feed.symbol)) for feed in self.feeds]
+        return self.replay(*[next(remaining) if number is None else given[number] for number in numbers], xp=xp)
+
+    def explicit(self) -> set[int]:
+        """The numbers of the explicit inputs that the outputs depend on."""
+        return {self._numbers[id(feed.symbol)] for feed in self.feeds if id(feed.symbol) in self._numbers}
+
+    def __call__(self, *arrays: Any, mode: checks.Mode = checks.NONE) -> tuple[Any, ...]:
+        """Run it, compiled; within a trace of JAX's, as a part of that. With checks as `checked` says."""
+        if forks.without_xla:
+            return self._on_numpy(arrays)
+        run = self.checked(mode) if mode else self.jitted
+        if self.first_seconds is not None:
+            return run(*arrays)
+        with self._lock:
+            specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are given away
+            began = time.perf_counter()
+            try:
+                if self.donated and not self._new_bytes:
+                    self._new_bytes = _new_bytes(run.lower(*arrays).compile())  # type: ignore[attr-defined]
+                results: tuple[Any, ...] = run(*arrays)
+            except BaseException:
+                self._forget_compiled()
+                raise
+            jax.block_until_ready(results)
+            if self.first_seconds is None:
+                self.specs = specs
+                self.first_seconds = time.perf_counter() - began
+        return results
+
+    def _on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Run it op by op, where XLA cannot."""
+        with float_errors_ignored():
+            return self.replay(*map(in_memory, arrays), xp=_replaying)
+
+    def _rows_on_numpy(self, flags: tuple[bool, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The same for rows of some inputs, one after the other."""
+        values = [in_memory(array) for array in arrays]
+        count = next(len(value) for value, flag in zip(values, flags, strict=True) if flag)
+        rows = [[v[i] if flag else v for v, flag in zip(values, flags, strict=True)] for i in range(count)]
+        return tuple(map(np.stack, zip(*[self._on_numpy(row) for row in rows], strict=True)))
+
+    def _forget_compiled(self) -> None:
+        """Compile it again next time: after an exception (of a signal, say) in the first call with arrays of some
+        kinds, JAX runs Python code for every later one."""
+        self.__dict__.pop("jitted", None)
+        self._checked.clear()
+        self.first_seconds = None
+        self._kinds.clear()
+
+    def launch(
+        self,
+        given: Sequence[Any],
+        passed: Sequence[Variable],
+        changing: Sequence[Variable],
+        results: list[Any],
+        mode: checks.Mode = checks.NONE,
+    ) -> list[Any]:
+        """Start it on these arguments and on the memory of variables; what it gives is added to a list, and variables
+        get their new values. All of that happens, or nothing. Returns the arrays.
+
+        It happens in the course of one call of C code: no signal handler runs in between, and no thread reads. For
+        arrays of kinds that it has not seen, JAX runs Python code around the launch, and gets copies of the variables.
+        """
+        numpy_slots: list[int] = []
+        stale: list[Variable] = []
+        arrays = self.arrays(given, passed, numpy_slots, stale)
+        kinds = (mode, *map(type, given), *numpy_slots) if self.donated else ()
+        if kinds not in self._kinds or forks.without_xla:
+            results += self._on_numpy(arrays) if forks.without_xla else self._run_on_copies(arrays, kinds, mode)
+            self.store(changing, results)
+            return arrays
+        if self.unread:
+            stale += [changing[i] for i in self.unread]
+        if self._new_bytes:
+            _try_to_allocate(self._new_bytes)
+        launching = map(results.extend, starmap(self.checked(mode) if mode else self.jitted, (arrays,)))
+        any(chain(launching, self._storing(changing, stale, results)))
+        return arrays
+
+    def store(self, changing: Sequence[Variable], results: list[Any]) -> None:
+        """Give all variables the new values of a launch that gave no memory away."""
+        any(self._storing(changing, changing, results))
+
+    def _storing(self, changing: Sequence[Variable], stale: Sequence[Variable], results: list[Any]) -> Iterator[None]:
+        """Gives variables their new values when C code consumes it; those that are `stale` have an old one besides."""
+        end = len(self.outputs)
+        storing = map(_set_buffer, changing, islice(results, end - len(changing), end))
+        if not stale:
+            return storing
+        return chain(storing, map(_set_held, stale, _NONE), map(_set_lent, stale, _FALSE))
+
+    def _run_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], mode: checks.Mode) -> tuple[Any, ...]:
+        """Run it without giving memory away, to the end."""
+        first = self.first_seconds is None
+        for slot in self.donated:
+            if type(arrays[slot]) is not np.ndarray:
+                arrays[slot] = arrays[slot].copy()
+            elif first:  # as JAX will have it from the second call on
+                arrays[slot] = jax.device_put(arrays[slot])
+        try:
+            found = self(*arrays, mode=mode)
+        except BaseException:
+            self._forget_compiled()
+            raise
+        if self.donated:
+            jax.block_until_ready(found)
+            self._kinds.add(tuple([k for k in kinds if k not in self.donated]) if first else kinds)
+        return found
+
+    def batched(self, flags: tuple[bool, ...], mode: checks.Mode = checks.NONE) -> Callable[..., Any]:
+        """The program over many rows of some inputs at once."""
+        if forks.without_xla:
+            return lambda *arrays: self._rows_on_numpy(flags, arrays)
+        found = self._batched.get((flags, mode))
+        if found is None:
+            run = checks.checked(self, mode) if mode else self.replay
+            batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags])
+            found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
+            self._batched[flags, mode] = found
+        return found
+
+
+# Attributes are set without Python code, and nothing is returned.
+_set_buffer, _set_held, _set_lent = [vars(Variable)[name].__set__ for name in ("_buffer", "_held", "_lent")]
+_NONE, _FALSE = repeat(None), repeat(False)
+
+
+_replaying: Any = Namespace("NumPy", *numpy_namespace._families)
+"""NumPy's functions, with branches and loops of programs."""
+for _function in control.FUNCTIONS:
+    setattr(_replaying, _function.__name__, partial(_function, _replaying))
+
+
+def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
+    """A variable of a program in a call that passes these: what stands for an argument is one of them."""
+    return passed[variable.number] if passed and isinstance(variable, Passed) else variable
+
+
+def _new_bytes(compiled: Any) -> int:
+    """What a call of a compiled program allocates on the processor, besides the memory it is given; 0 if it is less
+    than a megabyte."""
+    memory = compiled.memory_analysis()
+    if memory is None or not default_is_processor():
+        return 0
+    new = memory.temp_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
+    return int(new) if new >= 2**20 else 0
+
+
+def _try_to_allocate(size: int) -> None:
+    """Fail before a program is launched that would find no memory. On the processor XLA allocates it after the launch:
+    the program fails when its old values are gone."""
+    try:
+        np.empty(size, np.uint8)
+    except MemoryError:
+        raise errors.ResourceExhaustedError(
+            None, None, f"Out of memory allocating {size} bytes. The program has not run; variables are unchanged."
+        ) from None
+
+
+def cost(program: Program) -> dict[str, float]:
+    """What XLA says of the compiled program: flops, bytes moved, bytes of temporary memory."""
+    if program.specs is None:
+        return {}
+    compiled = program.jitted.lower(*program.specs).compile()  # type: ignore[attr-defined]
+    analysis = compiled.cost_analysis() or {}
+    memory = compiled.memory_analysis()
+    known = dict(analysis[0] if isinstance(analysis, list) else analysis)
+    if memory is not None:
+        known["temporary"] = float(memory.temp_size_in_bytes)
+    return known
+
+
+def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any = xla_namespace) -> None:
+    """Run nodes: from values by the ids of their symbols to more of them."""
+    for name, args, attrs, outputs in nodes:
+        result = getattr(xp, name)(
+            *[env[id(a)] if type(a) is Symbolic else a for a in args],
+            **attrs,
+        )
+        if type(result) is tuple or type(result) is list:
+            env.update((id(symbol), value) for symbol, value in zip(outputs, result, strict=True))
+        else:
+            env[id(outputs[0])] = np.asarray(result) if isinstance(result, np.generic) else result
+
+
+def _typed(value: Any, dtype: Any) -> Any:
+    """A result with the dtype that was inferred, also where JAX would have called it a Python number's."""
+    return jax.numpy.asarray(value, dtype)
+
+
+def _sized(node: Node, sizes: dict[str, Any]) -> Node:
+    attrs = {name: evaluated(value, sizes) for name, value in node.attrs.items()}
+    return Node(node.name, tuple([evaluated(a, sizes) for a in node.args]), attrs, node.outputs)
+
+
+def _acts(node: Node) -> bool:
+    """Whether a node does something besides computing, itself or in one of its programs."""
+    return bool(node.attrs.get("effect")) or any(program.acts for program in checks.programs_in(node))
+
+
+def _needed(nodes: Sequence[Node], outputs: Sequence[Any], silent: bool) -> tuple[list[Node], set[int]]:
+    """The nodes that the outputs depend on, in order, and the ids of all values among them."""
+    used = {id(out) for out in outputs if type(out) is Symbolic}
+    kept = []
+    for node in reversed(nodes):
+        if any(id(out) in used for out in node.outputs) or (not silent and (_acts(node) or checks.asserts(node))):
+            lean = node.attrs.get("lean")
+            if lean is not None:  # a branch or a loop, without what nobody wants of it
+                node = lean(node, [id(out) in used for out in node.outputs])
+            kept.append(node)
+            used.update(id(a) for a in node.args if type(a) is Symbolic)
+    kept.reverse()
+    return kept, used
+
+
+class _DefaultDevice:
+    """JAX's device for this thread, as a context variable."""
+
+    get = staticmethod(getattr(jax.default_device, "get_local", lambda: None))
+    set = staticmethod(getattr(jax.default_device, "set_local", lambda device: None))
+
+
+def on_processor() -> Any:
+    """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
+    if default_is_processor():
+        return nullcontext()
+    processor = jax.devices("cpu")[0]
+    if not hasattr(jax.default_device, "set_local"):
+        return jax.default_device(processor)  # which a signal may leave in the middle
+    variable: Any = _DefaultDevice
+    return setting(variable, processor)
+
+
+@cache
+def default_is_processor() -> bool:
+    """Whether programs run on the processor where nothing else is said."""
+    return bool(jax.default_backend() == "cpu")
+
+
+def to_numpy(value: Any) -> Any:
+    """A result for eager code on the processor: a view without copying, which nobody can write to."""
+    return value if type(value) is np.ndarray else np.asarray(value)

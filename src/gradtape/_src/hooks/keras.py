@@ -1,0 +1,251 @@
+"""How Keras 3 finds gradtape among its backends.
+
+Keras chooses a backend by name, in a few modules, and knows its own names only. A finder on Python's import path adds
+one more branch to each of these choices while Keras is being imported, and leaves every other module alone. Keras'
+announced plug-in packages will make this module needless.
+
+Keras is given to gradtape if `KERAS_BACKEND=gradtape` (or Keras' configuration file) says so, if `gradtape.keras` is
+what is imported, or if gradtape stands in for TensorFlow; and where Keras would use TensorFlow, which is its default,
+and TensorFlow is not installed. Another choice of the user's is left alone. Nothing here imports Keras.
+
+What is installed with gradtape brings this module in before `import keras`, where nothing has imported gradtape: see
+`_gradtape_keras.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ast
+
+NAME = "gradtape"
+TESTED = ("3.15",)
+"""The versions of Keras, major and minor, whose own tests have been run on this backend."""
+
+PUBLIC = "keras._tf_keras.keras"
+"""Keras as TensorFlow shows it: Keras' own names, and some of its past (`backend.mean`) that Keras itself hides."""
+
+_CONFIG = "keras.src.backend.config"
+CHOICES: dict[str, tuple[str, ...]] = {  # what the new branch does in modules that choose by the backend's name
+    "keras.src.backend": (
+        "from gradtape._src.keras_backend.interface import *\n"
+        "from gradtape._src.keras_backend.core import Variable as BackendVariable",
+    ),
+    "keras.src.layers.layer": ("from gradtape._src.keras_backend.layer import Layer as BackendLayer",),
+    "keras.src.models.model": ("from gradtape._src.keras_backend.trainer import Trainer",),
+    "keras.src.optimizers.optimizer": (
+        "from gradtape._src.keras_backend.optimizer import Optimizer as BackendOptimizer",
+    ),
+    "keras.src.export.saved_model": (
+        "from gradtape._src.keras_backend.exporting import ExportArchive as BackendSavedModelExportArchive",
+    ),
+    "keras.src.utils.traceback_utils": ("from gradtape import errors as tf_errors", "tensor_cls = 'tf.Tensor'"),
+}
+_AFTERWARDS = {  # said at the end of modules that ask for names, or for a part of TensorFlow, when they are used
+    "keras.src.backend.common.dtypes": "PYTHON_DTYPES_MAP['int'] = 'int64'",  # an optimizer's steps, as TensorFlow's
+    "keras.src.legacy.backend": (
+        "import gradtape\nfrom gradtape._src.keras_backend.interface import LegacyTensorFlow\n"
+        "tf = LegacyTensorFlow(gradtape)"
+    ),
+    "keras.src.legacy.saving.legacy_h5_format": (
+        "from gradtape._src.keras_backend.saving import replacing\nsave_model_to_hdf5 = replacing(save_model_to_hdf5)"
+    ),
+    "keras.src.saving.saving_lib": (
+        "from gradtape._src.keras_backend.saving import replacing\n"
+        "save_model, save_weights_only = replacing(save_model), replacing(save_weights_only)"
+    ),
+    "keras.src.saving.serialization_lib": "from gradtape._src.keras_backend.interface import tensorflow_types as tf",
+    "keras.src.utils.module_utils": (  # not "available": that would mean all of TensorFlow, its strings and tables
+        "tensorflow = LazyModule('gradtape')\ntensorflow._available = False"
+    ),
+    "keras.src.utils.rng_utils": (
+        "import types\nimport gradtape._src.tf.random as drawn\ntf = types.SimpleNamespace(available=True, random=drawn)"
+    ),
+    "keras.src.utils.backend_utils": (
+        "from gradtape._src.keras_backend.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)\n"
+        "in_tf_graph = lambda: False"  # a trace is gradtape's, also where gradtape stands in for TensorFlow
+    ),
+    "keras.src.trainers.data_adapters": (
+        "from gradtape._src.keras_backend.datasets import DatasetAdapter as TFDatasetAdapter\n"
+        "from gradtape._src.keras_backend.labels import is_dataset as is_tf_dataset"
+    ),
+    "keras.src.utils.dataset_utils": (
+        "from gradtape._src.keras_backend.labels import is_dataset as is_tf_dataset\n"
+        "from gradtape._src.keras_backend.labels import labels_to_dataset as labels_to_dataset_tf"
+    ),
+    "keras.src.layers.preprocessing.discretization": "import gradtape as tf",
+    "keras.src.layers.preprocessing.normalization": "import gradtape as tf",
+    "keras.src.utils.image_dataset_utils": "import gradtape as tf",
+    "keras.src.utils.text_dataset_utils": "import gradtape as tf",
+    "keras.src.utils.timeseries_dataset_utils": "import gradtape as tf",
+}
+_SHARED = "gradtape.keras."
+_who_asked: set[str] = set()
+
+
+def install() -> None:
+    """Put the finder in place; once is enough."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def prefer(who: str) -> None:
+    """Give Keras to gradtape when it is imported, whatever `KERAS_BACKEND` says."""
+    install()
+    _who_asked.add(who)
+
+
+def withdraw(who: str) -> None:
+    """Undo `prefer`; a Keras that is imported by then stays as it is."""
+    _who_asked.discard(who)
+
+
+def claim() -> None:
+    """`prefer`, for one who needs it: refused if Keras already runs on something else."""
+    config = sys.modules.get(_CONFIG)
+    if config is not None and config.backend() != NAME:
+        raise ImportError(
+            f"Keras is already imported, with its {config.backend()} backend, and a process has one backend only. "
+            "Import gradtape.keras, or set KERAS_BACKEND=gradtape, before the first `import keras`."
+        )
+    prefer("gradtape.keras")
+
+
+class _Finder:
+    """Answers for the modules of Keras that choose a backend, and for Keras' modules under gradtape's name."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname.startswith(_SHARED):
+            return _shared(fullname)
+        if not (fullname in CHOICES or fullname == _CONFIG or fullname in _AFTERWARDS) or not _chosen():
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(fullname, spec.origin)
+        return spec
+
+
+def _chosen() -> bool:
+    config = sys.modules.get(_CONFIG)
+    return config is None or config.backend() == NAME  # the first modules come before the configuration is read
+
+
+def _shared(fullname: str) -> ModuleSpec:
+    """`gradtape.keras.layers` is Keras' module `layers`."""
+    loader: Any = _Alias(import_module(f"{PUBLIC}.{fullname.removeprefix(_SHARED)}"))
+    return ModuleSpec(fullname, loader, is_package=True)
+
+
+class _Alias:
+    """Puts a module that is already loaded under a second name."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None  # the import system marks a blank module, and the real one keeps its own marks
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = self._module
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module of Keras with the branch added; the code as it is stays in Python's cache untouched."""
+
+    def get_code(self, fullname: str) -> Any:
+        if fullname not in CHOICES and fullname != _CONFIG:
+            return super().get_code(fullname)
+        import ast  # not before it is needed: `import gradtape` brings this module in
+
+        tree = ast.parse(self.get_data(self.path), self.path)
+        if fullname == _CONFIG:
+            _add_decision(tree)
+        else:
+            add_branches(tree, CHOICES[fullname], self.path)
+        return compile(tree, self.path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        if module.__name__ in _AFTERWARDS:
+            exec(_AFTERWARDS[module.__name__], vars(module))
+
+
+def backend_for(chosen: str) -> str:
+    """The backend that Keras uses, after it has read the environment and its configuration file."""
+    if _who_asked or (chosen == "tensorflow" and not _is_installed("tensorflow")):
+        chosen = NAME
+    if chosen == NAME:
+        _check_version()
+    return chosen
+
+
+def _add_decision(config: ast.Module) -> None:
+    """Let Keras' configuration ask `backend_for` as soon as it knows the name, and before it acts upon it."""
+    import ast
+
+    for place, node in enumerate(config.body):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "_BACKEND != 'tensorflow'":
+            asked = ast.parse("from gradtape import keras_hook\n_BACKEND = keras_hook.backend_for(_BACKEND)").body
+            for statement in asked:
+                for inner in ast.walk(statement):
+                    ast.copy_location(inner, node)
+            config.body[place:place] = asked
+            return
+
+
+def _is_installed(package: str) -> bool:
+    """Whether there is a package of this name, besides gradtape under it."""
+    spec = PathFinder.find_spec(package)
+    return spec is not None and spec.origin is not None
+
+
+def _check_version() -> None:
+    from keras.src.version import __version__ as version
+
+    if ".".join(version.split(".")[:2]) not in TESTED:
+        raise ImportError(
+            f"This version of gradtape runs Keras {' and '.join(f'{v}.*' for v in TESTED)}, but Keras {version} is "
+            "installed. Install one it was tested with: pip install 'gradtape[keras]'"
+        )
+
+
+def add_branches(tree: ast.Module, branches: Sequence[str], path: str) -> None:
+    """Put `elif backend() == "gradtape":` before the last `else` of the module's choices of a backend, in order."""
+    import ast
+
+    choices = [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.orelse and _asks_for(node.test)]
+    chained = [node.orelse[0] for node in choices if len(node.orelse) == 1]
+    choices = [node for node in choices if node not in chained]
+    if len(choices) < len(branches):
+        raise ImportError(
+            f"{path} chooses no backend where gradtape expects it: this Keras is not one it was tested with."
+        )
+    for node, statements in zip(choices, branches, strict=False):
+        last = node
+        while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
+            last = last.orelse[0]
+        branch = ast.If(
+            test=ast.parse(f"{ast.unparse(node.test).split(' == ')[0]} == {NAME!r}", mode="eval").body,
+            body=ast.parse(statements).body,
+            orelse=last.orelse,
+        )
+        # Written in the place of the `else`, so that the lines of the rest stay what they are.
+        for part in (branch.test, *branch.body):
+            for inner in ast.walk(part):
+                if isinstance(inner, (ast.expr, ast.stmt, ast.alias)):
+                    inner.lineno = inner.end_lineno = last.orelse[0].lineno
+        branch.lineno = branch.end_lineno = last.orelse[0].lineno
+        last.orelse = [ast.fix_missing_locations(branch)]
+
+
+def _asks_for(test: ast.expr) -> bool:
+    """Whether a condition compares the backend's name."""
+    import ast
+
+    return "backend() ==" in ast.unparse(test)

@@ -1,0 +1,213 @@
+"""``import tensorflow`` that means gradtape.
+
+Code written for TensorFlow runs unchanged once :func:`install_as_tensorflow` has been called, which is what
+``gradtape run script.py`` does before it starts the script. A TensorFlow that is installed is neither used nor changed.
+
+How names resolve:
+
+* ``tensorflow`` has every name of gradtape, so ``tensorflow.GradientTape is gradtape.GradientTape``, and TensorFlow's
+  version, for which programs and libraries look;
+* ``tensorflow.x.y`` is the namespace one reaches as ``gradtape.x.y``, however gradtape keeps it (a submodule,
+  a module from elsewhere in the package exposed as an attribute, a lazy attribute);
+* anything else is an ``ImportError`` that says what gradtape does not have.
+
+Tensors, variables and what belongs to them are classes of the module ``tensorflow`` meanwhile: libraries tell by that
+what they are given. Their pickles name gradtape's modules, and so are read with and without an alias.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from gradtape._src import version
+from gradtape._src.autodiff.gradient_tape import GradientTape
+from gradtape._src.dtypes import DType
+from gradtape._src.hooks import keras as keras_hook
+from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.ops.sparse_tensor import SparseTensor
+from gradtape._src.shape import TensorShape, TensorSpec
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf.compat import like_tensorflow
+from gradtape._src.tf.tensor_array import TensorArray
+from gradtape._src.variable import Variable
+
+__all__ = ["install_as_tensorflow", "uninstall_as_tensorflow"]
+
+_ALIAS = "tensorflow"
+_PACKAGE = __name__.partition(".")[0]
+# TensorFlow's own rooms, which its users are asked not to enter and some do.
+_PRIVATE = frozenset({"compiler", "core", "dtensor", "python", "tools"})
+_SHOWN = (Tensor, Variable, IndexedSlices, SparseTensor, TensorShape, TensorSpec, DType, TensorArray, GradientTape)
+_homes: dict[type, str] = {}
+
+
+def install_as_tensorflow() -> None:
+    """Make ``import tensorflow``, in all its forms, give gradtape for the rest of this process.
+
+    Calling it again does nothing. It has to come before the first import of TensorFlow, and another process
+    started by this one has to call it for itself.
+
+    >>> import gradtape
+    >>> install_as_tensorflow()
+    >>> import tensorflow as tf
+    >>> tf.GradientTape is gradtape.GradientTape
+    True
+    >>> uninstall_as_tensorflow()
+
+    Raises:
+      RuntimeError: if another module named ``tensorflow`` has already been imported.
+    """
+    present = sys.modules.get(_ALIAS)
+    if present is not None and not isinstance(present, _TensorFlow):
+        where = getattr(present, "__file__", None) or "an unknown place"
+        raise RuntimeError(
+            f"Cannot install gradtape as tensorflow: another tensorflow is already imported, from {where}. "
+            "Call gradtape's install_as_tensorflow() before the first `import tensorflow`."
+        )
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+        _show_classes()
+        keras_hook.prefer(_ALIAS)  # whose own backend would take gradtape for TensorFlow, and go on to its insides
+
+
+def uninstall_as_tensorflow() -> None:
+    """Undo :func:`install_as_tensorflow`: the next ``import tensorflow`` is Python's usual one.
+
+    Names that were imported before stay what they are. Without an earlier install this does nothing.
+    """
+    ours = [finder for finder in sys.meta_path if isinstance(finder, _Finder)]
+    for finder in ours:
+        sys.meta_path.remove(finder)
+    _hide_classes()
+    keras_hook.withdraw(_ALIAS)
+    if ours:
+        for name in [name for name in sys.modules if name == _ALIAS or name.startswith(_ALIAS + ".")]:
+            del sys.modules[name]
+
+
+class _TensorFlow(ModuleType):
+    """The module ``tensorflow``: gradtape's names, and what TensorFlow says of itself."""
+
+    def __init__(self) -> None:
+        self._gradtape = importlib.import_module(_PACKAGE)
+        super().__init__(_ALIAS, self._gradtape.__doc__)
+        own = {name: value for name, value in vars(self._gradtape).items() if not name.startswith("__")}
+        self.__dict__.update(own, __file__=self._gradtape.__file__, __path__=[], __package__=_ALIAS)
+        self.__spec__ = ModuleSpec(_ALIAS, _Loader(self), is_package=True)
+        self.__version__ = version.TENSORFLOW
+        self.__git_version__, self.__compiler_version__ = version.TENSORFLOW_GIT, version.COMPILER_VERSION
+        self.version = like_tensorflow(version, f"{_ALIAS}.version")
+        self.compat = ModuleType(f"{_ALIAS}.compat", self._gradtape.compat.__doc__)
+        self.compat.__dict__.update({**vars(self._gradtape.compat), "v2": self, "__name__": f"{_ALIAS}.compat"})
+
+    def __getattr__(self, name: str) -> Any:
+        """What is loaded when it is first used, and what was put into gradtape since."""
+        return getattr(vars(self)["_gradtape"], name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *dir(self._gradtape)} - {"_gradtape"})
+
+
+def _show_classes() -> None:
+    """Let the classes by which libraries know tensors say that they are TensorFlow's."""
+    todo = list(_SHOWN)
+    while todo:
+        kind = todo.pop()
+        if kind.__module__.partition(".")[0] == _PACKAGE:
+            _homes[kind] = kind.__module__
+            kind.__module__ = _ALIAS
+            todo.extend(kind.__subclasses__())
+
+
+def _hide_classes() -> None:
+    while _homes:
+        kind, home = _homes.popitem()
+        kind.__module__ = home
+
+
+class _Finder(MetaPathFinder):
+    """Answers for ``tensorflow`` and everything below it, and for nothing else."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
+            return None
+        # A name that does not resolve raises here. To return None would ask the finders after this one, and so,
+        # for a submodule, run a second copy of a file of gradtape under TensorFlow's name.
+        return ModuleSpec(fullname, _Loader(_resolve(fullname)), is_package=True)
+
+
+class _Loader(Loader):
+    """Puts a namespace that already exists in ``sys.modules``."""
+
+    def __init__(self, namespace: ModuleType) -> None:
+        self._namespace = namespace
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        # The import system writes its marks (__spec__ and others) on a blank module, which exec_module then replaces:
+        # the namespace keeps the marks of its real name, by which it is found again and pickled.
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        # What the import system wants of a parent, and a plain module or namespace may lack: `tensorflow.compat.v1`.
+        for mark in ("__path__", "__spec__"):
+            if not hasattr(self._namespace, mark):
+                setattr(self._namespace, mark, getattr(module, mark))
+        sys.modules[module.__name__] = self._namespace
+
+
+def _resolve(fullname: str) -> ModuleType:
+    """The namespace of gradtape that stands for the TensorFlow module of this name, or an ``ImportError``."""
+    present = sys.modules.get(_ALIAS)
+    namespace: ModuleType = present if isinstance(present, _TensorFlow) else _TensorFlow()
+    for part in fullname.split(".")[1:]:
+        try:
+            found = _child(namespace, part)
+        except ModuleNotFoundError as error:
+            if part != "keras" or error.name != "keras":
+                raise
+            found = None  # gradtape.keras is there, and the package it stands on is not
+        if not isinstance(found, ModuleType | SimpleNamespace):
+            raise ModuleNotFoundError(_why_not(fullname, part, namespace, found), name=fullname)
+        namespace = found  # type: ignore[assignment]  # a SimpleNamespace serves as a module does
+    return namespace
+
+
+def _child(namespace: ModuleType, name: str) -> Any:
+    """``namespace.name``, importing it as a submodule if it is not there yet; None if there is no such thing."""
+    found = getattr(namespace, name, None)
+    if found is not None or not hasattr(namespace, "__name__"):
+        return found
+    home = _PACKAGE if isinstance(namespace, _TensorFlow) else namespace.__name__
+    submodule = f"{home}.{name}"
+    try:
+        return importlib.import_module(submodule)
+    except ModuleNotFoundError as error:
+        # The submodule is missing, or its parent is no package. That it imports something missing is another matter.
+        if error.name in (submodule, home):
+            return None
+        raise
+
+
+def _why_not(fullname: str, part: str, namespace: ModuleType, found: object) -> str:
+    """One sentence on what is missing, one on what to do."""
+    missing = f"gradtape, which stands in for tensorflow here, has no module {fullname!r}."
+    parent = fullname.rpartition(".")[0]
+    if part == "keras" and importlib.util.find_spec("keras") is None:
+        return f"{missing} It needs Keras 3: pip install 'gradtape[keras]'"
+    if found is not None:
+        return f"{missing} {part!r} is no module: write `from {parent} import {part}`."
+    if parent == _ALIAS and part in _PRIVATE:
+        return f"{missing} That is TensorFlow's private code; its public names (tf.…) are what gradtape offers."
+    names = [name for name in dir(namespace) if isinstance(getattr(namespace, name, None), ModuleType)]
+    close = difflib.get_close_matches(part, names, n=1)
+    return f"{missing} Did you mean '{parent}.{close[0]}'?" if close else missing

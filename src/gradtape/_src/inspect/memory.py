@@ -1,0 +1,173 @@
+"""`tape.nbytes` and `tape.memory_report()`: what a tape keeps alive, and for whom."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradtape._src.core.tape import Record
+from gradtape._src.inspect import events
+from gradtape._src.inspect.op_table import Holding, holdings_of
+from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text
+
+if TYPE_CHECKING:
+    from gradtape._src.autodiff.gradient_tape import GradientTape
+
+
+def nbytes(tape: GradientTape) -> int:
+    """Bytes of the arrays that the tape keeps alive, beyond variables and watched tensors.
+
+    Each array counts once, whoever saved it; a view counts as what it is a view of. A used-up tape keeps nothing.
+
+    >>> import gradtape as tf
+    >>> x = tf.ones([8, 4])
+    >>> w, b = tf.Variable(tf.ones([4, 16])), tf.Variable(tf.zeros(16))
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.nn.relu(x @ w + b)
+    >>> tape.nbytes == 8 * 16 * 4  # of three results, one is needed for the way back
+    True
+    """
+    return sum(held.nbytes for held in holdings_of(tape) if held.kind in ("result", "input"))
+
+
+def memory_report(tape: GradientTape) -> MemoryReport:
+    """What the tape keeps alive, by op and by line of the user's code, the biggest first.
+
+    `saved` is memory that only the tape (or data you hold yourself) keeps; `elsewhere` are variables and watched
+    tensors, which would be there without the tape too. Lines are known on a tape with `lines=True`.
+
+    >>> import gradtape as tf
+    >>> x = tf.ones([8, 4])
+    >>> w = tf.Variable(tf.ones([4, 16]))
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.nn.relu(x @ w)
+    >>> report = tape.memory_report()
+    >>> report.saved, report.elsewhere
+    (512, 384)
+    >>> [(entry.what, entry.saved, entry.elsewhere) for entry in report.by_op]
+    [('relu', 512, 0), ('matmul', 0, 384)]
+    """
+    return MemoryReport(tape)
+
+
+class Entry(NamedTuple):
+    """What one kind of op, or one line, keeps."""
+
+    what: str
+    records: int
+    arrays: int
+    saved: int
+    elsewhere: int
+
+
+class MemoryReport(Report):
+    """The tables of `tape.memory_report()`."""
+
+    max_rows = 20
+
+    def __init__(self, tape: GradientTape) -> None:
+        lines = events.lines_of(tape)
+        self.holdings = holdings_of(tape, lines)
+        """Every array, in the order in which they were saved."""
+        self._state = tape._state()
+        records = [] if tape._recording is None else tape._recording.records
+        self.records = len(records)
+        self.saved = sum(h.nbytes for h in self.holdings if not _is_elsewhere(h))
+        self.elsewhere = sum(h.nbytes for h in self.holdings if _is_elsewhere(h))
+        self.overhead = sum(map(_record_bytes, records[:1000])) * max(1, len(records)) // max(1, len(records[:1000]))
+        """An estimate of what the records themselves take, without any array (of 1,000 records, carried on)."""
+        self.by_op = _entries(self.holdings, lambda h: h.op, _count(record[0].name for record in records))
+        keys = [record[2][0] if type(record[2]) is tuple else record[2] for record in records]
+        counts = _count(lines[key] for key in keys if key in lines)
+        self.by_line = _entries([h for h in self.holdings if h.line], lambda h: h.line, counts)
+
+    @property
+    def nbytes(self) -> int:
+        """As `tape.nbytes`."""
+        return self.saved
+
+    def tables(self) -> list[Table]:
+        per_record = self.overhead // self.records if self.records else 0
+        remarks = [
+            f"{bytes_text(self.saved)} saved, {bytes_text(self.elsewhere)} in variables and watched tensors, about "
+            f"{bytes_text(self.overhead)} for {plural(self.records, 'record')} ({per_record} B each)."
+        ]
+        if not self.records:
+            remarks = [f"Nothing is kept: the tape is {self._state}."]
+        tables = [_table("Memory by op", "op", self.by_op, [] if self.by_line else remarks)]
+        if self.by_line:
+            tables.append(_table("Memory by line", "line", self.by_line, []))
+        largest = sorted((h for h in self.holdings if not _is_elsewhere(h)), key=lambda h: -h.nbytes)[:5]
+        if largest:
+            columns = [
+                Column("array"),
+                Column("dtype"),
+                Column("bytes", True),
+                Column("what"),
+                Column("saved by"),
+                Column("records that hold it", True),
+            ]
+            words = {"result": "result of an op", "input": "data or constant"}
+            cells = [
+                [
+                    shape_text(h.shape),
+                    h.dtype,
+                    bytes_text(h.nbytes),
+                    words[h.kind],
+                    f"{h.op} #{h.index}" + (f" ({line_text(h.line)})" if h.line else ""),
+                    str(h.users),
+                ]
+                for h in largest
+            ]
+            tables[-1].remarks = []
+            tables.append(Table("Largest arrays", columns, cells, remarks))
+        return tables
+
+
+def _is_elsewhere(held: Holding) -> bool:
+    return held.kind in ("variable", "watched")
+
+
+def _count(keys: Iterable[Any]) -> dict[Any, int]:
+    counts: dict[Any, int] = {}
+    for key in keys:
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def _entries(holdings: list[Holding], key: Callable[[Holding], Any], counts: dict[Any, int]) -> list[Entry]:
+    totals = {name: [0, 0, 0] for name in counts}  # arrays, saved, elsewhere
+    for held in holdings:
+        total = totals[key(held)]
+        total[0] += 1
+        total[2 if _is_elsewhere(held) else 1] += held.nbytes
+    entries = [
+        Entry(name if isinstance(name, str) else line_text(name), counts[name], *total)
+        for name, total in totals.items()
+    ]
+    return sorted(entries, key=lambda e: (-e.saved, -e.elsewhere, -e.records, e.what))
+
+
+def _record_bytes(record: Any) -> int:
+    """The tuple with its tuples, a number for each uid, and the tensor objects around saved arrays."""
+    _, inputs, output, values, attrs, _ = Record.of(record)
+    held = [v for v in values if v is not None]
+    size = sys.getsizeof(record) + sum(sys.getsizeof(part) for part in record[1:4] if type(part) is tuple)
+    size += 32 * (len(inputs) + (len(output) if type(output) is tuple else 1))
+    size += sum(sys.getsizeof(v) + 112 for v in held)  # and NumPy's header of an array
+    return size + (sys.getsizeof(attrs) if attrs else 0)
+
+
+def _table(title: str, what: str, entries: list[Entry], remarks: list[str]) -> Table:
+    columns = [
+        Column(what),
+        Column("records", True),
+        Column("arrays", True),
+        Column("saved", True),
+        Column("elsewhere", True),
+    ]
+    cells = [[e.what, str(e.records), str(e.arrays), bytes_text(e.saved), bytes_text(e.elsewhere)] for e in entries]
+    return Table(title, columns, cells, remarks)

@@ -1,0 +1,340 @@
+"""What every table and picture of a tape is made from: a row for each op, and the arrays that the tape holds.
+
+A tape that is recording or persistent tells everything. One that is used up has let its records go; what its witness
+(`lines=True`, `profile=True`) or its skeleton remembers is told, and `Ledger.remark` says what is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradtape._src.autodiff.arguments import leaves
+from gradtape._src.core.tape import Record
+from gradtape._src.dtypes import as_dtype
+from gradtape._src.inspect import events
+from gradtape._src.inspect.tables import Line, line_text
+from gradtape._src.tensor import CONSTANT, Tensor
+from gradtape._src.variable import Variable, held
+
+if TYPE_CHECKING:
+    from gradtape._src.autodiff.gradient_tape import GradientTape
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One op of a tape. Times are in nanoseconds; None stands for what is not known."""
+
+    index: int
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    shapes: tuple[Shape | None, ...]
+    dtypes: tuple[str, ...]
+    saved: int | None
+    """Bytes that this op was the first to save for the walk back, beyond variables and watched tensors."""
+    forward: int | None
+    backward: int | None
+    line: Line | None
+    used: bool | None
+    """Whether the target depends on it; None if no target was named."""
+    differentiable: bool
+    attrs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something the ops of a tape take that no op of the tape made."""
+
+    key: str
+    kind: str  # variable, watched, constant
+    name: str
+    shape: Shape | None
+    dtype: str
+    nbytes: int | None
+
+
+@dataclass(slots=True)
+class Holding:
+    """An array that the tape keeps alive: the memory behind it, counted once."""
+
+    nbytes: int
+    kind: str  # result (of an op of this tape), input (data, constants), variable, watched
+    index: int  # the first op that saved it
+    op: str
+    line: Line | None
+    shape: Shape
+    dtype: str
+    users: int = 1
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Everything the views ask of a tape."""
+
+    rows: list[Row]
+    sources: dict[int, Source]  # by uid
+    constants: dict[tuple[int, int], Source]  # of Python and NumPy operands, by (op, position)
+    holdings: list[Holding]
+    targets: list[int]
+    asked: list[int]
+    state: str
+    remark: str = ""
+    profiled: bool = False
+    names: dict[int, str] = field(default_factory=dict)
+
+
+def ledger(tape: GradientTape, target: Any = None, sources: Any = None, names: dict[int, str] | None = None) -> Ledger:
+    """Read a tape, in whatever state it is."""
+    names = {**(names or {}), **_structure_names(target), **_structure_names(sources)}
+    targets, asked = _uids(target, "target"), _uids(sources, "sources")
+    recording = tape._recording
+    lines = events.lines_of(tape)
+    profiler = tape._profiler
+    remark = ""
+    holdings: list[Holding] = []
+    saved: list[int | None] = []
+    records: list[Any] = []
+    shapes: dict[int, Shape] = {}
+    if recording is not None:
+        records = [Record.of(record) for record in recording.records]
+        variables, roots = recording.variables, recording.roots
+        holdings = holdings_of(tape, lines)
+        saved = [0] * len(records)
+        for held in holdings:
+            if held.kind in ("result", "input"):
+                saved[held.index] = (saved[held.index] or 0) + held.nbytes
+        shapes = {**_seen_shapes(tape), **recording.tracked}
+        for record in records:
+            for value in record[3]:
+                if value is not None and value.uid not in shapes:
+                    shapes[value.uid] = tuple(value.array.shape)
+    else:
+        facts = events.Facts(tape)
+        variables, roots = facts.variables, set(facts.roots)
+        nodes = [node for node in facts.nodes if node.recorded]
+        records = [(n.op, n.inputs, n.outputs, (), {}, n.dtype) for n in nodes]
+        shapes = dict(facts.tracked)
+        for node in nodes:
+            shapes.update(zip(node.outputs, node.shapes, strict=False))
+        kept = {} if profiler is None else profiler.saved
+        saved = [kept.get(node.outputs[0]) for node in nodes]
+        remark = _what_is_missing(tape, facts.complete, len(nodes))
+    used = _used(records, targets) if targets else None
+    forward, backward = ({}, {}) if profiler is None else profiler.times()
+    rows = []
+    for i, (op, inputs, output, _, attrs, dtype) in enumerate(records):
+        outputs = output if type(output) is tuple else (output,)
+        dtypes = dtype if type(dtype) is tuple else (dtype,)
+        rows.append(
+            Row(
+                i,
+                op.name,
+                tuple(inputs),
+                outputs,
+                tuple([shapes.get(uid) for uid in outputs]),
+                tuple([_dtype_name(d) for d in dtypes]),
+                saved[i],
+                forward.get(outputs[0]),
+                backward.get(outputs[0]),
+                lines.get(outputs[0]),
+                None if used is None else i in used,
+                op.differentiable,
+                _attrs_text(attrs),
+            )
+        )
+    found, constants = _sources(records, rows, variables, roots, shapes, names)
+    return Ledger(
+        rows,
+        found,
+        constants,
+        holdings,
+        targets,
+        asked,
+        tape._state(),
+        remark,
+        profiler is not None,
+        names,
+    )
+
+
+def _seen_shapes(tape: GradientTape) -> dict[int, Shape]:
+    """What a witness saw of results that the tape does not follow."""
+    witness = tape._witness
+    if not isinstance(witness, events.Witness):
+        return {}
+    shapes: dict[int, Shape] = {}
+    for (_, _, output, _), found in zip(witness.seen, witness.shapes, strict=True):
+        shapes.update(zip(output if type(output) is tuple else (output,), found, strict=False))
+    return shapes
+
+
+def _what_is_missing(tape: GradientTape, complete: bool, known: int) -> str:
+    if tape._used_at is None or complete:
+        return ""
+    where = line_text(tape._used_at)
+    rest = f"; only the {known} ops that the walk back passed by are still known" if known else ""
+    return (
+        f"This tape was used up at {where} and let its record go{rest}. Look at it before asking for the gradient, or "
+        "make it with persistent=True (which keeps everything), lines=True or profile=True (which keep the facts)."
+    )
+
+
+def _uids(structure: Any, what: str) -> list[int]:
+    if structure is None:
+        return []
+    flat = leaves(structure)
+    for leaf in flat:
+        if not isinstance(leaf, (Tensor, Variable)):
+            raise TypeError(f"`{what}` should be Tensors or Variables, but received {leaf!r}.")
+    return [leaf.uid for leaf in flat]
+
+
+def _structure_names(structure: Any) -> dict[int, str]:
+    """The keys of a dictionary name what is in it: `sources={"w": w}`."""
+    if not isinstance(structure, dict):
+        return {}
+    values = {k: held(v) for k, v in structure.items()}
+    return {v.uid: str(k) for k, v in values.items() if isinstance(v, (Tensor, Variable))}
+
+
+def _used(records: list[Any], targets: list[int]) -> set[int]:
+    """The places of the ops that the targets are made from."""
+    wanted, used = set(targets), set()
+    for i in range(len(records) - 1, -1, -1):
+        _, inputs, output, *_ = records[i]
+        outputs = output if type(output) is tuple else (output,)
+        if not wanted.isdisjoint(outputs):
+            used.add(i)
+            wanted.update(uid for uid in inputs if uid != CONSTANT)
+    return used
+
+
+def _dtype_name(dtype: Any) -> str:
+    try:
+        return as_dtype(dtype).name
+    except TypeError:
+        return str(dtype)
+
+
+def _attrs_text(attrs: dict[str, Any]) -> str:
+    """The static arguments in short: what is not a number, a word or a tuple of them says nothing to a reader."""
+    parts = []
+    for name, value in attrs.items():
+        plain = isinstance(value, (bool, int, float, str, np.dtype)) or (
+            isinstance(value, (tuple, list)) and all(isinstance(v, (bool, int, float, str)) for v in value)
+        )
+        if plain and value is not False:
+            text = str(value)
+            parts.append(f"{name}={text if len(text) <= 40 else text[:39] + '…'}")
+    return ", ".join(parts)
+
+
+def _sources(
+    records: list[Any],
+    rows: list[Row],
+    variables: dict[int, Variable],
+    roots: Any,
+    shapes: dict[int, Shape],
+    names: dict[int, str],
+) -> tuple[dict[int, Source], dict[tuple[int, int], Source]]:
+    made = {uid for row in rows for uid in row.outputs}
+    found: dict[int, Source] = {}
+    constants: dict[tuple[int, int], Source] = {}
+    for i, row in enumerate(rows):
+        values = records[i][3]
+        for position, uid in enumerate(row.inputs):
+            if uid in made or uid in found:
+                continue
+            value = values[position] if position < len(values) else None
+            if uid == CONSTANT:
+                constants[i, position] = _source(f"c{i}.{position}", "constant", "", value, None)
+            elif uid in variables:
+                variable = variables[uid]
+                name = variable.name.removesuffix(":0")
+                name = names.get(uid, name) if name == "Variable" else name
+                found[uid] = _source(f"v{uid}", "variable", name, variable._tensor, None)
+            else:
+                kind = "watched" if uid in roots else "constant"
+                found[uid] = _source(f"t{uid}", kind, names.get(uid, ""), value, shapes.get(uid))
+    return found, constants
+
+
+def _source(key: str, kind: str, name: str, value: Any, shape: Shape | None) -> Source:
+    if value is None:
+        return Source(key, kind, name or kind, shape, "", None)
+    array = value.array
+    if not name and kind == "constant" and isinstance(array, np.ndarray) and array.ndim == 0:
+        name = f"{array[()]:.6g}" if array.dtype.kind in "fiu" else str(array[()])
+    return Source(key, kind, name or kind, tuple(array.shape), _dtype_name(array.dtype), array_bytes(array)[1])
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+def array_bytes(array: Any) -> tuple[int, int]:
+    """The identity and the size of the memory behind an array: of a view, what it is a view of."""
+    while not isinstance(array, np.ndarray) and isinstance(getattr(array, "array", None), (np.ndarray, Tensor)):
+        array = array.array  # a batch, or a tensor in it
+    while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
+        array = array.base
+    return id(array), int(getattr(array, "nbytes", 0))
+
+
+def holdings_of(tape: GradientTape, lines: dict[int, Line] | None = None) -> list[Holding]:
+    """The arrays that the records of a tape hold, each once, in the order in which they were saved."""
+    recording = tape._recording
+    if recording is None:
+        return []
+    variables, roots = recording.variables, recording.roots
+    current = {array_bytes(variable._tensor.array)[0] for variable in variables.values()}
+    made: set[int] = set()
+    found: dict[int, Holding] = {}
+    for i, (op, _, output, values, attrs, _) in enumerate(map(Record.of, recording.records)):
+        outputs = output if type(output) is tuple else (output,)
+        made.update(outputs)
+        for value in (*values, *_held_by(attrs)):
+            if value is None:
+                continue
+            tensor = isinstance(value, Tensor)
+            array = value.array if tensor else value
+            uid = value.uid if tensor else CONSTANT
+            owner, size = array_bytes(array)
+            held = found.get(owner)
+            if held is not None:
+                held.users += 1
+                if uid in roots and uid not in variables:
+                    held.kind = "watched"  # seen through a view of it before
+                continue
+            if owner in current:
+                kind = "variable"
+            elif uid in roots and uid not in variables:
+                kind = "watched"
+            else:
+                kind = "result" if uid in made else "input"
+            line = None if lines is None else lines.get(outputs[0])
+            found[owner] = Holding(size, kind, i, op.name, line, tuple(array.shape), _dtype_name(array.dtype))
+    return list(found.values())
+
+
+def _held_by(attrs: dict[str, Any]) -> list[Any]:
+    """Tensors and arrays among the static arguments, and in the closure of a gradient that the user wrote."""
+    found: list[Any] = []
+    for value in attrs.values():
+        function = getattr(value, "grad_fn", value)
+        cells = getattr(function, "__closure__", None) or ()
+        for kept in (value, *[cell.cell_contents for cell in cells if _filled(cell)]):
+            found += [
+                v for v in (kept if isinstance(kept, (list, tuple)) else (kept,)) if isinstance(v, (Tensor, np.ndarray))
+            ]
+    return found
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty cell raises
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,338 @@
+"""`GradientTape(profile=True)` and `tape.profile()`: where the time goes, by op and by line of the user's code.
+
+What is measured:
+
+    forward   the time inside an op's kernel, from its call to its return. Kernels are exchanged for measured ones while
+              a profiled tape records, so the rest of the library and the user's own Python are not in it; they are in
+              `elsewhere`, the wall time of the recording that no recorded kernel took.
+    backward  the time between two records of a walk back: an op's rules, un-broadcasting and adding up. A walk that is
+              itself recorded (a second derivative) contains the recording.
+
+A record that has no kernel (a custom gradient, whose body's ops are measured one by one; a NumPy function of the
+user's) has no forward time. Forward mode (`jvp`, `hvp`) and the second sweep of a `hessian` are not measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradtape._src import forks
+from gradtape._src.core.dispatch import exchange_kernels
+from gradtape._src.core.primitive import write_pulls
+from gradtape._src.core.tape import Record
+from gradtape._src.inspect import events
+from gradtape._src.inspect.op_table import array_bytes, ledger
+from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text, time_text
+
+if TYPE_CHECKING:
+    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.core.primitive import Op
+
+_now = time.perf_counter_ns
+
+
+# -- measuring -------------------------------------------------------------------------------------------------------
+class _Clock(threading.local):
+    """The kernel that ran last in this thread, and the time of all of them."""
+
+    last: tuple[Any, int, int] | None = None
+    total = 0
+
+
+_clock = _Clock()
+_lock = forks.lock()
+_measuring: set[int] = set()  # the ids of the profilers whose tapes are recording
+
+
+def _measured(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any, **attrs: Any) -> Any:
+        start = _now()
+        result = kernel(*args, **attrs)
+        end = _now()
+        _clock.last = (op, start, end)
+        _clock.total += end - start
+        return result
+
+    return run
+
+
+def _measure(profiler: int, on: bool) -> None:
+    """Exchange the kernels when the first profiled tape begins, and put them back when the last one ends.
+
+    Doing it twice is the same as once, so that a change that was interrupted can be made again.
+    """
+    with _lock:
+        (_measuring.add if on else _measuring.discard)(profiler)
+        if _measuring != {profiler} - (set() if on else {profiler}):
+            return  # others measure
+        exchange_kernels(_measured if on else None)
+
+
+class Span(NamedTuple):
+    """One op, forward or backward: from when to when, in nanoseconds of a clock that only runs forward."""
+
+    uid: int  # of the (first) output
+    op: str
+    start: int
+    end: int
+    thread: int
+
+
+class Profiler:
+    """The measurements of one recording. It holds no arrays, and outlives the records."""
+
+    def __init__(self, recording: Any) -> None:
+        self._append: Callable[[Any], Any] = recording.append
+        self._roots: set[int] = recording.roots
+        self._owners: set[int] = set()
+        self.forward: list[Span] = []
+        self.backward: list[list[Span]] = []  # of every walk back
+        self.blocks: list[tuple[int, int]] = []  # when the tape recorded
+        self.saved: dict[int, int] = {}
+        self.unrecorded = 0  # time in kernels of ops that the tape did not record
+        self._began: tuple[int, int] | None = None
+        self._taken = 0
+
+    def enter(self) -> None:
+        _measure(id(self), True)
+        self._began, self._taken = (_now(), _clock.total), 0
+
+    def leave(self) -> None:
+        _measure(id(self), False)
+        if self._began is not None:
+            start, total = self._began
+            self.blocks.append((start, _now()))
+            self.unrecorded += max(0, _clock.total - total - self._taken)
+            self._began = None
+
+    def append(self, record: Any) -> Any:
+        """Stands before the tape's own append."""
+        op, _, output, values, _, _ = Record.of(record)
+        uid = output[0] if type(output) is tuple else output
+        self.saved[uid] = self._new_bytes(values)
+        last = _clock.last
+        if last is not None and last[0] is op:
+            _, start, end = last
+            self.forward.append(Span(uid, op.name, start, end, threading.get_ident()))
+            self._taken += end - start
+        return self._append(record)
+
+    def _new_bytes(self, values: tuple[Any, ...]) -> int:
+        """Bytes of what nobody saved before and what is neither a variable nor watched; as `Row.saved`."""
+        size = 0
+        for value in values:
+            if value is not None and value.uid not in self._roots:
+                owner, nbytes = array_bytes(value.array)
+                if owner not in self._owners:
+                    self._owners.add(owner)
+                    size += nbytes
+        return size
+
+    def sweep(self, records: list[Any]) -> _Walk:
+        """In the place of a list of records that are walked back: notes when each one is taken."""
+        walk = _Walk(records)
+        self.backward.append(walk.spans)
+        return walk
+
+    def times(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Nanoseconds by uid, forward and (all walks together) backward."""
+        forward = {span.uid: span.end - span.start for span in self.forward}
+        backward: dict[int, int] = {}
+        for spans in self.backward:
+            for span in spans:
+                backward[span.uid] = backward.get(span.uid, 0) + span.end - span.start
+        return forward, backward
+
+
+class _Walk:
+    """A list of records that notes the time between two calls of `pop`."""
+
+    __slots__ = ("_current", "_records", "_thread", "spans")
+
+    def __init__(self, records: list[Any]) -> None:
+        self._records, self._thread = records, threading.get_ident()
+        self._current: tuple[int, str, int] | None = None
+        self.spans: list[Span] = []
+
+    def __bool__(self) -> bool:
+        if not self._records:
+            self._done()
+        return bool(self._records)
+
+    def pop(self) -> Any:
+        self._done()
+        record = self._records.pop()
+        op, output = record[0], record[2]
+        if op.pulls is None and op.joint is None:
+            write_pulls(op)  # once in the life of a program: no part of what this walk costs
+        self._current = (output[0] if type(output) is tuple else output, op.name, _now())
+        return record
+
+    def _done(self) -> None:
+        if self._current is not None:
+            uid, op, start = self._current
+            self.spans.append(Span(uid, op, start, _now(), self._thread))
+            self._current = None
+
+
+def observe(tape: GradientTape, recording: Any) -> None:
+    """Give a tape that was made with `profile` its profiler, and lines to report by."""
+    if not tape.options.get("profile"):
+        return
+    tape.options.setdefault("lines", True)
+    events.observe(tape, recording)
+    profiler = Profiler(recording)
+    tape._profiler, recording.append = profiler, profiler.append
+
+
+# -- telling ---------------------------------------------------------------------------------------------------------
+class Entry(NamedTuple):
+    """What one kind of op, or one line, took: calls, and nanoseconds."""
+
+    what: str
+    calls: int
+    forward: int
+    backward: int
+    saved: int
+
+    @property
+    def total(self) -> int:
+        return self.forward + self.backward
+
+
+def profile(tape: GradientTape) -> Profile:
+    """Where the time went, by op and by line, forward and backward; for a tape made with `profile=True`.
+
+    Ask after the gradient, and the walk back is in it. `.by_op`, `.by_line` and `.rows` have the numbers (nanoseconds),
+    `.save(path)` writes a trace for Chrome's viewer (chrome://tracing, or ui.perfetto.dev).
+
+    >>> import gradtape as tf
+    >>> x = tf.Variable([1.0, 2.0])
+    >>> with tf.GradientTape(profile=True) as tape:
+    ...     y = tf.reduce_sum(tf.tanh(x) * x)
+    >>> _ = tape.gradient(y, x)
+    >>> sorted((entry.what, entry.calls) for entry in tape.profile().by_op)
+    [('multiply', 1), ('sum', 1), ('tanh', 1)]
+    """
+    if tape._profiler is None:
+        advice = "Make it with GradientTape(profile=True), and run the block again."
+        if tape.options.get("profile"):
+            advice = "It has not recorded anything yet."
+        raise RuntimeError(f"This tape was not profiled. {advice}")
+    return Profile(tape)
+
+
+class Profile(Report):
+    """The tables of `tape.profile()`."""
+
+    max_rows = 20
+
+    def __init__(self, tape: GradientTape) -> None:
+        profiler: Profiler = tape._profiler
+        facts = ledger(tape)
+        self.rows = facts.rows
+        """A row for each op, as in `tape.summary()`."""
+        self._profiler, self._lines = profiler, {row.outputs[0]: row.line for row in facts.rows}
+        self._remark = facts.remark
+        self.forward = sum(span.end - span.start for span in profiler.forward)
+        """Nanoseconds in kernels of recorded ops."""
+        self.backward = sum(span.end - span.start for spans in profiler.backward for span in spans)
+        """Nanoseconds in walks back."""
+        self.walks = len(profiler.backward)
+        recorded = sum(end - start for start, end in profiler.blocks)
+        self.elsewhere = max(0, recorded - self.forward) if profiler.blocks else 0
+        """Nanoseconds of the recording that went to the library, the user's Python and ops that were not recorded."""
+        self.by_op = self._entries([(row, row.op) for row in facts.rows])
+        self.by_line = self._entries([(row, row.line) for row in facts.rows if row.line is not None])
+
+    def _entries(self, keyed: list[tuple[Any, Any]]) -> list[Entry]:
+        totals: dict[Any, list[int]] = {}
+        for row, key in keyed:
+            total = totals.setdefault(key, [0, 0, 0, 0])
+            for i, n in enumerate((1, row.forward, row.backward, row.saved)):
+                total[i] += n or 0
+        entries = [Entry(key if isinstance(key, str) else line_text(key), *numbers) for key, numbers in totals.items()]
+        return sorted(entries, key=lambda e: (-e.total, e.what))
+
+    def tables(self) -> list[Table]:
+        walks = f" ({self.walks} walks)" if self.walks > 1 else ""
+        elsewhere = f"{time_text(self.elsewhere)} elsewhere in the block" if self._profiler.blocks else ""
+        unrecorded = self._profiler.unrecorded
+        if unrecorded and elsewhere:
+            elsewhere += f" (of it {time_text(unrecorded)} in ops that were not recorded)"
+        remarks = [
+            f"{time_text(self.forward)} forward in kernels, {time_text(self.backward)} backward{walks}"
+            + (f", {elsewhere}." if elsewhere else ".")
+        ]
+        if self._remark:
+            remarks.append(self._remark)
+        both = [self._table("Time by op", "op", self.by_op, [] if self.by_line else remarks)]
+        if self.by_line:
+            both.append(self._table("Time by line", "line", self.by_line, remarks))
+        return both
+
+    def _table(self, title: str, what: str, entries: list[Entry], remarks: list[str]) -> Table:
+        numbers = ("calls", "forward", "backward", "total", "share", "saved")
+        columns = [Column(what), *[Column(heading, True) for heading in numbers]]
+        whole = self.forward + self.backward or 1
+        cells = [
+            [
+                e.what,
+                str(e.calls),
+                *[time_text(t or None) for t in (e.forward, e.backward, e.total)],
+                f"{100 * e.total / whole:.1f}%",
+                bytes_text(e.saved),
+            ]
+            for e in entries
+        ]
+        return Table(f"{title}: {plural(len(self.rows), 'op')}", columns, cells, remarks)
+
+    # -- Chrome's format ---------------------------------------------------------------------------------------------
+    def trace(self) -> dict[str, Any]:
+        """The measurements as Chrome's trace event format: complete events, in microseconds."""
+        profiler, process = self._profiler, os.getpid()
+        spans = [*profiler.forward, *[s for walk in profiler.backward for s in walk]]
+        starts = [start for start, _ in profiler.blocks] + [span.start for span in spans]
+        origin = min(starts, default=0)
+        shapes = {row.outputs[0]: row for row in self.rows}
+
+        def event(name: str, kind: str, start: int, end: int, thread: int, args: dict[str, Any]) -> dict[str, Any]:
+            return {
+                "name": name,
+                "cat": kind,
+                "ph": "X",
+                "ts": (start - origin) / 1e3,
+                "dur": (end - start) / 1e3,
+                "pid": process,
+                "tid": thread,
+                "args": args,
+            }
+
+        def facts(span: Span) -> dict[str, Any]:
+            row, line = shapes.get(span.uid), self._lines.get(span.uid)
+            args: dict[str, Any] = {}
+            if row is not None:
+                args = {"index": row.index, "output": ", ".join(map(shape_text, row.shapes))}
+            return args if line is None else {**args, "line": f"{line[0]}:{line[1]}"}
+
+        threads = {t: i for i, t in enumerate(dict.fromkeys(span.thread for span in spans))}
+        found = [{"name": "process_name", "ph": "M", "ts": 0, "pid": process, "tid": 0, "args": {"name": "gradtape"}}]
+        found += [event("recording", "tape", start, end, 0, {}) for start, end in profiler.blocks]
+        found += [event(s.op, "forward", s.start, s.end, threads[s.thread], facts(s)) for s in profiler.forward]
+        for i, walk in enumerate(profiler.backward):
+            if walk:
+                thread = threads[walk[0].thread]
+                found.append(event(f"walk back {i + 1}", "tape", walk[0].start, walk[-1].end, thread, {}))
+            found += [event(s.op, "backward", s.start, s.end, threads[s.thread], facts(s)) for s in walk]
+        return {"traceEvents": found, "displayTimeUnit": "ms"}
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Write the trace as a file for chrome://tracing or ui.perfetto.dev, and return its path."""
+        Path(path).write_text(json.dumps(self.trace()), "utf-8")
+        return os.fspath(path)

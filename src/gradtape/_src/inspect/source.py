@@ -1,0 +1,212 @@
+"""Reading the user's program: what a value is called, and what the lines around it do to that name."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from types import FrameType
+from typing import Any
+
+from gradtape._src.inspect.events import Line
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+def name_of(value: Any, frame: FrameType | None) -> str | None:
+    """How the code in this frame calls an object: `x`, `self.w`, `weights[0]`, `layers["a"]`."""
+    if frame is None:
+        return None
+    for scope in (frame.f_locals, frame.f_globals):
+        names = [name for name, found in list(scope.items()) if found is value and not name.startswith("_")]
+        if names:
+            return names[0]
+    for name, holder in [*frame.f_locals.items(), *frame.f_globals.items()]:
+        if name.startswith("_"):
+            continue
+        inner = _inside(value, holder)
+        if inner is not None:
+            return name + inner
+    return None
+
+
+def _inside(value: Any, holder: Any) -> str | None:
+    if type(holder) in (list, tuple):
+        return next((f"[{i}]" for i, item in enumerate(holder[:1000]) if item is value), None)
+    if type(holder) is dict:
+        return next((f"[{key!r}]" for key, item in list(holder.items())[:1000] if item is value), None)
+    attributes = getattr(holder, "__dict__", None)
+    if type(attributes) is dict and not isinstance(holder, type) and len(attributes) < 1000:
+        return next((f".{key}" for key, item in list(attributes.items()) if item is value), None)
+    return None
+
+
+# -- lines -----------------------------------------------------------------------------------------------------------
+def shown(where: Line | None) -> str:
+    """`train.py:12`."""
+    return "" if where is None else f"{os.path.basename(where[0])}:{where[1]}"
+
+
+def statement_at(where: Line | None) -> str:
+    """The source of the statement at a line, on one line; empty where the source is not known."""
+    if where is None:
+        return ""
+    node = next((s for s in _simple_statements(where[0]) if s.lineno <= where[1] <= (s.end_lineno or 0)), None)
+    text = ast.unparse(node) if node is not None else linecache.getline(*where).strip()
+    return text if len(text) <= 80 else text[:77] + "…"
+
+
+def calls_at(where: Line) -> Iterator[tuple[str, str]]:
+    """The calls `module.function(...)` in the statement at a line, as (module, function)."""
+    try:
+        tree = ast.parse(_statement_source(where))
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if isinstance(owner, ast.Name):
+                yield owner.id, node.func.attr
+
+
+def _statement_source(where: Line) -> str:
+    for node in _simple_statements(where[0]):
+        if node.lineno <= where[1] <= (node.end_lineno or 0):
+            return ast.unparse(node)
+    return linecache.getline(*where).strip().rstrip(":")
+
+
+def _simple_statements(file: str) -> list[ast.stmt]:
+    return [
+        node
+        for node in ast.walk(_tree(file))
+        if isinstance(node, ast.stmt)
+        and not isinstance(
+            node,
+            (
+                ast.FunctionDef,
+                ast.AsyncFunctionDef,
+                ast.ClassDef,
+                ast.With,
+                ast.AsyncWith,
+                ast.For,
+                ast.AsyncFor,
+                ast.While,
+                ast.If,
+                ast.Try,
+            ),
+        )
+    ]
+
+
+def _tree(file: str) -> ast.Module:
+    return _parsed("".join(linecache.getlines(file)))
+
+
+@lru_cache(maxsize=16)
+def _parsed(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
+# -- what happens to a name ------------------------------------------------------------------------------------------
+def _trees(frame: FrameType) -> list[tuple[str, ast.AST]]:
+    """The code around a frame: its function or module; in a notebook every cell so far."""
+    file = frame.f_code.co_filename
+    tree: ast.AST = _tree(file)
+    if frame.f_code.co_name != "<module>":
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (
+                node.name == frame.f_code.co_name and node.lineno <= frame.f_lineno <= (node.end_lineno or 0)
+            ):
+                tree = node
+    cells = frame.f_globals.get("In")
+    if isinstance(cells, list) and all(isinstance(cell, str) for cell in cells):
+        return [(f"In[{i}]", _parsed(cell)) for i, cell in enumerate(cells)] + [(file, tree)]
+    return [(file, tree)]
+
+
+def assignments(name: str, frame: FrameType | None) -> list[tuple[Line, ast.expr]]:
+    """Every `name = value` (and `name += value`) around a frame; of `weights[0]`, those of `weights`."""
+    if frame is None:
+        return []
+    base = name.partition("[")[0]
+    found: list[tuple[Line, ast.expr]] = []
+    for file, tree in _trees(frame):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign):
+                targets = [t for target in node.targets for t in _flat(target)]
+                if any(ast.unparse(t) in (name, base) for t in targets):
+                    found.append(((file, node.lineno), node.value))
+            elif isinstance(node, ast.AugAssign) and ast.unparse(node.target) == name:
+                found.append(((file, node.lineno), ast.BinOp(_as_value(node.target), node.op, node.value)))
+    return found
+
+
+def _flat(target: ast.expr) -> list[ast.expr]:
+    return [t for e in target.elts for t in _flat(e)] if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _as_value(target: ast.expr) -> ast.expr:
+    value = ast.parse(ast.unparse(target), mode="eval").body
+    return value
+
+
+def mentions(value: ast.expr, name: str) -> bool:
+    """Whether an expression reads a name."""
+    base = name.partition("[")[0]
+    return any(
+        isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)) and ast.unparse(n) in (name, base)
+        for n in ast.walk(value)
+    )
+
+
+def rebinding(name: str, frame: FrameType | None) -> tuple[Line, bool] | None:
+    """Where a name is bound to something made from what it stood for (`x = x + 1`), and whether it was a Variable."""
+    bound = assignments(name, frame)
+    was_variable = any(_makes_variable(value) for _, value in bound)
+    for where, value in bound:
+        if mentions(value, name):
+            return where, was_variable
+    return None
+
+
+def made_variable(attribute: str, frame: FrameType | None) -> Iterator[bool]:
+    """Where the file of a frame has `something.attribute = …Variable(…)`: in a class, as a rule."""
+    for node in ast.walk(_tree(frame.f_code.co_filename)) if frame is not None else ():
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Attribute) and target.attr == attribute for target in node.targets
+        ):
+            yield _makes_variable(node.value)
+
+
+def _makes_variable(value: ast.expr) -> bool:
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    return any(ast.unparse(call.func).rpartition(".")[2] in ("Variable", "add_weight") for call in calls)
+
+
+def built_from(target: str, source: str, frame: FrameType | None) -> list[str]:
+    """The names between a target and a source, as the assignments around a frame read: z = y + 1, y = x * x -> [y]."""
+    reached: list[str] = [target]
+    between: list[str] = []
+    while reached and len(between) < 50:
+        for _, value in assignments(reached.pop(), frame):
+            names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+            new = [n for n in sorted(names - {*between, target, source}) if assignments(n, frame)]
+            between += new
+            reached += new
+    return [n for n in between if _leads(n, source, frame, set())]
+
+
+def _leads(name: str, source: str, frame: FrameType | None, seen: set[str]) -> bool:
+    seen.add(name)
+    for _, value in assignments(name, frame):
+        if mentions(value, source):
+            return True
+        for node in ast.walk(value):
+            if isinstance(node, ast.Name) and node.id not in seen and _leads(node.id, source, frame, seen):
+                return True
+    return False

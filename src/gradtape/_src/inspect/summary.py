@@ -1,0 +1,105 @@
+"""`tape.summary()`: a table of what was recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src.inspect.op_table import Ledger, Row, ledger
+from gradtape._src.inspect.tables import (
+    Column,
+    Report,
+    Table,
+    bytes_text,
+    columns_with_facts,
+    line_text,
+    plural,
+    shape_text,
+    time_text,
+)
+
+if TYPE_CHECKING:
+    from gradtape._src.autodiff.gradient_tape import GradientTape
+
+MAX_ROWS = 40
+"""How many ops a table shows before it is cut in the middle."""
+
+
+def summary(tape: GradientTape, target: Any = None, max_rows: int | None = MAX_ROWS) -> Summary:
+    """A table of the recorded ops: shapes, dtype, bytes saved, and, where known, time and line.
+
+    With a `target` the table says which ops the target was made from. `lines=True` on the tape adds the user's line,
+    `profile=True` times too. A long table is cut in the middle; `max_rows=None` shows all of it. `.rows` has the facts
+    as data.
+
+    >>> import gradtape as tf
+    >>> x = tf.constant([[1.0, 2.0]])
+    >>> w = tf.Variable([[1.0], [-1.0]], name="w")
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.nn.relu(x @ w)
+    >>> print(tape.summary())
+    GradientTape: 2 ops, 4 B saved, not recording: its `with` block has ended
+    #  op      output  dtype    saved
+    ─  ──────  ──────  ───────  ─────
+    0  matmul  (1, 1)  float32    0 B
+    1  relu    (1, 1)  float32    4 B
+    """
+    return Summary(ledger(tape, target), max_rows)
+
+
+class Summary(Report):
+    """The table of `tape.summary()`; `rows` has its facts."""
+
+    def __init__(self, facts: Ledger, max_rows: int | None) -> None:
+        self._facts, self.max_rows = facts, max_rows
+
+    @property
+    def rows(self) -> list[Row]:
+        """A row for each op, in the order in which they ran."""
+        return self._facts.rows
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes saved by all ops together; None where the record is gone and nobody counted."""
+        known = [row.saved for row in self.rows if row.saved is not None]
+        return sum(known) if known or not self.rows else None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def tables(self) -> list[Table]:
+        rows = self.rows
+        columns, cells = columns_with_facts(
+            [
+                (Column("#", True), [str(r.index) for r in rows]),
+                (Column("op"), [r.op for r in rows]),
+                (Column("output"), [", ".join(map(shape_text, r.shapes)) for r in rows]),
+                (Column("dtype"), [", ".join(dict.fromkeys(r.dtypes)) for r in rows]),
+                (Column("saved", True), [None if r.saved is None else bytes_text(r.saved) for r in rows]),
+                (Column("forward", True), [None if r.forward is None else time_text(r.forward) for r in rows]),
+                (Column("backward", True), [None if r.backward is None else time_text(r.backward) for r in rows]),
+                (Column("used"), [None if r.used is None else ("yes" if r.used else "no") for r in rows]),
+                (Column("line"), [line_text(r.line) for r in rows]),
+            ]
+        )
+        return [Table(self._title(), columns, cells, self._remarks())]
+
+    def _title(self) -> str:
+        facts = self._facts
+        parts = [plural(len(self.rows), "op")]
+        if self.nbytes is not None:
+            parts.append(f"{bytes_text(self.nbytes)} saved")
+        for word, times in (("forward", [r.forward for r in self.rows]), ("backward", [r.backward for r in self.rows])):
+            known = [t for t in times if t is not None]
+            if known:
+                parts.append(f"{time_text(sum(known))} {word}")
+        return f"GradientTape: {', '.join([*parts, facts.state])}"
+
+    def _remarks(self) -> list[str]:
+        remarks = []
+        if self._facts.targets:
+            used = sum(bool(row.used) for row in self.rows)
+            remarks.append(f"The target was made from {used} of {plural(len(self.rows), 'op')}.")
+        if self._facts.remark:
+            remarks.append(self._facts.remark)
+        return remarks

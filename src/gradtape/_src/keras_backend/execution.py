@@ -1,0 +1,130 @@
+"""What `fit`, `evaluate` and `predict` run on batches: a step as it is written, or a program compiled from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from keras.src import tree
+from numpy import ndarray
+
+from gradtape._src.autodiff.gradient_tape import logger
+from gradtape._src.conversion import wrap
+from gradtape._src.function.function import Function, functions_run_eagerly
+from gradtape._src.interrupts import is_interrupt
+from gradtape._src.keras_backend.core import convert_to_numpy, convert_to_tensor, dense
+from gradtape._src.keras_backend.sparse_data import as_sparse_tensor, has_sparse_data, is_sparse_data
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import array as arrays
+
+Step = Callable[[Any], Any]
+
+
+class EagerSteps:
+    """A function of the batches that one execution takes, which runs the step for one after the other.
+
+    The result is that of the last step or, with `all_results`, of all of them along their first axis.
+    """
+
+    def __init__(self, step: Step, all_results: bool = False) -> None:
+        self._step, self._all_results = step, all_results
+
+    def __call__(self, batches: Sequence[Any]) -> Any:
+        return self._joined([self._step(tree.map_structure(as_tensor, batch)) for batch in batches])
+
+    def _joined(self, results: list[Any]) -> Any:
+        return concatenated(results) if self._all_results and len(results) > 1 else results[-1]
+
+
+class CompiledSteps(EagerSteps):
+    """The same with programs: one for each kind of batch, and one for several that are alike, with a loop inside.
+
+    A step that asks for values while it is traced runs eagerly from then on, and the reason is said once. Sparse
+    batches, of which each has another number of values and would need a program of its own, run eagerly too.
+    """
+
+    def __init__(self, step: Step, all_results: bool = False) -> None:
+        super().__init__(step, all_results)
+        self._one = Function(step, autograph=False, jit_compile=True)  # who runs it eagerly is this class
+        self._several = Function(self._loop, autograph=False, jit_compile=True)
+        self._cannot = False
+
+    def __call__(self, batches: Sequence[Any]) -> Any:
+        if len(batches) > 1 and not has_sparse_data(batches) and _are_alike(batches):
+            return self._run(self._several, batches)
+        return self._joined([self._run(self._one, [batch]) for batch in batches])
+
+    def _run(self, function: Function, batches: Sequence[Any]) -> Any:
+        if self._cannot or functions_run_eagerly() or has_sparse_data(batches):
+            return super().__call__(batches)
+        given = tree.map_structure(_as_argument, tuple(batches))
+        try:
+            program, tensors, variables = function.prepared(*given)
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+            reason = _plain_text(error)
+        else:
+            return program.run(tensors, variables)
+        results = super().__call__(batches)  # raises what is wrong with the step in any case
+        self._cannot = True
+        logger().warning(
+            "%s runs eagerly, because it could not be compiled (`run_eagerly=True` in `compile` asks for that): %s",
+            getattr(self._step, "__qualname__", self._step),
+            reason,
+        )
+        return results
+
+    def _loop(self, *batches: Any) -> Any:
+        """A step for each batch, as a loop of the program."""
+        from gradtape._src.graph.control_flow import scan
+
+        structure = None
+        columns = [column for column in zip(*map(tree.flatten, batches), strict=True) if column[0] is not None]
+        places = [leaf is not None for leaf in tree.flatten(batches[0])]
+
+        def turn(_: Any, row: list[Tensor]) -> tuple[list[Any], list[Any]]:
+            nonlocal structure
+            tensors = iter(row)
+            flat = [next(tensors) if there else None for there in places]
+            structure = self._step(tree.pack_sequence_as(batches[0], flat))
+            return [], [dense(leaf) for leaf in tree.flatten(structure) if leaf is not None]
+
+        _, stacked = scan(turn, [], [arrays.stack(column) for column in columns], len(batches))
+        results = iter(stacked)
+        return tree.map_structure(lambda leaf: None if leaf is None else self._of_all(next(results)), structure)
+
+    def _of_all(self, stacked: Tensor) -> Tensor:
+        if not self._all_results:
+            return stacked[-1]
+        return arrays.reshape(stacked, (-1, *stacked.array.shape[2:]))
+
+
+def as_tensor(leaf: Any) -> Any:
+    """A part of a batch as a tensor."""
+    if leaf is None or isinstance(leaf, Tensor):
+        return leaf
+    return as_sparse_tensor(leaf) if is_sparse_data(leaf) else convert_to_tensor(leaf)
+
+
+def _as_argument(leaf: Any) -> Any:
+    """The same for a program, which has used it before the next batch is made: nothing is copied."""
+    plain = type(leaf) is ndarray and leaf.dtype.kind in "fiub" and leaf.flags.c_contiguous
+    return wrap(leaf) if plain else as_tensor(leaf)
+
+
+def _plain_text(error: Exception) -> str:
+    """What an error says in one line, without the bold letters that Keras puts in."""
+    return " ".join(re.sub("\x1b\\[[0-9]*m", "", str(error) or type(error).__name__).split())
+
+
+def _are_alike(batches: Sequence[Any]) -> bool:
+    first, *rest = [[(np.shape(x), getattr(x, "dtype", None)) for x in tree.flatten(b)] for b in batches]
+    return all(kinds == first for kinds in rest)
+
+
+def concatenated(parts: Sequence[Any]) -> Any:
+    """The results for batches one after the other, in the structure of one of them."""
+    return tree.map_structure(lambda *leaves: np.concatenate([convert_to_numpy(leaf) for leaf in leaves]), *parts)

@@ -1,0 +1,49 @@
+"""What every Keras layer is besides a layer: something that checkpoints follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gradtape._src.variable import Variable, held
+
+_KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_variables", "_non_trainable_variables"})
+"""Lists in which Keras gathers what a layer's attributes hold."""
+
+
+class Layer:
+    """Keras' layers find their variables themselves; a tape needs no more than that, and a checkpoint their names."""
+
+    def _trackable_children(self) -> dict[str, Any]:
+        """The attributes that hold variables and layers, and the variables that no attribute holds.
+
+        The names are those that Keras with TensorFlow writes. Layers in lists and dicts belong to it as well, which
+        are left out there, silently.
+        """
+        parts = {name: part for name, part in vars(self).items() if name not in _KERAS_OWN and _holds_state(part)}
+        named = {id(held(leaf)) for part in parts.values() for leaf in _leaves(part)}
+        for name in ("_trainable_variables", "_non_trainable_variables"):
+            own = vars(self).get(name, ())
+            rest = {str(i): v for i, v in enumerate(own) if id(held(v)) not in named}
+            if rest:
+                parts[name] = rest
+        return parts
+
+
+def _holds_state(value: Any) -> bool:
+    return any(
+        isinstance(held(leaf), Variable) or (hasattr(leaf, "_trackable_children") and not isinstance(leaf, type))
+        for leaf in _leaves(value)
+    )
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _leaves(part)
+    elif isinstance(value, Mapping):
+        if all(isinstance(key, str) for key in value):
+            for part in value.values():
+                yield from _leaves(part)
+    else:
+        yield value

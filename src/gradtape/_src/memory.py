@@ -1,0 +1,118 @@
+"""Memory of NumPy arrays that is used again instead of going back to the system.
+
+Memory that comes from the system is cleared first, page by page, and for arrays of more than a few hundred kB that
+costs more than the arithmetic on them.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import forks
+
+LARGE = 2**25
+"""Bytes from which on the C library gives every freed block back to the system, whatever it is told."""
+
+KEPT = 2**28
+"""How many bytes of large blocks are kept at most."""
+
+_blocks: list[ndarray] = []  # the one that was used last is the last
+_lock = forks.lock()
+
+
+def keep_freed_memory() -> None:
+    """Let the C library give the memory of a freed array to the next one.
+
+    By default glibc returns freed blocks of more than 128 kB to the system, and every new array of that size is mapped
+    and zeroed again, page by page: for 50,000 to 1,000,000 numbers that costs ten times the arithmetic. Once a block of
+    just under 32 MB has been freed, glibc keeps blocks up to that size (and up to 64 MB of them). The block is never
+    written to, so making it costs a few microseconds and no memory. Other C libraries do not mind.
+    """
+    np.empty(LARGE - 2**16, np.uint8)
+
+
+def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
+    """An array to be written to; a large one in the memory of an earlier one that nobody holds any more, if it fits.
+
+    NumPy lets every array in a block of memory refer to the block: when only this list does, the block is free.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    if size < LARGE or dtype.hasobject or _FREE is None:
+        return np.empty(shape, dtype)
+    with _lock:
+        block = _take(size + 64)
+        _blocks.append(block)
+        while sum(b.nbytes for b in _blocks) > KEPT:
+            del _blocks[0]
+    start = -block.ctypes.data % 64  # where a compiled program can use it as it is
+    return block[start : start + size].view(dtype).reshape(shape)
+
+
+class Recipe(NamedTuple):
+    """A large array that is made of small ones, before it is written: what it will be, of what, and how.
+
+    Writing it costs no more than copying it would. So a tensor that holds a recipe gives an array that was written for
+    the caller where others give a copy, and numbers that nobody asks for are never written (benchmarks: perex, hess).
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    arrays: tuple[Any, ...]
+    make: Callable[..., Any]  # of the shape and the small arrays
+
+    def write(self) -> Any:
+        """The array, a new one each time."""
+        return self.make(self.shape, *self.arrays)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Recipe:
+        """The same numbers in another shape."""
+        return self._replace(shape=shape)
+
+
+def copy(array: ndarray) -> ndarray:
+    """A copy that anybody may write to."""
+    if array.nbytes < LARGE:
+        return array.copy()
+    result = empty(array.shape, array.dtype)
+    np.copyto(result, array)
+    return result
+
+
+def references(owner: ndarray) -> int:
+    """How often an array that owns its memory is referred to, not counting that it is kept here."""
+    kept = owner.nbytes >= LARGE and any(owner is block for block in _blocks)
+    return sys.getrefcount(owner) - kept
+
+
+def _take(size: int) -> ndarray:
+    """A free block out of the list, or a new one."""
+    fitting = [
+        (_blocks[i].nbytes, i)
+        for i in range(len(_blocks))
+        if size <= _blocks[i].nbytes <= 2 * size and _holders(_blocks, i) == _FREE
+    ]
+    return _blocks.pop(min(fitting)[1]) if fitting else np.empty(size, np.uint8)
+
+
+def _holders(blocks: list[ndarray], i: int) -> int:
+    return sys.getrefcount(blocks[i])
+
+
+def _calibrated() -> int | None:
+    """What `_holders` says of a block that is only in its list; None where this Python cannot tell."""
+    if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    blocks = [np.empty(1, np.uint8)]
+    free = _holders(blocks, 0)
+    view = blocks[0][:].view(np.int8).reshape(1, 1)
+    return free if _holders(blocks, 0) > free and view.base is blocks[0] else None
+
+
+_FREE = _calibrated()
+keep_freed_memory()

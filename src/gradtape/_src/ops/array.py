@@ -1,0 +1,269 @@
+"""Shaping: primitives that move numbers without changing them. All linear, each with its transpose."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import conversion, errors
+from gradtape._src.arrays.batched import Batched, batch_rules
+from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.owners import Owners
+from gradtape._src.arrays.symbolic import as_value
+from gradtape._src.conversion import constant_operand, operand
+from gradtape._src.core.dispatch import declare, linear, primitive, run
+from gradtape._src.core.primitive import Op, numpy_dtype, registry
+from gradtape._src.dtypes import DType
+from gradtape._src.ops.batching import shift_axis
+
+Axes = tuple[int, ...]
+
+
+def _keep_aligned(name: str, keeps: Any) -> Any:
+    """The aligned rule of a one-tensor primitive that leaves the first axis alone when `keeps(x, attrs)` says so."""
+
+    def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
+        (x,) = operands
+        if not keeps(x, **attrs):
+            return None
+        size = x.array.shape[0]
+        return Batched(batch_rules[name](xp, size, [True], x.array, **attrs), level, aligned=True)
+
+    return rule
+
+
+def _move_aligned(name: str, along_first: Any) -> Any:
+    """The aligned rule of a one-tensor primitive that moves positions and puts in zeros.
+
+    `along_first(x, **attrs)` gives what it does along the first axis as a function of an array [positions], or None
+    if it does more there than to move.
+    """
+
+    def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
+        (x,) = operands
+        if not x.shape or type(x.shape[0]) is not int or (how := along_first(x, **attrs)) is None:
+            return None
+        owners = (x.owners or Owners.each(x.shape[0])).moved(how)
+        return Batched(batch_rules[name](xp, x.array.shape[0], [True], x.array, **attrs), level, True, owners)
+
+    return rule
+
+
+identity = linear(
+    "identity",
+    lambda d: d,
+    batch=lambda xp, size, batched, x: x,
+    aligned=_keep_aligned("identity", lambda x: True),
+)
+
+transfer = linear(  # to another device; cotangents come back to the one it is from
+    "transfer",
+    lambda d, xp, device, source: xp.transfer(d, device=source, source=device),
+    tf_name="Identity",
+    batch=lambda xp, size, batched, x, device, source: xp.transfer(x, device=device, source=source),
+    aligned=_keep_aligned("transfer", lambda x, device, source: True),
+)
+
+astype = linear(
+    "astype",
+    lambda d, xp, source: xp.astype(d, dtype=source, source=numpy_dtype(d)),
+    tf_name="Cast",
+    batch=lambda xp, size, batched, x, dtype, source=None: xp.astype(x, dtype=dtype, source=source),
+    aligned=_keep_aligned("astype", lambda x, dtype, source=None: True),
+)
+discrete_cast = primitive(  # a cast from or to integers or booleans: the end of every path
+    "discrete_cast",
+    ("x",),
+    tf_name="Cast",
+    kernel=lambda xp, x, dtype: xp.astype(x, dtype=dtype),
+    batch=lambda xp, size, batched, x, dtype: xp.discrete_cast(x, dtype=dtype),
+)
+stop_gradient = primitive("stop_gradient", ("x",), kernel=lambda xp, x: x, batch=lambda xp, size, batched, x: x)
+
+reshape = linear(
+    "reshape",
+    lambda d, x_shape, xp: xp.reshape(d, shape=x_shape),
+    batch=lambda xp, size, batched, x, shape: xp.reshape(x, shape=(size, *_settled(x.shape[1:], shape))),
+    aligned=_keep_aligned("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
+)
+
+
+def _settled(have: Axes, shape: Axes) -> Axes:
+    """A shape with its -1 worked out (of one row, where the hidden axis must not be counted)."""
+    if -1 not in shape:
+        return shape
+    known = math.prod(n for n in shape if n != -1)
+    return tuple(math.prod(have) // known if n == -1 and known else max(n, 0) for n in shape)
+
+
+transpose = linear(
+    "transpose",
+    lambda d, xp, perm: xp.transpose(d, perm=_inverse(perm)),
+    batch=lambda xp, size, batched, x, perm: xp.transpose(x, perm=(0, *(p + 1 for p in perm))),
+    aligned=_keep_aligned("transpose", lambda x, perm: perm[:1] == (0,)),
+)
+
+
+def _inverse(perm: Axes) -> Axes:
+    return tuple(perm.index(i) for i in range(len(perm)))
+
+
+def _broadcast_batch(xp: Any, size: int, batched: list[bool], x: Any, *, shape: Axes) -> Any:
+    row = tuple(x.shape)[1:]
+    lifted = xp.reshape(x, shape=(size, *[1] * (len(shape) - len(row)), *row))
+    return xp.broadcast_to(lifted, shape=(size, *shape))
+
+
+_broadcast_to = linear(  # its transpose is the un-broadcasting that the engine does for every op
+    "broadcast_to",
+    lambda d: d,
+    batch=_broadcast_batch,
+    aligned=_keep_aligned("broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]),
+)
+
+
+def _broadcast_call(x: Any, *, shape: Axes) -> Any:
+    if is_known_shape(shape):
+        return _broadcast_to(x, shape=shape)
+    x = operand(x)
+    if type(x.array) is np.ndarray:  # an unknown number of copies: the program makes them
+        uid, x = x.uid, constant_operand(as_value(x.array))
+        x.uid = uid
+    return _broadcast_to(x, shape=shape)
+
+
+broadcast_to = declare(registry["broadcast_to"], _broadcast_call)
+
+pad = linear(
+    "pad",
+    lambda d, x_shape, xp, before: xp.getitem(
+        d, index=tuple(slice(b, b + n) for b, n in zip(before, x_shape, strict=True))
+    ),
+    batch=lambda xp, size, batched, x, before, after: xp.pad(x, before=(0, *before), after=(0, *after)),
+    aligned=_move_aligned("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
+)
+
+flip = linear("flip", lambda d, xp, axis: xp.flip(d, axis=axis), tf_name="ReverseV2", batch=shift_axis("flip"))
+roll = linear(
+    "roll", lambda d, xp, shift, axis: xp.roll(d, shift=tuple(-s for s in shift), axis=axis), batch=shift_axis("roll")
+)
+
+unstack = linear(
+    "unstack",
+    lambda d, xp, axis: xp.stack(*d, axis=axis),
+    tf_name="Unpack",
+    outputs=-1,
+    batch=shift_axis("unstack"),
+)
+split = linear(
+    "split",
+    lambda d, xp, axis: xp.concatenate(*d, axis=axis),
+    tf_name="SplitV",
+    outputs=-1,
+    batch=shift_axis("split"),
+)
+
+
+# -- many into one: one rule for all inputs --------------------------------------------------------------------------
+def _concatenate_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int, sizes: Axes) -> list[Any]:
+    result, start = [], 0
+    for shape, size in zip(needs, sizes, strict=True):
+        index = (slice(None),) * axis + (slice(start, start + size),)
+        result.append(None if shape is None else xp.getitem(d, index=index))
+        start += size
+    return result
+
+
+def _stack_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int) -> list[Any]:
+    return [None if shape is None else xp.getitem(d, index=(*[slice(None)] * axis, i)) for i, shape in enumerate(needs)]
+
+
+def _together(name: str) -> Any:
+    """The batch rule of concatenate and stack: every operand gets the hidden axis."""
+
+    def rule(xp: Any, size: int, batched: list[bool], *xs: Any, axis: int, **attrs: Any) -> Any:
+        rows = [x if b else xp.broadcast_to(x, shape=(size, *x.shape)) for x, b in zip(xs, batched, strict=True)]
+        return getattr(xp, name)(*rows, axis=axis + 1, **attrs)
+
+    return rule
+
+
+_concatenate = Op(
+    "concatenate", (), (), joint=_concatenate_pull, tf_name="ConcatV2", linear=True, batch=_together("concatenate")
+)
+
+
+def _concatenate_call(*inputs: Any, axis: int, sizes: Axes = ()) -> Any:
+    tensors = [operand(x) for x in inputs]
+    return run(_concatenate, tensors, {"axis": axis, "sizes": tuple(t.array.shape[axis] for t in tensors)})
+
+
+concatenate = declare(_concatenate, _concatenate_call)
+stack = primitive("stack", (), joint=_stack_pull, tf_name="Pack", linear=True, batch=_together("stack"))
+
+
+def _pack(values: list[Any]) -> Any:
+    have = values[0].array.shape
+    for i, value in enumerate(values):
+        if value.array.shape != have:
+            raise errors.invalid_argument(
+                f"Shapes of all inputs must match: values[0].shape = {errors.brackets(have)} != values[{i}].shape = "
+                f"{errors.brackets(value.array.shape)}",
+                "Pack",
+            )
+    return stack(*values, axis=0)
+
+
+def cast(x: Any, dtype: DType) -> Any:
+    """A tensor in another dtype, whatever the two are."""
+    have = x.dtype
+    if have == dtype:
+        return x
+    if "string" in (have.name, dtype.name):
+        raise errors.UnimplementedError(None, None, f"Cast {have.name} to {dtype.name} is not supported [Op:Cast]")
+    if (dtype.is_floating or dtype.is_complex) and (have.is_floating or have.is_complex):
+        return astype(x, dtype=dtype.numpy_dtype, source=have.numpy_dtype)
+    return discrete_cast(x, dtype=dtype.numpy_dtype)
+
+
+conversion.pack.append(_pack)
+conversion.cast.append(cast)
+
+
+# -- slices ----------------------------------------------------------------------------------------------------------
+def _behind(index: Any) -> Any:
+    return (slice(None), *index)
+
+
+def _slice_first(x: Any, index: Any) -> Any:
+    return (lambda of: of[index[0]]) if index and type(index[0]) is slice else None
+
+
+def _fill_first(x: Any, index: Any, shape: Axes) -> Any:
+    if not index or type(index[0]) is not slice:
+        return None
+
+    def how(of: np.ndarray) -> np.ndarray:
+        moved = np.zeros(shape[0], of.dtype)
+        moved[index[0]] = of
+        return moved
+
+    return how
+
+
+getitem = linear(
+    "getitem",
+    lambda d, x_shape, xp, index: xp.setitem(d, index=index, shape=x_shape),
+    tf_name="StridedSlice",
+    batch=lambda xp, size, batched, x, index: xp.getitem(x, index=_behind(index)),
+    aligned=_move_aligned("getitem", _slice_first),
+)
+setitem = linear(
+    "setitem",
+    lambda d, xp, index: xp.getitem(d, index=index),
+    tf_name="StridedSliceGrad",
+    batch=lambda xp, size, batched, x, index, shape: xp.setitem(x, index=_behind(index), shape=(size, *shape)),
+    aligned=_move_aligned("setitem", _fill_first),
+)

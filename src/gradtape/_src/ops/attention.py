@@ -1,0 +1,158 @@
+"""Attention as one primitive, so that no engine has to keep, or even to write, the weights of all pairs of positions.
+
+q [..., rows, features], k [..., columns, features] and v [..., columns, values] have the same axes in front; a mask
+broadcasts to [..., rows, columns]. The results are what attention gives and what its gradient wants to have kept, which
+is the engine's own matter: it goes to `attention_gradient` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays import common_namespace, namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.core.dispatch import primitive
+from gradtape._src.core.primitive import kind_of, numpy_dtype
+from gradtape._src.dtypes import as_dtype
+from gradtape._src.ops.batching import spread
+
+
+def _attention_pull(xp, d, needs, *saved, scale, causal):
+    (q, k, v, *mask), (out, kept) = saved[: len(needs)], saved[len(needs) :]
+    if d[0] is None:
+        return [None] * len(needs)
+    biased = bool(mask) and needs[3] is not None and kind_of(mask[0]) != "b"
+    found = xp.attention_gradient(d[0], q, k, v, out, kept, *mask, scale=scale, causal=causal, with_scores=biased)
+    return [*found, *[None] * (len(needs) - len(found))]
+
+
+def _gradient_pull(_, cotangents, needs, *saved, scale, causal, with_scores):
+    """The derivative of <a, dq> + <b, dk> + <c, dv> + <e, dscores>, everything written out in the weights p.
+
+    With u = scale (a kᵀ + q bᵀ) + e, which is what the slope of the scores gets, and s = d vᵀ, what the weights get,
+    that sum is Σ p (u s + d cᵀ) - Σ (Σ p u) (Σ p s), where the inner sums are over a row.
+    """
+    dtype = numpy_dtype(saved[1])
+    (d, q, k, v), mask = map(_wide, saved[:4]), [_wide(x) for x in saved[6 : len(needs)]]
+    a, b, c, e, *_ = *map(_wide, cotangents), None
+    xp = common_namespace([x for x in (*cotangents, d, q, k, v, *mask) if x is not None])
+    last = len(q.shape) - 1
+
+    def product(x, y):
+        return xp.matmul(x, y, adjoint_x=False, adjoint_y=False)
+
+    def outer(x, y):
+        return xp.matmul(x, y, adjoint_x=False, adjoint_y=True)
+
+    def inner(x, y):
+        return xp.matmul(x, y, adjoint_x=True, adjoint_y=False)
+
+    def row_sum(x):
+        return xp.sum(x, axis=(last,), keepdims=True)
+
+    def total(*terms):
+        known = [t for t in terms if t is not None]
+        return sum(known[1:], known[0]) if known else None
+
+    p = _weights(q, k, mask, scale, causal)
+    s = outer(d, v)
+    centred = s - row_sum(p * s)
+    u = total(None if a is None else outer(a, k) * scale, None if b is None else outer(q, b) * scale, e)
+    if u is not None:
+        mean = row_sum(p * u)
+        through = p * (u - mean)  # what s gets
+    slope = total(None if u is None else u * centred - mean * s, None if c is None else outer(d, c))
+    if slope is None:
+        return [None] * len(needs)
+    bent = p * (slope - row_sum(p * slope))  # what the scores get
+    steep = p * centred  # what u gets
+    wanted = [
+        lambda: total(None if u is None else product(through, v), None if c is None else product(p, c)),
+        lambda: total(product(bent, k) * scale, None if b is None else product(steep, b) * scale),
+        lambda: total(inner(bent, q) * scale, None if a is None else inner(steep, a) * scale),
+        lambda: None if u is None else inner(through, d),
+        lambda: None,
+        lambda: None,
+        lambda: bent if kind_of(mask[0]) != "b" else None,
+    ]
+    found = [None if need is None else rule() for need, rule in zip(needs, wanted, strict=False)]
+    return [None if x is None else _cast(x, dtype) for x in found]
+
+
+def _wide(x):
+    """Two bytes are too few for differences of sums."""
+    return x if x is None or numpy_dtype(x).itemsize != 2 else _cast(x, np.dtype(np.float32))
+
+
+def _cast(x, dtype):
+    have = numpy_dtype(x)
+    return x if have == dtype else namespace_of(x).astype(x, dtype=dtype, source=have)
+
+
+def _weights(q, k, mask, scale, causal):
+    """The softmax alone, as a composition."""
+    xp = common_namespace([q, k, *mask])
+    scores = xp.matmul(q * scale, k, adjoint_x=False, adjoint_y=True)
+    last = len(scores.shape) - 1
+    allowed: Any = np.tri(*scores.shape[-2:], dtype=bool) if causal else None
+    if mask and kind_of(mask[0]) == "b":
+        allowed = mask[0] if allowed is None else xp.logical_and(allowed, mask[0])
+    elif mask:
+        scores = scores + mask[0]
+    if allowed is None:
+        return xp.softmax(scores, axis=last)
+    lowest = float(as_dtype(numpy_dtype(scores)).min) / 2  # finite: a row with nothing to look at must not be NaN
+    weights = xp.softmax(xp.where(allowed, scores, lowest), axis=last)
+    return xp.where(allowed, weights, 0)
+
+
+# -- batches: axes in front are what attention has anyway ------------------------------------------------------------
+def _rows(xp: Any, size: int, batched: list[bool], arrays: tuple[Any, ...], rank: int) -> list[Any]:
+    """Every operand with the hidden axis; a mask (the last, beyond `rank` operands) lined up with the others."""
+    rows = [spread(xp, size, b, a) for a, b in zip(arrays[:rank], batched[:rank], strict=True)]
+    for a, b in zip(arrays[rank:], batched[rank:], strict=True):
+        missing = len(rows[0].shape) - len(a.shape)
+        rows.append(xp.reshape(a, shape=(size, *[1] * missing, *a.shape[1:])) if b and missing else a)
+    return rows
+
+
+def _attention_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, **attrs: Any) -> Any:
+    return xp.attention(*_rows(xp, size, batched, arrays, 3), **attrs)
+
+
+def _gradient_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, **attrs: Any) -> Any:
+    if any(batched[1:]):
+        arrays = tuple(_rows(xp, size, batched, arrays, 6))
+    return xp.attention_gradient(*arrays, **attrs)  # else the rows of d share the weights
+
+
+def _gradient_aligned(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
+    d, *others = operands
+    if any(type(o) is Batched for o in others) or len(d.shape) < 3 or attrs["with_scores"]:
+        return None
+    return tuple(Batched(part, level, aligned=True) for part in xp.attention_gradient(d.array, *others, **attrs))
+
+
+attention = primitive(
+    "attention",
+    ("q", "k", "v", "mask"),
+    joint=_attention_pull,
+    joint_saves=range(6),
+    joint_zeros=False,
+    outputs=2,
+    tf_name="ScaledDotProductAttention",
+    batch=_attention_batch,
+)
+attention_gradient = primitive(
+    "attention_gradient",
+    ("d", "q", "k", "v", "out", "kept", "mask"),
+    joint=_gradient_pull,
+    joint_saves=frozenset({0, 1, 2, 3, 6}),
+    joint_zeros=False,
+    outputs=-1,
+    tf_name="ScaledDotProductAttentionGrad",
+    batch=_gradient_batch,
+    aligned=_gradient_aligned,
+)

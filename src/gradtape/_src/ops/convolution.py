@@ -1,0 +1,368 @@
+"""Convolution and pooling: linear maps of images (and of filters), closed under differentiation.
+
+The three primitives `conv`, `conv_input_grad` and `conv_filter_grad` are one trilinear form <z, conv(x, y)> with one of
+its three arguments taken out: x against the filters y and the outputs z. The derivative of each is one of the others,
+so every order of derivative stays inside.
+
+Layouts are the kernels': images [batch, *space, channels], filters [*window, channels of a group, out channels].
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.core.dispatch import linear, primitive
+from gradtape._src.ops.batching import spread
+
+
+# -- convolution -----------------------------------------------------------------------------------------------------
+def _conv_dx(d, y, x_shape, xp, strides, dilations, padding, groups):
+    return xp.conv_input_grad(
+        d, y, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
+    )
+
+
+def _conv_dy(d, x, y_shape, xp, strides, dilations, padding, groups):
+    return xp.conv_filter_grad(
+        x, d, window=y_shape[:-2], strides=strides, dilations=dilations, padding=padding, groups=groups
+    )
+
+
+def _input_dz(d, y, xp, strides, dilations, padding, groups):
+    return xp.conv(d, y, strides=strides, dilations=dilations, padding=padding, groups=groups)
+
+
+def _input_dy(d, z, y_shape, xp, strides, dilations, padding, groups):
+    return xp.conv_filter_grad(
+        d, z, window=y_shape[:-2], strides=strides, dilations=dilations, padding=padding, groups=groups
+    )
+
+
+def _filter_dx(d, z, x_shape, xp, strides, dilations, padding, groups):
+    return xp.conv_input_grad(
+        z, d, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
+    )
+
+
+def _filter_dz(d, x, xp, strides, dilations, padding, groups):
+    return xp.conv(x, d, strides=strides, dilations=dilations, padding=padding, groups=groups)
+
+
+# A hidden axis goes where the product of matrices already has room for it: images into the batch, filters into the
+# output channels (or the depth), and where both have one, into the groups.
+def _into_batch(xp: Any, x: Any) -> Any:
+    return xp.reshape(x, shape=(x.shape[0] * x.shape[1], *x.shape[2:]))
+
+
+def _out_of_batch(xp: Any, x: Any, size: int) -> Any:
+    return xp.reshape(x, shape=(size, x.shape[0] // max(size, 1), *x.shape[1:]))
+
+
+def _into_channels(xp: Any, x: Any, groups: int) -> Any:
+    """[hidden, ..., groups * c] as [..., groups * hidden * c]."""
+    size, *middle, channels = x.shape
+    rank = len(middle)
+    split = xp.reshape(x, shape=(size, *middle, groups, channels // groups))
+    moved = xp.transpose(split, perm=(*range(1, rank + 2), 0, rank + 2))
+    return xp.reshape(moved, shape=(*middle, size * channels))
+
+
+def _out_of_channels(xp: Any, x: Any, size: int, groups: int) -> Any:
+    """[..., groups * hidden * c] as [hidden, ..., groups * c]."""
+    *middle, channels = x.shape
+    rank = len(middle)
+    split = xp.reshape(x, shape=(*middle, groups, size, channels // groups // size))
+    moved = xp.transpose(split, perm=(rank + 1, *range(rank + 1), rank + 2))
+    return xp.reshape(moved, shape=(size, *middle, channels // size))
+
+
+def _into_depth(xp: Any, y: Any) -> Any:
+    """Filters [hidden, *window, c, o] as [*window, hidden * c, o]."""
+    size, *window, depth, channels = y.shape
+    rank = len(window)
+    moved = xp.transpose(y, perm=(*range(1, rank + 1), 0, rank + 1, rank + 2))
+    return xp.reshape(moved, shape=(*window, size * depth, channels))
+
+
+def _out_of_depth(xp: Any, y: Any, size: int) -> Any:
+    *window, depth, channels = y.shape
+    rank = len(window)
+    split = xp.reshape(y, shape=(*window, size, depth // size, channels))
+    return xp.transpose(split, perm=(rank, *range(rank), rank + 1, rank + 2))
+
+
+def _in_groups(function: Any, xp: Any, size: int, x: Any, y: Any, groups: int, attrs: dict[str, Any]) -> Any:
+    result = function(_into_channels(xp, x, 1), _into_channels(xp, y, 1), groups=size * groups, **attrs)
+    return _out_of_channels(xp, result, size, 1)
+
+
+def _conv_batch(xp: Any, size: int, batched: list[bool], x: Any, y: Any, *, groups: int, **attrs: Any) -> Any:
+    if not size:
+        return None
+    if not batched[1]:
+        return _out_of_batch(xp, xp.conv(_into_batch(xp, x), y, groups=groups, **attrs), size)
+    if not batched[0]:
+        return _out_of_channels(xp, xp.conv(x, _into_channels(xp, y, groups), groups=groups, **attrs), size, groups)
+    return _in_groups(xp.conv, xp, size, x, y, groups, attrs)
+
+
+def _input_batch(xp: Any, size: int, batched: list[bool], z: Any, y: Any, *, groups: int, **attrs: Any) -> Any:
+    if not size:
+        return None
+    if not batched[1]:
+        return _out_of_batch(xp, xp.conv_input_grad(_into_batch(xp, z), y, groups=groups, **attrs), size)
+    if not batched[0]:
+        return _out_of_channels(xp, xp.conv_input_grad(z, _into_depth(xp, y), groups=groups, **attrs), size, groups)
+    return _in_groups(xp.conv_input_grad, xp, size, z, y, groups, attrs)
+
+
+def _filter_batch(xp: Any, size: int, batched: list[bool], x: Any, z: Any, *, groups: int, **attrs: Any) -> Any:
+    if not size:
+        return None
+    if not batched[0]:
+        wide = xp.conv_filter_grad(x, _into_channels(xp, z, groups), groups=groups, **attrs)
+        return _out_of_channels(xp, wide, size, groups)
+    if not batched[1]:
+        return _out_of_depth(xp, xp.conv_filter_grad(_into_channels(xp, x, groups), z, groups=groups, **attrs), size)
+    return _in_groups(xp.conv_filter_grad, xp, size, x, z, groups, attrs)
+
+
+# Aligned rows: the positions of the batch are kept apart by convolution itself.
+def _keeps_images_apart(name: str) -> Any:
+    def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
+        x, *others = operands
+        if type(x) is not Batched or not x.aligned or any(type(o) is Batched for o in others):
+            return None
+        result = getattr(xp, name)(_into_batch(xp, x.array), *others, **attrs)
+        return Batched(_out_of_batch(xp, result, x.array.shape[0]), level, aligned=True)
+
+    return rule
+
+
+def _filter_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, groups: int, **attrs: Any) -> Any:
+    """One gradient of the filters for each image: the images become groups."""
+    x, z = operands
+    if type(x) is Batched or not z.aligned or z.owners is not None:
+        return None
+    count, images, *out, channels = z.array.shape
+    rank = len(out)
+    apart = xp.transpose(x, perm=(*range(1, rank + 1), 0, rank + 1))
+    apart = xp.reshape(apart, shape=(1, *apart.shape[:rank], images * x.shape[-1]))
+    split = xp.reshape(z.array, shape=(count, images, *out, groups, channels // groups))
+    split = xp.transpose(split, perm=(*range(2, rank + 2), 1, rank + 2, 0, rank + 3))  # [*out, image, group, row, c]
+    split = xp.reshape(split, shape=(1, *out, images * count * channels))
+    wide = xp.conv_filter_grad(apart, split, groups=images * groups, **attrs)
+    *front, _ = wide.shape
+    kept = len(front)
+    wide = xp.reshape(wide, shape=(*front, images, groups, count, channels // groups))
+    wide = xp.transpose(wide, perm=(kept, kept + 2, *range(kept), kept + 1, kept + 3))
+    return Batched(xp.reshape(wide, shape=(images * count, *front, channels)), level)
+
+
+def _bilinear(name: str) -> Any:
+    """Forward mode: linear in each of the two."""
+
+    def jvp(given: list[Any], values: list[Any], attrs: dict[str, Any], tangents: Any) -> Any:
+        (tx, ty), (x, y) = given, values[:2]
+        parts = [
+            getattr(namespace_of(t), name)(*pair, **attrs)
+            for t, pair in ((tx, (tx, y)), (ty, (x, ty)))
+            if t is not None and pair[0] is not None and pair[1] is not None
+        ]
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    return jvp
+
+
+conv = primitive(
+    "conv",
+    ("x", "y"),
+    _conv_dx,
+    _conv_dy,
+    tf_name="Conv2D",
+    batch=_conv_batch,
+    aligned=_keeps_images_apart("conv"),
+    jvp=_bilinear("conv"),
+)
+conv_input_grad = primitive(
+    "conv_input_grad",
+    ("z", "y"),
+    _input_dz,
+    _input_dy,
+    tf_name="Conv2DBackpropInput",
+    batch=_input_batch,
+    aligned=_keeps_images_apart("conv_input_grad"),
+    jvp=_bilinear("conv_input_grad"),
+)
+conv_filter_grad = primitive(
+    "conv_filter_grad",
+    ("x", "z"),
+    _filter_dx,
+    _filter_dz,
+    tf_name="Conv2DBackpropFilter",
+    batch=_filter_batch,
+    aligned=_filter_aligned,
+    jvp=_bilinear("conv_filter_grad"),
+)
+
+
+# -- one tensor: windows, sums of windows ----------------------------------------------------------------------------
+def _images(name: str) -> Any:
+    """The batch rule of a map of images: the hidden axis is more images."""
+
+    def rule(xp: Any, size: int, batched: list[bool], x: Any, **attrs: Any) -> Any:
+        return _out_of_batch(xp, getattr(xp, name)(_into_batch(xp, x), **attrs), size) if size else None
+
+    return rule
+
+
+def _back(name: str) -> Any:
+    """The transpose of a map of images, which must be told the shape to go back to."""
+
+    def rule(d, x_shape, xp, window, strides, dilations, padding):
+        return getattr(xp, name)(
+            d, shape=x_shape[1:-1], window=window, strides=strides, dilations=dilations, padding=padding
+        )
+
+    return rule
+
+
+def _forth(name: str) -> Any:
+    def rule(d, xp, window, strides, dilations, padding):
+        return getattr(xp, name)(d, window=window, strides=strides, dilations=dilations, padding=padding)
+
+    return rule
+
+
+def _of_images(name: str, transpose: Any, tf_name: str) -> Any:
+    return linear(name, transpose, tf_name=tf_name, batch=_images(name), aligned=_keeps_images_apart(name))
+
+
+conv_patches = _of_images("conv_patches", _back("conv_patches_grad"), "ExtractImagePatches")
+conv_patches_grad = _of_images("conv_patches_grad", _forth("conv_patches"), "ExtractImagePatchesGrad")
+sum_pool = _of_images("sum_pool", _back("sum_unpool"), "AvgPool")
+sum_unpool = _of_images("sum_unpool", _forth("sum_pool"), "AvgPoolGrad")
+
+
+# -- the largest of a window -----------------------------------------------------------------------------------------
+def _max_dx(d, x, out, xp, window, strides, dilations, padding):
+    """All to the first of equal maxima, in row-major order."""
+    return xp.max_unpool(d, x, out, window=window, strides=strides, dilations=dilations, padding=padding)
+
+
+def _positions_batch(name: str) -> Any:
+    """z may have axes in front of those of x: where the maxima are is found out once for all of them."""
+
+    def rule(xp: Any, size: int, batched: list[bool], z: Any, x: Any, top: Any, **attrs: Any) -> Any:
+        if not batched[1] and not batched[2]:
+            return getattr(xp, name)(z, x, top, **attrs)
+        if not size or len(z.shape) - batched[0] != len(x.shape) - batched[1]:
+            return None
+        rows = [_into_batch(xp, spread(xp, size, b, a)) for a, b in zip((z, x, top), batched, strict=True)]
+        return _out_of_batch(xp, getattr(xp, name)(*rows, **attrs), size)
+
+    return rule
+
+
+def _positions_aligned(name: str) -> Any:
+    def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
+        z, x, top = operands
+        if type(x) is Batched or type(top) is Batched:
+            return None
+        return Batched(getattr(xp, name)(z.array, x, top, **attrs), level, aligned=True)
+
+    return rule
+
+
+def _pick(d, x, top, xp, window, strides, dilations, padding):
+    return xp.max_pick(d, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
+
+
+def _unpick(d, x, top, xp, window, strides, dilations, padding):
+    return xp.max_unpool(d, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
+
+
+def _nothing(d, x, top, xp, window, strides, dilations, padding):
+    return xp.max_unpool(d * 0, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
+
+
+# Where a maximum is does not change when x moves a little: x gets zeros from the last two.
+max_pool = primitive(
+    "max_pool",
+    ("x",),
+    _max_dx,
+    tf_name="MaxPool",
+    batch=_images("max_pool"),
+    jvp=lambda given, values, attrs, tangents: namespace_of(given[0]).max_pick(given[0], *values, **attrs),
+)
+max_unpool = primitive(
+    "max_unpool",
+    ("z", "x", "top"),
+    _pick,
+    lambda d: d * 0,
+    None,
+    tf_name="MaxPoolGrad",
+    batch=_positions_batch("max_unpool"),
+    aligned=_positions_aligned("max_unpool"),
+)
+max_pick = primitive(
+    "max_pick",
+    ("z", "x", "top"),
+    _unpick,
+    _nothing,
+    None,
+    tf_name="MaxPoolGradGrad",
+    batch=_positions_batch("max_pick"),
+    aligned=_positions_aligned("max_pick"),
+)
+
+
+def _max_position_batch(xp, size, batched, x, top, **attrs):
+    if not size:
+        return None
+    rows = [_into_batch(xp, spread(xp, size, b, a)) for a, b in zip((x, top), batched, strict=True)]
+    return _out_of_batch(xp, xp.max_position(*rows, **attrs), size)
+
+
+max_position = primitive("max_position", ("x", "top"), tf_name="MaxPoolWithArgmax", batch=_max_position_batch)
+
+
+def _max_and_position_kernel(xp, x, *, within_batch, dtype, **how):
+    """The position in an image or, `within_batch`, in all of them."""
+    top = xp.max_pool(x, **how)
+    where = xp.max_position(x, top, **how)
+    if within_batch:
+        images = np.arange(x.shape[0], dtype=np.int64) * prod(x.shape[1:])
+        where = where + images.reshape(-1, *[1] * (len(where.shape) - 1))
+    return top, xp.astype(where, dtype=dtype, source=where.dtype)
+
+
+def _max_and_position_batch(xp, size, batched, x, *, within_batch, **attrs):
+    if within_batch or not size:
+        return None
+    parts = xp.max_and_position(_into_batch(xp, x), within_batch=False, **attrs)
+    return tuple(_out_of_batch(xp, part, size) for part in parts)
+
+
+def _max_and_position_jvp(given, values, attrs, tangents):
+    how = {name: attrs[name] for name in ("window", "strides", "dilations", "padding")}
+    return namespace_of(given[0]).max_pick(given[0], *values[:2], **how), None
+
+
+max_and_position = primitive(
+    "max_and_position",
+    ("x",),
+    lambda d, x, out0, xp, window, strides, dilations, padding: xp.max_unpool(
+        d[0], x, out0, window=window, strides=strides, dilations=dilations, padding=padding
+    ),
+    tf_name="MaxPoolWithArgmax",
+    outputs=2,
+    kernel=_max_and_position_kernel,
+    batch=_max_and_position_batch,
+    jvp=_max_and_position_jvp,
+)

@@ -1,0 +1,527 @@
+"""Inverses, linear systems, factorisations and functions of matrices; leading axes are a batch.
+
+The rules follow TensorFlow where a convention is needed: a Cholesky gradient is symmetric, an eigh gradient stands in
+the lower triangle, equal eigenvalues and vanishing singular values count with 1/0 = 0. They are made of primitives, so
+that every order of derivative works. For complex matrices they hold for functions that do not depend on the free
+phases of eigenvectors and singular vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.core.dispatch import primitive
+from gradtape._src.ops.linalg import adjoint
+
+
+# -- small words -----------------------------------------------------------------------------------------------------
+def _row(v: Any, xp: Any) -> Any:
+    """A vector that scales columns."""
+    return xp.reshape(v, shape=(*v.shape[:-1], 1, v.shape[-1]))
+
+
+def _column(v: Any, xp: Any) -> Any:
+    """A vector that scales rows."""
+    return xp.reshape(v, shape=(*v.shape, 1))
+
+
+def _lower(x: Any, xp: Any) -> Any:
+    """The lower triangle with half of the diagonal."""
+    n = x.shape[-1]
+    return xp.where(np.tri(n, k=-1, dtype=bool), x, 0) + xp.where(np.eye(n, dtype=bool), 0.5 * x, 0)
+
+
+def _on_diagonal(v: Any, xp: Any) -> Any:
+    return xp.where(np.eye(v.shape[-1], dtype=bool), _column(v, xp), 0)
+
+
+def _safe_reciprocal(x: Any, xp: Any) -> Any:
+    """1/x, and 0 at 0: where eigenvalues coincide a derivative has no value, and gets a finite one.
+
+    Near 0 it falls off smoothly, as TensorFlow's does. At 0 itself nothing depends on x: the slope there would be huge.
+    """
+    nothing = xp.equal(x, 0)
+    safe = xp.where(nothing, 1, x)
+    return xp.where(nothing, 0, safe / (safe * safe + 1e-20))
+
+
+def _differences(v: Any, xp: Any) -> Any:
+    """f[i, j] = 1 / (v[j] - v[i])."""
+    return _safe_reciprocal(_row(v, xp) - _column(v, xp), xp)
+
+
+def _behind_batch(name: str) -> Callable[..., Any]:
+    """The batch rule of a kernel that takes stacks of matrices anyway."""
+
+    def rule(xp: Any, size: int, batched: list[bool], *xs: Any, **attrs: Any) -> Any:
+        return getattr(xp, name)(*xs, **attrs)
+
+    return rule
+
+
+# -- inverses and determinants ---------------------------------------------------------------------------------------
+def _inv_dx(d, out, xp):
+    inner = xp.matmul(d, out, adjoint_x=False, adjoint_y=True)
+    return -xp.matmul(out, inner, adjoint_x=True, adjoint_y=False)
+
+
+inv = primitive("inv", ("x",), _inv_dx, tf_name="MatrixInverse", batch=_behind_batch("inv"))
+
+
+def _det_dx(d, x, out, xp):
+    """det(x) x^-H; of a singular matrix TensorFlow's error, since x^-1 does not exist."""
+    weight = d * xp.conj(out)
+    return xp.reshape(weight, shape=(*weight.shape, 1, 1)) * adjoint(xp.inv(x), xp)
+
+
+det = primitive("det", ("x",), _det_dx, tf_name="MatrixDeterminant", fallible=True, batch=_behind_batch("det"))
+
+
+def _slogdet_pull(xp, d, needs, x, sign, log):
+    """Of the logarithm x^-H; of the sign, zeros, except that a complex sign can turn."""
+    of_sign, of_log = d
+    weight = of_sign * 0 + of_log
+    if xp.is_complex(x):
+        weight = xp.complex(xp.real(of_log), xp.imag(of_sign * xp.conj(sign)))
+    return [xp.reshape(weight, shape=(*weight.shape, 1, 1)) * adjoint(xp.inv(x), xp)]
+
+
+slogdet = primitive(
+    "slogdet",
+    ("x",),
+    None,
+    tf_name="LogMatrixDeterminant",
+    joint=_slogdet_pull,
+    joint_saves=frozenset({0, 1}),
+    outputs=2,
+    fallible=True,
+    batch=_behind_batch("slogdet"),
+)
+
+
+# -- linear systems --------------------------------------------------------------------------------------------------
+def _solver_batch(name: str) -> Callable[..., Any]:
+    """Many right sides of one matrix are columns of one system, so that the matrix is factored once."""
+
+    def rule(xp: Any, size: int, batched: list[bool], x: Any, y: Any, **attrs: Any) -> Any:
+        function = getattr(xp, name)
+        if batched[0]:
+            rank = max(len(x.shape) - 1, len(y.shape) - batched[1])
+            return function(_lift(xp, x, True, rank), _lift(xp, y, batched[1], rank), **attrs)
+        rank = len(y.shape)
+        n, columns = y.shape[-2:]
+        wide = xp.transpose(y, perm=(*range(1, rank - 1), 0, rank - 1))
+        found = function(x, xp.reshape(wide, shape=(*y.shape[1:-2], n, size * columns)), **attrs)
+        lead = tuple(found.shape)[:-2]
+        apart = xp.reshape(found, shape=(*lead, n, size, columns))
+        return xp.transpose(apart, perm=(len(lead) + 1, *range(len(lead) + 1), len(lead) + 2))
+
+    return rule
+
+
+def _lift(xp: Any, x: Any, is_batched: bool, rank: int) -> Any:
+    """Room for the batch axes of the other operand, behind the hidden one."""
+    missing = rank - (len(x.shape) - 1)
+    if not is_batched or missing <= 0:
+        return x
+    size, *row = x.shape
+    return xp.reshape(x, shape=(size, *[1] * missing, *row))
+
+
+def _against(xp: Any, of_y: Any, out: Any, flipped: bool) -> Any:
+    """The cotangent of a matrix from that of its right side."""
+    first, second = (out, of_y) if flipped else (of_y, out)
+    return -xp.matmul(first, second, adjoint_x=False, adjoint_y=True)
+
+
+def _solve_pull(xp, d, needs, x, y, out, *, adjoint):
+    of_y = xp.solve(x, d, adjoint=not adjoint)
+    return [None if needs[0] is None else _against(xp, of_y, out, adjoint), of_y]
+
+
+solve = primitive(
+    "solve",
+    ("x", "y"),
+    None,
+    None,
+    tf_name="MatrixSolve",
+    joint=_solve_pull,
+    joint_saves=frozenset({0, 2}),
+    batch=_solver_batch("solve"),
+)
+
+
+def _triangular_solve_pull(xp, d, needs, x, y, out, *, lower, adjoint):
+    of_y = xp.triangular_solve(x, d, lower=lower, adjoint=not adjoint)
+    if needs[0] is None:
+        return [None, of_y]
+    of_x, mask = _against(xp, of_y, out, adjoint), np.tri(x.shape[-1], dtype=bool)
+    return [xp.where(mask if lower else mask.T, of_x, 0), of_y]
+
+
+triangular_solve = primitive(
+    "triangular_solve",
+    ("x", "y"),
+    None,
+    None,
+    tf_name="MatrixTriangularSolve",
+    joint=_triangular_solve_pull,
+    joint_saves=frozenset({0, 2}),
+    batch=_solver_batch("triangular_solve"),
+)
+
+
+def _flip_tridiagonal(x: Any, xp: Any) -> Any:
+    """The adjoint of tridiagonal matrices: upper and lower band change places, each moved by one."""
+    flipped = xp.flip(xp.conj(x), axis=(len(x.shape) - 2,))
+    upper, main, lower = (_pick(flipped, i, xp) for i in range(3))
+    return xp.concatenate(_shift(upper, xp, -1), main, _shift(lower, xp, 1), axis=len(x.shape) - 2)
+
+
+def _pick(x: Any, i: int, xp: Any) -> Any:
+    """Row i of each matrix, as a matrix with one row."""
+    return xp.getitem(x, index=(*[slice(None)] * (len(x.shape) - 2), slice(i, i + 1), slice(None)))
+
+
+def _shift(x: Any, xp: Any, by: int, axis: int = -1) -> Any:
+    """Moved by one along an axis, with a zero coming in."""
+    at = len(x.shape) + axis
+    n = x.shape[at]
+    kept = [slice(None)] * len(x.shape)
+    kept[at] = slice(0, n - 1) if by > 0 else slice(1, n)
+    before, after = [0] * len(x.shape), [0] * len(x.shape)
+    (before if by > 0 else after)[at] = min(n, 1)
+    return xp.pad(xp.getitem(x, index=tuple(kept)), before=tuple(before), after=tuple(after))
+
+
+def _tridiagonal_pull(xp, d, needs, x, y, out):
+    of_y = xp.tridiagonal_solve(_flip_tridiagonal(x, xp), d)
+    if needs[0] is None:
+        return [None, of_y]
+    right = xp.conj(out)
+    bands = []
+    for column in (_shift(right, xp, -1, axis=-2), right, _shift(right, xp, 1, axis=-2)):
+        product = of_y * column
+        band = xp.sum(product, axis=(len(product.shape) - 1,), keepdims=False)
+        bands.append(_row(band, xp))
+    return [-xp.concatenate(*bands, axis=len(bands[0].shape) - 2), of_y]
+
+
+tridiagonal_solve = primitive(
+    "tridiagonal_solve",
+    ("x", "y"),
+    None,
+    None,
+    joint=_tridiagonal_pull,
+    joint_saves=frozenset({0, 2}),
+    batch=_solver_batch("tridiagonal_solve"),
+)
+
+
+# -- factorisations --------------------------------------------------------------------------------------------------
+def _cholesky_dx(d, out, xp):
+    """L^-H P(L^H d) L^-1, made symmetric; P takes the lower triangle with half of the diagonal."""
+    middle = _lower(xp.matmul(out, d, adjoint_x=True, adjoint_y=False), xp)
+    left = xp.triangular_solve(out, middle, lower=True, adjoint=True)
+    both = xp.triangular_solve(out, adjoint(left, xp), lower=True, adjoint=True)  # adjoint of the result
+    return 0.5 * (both + adjoint(both, xp))
+
+
+cholesky = primitive("cholesky", ("x",), _cholesky_dx, batch=_behind_batch("cholesky"))
+
+
+def _right_divide(x: Any, r: Any, xp: Any) -> Any:
+    """x r^-H for an upper triangle r."""
+    return adjoint(xp.triangular_solve(r, adjoint(x, xp), lower=False, adjoint=False), xp)
+
+
+def _square_qr(xp: Any, q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
+    """With w = q^H of_q - of_r r^H: (of_q + q (P(w - w^H) - w)) r^-H, P the lower triangle and half the diagonal.
+
+    It follows from q^H dx r^-1 = (skew-Hermitian) + (upper triangle with a real diagonal).
+    """
+    w = 0
+    if of_q is not None:
+        w = xp.matmul(q, of_q, adjoint_x=True, adjoint_y=False)
+    if of_r is not None:
+        w = w - xp.matmul(of_r, r, adjoint_x=False, adjoint_y=True)
+    turned = xp.matmul(q, _lower(w - adjoint(w, xp), xp) - w, adjoint_x=False, adjoint_y=False)
+    return _right_divide(turned if of_q is None else of_q + turned, r, xp)
+
+
+def _qr_pull(xp, d, needs, x, q, r, *, full_matrices):
+    rows, columns = needs[0][-2:]
+    if full_matrices and rows > columns:
+        raise NotImplementedError(
+            f"QrGrad not implemented when nrows > ncols and full_matrices is true. Received r.shape={tuple(r.shape)}: "
+            "the further columns of q are not determined by the matrix. Use full_matrices=False."
+        )
+    of_q, of_r = d
+    if rows >= columns:
+        return [_square_qr(xp, q, r, of_q, of_r)]
+    # x = [square, rest], r = [triangle, q^H rest]: the rest of r reaches the square part through q.
+    lead = [slice(None)] * (len(needs[0]) - 2)
+    first, rest = (*lead, slice(None), slice(0, rows)), (*lead, slice(None), slice(rows, None))
+    triangle = xp.getitem(r, index=first)
+    if of_r is None:
+        return [
+            xp.pad(
+                _square_qr(xp, q, triangle, of_q, None),
+                before=(0,) * len(needs[0]),
+                after=(*[0] * len(lead), 0, columns - rows),
+            )
+        ]
+    of_rest = xp.getitem(of_r, index=rest)
+    part = xp.matmul(
+        xp.matmul(q, xp.getitem(r, index=rest), adjoint_x=False, adjoint_y=False),
+        of_rest,
+        adjoint_x=False,
+        adjoint_y=True,
+    )
+    of_square = _square_qr(xp, q, triangle, part if of_q is None else of_q + part, xp.getitem(of_r, index=first))
+    return [xp.concatenate(of_square, xp.matmul(q, of_rest, adjoint_x=False, adjoint_y=False), axis=len(needs[0]) - 1)]
+
+
+qr = primitive(
+    "qr",
+    ("x",),
+    None,
+    joint=_qr_pull,
+    joint_saves=frozenset({1, 2}),
+    joint_zeros=False,
+    outputs=2,
+    fallible=True,
+    batch=_behind_batch("qr"),
+)
+
+
+def _into_lower(g: Any, xp: Any) -> Any:
+    """Only the lower triangle is read, so it gets the whole derivative: twice the Hermitian part, the diagonal once."""
+    return _lower(g + adjoint(g, xp), xp)
+
+
+def _sandwich(v: Any, middle: Any, xp: Any) -> Any:
+    """v middle v^H."""
+    return xp.matmul(xp.matmul(v, middle, adjoint_x=False, adjoint_y=False), v, adjoint_x=False, adjoint_y=True)
+
+
+def _eigh_pull(xp, d, needs, x, values, vectors):
+    of_values, of_vectors = d
+    middle = None
+    if of_vectors is not None:
+        turn = xp.matmul(vectors, of_vectors, adjoint_x=True, adjoint_y=False)
+        middle = _differences(values, xp) * turn
+    if of_values is not None:
+        diagonal = _on_diagonal(of_values, xp)
+        middle = diagonal if middle is None else diagonal + middle
+    return [_into_lower(_sandwich(vectors, middle, xp), xp)]
+
+
+eigh = primitive(
+    "eigh",
+    ("x",),
+    None,
+    tf_name="SelfAdjointEigV2",
+    joint=_eigh_pull,
+    joint_saves=frozenset({1, 2}),
+    joint_zeros=False,
+    outputs=2,
+    batch=_behind_batch("eigh"),
+)
+
+
+def _eigvalsh_dx(d, x, xp):
+    _, vectors = xp.eigh(x)
+    return _into_lower(_sandwich(vectors, _on_diagonal(d, xp), xp), xp)
+
+
+eigvalsh = primitive("eigvalsh", ("x",), _eigvalsh_dx, tf_name="SelfAdjointEigV2", batch=_behind_batch("eigvalsh"))
+
+
+def _from_eigenvectors(xp: Any, x: Any, vectors: Any, middle: Any) -> Any:
+    """v^-H middle v^H, and of it the real part if the matrix was real."""
+    right = xp.matmul(middle, vectors, adjoint_x=False, adjoint_y=True)
+    result = xp.solve(vectors, right, adjoint=True)
+    return result if xp.is_complex(x) else xp.real(result)
+
+
+def _eig_pull(xp, d, needs, x, values, vectors):
+    """Eigenvectors keep length 1: what would change their length is taken out."""
+    of_values, of_vectors = d
+    middle = None
+    if of_vectors is not None:
+        turn = xp.matmul(vectors, of_vectors, adjoint_x=True, adjoint_y=False)
+        gram = xp.matmul(vectors, vectors, adjoint_x=True, adjoint_y=False)
+        n = vectors.shape[-1]
+        length = xp.sum(xp.where(np.eye(n, dtype=bool), xp.real(turn), 0), axis=(len(turn.shape) - 2,), keepdims=True)
+        middle = xp.conj(_differences(values, xp)) * (turn - gram * xp.complex(length, length * 0))
+    if of_values is not None:
+        diagonal = _on_diagonal(of_values, xp)
+        middle = diagonal if middle is None else diagonal + middle
+    return [_from_eigenvectors(xp, x, vectors, middle)]
+
+
+eig = primitive(
+    "eig",
+    ("x",),
+    None,
+    joint=_eig_pull,
+    joint_saves=frozenset({0, 1, 2}),
+    joint_zeros=False,
+    outputs=2,
+    fallible=True,
+    batch=_behind_batch("eig"),
+)
+
+
+def _eigvals_dx(d, x, xp):
+    _, vectors = xp.eig(x)
+    return _from_eigenvectors(xp, x, vectors, _on_diagonal(d, xp))
+
+
+eigvals = primitive("eigvals", ("x",), _eigvals_dx, tf_name="Eig", fallible=True, batch=_behind_batch("eigvals"))
+
+
+def _thin(xp: Any, vectors: Any, cotangent: Any, k: int) -> tuple[Any, Any]:
+    """The first k columns; what the further ones (any basis of the complement) say is said by the first ones too."""
+    rank, count = len(vectors.shape), vectors.shape[-1]
+    lead = [slice(None)] * (rank - 1)
+    first, rest = (*lead, slice(0, k)), (*lead, slice(k, None))
+    thin = xp.getitem(vectors, index=first) if count > k else vectors
+    if cotangent is None or count == k:
+        return thin, cotangent
+    extra = xp.matmul(xp.getitem(cotangent, index=rest), thin, adjoint_x=True, adjoint_y=False)
+    back = xp.matmul(xp.getitem(vectors, index=rest), extra, adjoint_x=False, adjoint_y=False)
+    return thin, xp.getitem(cotangent, index=first) - back
+
+
+def _svd_pull(xp, d, needs, x, s, u, v, *, full_matrices):
+    of_s, of_u, of_v = d
+    k = s.shape[-1]
+    (u, of_u), (v, of_v) = _thin(xp, u, of_u, k), _thin(xp, v, of_v, k)
+    unreal = xp.is_complex(u)
+    f, inverse = _differences(s * s, xp), _safe_reciprocal(s, xp)
+    if unreal:
+        s, f, inverse = (xp.complex(a, a * 0) for a in (s, f, inverse))
+    middle, outside = None, None
+    if of_s is not None:
+        middle = _on_diagonal(xp.complex(of_s, of_s * 0) if unreal else of_s, xp)
+    if of_u is not None:
+        turn = xp.matmul(u, of_u, adjoint_x=True, adjoint_y=False)
+        pair = f * turn
+        part = (pair + adjoint(pair, xp)) * _row(s, xp)
+        middle = part if middle is None else middle + part
+        if u.shape[-2] > k:
+            across = (of_u - xp.matmul(u, turn, adjoint_x=False, adjoint_y=False)) * _row(inverse, xp)
+            outside = xp.matmul(across, v, adjoint_x=False, adjoint_y=True)
+    if of_v is not None:
+        turn = xp.matmul(v, of_v, adjoint_x=True, adjoint_y=False)
+        pair = f * turn
+        part = _column(s, xp) * (pair + adjoint(pair, xp))
+        if unreal:  # the common phase of a pair of singular vectors
+            phase = xp.where(np.eye(k, dtype=bool), adjoint(turn, xp) - turn, 0)
+            part = part + 0.5 * _column(inverse, xp) * phase
+        middle = part if middle is None else middle + part
+        if v.shape[-2] > k:
+            across = (of_v - xp.matmul(v, turn, adjoint_x=False, adjoint_y=False)) * _row(inverse, xp)
+            beside = xp.matmul(u, across, adjoint_x=False, adjoint_y=True)
+            outside = beside if outside is None else outside + beside
+    inside = xp.matmul(xp.matmul(u, middle, adjoint_x=False, adjoint_y=False), v, adjoint_x=False, adjoint_y=True)
+    return [inside if outside is None else inside + outside]
+
+
+svd = primitive(
+    "svd",
+    ("x",),
+    None,
+    joint=_svd_pull,
+    joint_saves=frozenset({1, 2, 3}),
+    joint_zeros=False,
+    outputs=3,
+    batch=_behind_batch("svd"),
+)
+
+
+def _svdvals_dx(d, x, xp):
+    _, u, v = xp.svd(x, full_matrices=False)
+    weights = xp.complex(d, d * 0) if xp.is_complex(x) else d
+    return xp.matmul(u * _row(weights, xp), v, adjoint_x=False, adjoint_y=True)
+
+
+svdvals = primitive("svdvals", ("x",), _svdvals_dx, tf_name="Svd", batch=_behind_batch("svdvals"))
+
+
+def _pinv_dx(d, x, out, xp):
+    """Golub and Pereyra's derivative, exact as long as the rank stays (equal singular values do no harm)."""
+
+    def times(a: Any, b: Any, left: bool = False, right: bool = False) -> Any:
+        return xp.matmul(a, b, adjoint_x=left, adjoint_y=right)
+
+    flipped = adjoint(d, xp)
+    inside = times(times(out, d, left=True), out, right=True)
+    columns = times(times(flipped, out), out, right=True)  # what leaves the range of x
+    rows = times(times(out, out, left=True), flipped)  # what leaves its row space
+    return columns - times(x, times(out, columns)) + rows - times(times(rows, out), x) - inside
+
+
+pinv = primitive("pinv", ("x",), _pinv_dx, batch=_behind_batch("pinv"))
+
+
+# -- without a derivative in TensorFlow ------------------------------------------------------------------------------
+def _unregistered(tf_name: str, instead: str) -> Callable[..., Any]:
+    def pull(xp: Any, d: Any, needs: Any, *saved: Any, **attrs: Any) -> Any:
+        raise LookupError(f"gradient registry has no entry for: {tf_name}. {instead}")
+
+    return pull
+
+
+lu = primitive(
+    "lu",
+    ("x",),
+    None,
+    outputs=2,
+    fallible=True,
+    batch=_behind_batch("lu"),
+    joint=_unregistered("Lu", "tf.linalg.solve, tf.linalg.inv, tf.linalg.slogdet and tf.linalg.qr have one."),
+)
+logm = primitive(
+    "logm",
+    ("x",),
+    None,
+    tf_name="MatrixLogarithm",
+    fallible=True,
+    batch=_behind_batch("logm"),
+    joint=_unregistered("MatrixLogarithm", "tf.linalg.sqrtm, tf.linalg.expm and tf.linalg.eigh have one."),
+)
+
+
+# -- functions of matrices -------------------------------------------------------------------------------------------
+def _through_block(name: str) -> Callable[..., Any]:
+    """The derivative of a function f of a matrix in direction e is the corner of f([[x, e], [0, x]]).
+
+    Backward the direction is the cotangent, at x^H. It is brought to length 1 first, so that it does not decide how
+    often f scales the block; the length is only a factor, and no derivative is taken of it.
+    """
+
+    def rule(d, x, xp):
+        rank, n = len(d.shape), d.shape[-1]
+        sums = xp.sum(xp.absolute(xp.stop_gradient(d)), axis=(rank - 2,), keepdims=True)
+        length = xp.max(sums, axis=(rank - 1,), keepdims=True)
+        length = xp.where(xp.greater(length, 0), length, 1)
+        if xp.is_complex(x):
+            length = xp.complex(length, length * 0)
+        matrix = adjoint(x, xp)
+        upper = xp.concatenate(matrix, d / length, axis=rank - 1)
+        lower = xp.concatenate(matrix * 0, matrix, axis=rank - 1)
+        whole = getattr(xp, name)(xp.concatenate(upper, lower, axis=rank - 2))
+        corner = (*[slice(None)] * (rank - 2), slice(0, n), slice(n, None))
+        return xp.getitem(whole, index=corner) * length
+
+    return rule
+
+
+expm = primitive("expm", ("x",), _through_block("expm"), tf_name="MatrixExponential", batch=_behind_batch("expm"))
+sqrtm = primitive("sqrtm", ("x",), _through_block("sqrtm"), tf_name="MatrixSquareRoot", batch=_behind_batch("sqrtm"))

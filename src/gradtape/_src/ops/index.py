@@ -1,0 +1,307 @@
+"""Lookups and scatters: primitives whose second operand says where."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.checks import Interval, Rule, checked, verify
+from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.symbolic import is_known, unknown_shape
+from gradtape._src.conversion import operand, register_converter, wrap
+from gradtape._src.core.dispatch import primitive
+from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.ops import array
+from gradtape._src.ops.batching import spread
+
+Axes = tuple[int, ...]
+
+
+def _take_dx(d, indices, x_shape, xp, axis, batch_dims):
+    """Rows looked up along the first axis give a sparse cotangent; other lookups scatter into zeros."""
+    count = math.prod(indices.shape)
+    if axis == 0 and not batch_dims:
+        values = xp.reshape(d, shape=(count, *x_shape[1:]))
+        flat = _reshape_indices(indices, (count,))
+        if type(d) is Batched:  # a Jacobian is dense
+            return xp.add_rows(values, flat, shape=x_shape)
+        return Rows(values, flat, x_shape)
+    # Bring the looked-up axis to the front of the unbatched part, flatten the indices, scatter, and put it back.
+    extra = len(indices.shape) - batch_dims
+    lead = range(batch_dims)
+    picked = range(axis, axis + extra)
+    others = [i for i in range(batch_dims, len(d.shape)) if i not in picked]
+    d = xp.transpose(d, perm=(*lead, *picked, *others))
+    batch = x_shape[:batch_dims]
+    rest = x_shape[batch_dims:axis] + x_shape[axis + 1 :]
+    rows = math.prod(batch)
+    per_row = count // max(rows, 1)
+    size = x_shape[axis]
+    offsets = _offsets(indices, rows, size)
+    flat = xp.add_rows(xp.reshape(d, shape=(rows * per_row, *rest)), offsets, shape=(rows * size, *rest))
+    back = xp.reshape(flat, shape=(*batch, size, *rest))
+    perm = [*lead, *range(batch_dims + 1, axis + 1), batch_dims, *range(axis + 1, len(x_shape))]
+    return xp.transpose(back, perm=tuple(perm))
+
+
+def _reshape_indices(indices: Any, shape: Axes) -> Any:
+    return namespace_of(indices).reshape(indices, shape=shape)
+
+
+def _offsets(indices: Any, rows: int, size: int) -> Any:
+    """Indices into each of `rows` blocks of `size`, as indices into all of them together."""
+    flat = _reshape_indices(indices, (rows, -1 if rows else 0))
+    return _reshape_indices(flat + (np.arange(rows) * size)[:, None].astype(numpy_dtype(indices)), (-1,))
+
+
+def take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):
+    if not batched[1]:
+        if batch_dims == 0:
+            return xp.take(x, indices, axis=axis + 1, batch_dims=0)
+        indices = xp.broadcast_to(indices, shape=(size, *indices.shape))
+    return xp.take(spread(xp, size, batched[0], x), indices, axis=axis + 1, batch_dims=batch_dims + 1)
+
+
+take = primitive("take", ("x", "indices"), _take_dx, None, tf_name="GatherV2", batch=take_batch)
+
+
+def _add_rows_batch(xp, size, batched, values, indices, *, shape):
+    if batched[1]:
+        return None
+    axes = range(len(shape) + 1)
+    swap = (1, 0, *axes[2:])  # rows first, the batch behind them: one scatter for all
+    scattered = xp.add_rows(xp.transpose(values, perm=swap), indices, shape=(shape[0], size, *shape[1:]))
+    return xp.transpose(scattered, perm=swap)
+
+
+add_rows = primitive(
+    "add_rows",
+    ("values", "indices"),
+    lambda d, indices, xp: xp.take(d, indices, axis=0, batch_dims=0),
+    None,
+    tf_name="UnsortedSegmentSum",
+    batch=_add_rows_batch,
+)
+
+
+def _gather_nd_dx(d, indices, x_shape, xp, batch_dims):
+    if indices.shape[-1] == 1 and not batch_dims:
+        count = math.prod(indices.shape)
+        values, flat = xp.reshape(d, shape=(count, *x_shape[1:])), _reshape_indices(indices, (count,))
+        return xp.add_rows(values, flat, shape=x_shape) if type(d) is Batched else Rows(values, flat, x_shape)
+    return xp.scatter_nd(d, indices, shape=x_shape, batch_dims=batch_dims)
+
+
+def _gather_nd_batch(xp, size, batched, x, indices, *, batch_dims=0):
+    return xp.gather_nd(
+        spread(xp, size, batched[0], x), spread(xp, size, batched[1], indices), batch_dims=batch_dims + 1
+    )
+
+
+gather_nd = primitive("gather_nd", ("x", "indices"), _gather_nd_dx, None, tf_name="GatherNd", batch=_gather_nd_batch)
+
+
+def _scatter_nd_batch(xp, size, batched, updates, indices, *, shape, batch_dims=0):
+    return xp.scatter_nd(
+        spread(xp, size, batched[0], updates),
+        spread(xp, size, batched[1], indices),
+        shape=(size, *shape),
+        batch_dims=batch_dims + 1,
+    )
+
+
+scatter_nd = primitive(
+    "scatter_nd",
+    ("updates", "indices"),
+    lambda d, indices, xp, batch_dims: xp.gather_nd(d, indices, batch_dims=batch_dims),
+    None,
+    tf_name="ScatterNd",
+    batch=_scatter_nd_batch,
+)
+
+
+def put_nd_batch(name: str) -> Any:
+    """The batch rule of a scatter into x: the number of the row is one more coordinate, in front of the others."""
+
+    def rule(xp: Any, size: int, batched: list[bool], x: Any, updates: Any, indices: Any) -> Any:
+        x, updates, indices = (spread(xp, size, b, a) for a, b in zip((x, updates, indices), batched, strict=True))
+        numbers = np.arange(size, dtype=numpy_dtype(indices)).reshape(size, *[1] * (len(indices.shape) - 1))
+        rows = xp.broadcast_to(numbers, shape=(*indices.shape[:-1], 1))
+        return getattr(xp, name)(x, updates, xp.concatenate(rows, indices, axis=len(indices.shape) - 1))
+
+    return rule
+
+
+replace_nd = primitive(
+    "replace_nd",
+    ("x", "updates", "indices"),
+    lambda d, indices, xp: xp.replace_nd(d, xp.zeros(_rows_shape(d, indices), numpy_dtype(d)), indices),
+    lambda d, indices, xp: xp.gather_nd(d, indices, batch_dims=0),
+    None,
+    tf_name="TensorScatterUpdate",
+    batch=put_nd_batch("replace_nd"),
+)
+
+
+def _rows_shape(d: Any, indices: Any) -> Axes:
+    return (*indices.shape[:-1], *d.shape[indices.shape[-1] :])
+
+
+take_along_axis = primitive(
+    "take_along_axis",
+    ("x", "indices"),
+    lambda d, indices, x_shape, xp, axis: xp.put_along_axis(d, indices, axis=axis, size=x_shape[axis]),
+    None,
+    tf_name="GatherV2",
+    batch=lambda xp, size, batched, x, indices, axis: xp.take_along_axis(
+        spread(xp, size, batched[0], x), spread(xp, size, batched[1], indices), axis=axis + 1
+    ),
+)
+
+
+def _put_along_axis_batch(xp, rows, batched, x, indices, *, axis, size):
+    x, indices = spread(xp, rows, batched[0], x), spread(xp, rows, batched[1], indices)
+    return xp.put_along_axis(x, indices, axis=axis + 1, size=size)
+
+
+put_along_axis = primitive(
+    "put_along_axis",
+    ("x", "indices"),
+    lambda d, indices, xp, axis: xp.take_along_axis(d, indices, axis=axis),
+    None,
+    tf_name="ScatterNd",
+    batch=_put_along_axis_batch,
+)
+
+
+# -- lookups with TensorFlow's checks --------------------------------------------------------------------------------
+def checked_indices(indices: Any, size: int, op: str = "GatherV2") -> Any:
+    """Indices that all lie in [0, size), or TensorFlow's error naming the first that does not."""
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got {indices.dtype}")
+    return verify(WITHIN, indices, size=size, op=op)
+
+
+def _outside(xp: Any, indices: Any, size: int, **_: Any) -> Any:
+    return (indices < 0) | (indices >= size)
+
+
+def _not_within(indices: Any, size: int, op: str, word: str = "indices", range_: str = "not in") -> Exception:
+    at = first_place(_outside(np, indices, size))
+    return errors.invalid_argument(f"{word}{spot(at)} = {indices[at]} is {range_} [0, {size})", op)
+
+
+def inside(interval: Interval, size: int, **_: Any) -> bool:
+    """Whether integers in an interval lie in [0, size)."""
+    return interval[0] >= 0 and interval[1] < size
+
+
+WITHIN = Rule(_outside, _not_within, inside)
+"""All indices lie in [0, size)."""
+
+
+def _no_segment(ids: Any, size: int, op: str) -> Exception:
+    at = first_place(ids >= size)
+    return errors.invalid_argument(f"segment_ids{spot(at)} = {ids[at]} is out of range [0, {size})", op)
+
+
+SEGMENTS = Rule(lambda xp, ids, size, op: ids >= size, _no_segment, lambda interval, size, op: interval[1] < size)
+"""All ids are below the number of segments; negative ones are left out."""
+
+
+def first_place(bad: Any) -> tuple[int, ...]:
+    """Where the first true element is."""
+    return tuple(int(i) for i in np.argwhere(bad)[0])
+
+
+def spot(at: tuple[int, ...]) -> str:
+    """A place in TensorFlow's words: [1,2]; of a scalar nothing."""
+    return f"[{','.join(map(str, at))}]" if at else ""
+
+
+def checked_coordinates(indices: Any, shape: Axes, op: str = "ScatterNd", batch_dims: int = 0) -> Any:
+    """Coordinates (last axis) that are all inside the shape, behind its `batch_dims` leading axes."""
+    depth = indices.shape[-1]
+    if depth > len(shape) - batch_dims:
+        raise errors.invalid_argument(
+            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {len(shape) - batch_dims}", op
+        )
+    if not depth:
+        return indices
+    return verify(COORDINATES, indices, shape=tuple(shape), op=op, batch_dims=batch_dims)
+
+
+def _beyond(xp: Any, indices: Any, shape: Axes, batch_dims: int, **_: Any) -> Any:
+    sizes = np.array(shape[batch_dims : batch_dims + indices.shape[-1]], np.int64)
+    return ((indices < 0) | (indices >= sizes)).any(-1)
+
+
+def _not_coordinates(indices: Any, shape: Axes, op: str, batch_dims: int) -> Exception:
+    at = first_place(_beyond(np, indices, shape, batch_dims))
+    found = ", ".join(map(str, (*at[:batch_dims], *indices[at].tolist())))
+    word = "param shape" if op == "GatherNd" else "shape"
+    sentence = f"indices{spot(at) or '[]'} = [{found}] does not index into {word} {errors.brackets(shape)}"
+    return errors.invalid_argument(sentence, op)
+
+
+def _all_inside(interval: Interval, shape: Axes, **_: Any) -> bool:
+    return interval[0] >= 0 and all(interval[1] < n for n in shape)
+
+
+COORDINATES = Rule(_beyond, _not_coordinates, _all_inside)
+"""All coordinates lie inside of a shape."""
+
+
+def checked_take(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
+    """`take` after the check of its indices, which do not matter where there is nothing to take."""
+    shape = x.array.shape
+    if 0 in (*shape[:axis], *shape[axis + 1 :]):
+        nothing = array.getitem(x, index=(slice(0, 0),))
+        return array.reshape(nothing, shape=(*shape[:axis], *indices.array.shape[batch_dims:], *shape[axis + 1 :]))
+    found = checked_indices(indices.array, shape[axis])
+    return take(x, indices if found is indices.array else wrap(found), axis=axis, batch_dims=batch_dims)
+
+
+def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
+    """`gather_nd` after the check of its coordinates."""
+    shape, wanted = x.array.shape, indices.array.shape
+    if not shape:
+        raise errors.invalid_argument("params must be at least a vector", "GatherNd")
+    if is_known_shape((*shape, *wanted)) and 0 in shape and 0 not in wanted[:-1]:
+        raise errors.refused_value(
+            f"Requested more than 0 entries, but params is empty.  Params shape: {errors.brackets(shape)}", "GatherNd"
+        )
+    found = checked_coordinates(indices.array, shape, "GatherNd", batch_dims)
+    return gather_nd(x, indices if found is indices.array else wrap(found), batch_dims=batch_dims)
+
+
+def static_shape(shape: Any) -> Axes:
+    """A shape that was given as a tensor."""
+    if not is_known(shape):
+        raise unknown_shape("a conversion of tf.IndexedSlices", "Let dense_shape be a constant, such as tf.shape(x).")
+    return tuple(int(n) for n in np.asarray(shape.array))
+
+
+def _dense_slices(slices: Any) -> Any:
+    """IndexedSlices as a tensor: rows at equal indices added up."""
+    if slices.dense_shape is None:
+        raise ValueError(
+            f"Tensor conversion requested for IndexedSlices for argument `value` without dense_shape: {slices}"
+        )
+    shape = static_shape(operand(slices.dense_shape))
+    values, rows = operand(slices.values), operand(slices.indices)
+    rows = checked(SEGMENTS, rows, size=shape[0], op="UnsortedSegmentSum")
+    if is_known(rows) and np.any(np.asarray(rows.array) < 0):  # left out, as TensorFlow does; XLA does it by itself
+        kept = np.flatnonzero(np.asarray(rows.array) >= 0)
+        values, rows = take(values, kept, axis=0, batch_dims=0), wrap(np.asarray(rows.array)[kept])
+    return add_rows(values, rows, shape=shape)
+
+
+register_converter(IndexedSlices, _dense_slices)

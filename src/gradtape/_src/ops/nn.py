@@ -1,0 +1,141 @@
+"""Neural primitives that are worth fusing: hot, or numerically delicate when written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.half import generic_in_float32
+from gradtape._src.core.dispatch import linear, primitive
+from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.ops.batching import shift_axis, spread
+
+
+def _softmax_dx(d, out, xp, axis, half):
+    """out (d - <d, out>), in place as far as it goes."""
+    out = _shares(out, xp, axis) if half else out
+    part = d - xp.sum(d * out, axis=(axis,), keepdims=True)
+    part *= out
+    return part
+
+
+def _log_softmax_dx(d, out, xp, axis, half):
+    """d - exp(out) sum(d), in place as far as it goes."""
+    shares = _shares(xp.exp(out), xp, axis) if half else xp.exp(out)
+    part = -xp.sum(d, axis=(axis,), keepdims=True) * shares
+    part += d
+    return part
+
+
+def _shares(x: Any, xp: Any, axis: int) -> Any:
+    """Rounded numbers that add up to 1 again: else gradients would all lean to one side, and so would their sums."""
+    return x / xp.sum(x, axis=(axis,), keepdims=True)
+
+
+softmax = primitive("softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"), wide=True)
+log_softmax = primitive("log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"), wide=True)
+
+
+pinned = linear(  # as it is, and computed once: XLA must not compute it anew in everything that uses it
+    "pinned",
+    lambda d: d,
+    tf_name="Identity",
+    batch=lambda xp, size, batched, x: xp.pinned(x),
+)
+
+
+def _standardize_pull(xp, d, needs, x, out, inverse, epsilon):
+    """The inverse of the spread is an output too: a derivative that flows back into it is the second one."""
+    first, second = d
+    last, count = len(out.shape) - 1, out.shape[-1]
+    result = None
+    if first is not None:
+        mean = xp.pinned(xp.sum(first, axis=(last,), keepdims=True)) / count
+        along = xp.pinned(xp.sum(first * out, axis=(last,), keepdims=True)) / count
+        result = (first - mean - out * along) * inverse
+    if second is not None:
+        bend = out * (second * inverse * inverse / -count)
+        result = bend if result is None else result + bend
+    return [result]
+
+
+standardize = primitive(  # rows with mean 0 and spread 1, and 1 / the spread that they had
+    "standardize",
+    ("x",),
+    joint=_standardize_pull,
+    joint_saves=(1, 2),
+    joint_zeros=False,
+    outputs=2,
+    tf_name="LayerNorm",
+    wide=True,
+    batch=lambda xp, size, batched, x, epsilon: xp.standardize(x, epsilon=epsilon),
+)
+
+
+def _rows(name: str) -> Any:
+    """The batch rule of an op on (logits, labels): the hidden axis is one more axis of rows."""
+
+    def rule(xp: Any, size: int, batched: list[bool], logits: Any, labels: Any) -> Any:
+        return getattr(xp, name)(spread(xp, size, batched[0], logits), spread(xp, size, batched[1], labels))
+
+    return rule
+
+
+def _sparse_pull(xp, d, needs, logits, labels, loss, slope):
+    """The slope is an output too: a derivative that flows back into it is the second one."""
+    first, second = d
+    last = len(labels.shape)
+    result = None
+    if first is not None:
+        result = xp.reshape(first, shape=(*first.shape, 1)) * slope
+    if second is not None:
+        p = slope + xp.one_hot(labels, depth=slope.shape[-1], dtype=numpy_dtype(slope))
+        weighted = second * p
+        bend = weighted - p * xp.sum(weighted, axis=(last,), keepdims=True)
+        result = bend if result is None else result + bend
+    return [result, None]
+
+
+sparse_cross_entropy = primitive(
+    "sparse_cross_entropy",
+    ("logits", "labels"),
+    joint=_sparse_pull,
+    joint_saves=(1, 3),
+    joint_zeros=False,
+    outputs=2,
+    tf_name="SparseSoftmaxCrossEntropyWithLogits",
+    wide=True,
+    batch=_rows("sparse_cross_entropy"),
+)
+one_hot = primitive(
+    "one_hot", ("indices",), tf_name="OneHot", batch=lambda xp, size, batched, x, **attrs: xp.one_hot(x, **attrs)
+)
+
+
+@generic_in_float32
+def _cross_entropy_kernel(xp, logits, labels):
+    last = len(logits.shape) - 1
+    return -xp.sum(labels * xp.log_softmax(logits, axis=last), axis=(last,), keepdims=False)
+
+
+def _cross_entropy_dlogits(d, logits, labels, xp):
+    last = len(logits.shape) - 1
+    inner = namespace_of(logits)
+    slope = inner.softmax(logits, axis=last) - labels  # TensorFlow's: the labels of a row are taken to sum to one
+    return xp.reshape(d, shape=(*d.shape, 1)) * slope
+
+
+cross_entropy = primitive(
+    "cross_entropy",
+    ("logits", "labels"),
+    _cross_entropy_dlogits,
+    lambda d, logits, xp: -xp.reshape(d, shape=(*d.shape, 1)) * _log_softmax_last(logits),
+    tf_name="SoftmaxCrossEntropyWithLogits",
+    wide=True,
+    kernel=_cross_entropy_kernel,
+    batch=_rows("cross_entropy"),
+)
+
+
+def _log_softmax_last(logits: Any) -> Any:
+    return namespace_of(logits).log_softmax(logits, axis=len(logits.shape) - 1)

@@ -1,0 +1,31 @@
+"""The variance as one primitive: its derivative needs the input alone, and is exact at every order."""
+
+from __future__ import annotations
+
+import math
+
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.half import generic_in_float32
+from gradtape._src.arrays.symbolic import number
+from gradtape._src.core.dispatch import primitive
+from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.ops.batching import shift_axis
+
+
+@generic_in_float32
+def _variance(xp, x, *, axis, keepdims=False):
+    return xp.mean(xp.squared_difference(x, xp.mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
+
+
+def _variance_dx(d, x, xp, axis):
+    """2 (x - mean) / n: the variance is least at the mean, so the mean's own derivative does not show."""
+    shape = tuple(x.shape)
+    count = max(math.prod(shape[i] for i in axis), 1)
+    # d is the smaller one
+    each = 2 * d / number(count, numpy_dtype(d)) if is_dimension(count) else d * (2 / count)
+    spread = xp.reshape(each, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
+    return spread * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
+
+
+variance = primitive("variance", ("x",), _variance_dx, kernel=_variance, batch=shift_axis("variance"), wide=True)

@@ -1,0 +1,235 @@
+"""Python's operators on tensors: the primitives themselves, attached to the class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.checks import Interval, Rule, checked
+from gradtape._src.arrays.dimensions import broadcast_shapes
+from gradtape._src.conversion import hinted_operands, is_library, operand, operands, wrap
+from gradtape._src.core.dispatch import as_operator, gives_way
+from gradtape._src.ops import array, linalg, math
+from gradtape._src.ops.indexing import get_item
+from gradtape._src.tensor import Tensor
+
+Operator = Callable[..., Any]
+
+_divide = as_operator(math.divide)
+
+
+def true_divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """x / y; integers are divided in float64 (the small ones in float32), as TensorFlow does."""
+    return _quotient(*hinted_operands(x, y))
+
+
+def _divide_operator(x: Any, y: Any) -> Any:
+    if type(x) is Tensor and x.array.dtype.kind == "f":
+        try:
+            return _divide(x, y)
+        except (errors.InvalidArgumentError, TypeError, ValueError):
+            pass  # the general way says what TensorFlow says
+    if gives_way(y, "__rtruediv__"):
+        return NotImplemented
+    return _quotient(*(hinted_operands(x, y) if is_library(x) else operands(x, y)))
+
+
+def _quotient(x: Tensor, y: Tensor) -> Any:
+    kind = x.array.dtype.kind
+    if x.array.dtype != y.array.dtype:
+        raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype!r} != {y.dtype!r}.")
+    if kind in "bO":
+        raise TypeError(
+            f"Invalid dtype {x.dtype!r} in __truediv__. Expected an integer, floating or complex dtype: use tf.cast."
+        )
+    if kind in "iu":
+        wide = np.dtype(np.float64 if x.array.dtype.itemsize > 2 else np.float32)
+        x, y = (wrap(t.array.astype(wide)) for t in (x, y))
+    return math.divide(x, y)
+
+
+def floor_divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """Division towards minus infinity."""
+    return _integer_checked(math.floor_divide, x, y, "FloorDiv")
+
+
+def floor_mod(x: Any, y: Any, name: str | None = None) -> Any:
+    """The remainder of floor division: it has the divisor's sign."""
+    return _integer_checked(math.mod, x, y, "FloorMod")
+
+
+def _integer_checked(function: Operator, x: Any, y: Any, op: str) -> Any:
+    x, y = operands(x, y)
+    whole = x.array.dtype.kind in "iu" and y.array.dtype == x.array.dtype
+    if op == "FloorDiv" and x.array.dtype.kind == "c" and y.array.dtype == x.array.dtype:
+        raise errors.no_kernel(op, x.dtype)
+    return function(x, no_zeros(x, y, op)) if whole else function(x, y)
+
+
+def no_zeros(x: Tensor, y: Tensor, op: str) -> Tensor:
+    """The divisor of x, which must not be zero where integers are divided (if there are any)."""
+    if not x.dtype.is_integer or 0 in x.array.shape:
+        return y
+    if op.startswith("Truncate"):  # of shapes that do not fit TensorFlow says so first, with another class
+        try:
+            broadcast_shapes(x.array.shape, y.array.shape)
+        except ValueError:
+            raise errors.incompatible_shapes(op, x.array.shape, y.array.shape) from None
+    return checked(_NO_ZEROS, y, op=op)
+
+
+def _is_zero(xp: Any, y: Any, **_: Any) -> Any:
+    return y == 0
+
+
+def _division_by_zero(y: Any, op: str) -> Exception:
+    if op.startswith("Truncate"):  # TensorFlow's words for it
+        sentence = "Unexpected error in binary operator (only integer div and mod should have errors)"
+        return errors.InternalError(None, None, f"{sentence}: Integer division by zero [Op:{op}]")
+    return errors.invalid_argument("Integer division by zero", op)
+
+
+def _has_no_zero(interval: Interval, **_: Any) -> bool:
+    return interval[0] > 0 or interval[1] < 0
+
+
+_NO_ZEROS = Rule(_is_zero, _division_by_zero, _has_no_zero)
+
+
+def _is_negative(xp: Any, y: Any) -> Any:
+    return y < 0
+
+
+def _negative_power(y: Any) -> Exception:
+    return errors.invalid_argument("Integers to negative integer powers are not allowed", "Pow")
+
+
+_NO_NEGATIVES = Rule(_is_negative, _negative_power, lambda interval: interval[0] >= 0)
+
+
+def power(x: Any, y: Any, name: str | None = None) -> Any:
+    """x to the power of y, elementwise.
+
+    >>> power(2.0, [1.0, 3.0]).numpy().tolist()
+    [2.0, 8.0]
+    """
+    x, y = operands(x, y)
+    whole = x.array.dtype.kind == "i" and y.array.dtype == x.array.dtype
+    return math.power(x, checked(_NO_NEGATIVES, y)) if whole and 0 not in x.array.shape else math.power(x, y)
+
+
+def _method(function: Operator, name: str) -> Operator:
+    """A function of two operands as an operator: it leaves the work to a foreign operand that has its own."""
+    reflected = f"__r{name}__"
+
+    def method(x: Any, y: Any) -> Any:
+        return NotImplemented if gives_way(y, reflected) else function(x, y)
+
+    return method
+
+
+def _truth(logical: Operator, bitwise: Operator) -> Operator:
+    def function(x: Any, y: Any) -> Any:
+        x, y = operands(x, y)
+        return (logical if x.array.dtype.kind == "b" else bitwise)(x, y)
+
+    return function
+
+
+def _invert(x: Any) -> Any:
+    x = operand(x)
+    return math.logical_not(x) if x.array.dtype.kind == "b" else math.invert(x)
+
+
+def _comparison(function: Operator) -> Operator:
+    def method(x: Any, y: Any) -> Any:
+        return NotImplemented if type(y) is Batched else function(x, y)
+
+    return method
+
+
+def _equality(function: Operator, otherwise: bool) -> Operator:
+    """== and !=: with None a Python bool, with a shape that does not broadcast one scalar, else elementwise."""
+
+    def method(x: Any, y: Any) -> Any:
+        if y is None:
+            return otherwise
+        if type(y) is Batched:
+            return NotImplemented
+        x, y = operands(x, y)
+        try:
+            broadcast_shapes(x.array.shape, y.array.shape)
+        except ValueError:
+            if x.array.dtype == y.array.dtype:
+                return wrap(np.array(otherwise))
+        return function(x, y)
+
+    return method
+
+
+def _iterate(x: Any) -> Iterator[Any]:
+    x = operand(x)
+    if not x.array.shape:
+        raise TypeError("Cannot iterate over a scalar tensor.")
+    return iter(array.unstack(x, axis=0)) if x.array.shape[0] else iter(())
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    return linalg.plain_matmul(*(hinted_operands(x, y) if is_library(x) else operands(x, y)))
+
+
+def reflected(function: Operator) -> Operator:
+    """The operator with its operands the other way round."""
+
+    def method(self: Any, other: Any) -> Any:
+        return function(other, self)
+
+    return method
+
+
+BINARY: dict[str, Operator] = {
+    "add": as_operator(math.add),
+    "sub": as_operator(math.subtract),
+    "mul": as_operator(math.multiply),
+    "truediv": _divide_operator,
+    "floordiv": _method(floor_divide, "floordiv"),
+    "mod": _method(floor_mod, "mod"),
+    "pow": _method(power, "pow"),
+    "matmul": _method(_matmul, "matmul"),
+    "and": _method(_truth(math.logical_and, math.bitwise_and), "and"),
+    "or": _method(_truth(math.logical_or, math.bitwise_or), "or"),
+    "xor": _method(_truth(math.logical_xor, math.bitwise_xor), "xor"),
+}
+COMPARISON: dict[str, Operator] = {
+    "lt": _comparison(math.less),
+    "le": _comparison(math.less_equal),
+    "gt": _comparison(math.greater),
+    "ge": _comparison(math.greater_equal),
+}
+
+
+def attach(kind: type) -> None:
+    """Give a class all of a tensor's operators."""
+    for name, function in BINARY.items():
+        setattr(kind, f"__{name}__", function)
+        setattr(kind, f"__r{name}__", reflected(function))
+    for name, function in COMPARISON.items():
+        setattr(kind, f"__{name}__", function)
+    others: dict[str, Operator] = {
+        "eq": _equality(math.equal, False),
+        "ne": _equality(math.not_equal, True),
+        "neg": lambda x: math.negative(x),
+        "abs": lambda x: math.absolute(x),
+        "invert": _invert,
+        "iter": _iterate,
+        "getitem": get_item,
+    }
+    for name, function in others.items():
+        setattr(kind, f"__{name}__", function)
+
+
+attach(Tensor)

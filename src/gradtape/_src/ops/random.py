@@ -1,0 +1,76 @@
+"""Random numbers that follow their parameters: what a fixed draw does when alpha or the bounds move a little."""
+
+from __future__ import annotations
+
+from gradtape._src.core.dispatch import primitive
+from gradtape._src.ops.index import take_batch
+
+
+# The derivatives of these integrals are integrals of the same kind, so that every order of derivative exists.
+def _gamma_tail_dy(d, x, y, out, xp, order):
+    slope = out * (1 - (x - 1) / y)
+    if order == 0:
+        return d * (slope - 1)
+    return d * (slope - order * xp.gamma_tail(x, y, order=order - 1) / y)
+
+
+def _rows_together(xp, size, batched, x, y, *, order):
+    rank = max(len(x.shape) - batched[0], len(y.shape) - batched[1])
+    x, y = (
+        xp.reshape(a, shape=(size, *[1] * (rank - len(a.shape) + 1), *a.shape[1:])) if b else a
+        for a, b in ((x, batched[0]), (y, batched[1]))
+    )
+    return xp.gamma_tail(x, y, order=order)
+
+
+gamma_tail = primitive(
+    "gamma_tail",
+    ("x", "y"),
+    lambda d, x, y, xp, order: d * xp.gamma_tail(x, y, order=order + 1),
+    _gamma_tail_dy,
+    batch=_rows_together,
+)
+
+
+def _gamma_sample_dx(d, x, out, xp):
+    """-(dP/dalpha) / (dP/dout): how the number at a fixed quantile moves (implicit reparameterisation)."""
+    slope = xp.gamma_tail(x, out, order=1) + xp.gamma_tail(x, out, order=0) * (xp.log(out) - xp.digamma(x))
+    return d * xp.where(xp.greater(out, 0), slope, 0)
+
+
+# x is alpha, y numbers drawn with it. The value is y; how it moves with alpha is what a tape learns.
+gamma_sample = primitive(
+    "gamma_sample",
+    ("x", "y"),
+    _gamma_sample_dx,
+    None,
+    tf_name="RandomGamma",
+    elementwise=True,
+    kinds="f",
+    kernel=lambda xp, x, y: xp.where(xp.equal(x, x), y, x),
+)
+# x and y are bounds, z a normal number drawn between them, u = P(normal < z | x < normal < y). The value is z; how it
+# moves with the bounds at a fixed u is what a tape learns.
+truncated_sample = primitive(
+    "truncated_sample",
+    ("x", "y", "u", "z"),
+    lambda d, x, u, out, xp: d * (1 - u) * xp.exp(0.5 * (out * out - x * x)),
+    lambda d, y, u, out, xp: d * u * xp.exp(0.5 * (out * out - y * y)),
+    None,
+    None,
+    tf_name="ParameterizedTruncatedNormal",
+    elementwise=True,
+    kinds="f",
+    kernel=lambda xp, x, y, u, z: xp.where(xp.logical_and(xp.less(x, y), xp.equal(u, u)), z, u),
+)
+shuffle_rows = primitive(
+    "shuffle_rows",
+    ("x", "order"),
+    None,
+    None,
+    tf_name="RandomShuffle",
+    kernel=lambda xp, x, order: xp.take(x, order, axis=0),
+    batch=lambda xp, size, batched, x, order: xp.stop_gradient(
+        take_batch(xp, size, batched, x, order, axis=0, batch_dims=0)
+    ),
+)

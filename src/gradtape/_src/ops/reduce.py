@@ -1,0 +1,178 @@
+"""Reductions, scans and order: many numbers become few, or are put in order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.half import generic_in_float32
+from gradtape._src.arrays.symbolic import number
+from gradtape._src.core.dispatch import linear, primitive
+from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.ops.batching import shift_axis
+
+Axes = tuple[int, ...]
+
+
+def _expand(d: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
+    """Give a reduced array its axes back, with length 1."""
+    return xp.reshape(d, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
+
+
+def _spread(d: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
+    """Repeat a reduced array along the axes that were reduced."""
+    return xp.broadcast_to(_expand(d, xp, axis, shape), shape=shape)
+
+
+def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, keepdims: bool = False) -> Any:
+    """Summing the aligned axis away leaves the diagonal itself: the rows need not be written out."""
+    (x,) = operands
+    if 0 in axis and x.owners is not None:
+        return None
+    others = tuple(a + 1 for a in axis if a != 0)
+    result = xp.sum(x.array, axis=others, keepdims=keepdims) if others else x.array
+    if 0 not in axis:
+        return Batched(result, level, aligned=True)
+    count, size, *rest = result.shape
+    rows = xp.transpose(result, perm=(1, 0, *range(2, 2 + len(rest))))
+    return Batched(xp.reshape(rows, shape=(size * count, *([1] if keepdims else []), *rest)), level)
+
+
+sum_ = linear(
+    "sum", lambda d, x_shape, xp, axis: _spread(d, xp, axis, x_shape), batch=shift_axis("sum"), aligned=_sum_aligned
+)
+
+
+def _mean_dx(d: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
+    if len(axis) == len(x_shape):
+        count = _count(x_shape, d)
+        if type(d) is np.ndarray and not d.ndim and count <= 4096:  # the common case, at once (benchmark: mlp32)
+            each = np.empty(x_shape, d.dtype)
+            each.fill(d.item() / count)
+            return each
+        return xp.broadcast_to(d / count, shape=x_shape)
+    return _spread(d / _count([x_shape[i] for i in axis], d), xp, axis, x_shape)
+
+
+def _count(lengths: Any, d: Any) -> Any:
+    """How many elements there are, at least 1, as a divisor."""
+    count = math.prod(lengths)
+    return count or 1 if type(count) is int else number(max(count, 1), numpy_dtype(d))
+
+
+mean = linear(
+    "mean",
+    _mean_dx,
+    batch=shift_axis("mean"),
+    wide=True,
+)
+
+
+def _prod_dx(d, x, xp, axis):
+    """d times the product of all the others, exact where factors are zero: from the left times from the right."""
+    shape, kept = tuple(x.shape), [i for i in range(len(x.shape)) if i not in axis]
+    order = (*kept, *axis)
+    flat = xp.reshape(xp.transpose(x, perm=order), shape=(*(shape[i] for i in kept), math.prod(shape[i] for i in axis)))
+    last = len(kept)
+    left = xp.cumprod(flat, axis=last, exclusive=True, reverse=False)
+    right = xp.cumprod(flat, axis=last, exclusive=True, reverse=True)
+    others = xp.reshape(xp.conj(left * right), shape=tuple(shape[i] for i in order))
+    back = tuple(order.index(i) for i in range(len(shape)))
+    return _expand(d, xp, axis, shape) * xp.transpose(others, perm=back)
+
+
+prod = primitive("prod", ("x",), _prod_dx, batch=shift_axis("prod"), wide=True)
+
+
+def _extreme_dx(d, x, out, xp, axis):
+    """Equal extremes share the cotangent equally."""
+    hit = xp.astype(xp.equal(x, _expand(out, xp, axis, tuple(x.shape))), dtype=numpy_dtype(d))
+    return hit * (_expand(d, xp, axis, tuple(x.shape)) / xp.sum(hit, axis=axis, keepdims=True))
+
+
+max_ = primitive("max", ("x",), _extreme_dx, batch=shift_axis("max"), wide=True)
+min_ = primitive("min", ("x",), _extreme_dx, batch=shift_axis("min"), wide=True)
+any_ = primitive("any", ("x",), batch=shift_axis("any"))
+all_ = primitive("all", ("x",), batch=shift_axis("all"))
+argmax = primitive("argmax", ("x",), tf_name="ArgMax", batch=shift_axis("argmax"))
+argmin = primitive("argmin", ("x",), tf_name="ArgMin", batch=shift_axis("argmin"))
+argsort = primitive("argsort", ("x",), batch=shift_axis("argsort"))
+
+
+def _top_k_kernel(xp, x, *, axis, k, descending, dtype):
+    order = xp.argsort(x, axis=axis, descending=descending)
+    first = xp.getitem(order, index=(*[slice(None)] * axis, slice(0, k)))
+    return xp.take_along_axis(x, first, axis=axis), xp.astype(first, dtype=dtype, source=first.dtype)
+
+
+def _top_k_jvp(given, values, attrs, tangents):
+    where = values[2]
+    return namespace_of(given[0]).take_along_axis(given[0], where, axis=attrs["axis"]), None
+
+
+# The first k in order along an axis, and where they were. As in TensorFlow the places are no dead end for a gradient:
+# it is zero.
+top_k = primitive(
+    "top_k",
+    ("x",),
+    lambda d, out1, x_shape, xp, axis: xp.put_along_axis(d[0], out1, axis=axis, size=x_shape[axis]),
+    tf_name="TopKV2",
+    outputs=2,
+    kernel=_top_k_kernel,
+    batch=shift_axis("top_k"),
+    jvp=_top_k_jvp,
+)
+
+cumsum = linear(
+    "cumsum",
+    lambda d, xp, axis, exclusive, reverse: xp.cumsum(d, axis=axis, exclusive=exclusive, reverse=not reverse),
+    batch=shift_axis("cumsum"),
+)
+
+
+def _cumprod_dx(d, x, xp, axis, exclusive, reverse):
+    """Row j of the result is the product of the others up to each i >= j; exact where factors are zero.
+
+    P[j, i] = x_0 … x_{j-1} x_{j+1} … x_i: a running product from j onward with x_j left out, times what stands
+    before j. Quadratic in the length of the axis, as any exact formula with zeros is.
+    """
+    n = x.shape[axis]
+    shape = tuple(x.shape)
+    wide = (*shape[:axis], n, n, *shape[axis + 1 :])  # axis: j (left out), axis + 1: i (position)
+    eye = np.eye(n, dtype=bool).reshape((1,) * axis + (n, n) + (1,) * (len(shape) - axis - 1))
+    rows = xp.broadcast_to(xp.reshape(x, shape=(*shape[:axis], 1, n, *shape[axis + 1 :])), shape=wide)
+    left_out = xp.where(eye, 1, rows)
+    products = xp.cumprod(left_out, axis=axis + 1, exclusive=exclusive, reverse=reverse)
+    i, j = np.arange(n), np.arange(n)[:, None]
+    reaches = (i < j if exclusive else i <= j) if reverse else (i > j if exclusive else i >= j)
+    mask = reaches.reshape(eye.shape)
+    cotangent = xp.reshape(d, shape=(*shape[:axis], 1, n, *shape[axis + 1 :]))
+    return xp.sum(xp.where(mask, cotangent * xp.conj(products), 0), axis=(axis + 1,), keepdims=False)
+
+
+cumprod = primitive("cumprod", ("x",), _cumprod_dx, batch=shift_axis("cumprod"), wide=True)
+
+
+@generic_in_float32
+def _logsumexp_kernel(xp, x, *, axis, keepdims=False):
+    top = xp.max(x, axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, 0)
+    total = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else xp.reshape(total, shape=tuple(n for i, n in enumerate(x.shape) if i not in axis))
+
+
+def _logsumexp_dx(d, x, out, xp, axis):
+    """d times the softmax. Its weights add up to 1 but for the rounding of `out`, which counts where that is large."""
+    shape = tuple(x.shape)
+    weights = xp.exp(x - _expand(out, xp, axis, shape))
+    total = xp.sum(weights, axis=axis, keepdims=True)
+    return _expand(d, xp, axis, shape) / xp.where(xp.greater(total, 0), total, 1) * weights
+
+
+logsumexp = primitive(
+    "logsumexp", ("x",), _logsumexp_dx, kernel=_logsumexp_kernel, batch=shift_axis("logsumexp"), wide=True
+)

@@ -1,0 +1,159 @@
+"""Scatters that compare, and ops that look at values: what a number is, which numbers occur."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.checks import Rule, verify
+from gradtape._src.arrays.symbolic import SymbolicNamespace
+from gradtape._src.core.dispatch import primitive
+from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.ops.batching import spread
+from gradtape._src.ops.index import put_nd_batch
+
+
+# -- tensor_scatter_nd_max, tensor_scatter_nd_min --------------------------------------------------------------------
+def _shares(d: Any, x: Any, updates: Any, indices: Any, out: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """Where x and the updates reached the result, and the cotangent divided by how many did."""
+    dtype = numpy_dtype(d)
+    own = xp.astype(xp.equal(x, out), dtype=dtype)
+    theirs = xp.astype(xp.equal(updates, xp.gather_nd(out, indices, batch_dims=0)), dtype=dtype)
+    ties = own + xp.scatter_nd(theirs, indices, shape=tuple(x.shape), batch_dims=0)
+    return own, theirs, d / ties
+
+
+def _scatter_extreme_dx(d, x, updates, indices, out, xp):
+    own, _, share = _shares(d, x, updates, indices, out, xp)
+    return share * own
+
+
+def _scatter_extreme_du(d, x, updates, indices, out, xp):
+    _, theirs, share = _shares(d, x, updates, indices, out, xp)
+    return xp.gather_nd(share, indices, batch_dims=0) * theirs
+
+
+scatter_max = primitive(
+    "scatter_max",
+    ("x", "updates", "indices"),
+    _scatter_extreme_dx,
+    _scatter_extreme_du,
+    None,
+    tf_name="TensorScatterMax",
+    batch=put_nd_batch("scatter_max"),
+    wide=True,
+)
+scatter_min = primitive(
+    "scatter_min",
+    ("x", "updates", "indices"),
+    _scatter_extreme_dx,
+    _scatter_extreme_du,
+    None,
+    tf_name="TensorScatterMin",
+    batch=put_nd_batch("scatter_min"),
+    wide=True,
+)
+
+
+# -- ops that TensorFlow has no gradient for: a path through them is an error, not None ------------------------------
+def no_entry(tf_name: str) -> Any:
+    """A rule that says, in TensorFlow's words, that there is no gradient."""
+
+    def rule(d):
+        raise LookupError(
+            f"gradient registry has no entry for: {tf_name}. TensorFlow has no gradient for this op either; "
+            "tf.stop_gradient on its input says that none is wanted."
+        )
+
+    return rule
+
+
+bitcast = primitive(
+    "bitcast",
+    ("x",),
+    no_entry("Bitcast"),
+    fallible=True,
+    batch=lambda xp, size, batched, x, dtype: xp.bitcast(x, dtype=dtype),
+)
+unique = primitive("unique", ("x",), no_entry("Unique"), outputs=3, fallible=True)
+unique_with_counts = primitive(
+    "unique_with_counts",
+    ("x",),
+    no_entry("UniqueWithCounts"),
+    outputs=3,
+    fallible=True,
+    kernel=lambda xp, x: xp.unique(x),
+)
+
+
+def _bincount_batch(xp, size, batched, weights, places, *, count):
+    """Every row counts into bins of its own, and into one more for what is not counted."""
+    weights, places = spread(xp, size, batched[0], weights), spread(xp, size, batched[1], places)
+    apart = places + (np.arange(size) * (count + 1))[:, None].astype(numpy_dtype(places))
+    flat = xp.dense_bincount(
+        xp.reshape(weights, shape=(math.prod(weights.shape),)),
+        xp.reshape(apart, shape=(math.prod(apart.shape),)),
+        count=size * (count + 1),
+    )
+    return xp.getitem(xp.reshape(flat, shape=(size, count + 1)), index=(slice(None), slice(0, count)))
+
+
+dense_bincount = primitive(
+    "dense_bincount",
+    ("weights", "places"),
+    no_entry("DenseBincount"),
+    None,
+    fallible=True,
+    kernel=lambda xp, weights, places, *, count: xp.add_rows(weights, places, shape=(count + 1,))[:count],
+    batch=_bincount_batch,
+)
+histogram = primitive(  # x is what the bins were found from: tapes are to know that it ends here
+    "histogram",
+    ("x", "bins"),
+    tf_name="HistogramFixedWidth",
+    unregistered=True,
+    kernel=lambda xp, x, bins, *, count: xp.add_rows(xp.ones_like(bins), bins, shape=(count,)),
+)
+guarantee_const = primitive(
+    "guarantee_const",
+    ("x",),
+    no_entry("GuaranteeConst"),
+    fallible=True,
+    kernel=lambda xp, x: x,
+    batch=lambda xp, size, batched, x: x,
+)
+
+
+# -- check_numerics --------------------------------------------------------------------------------------------------
+def _check_kernel(xp: Any, x: Any, *, message: str) -> Any:
+    return verify(_FINITE, x, message=message)
+
+
+def _not_finite(xp: Any, x: Any, **_: Any) -> Any:
+    return ~xp.isfinite(x)
+
+
+def _has_not_finite(x: Any, message: str) -> Exception:
+    found = [word for word, test in (("Inf", np.isinf), ("NaN", np.isnan)) if np.any(test(x))]
+    return errors.invalid_argument(f"{message} : Tensor had {' and '.join(found)} values", "CheckNumerics")
+
+
+_FINITE = Rule(_not_finite, _has_not_finite, always=True, needed=True)
+
+SymbolicNamespace.check_numerics = staticmethod(lambda x, *, message: verify(_FINITE, x, message=message))  # type: ignore[attr-defined]
+
+
+check_numerics = primitive(
+    "check_numerics",
+    ("x",),
+    lambda d, message: namespace_of(d).check_numerics(
+        d, message=f"Not a number (NaN) or infinity (Inf) values detected in gradient. {message}"
+    ),
+    kernel=_check_kernel,
+    batch=lambda xp, size, batched, x, message: xp.check_numerics(x, message=message),
+    fallible=True,
+)

@@ -1,0 +1,93 @@
+"""Segments and scans: rows with the same id become one row, running totals of several kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.core.dispatch import primitive
+from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.ops.batching import shift_axis, spread
+
+
+# -- segments: ids lie in [0, count) ---------------------------------------------------------------------------------
+def _segment_extreme_dx(d, x, ids, out, xp):
+    """Equal extremes of a segment share its cotangent equally."""
+    hit = xp.astype(xp.equal(x, xp.take(out, ids, axis=0, batch_dims=0)), dtype=numpy_dtype(d))
+    ties = xp.add_rows(hit, ids, shape=tuple(out.shape))
+    return xp.take(d, ids, axis=0, batch_dims=0) * hit / xp.take(ties, ids, axis=0, batch_dims=0)
+
+
+def _rows_behind(name: str) -> Any:
+    """The batch rule of a segment primitive: rows first, the hidden axis behind them, one pass for all."""
+
+    def rule(xp: Any, size: int, batched: list[bool], x: Any, ids: Any, **attrs: Any) -> Any:
+        if batched[1]:
+            return None
+        swap = (1, 0, *range(2, len(x.shape)))
+        return xp.transpose(getattr(xp, name)(xp.transpose(x, perm=swap), ids, **attrs), perm=swap)
+
+    return rule
+
+
+segment_max = primitive(
+    "segment_max", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_max"), wide=True
+)
+segment_min = primitive(
+    "segment_min", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_min"), wide=True
+)
+
+
+# -- scans -----------------------------------------------------------------------------------------------------------
+def _running_product_dx(d, x, out, xp, axis, exclusive, reverse):
+    """TensorFlow's formula, which divides by x: linear in the length of the axis, and 0 where x is 0.
+
+    The derivative at a zero is lost that way, and complex slopes are not conjugated. `cumprod`, the primitive behind
+    `reduce_prod`, has the exact rule.
+    """
+    zero = xp.equal(x, 0)
+    total = xp.cumsum(d * out, axis=axis, exclusive=exclusive, reverse=not reverse)
+    return xp.where(zero, 0, total / xp.where(zero, 1, x))
+
+
+running_product = primitive(
+    "running_product",
+    ("x",),
+    _running_product_dx,
+    tf_name="Cumprod",
+    kernel=lambda xp, x, *, axis, exclusive, reverse: xp.cumprod(x, axis=axis, exclusive=exclusive, reverse=reverse),
+    batch=shift_axis("running_product"),
+    wide=True,
+)
+
+
+def _weighted_scan_batch(xp, size, batched, d, x, y, **attrs):
+    rows = [spread(xp, size, b, a) for b, a in zip(batched, (d, x, y), strict=True)]
+    return xp.weighted_scan(*rows, **{**attrs, "axis": attrs["axis"] + 1})
+
+
+# exp(x_i) times the sum of w_j exp(-y_j) over the j that i can see. Its derivatives are again such sums, seen from the
+# other side: that makes every order of derivative of cumulative_logsumexp as stable as the function itself.
+weighted_scan = primitive(
+    "weighted_scan",
+    ("w", "x", "y"),
+    lambda d, x, y, xp, axis, exclusive, reverse: xp.weighted_scan(
+        d, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse
+    ),
+    lambda d, out: d * out,
+    lambda d, w, x, y, xp, axis, exclusive, reverse: (
+        -w * xp.weighted_scan(d, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse)
+    ),
+    batch=_weighted_scan_batch,
+    wide=True,
+)
+
+cumulative_logsumexp = primitive(
+    "cumulative_logsumexp",
+    ("x",),
+    lambda d, x, out, xp, axis, exclusive, reverse: xp.weighted_scan(
+        d, x, out, axis=axis, exclusive=exclusive, reverse=not reverse
+    ),
+    tf_name="CumulativeLogsumexp",
+    batch=shift_axis("cumulative_logsumexp"),
+    wide=True,
+)

@@ -1,0 +1,255 @@
+"""`tf.SparseTensor`: a tensor given by the coordinates and values of its elements. It never becomes dense by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import dtypes, errors, nest
+from gradtape._src.arrays.symbolic import is_known
+from gradtape._src.conversion import convert, converter_of, operand, wrap
+from gradtape._src.core.dispatch import by_values
+from gradtape._src.dtypes import DType
+from gradtape._src.ops import array, index
+from gradtape._src.shape import TensorShape, as_shape
+from gradtape._src.tensor import Tensor
+
+
+class SparseTensor:
+    """A tensor given by the coordinates and values of its elements; all others are zero.
+
+    >>> import gradtape as tf
+    >>> s = tf.SparseTensor([[0, 1], [2, 0]], [3.0, 4.0], [3, 2])
+    >>> tf.sparse.to_dense(s).numpy().tolist()
+    [[0.0, 3.0], [0.0, 0.0], [4.0, 0.0]]
+    """
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        self.indices = convert(indices, None if isinstance(indices, Tensor) else "int64")
+        self.values = convert(values)
+        self.dense_shape = convert(dense_shape, None if isinstance(dense_shape, Tensor) else "int64")
+        count, rank = self.values.array.shape[:1], self.dense_shape.array.shape[:1]
+        if self.indices.array.shape != (*count, *rank):
+            raise ValueError(
+                f"indices should have one row of {rank[0] if rank else 0} coordinates for each of the "
+                f"{count[0] if count else 0} values, but have shape {self.indices.shape}."
+            )
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape; sizes that are not known while a function is traced are None."""
+        if is_known(self.dense_shape):
+            return TensorShape(np.asarray(self.dense_shape.array).tolist())
+        return TensorShape([None] * self.dense_shape.array.shape[0])
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Check that the shape is one of these."""
+        if not as_shape(shape).is_compatible_with(self.shape):
+            raise ValueError(f"Shapes {self.shape} and {as_shape(shape)} are not compatible")
+
+    def with_values(self, new_values: Any) -> SparseTensor:
+        """Other values at the same coordinates.
+
+        >>> SparseTensor([[1]], [2.0], [3]).with_values([5.0]).values.numpy().tolist()
+        [5.0]
+        """
+        return SparseTensor(self.indices, new_values, self.dense_shape)
+
+    @property
+    def _type_spec(self) -> SparseTensorSpec:
+        return SparseTensorSpec(self.shape, self.dtype)
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        """The product with a number, or with a dense tensor that broadcasts to this shape."""
+        return self.with_values(self.values * self._picked(other))
+
+    def __rmul__(self, other: Any) -> SparseTensor:
+        return self * other if _is_tensor(other) else NotImplemented
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        """The quotient, as far as there are values: zeros divided by zero are left out, as they are in TensorFlow."""
+        return self.with_values(self.values / self._picked(other))
+
+    def _refuse(self, other: Any) -> Any:
+        """The other operators of a tensor beside this."""
+        return convert(self) if _is_tensor(other) else NotImplemented
+
+    __radd__ = __rsub__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = __matmul__ = _refuse
+
+    def _picked(self, dense: Any) -> Tensor:
+        """The elements of a dense tensor, broadcast to this shape, at the coordinates."""
+        other = operand(dense, self.dtype)
+        if not other.array.shape:
+            return other
+        whole = array.broadcast_to(other, shape=tuple(np.asarray(self.dense_shape.array).tolist()))
+        picked: Tensor = index.gather_nd(whole, self.indices, batch_dims=0)
+        return picked
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.indices, self.values, self.dense_shape)
+
+    def __repr__(self) -> str:
+        return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
+
+
+def _unpickled(indices: Tensor, values: Tensor, dense_shape: Tensor) -> SparseTensor:
+    return SparseTensor(indices, values, dense_shape)
+
+
+def _is_tensor(value: Any) -> bool:
+    """Whether it is a tensor or becomes one by itself, as variables do."""
+    return isinstance(value, Tensor) or converter_of(value) is not None
+
+
+class SparseTensorSpec:
+    """What a sparse tensor looks like: the shape and the dtype.
+
+    >>> SparseTensorSpec([None, 3]).is_compatible_with(SparseTensor([[0, 1]], [2.0], [5, 3]))
+    True
+    """
+
+    def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
+        self._shape, self._dtype = as_shape(shape), dtypes.as_dtype(dtype)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape, which may be unknown in part."""
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the values."""
+        return self._dtype
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or None."""
+        return self._shape.rank
+
+    value_type = SparseTensor
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a sparse tensor, or another specification, has this dtype and could have this shape."""
+        return (
+            isinstance(spec_or_value, (SparseTensor, SparseTensorSpec))
+            and self._dtype is spec_or_value.dtype
+            and self._shape.is_compatible_with(spec_or_value.shape)
+        )
+
+    def most_specific_compatible_type(self, other: Any) -> SparseTensorSpec:
+        """The narrowest specification that covers this one and another."""
+        if not isinstance(other, SparseTensorSpec) or other._dtype is not self._dtype:
+            raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
+        return SparseTensorSpec(self._shape.most_specific_compatible_shape(other._shape), self._dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SparseTensorSpec) or self._dtype is not other._dtype:
+            return False
+        if self._shape.rank is None or other._shape.rank is None:
+            return self._shape.rank is other._shape.rank
+        return self._shape.as_list() == other._shape.as_list()
+
+    def __hash__(self) -> int:
+        return hash((str(self._shape), self._dtype))
+
+    def __repr__(self) -> str:
+        return f"SparseTensorSpec({self._shape!r}, {self._dtype!r})"
+
+
+def _of_parts(like: SparseTensor, parts: list[Any]) -> SparseTensor:
+    """Put together again as it was taken apart: also of what stands for tensors, such as their specs."""
+    new = SparseTensor.__new__(SparseTensor)
+    new.indices, new.values, new.dense_shape = parts
+    return new
+
+
+nest.register_composite(SparseTensor, lambda s: (s.indices, s.values, s.dense_shape), _of_parts)
+
+
+# -- primitives of one tensor ----------------------------------------------------------------------------------------
+_MAPPED = frozenset({
+    "absolute", "arcsin", "arcsinh", "arctan", "arctanh", "bessel_i0e", "bessel_i1e", "erf", "negative", "sign", "sin",
+    "sqrt", "square", "tan", "tanh",
+})  # fmt: skip
+
+
+def map_values(function: Callable[..., Any], x: SparseTensor) -> SparseTensor:
+    """A function of the values, where they are."""
+    return x.with_values(function(x.values))
+
+
+def _of_primitive(name: str, call: Callable[..., Any], x: SparseTensor) -> SparseTensor:
+    """What TensorFlow's functions make of a sparse tensor: of most of them it is no operand."""
+    if name not in _MAPPED:
+        convert(x)  # raises
+    return map_values(call, x)
+
+
+by_values[SparseTensor] = _of_primitive
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+def _coordinates(x: SparseTensor, op: str) -> tuple[ndarray, ndarray]:
+    """The coordinates, in order, and the shape."""
+    where, sizes = np.asarray(x.indices.array), np.asarray(x.dense_shape.array)
+    outside = np.any((where < 0) | (where >= sizes), axis=1)
+    if outside.any():
+        row = int(np.argmax(outside))
+        at, need = errors.brackets(where[row].tolist()), errors.brackets(sizes.tolist())
+        raise errors.invalid_argument(f"indices[{row}] = {at} is out of bounds: need 0 <= index < {need}", op)
+    other = where[1:] != where[:-1]
+    first = np.argmax(other, axis=1)[:, None]
+    grows = np.take_along_axis(where[1:], first, 1) > np.take_along_axis(where[:-1], first, 1)
+    if not grows.all():
+        row = 1 + int(np.argmin(grows))
+        what = "out of order" if other[row - 1].any() else "repeated"
+        at = errors.brackets(where[row].tolist())
+        raise errors.invalid_argument(
+            f"indices[{row}] = {at} is {what}. Many sparse ops require sorted indices: "
+            "sort the coordinates, and the values with them, before the tensor is made.",
+            op,
+        )
+    return where, sizes
+
+
+def unstack(x: SparseTensor, op: str = "SerializeManySparse") -> list[SparseTensor]:
+    """The rows of a sparse tensor, as sparse tensors."""
+    if x.dense_shape.array.shape[0] < 1:
+        raise ValueError(f"Unbatching a sparse tensor is only supported for rank >= 1. Obtained input: {x}.")
+    if x.dense_shape.array.shape[0] < 2:
+        raise errors.invalid_argument("Rank of input SparseTensor should be > 1, but saw rank: 1", op)
+    where, sizes = _coordinates(x, op)
+    starts = np.searchsorted(where[:, 0], np.arange(int(sizes[0]) + 1))
+    shape = wrap(sizes[1:].astype(np.int64))
+    rows = []
+    for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        rows.append(SparseTensor(wrap(where[start:stop, 1:].astype(np.int64)), x.values[start:stop], shape))
+    return rows
+
+
+def stack(rows: Sequence[SparseTensor], op: str = "DeserializeSparse") -> SparseTensor:
+    """Sparse tensors of one rank, one after the other along a new first axis; the largest sizes count."""
+    ranks = [row.dense_shape.array.shape[0] for row in rows]
+    for number, rank in enumerate(ranks):
+        if rank != ranks[0]:
+            raise errors.invalid_argument(
+                f"Inconsistent shape across SparseTensors: rank prior to SparseTensor[{number}] was: {ranks[0]} but "
+                f"rank of SparseTensor[{number}] is: {rank}",
+                op,
+            )
+    where = [np.asarray(row.indices.array) for row in rows]
+    numbers = np.repeat(np.arange(len(rows)), [len(one) for one in where])
+    sizes = np.max([np.asarray(row.dense_shape.array) for row in rows], axis=0)
+    indices = np.concatenate([numbers[:, None], np.concatenate(where)], axis=1).astype(np.int64)
+    values = array.concatenate(*[row.values for row in rows], axis=0)
+    return SparseTensor(wrap(indices), values, wrap(np.array([len(rows), *sizes], np.int64)))

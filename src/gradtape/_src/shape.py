@@ -1,0 +1,455 @@
+"""Static shapes, known in part or not at all, and the specification of a tensor."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, SupportsIndex, overload
+
+from gradtape._src import dtypes
+
+
+class TensorShape:
+    """The shape of a tensor: a length or None for every dimension, or None for an unknown number of dimensions.
+
+    >>> shape = TensorShape([2, None, 3])
+    >>> shape.rank, shape[0], shape[1:], shape == [2, None, 3]
+    (3, 2, TensorShape([None, 3]), True)
+    >>> TensorShape([2]) + [3, 4], TensorShape(None).rank
+    (TensorShape([2, 3, 4]), None)
+    """
+
+    __slots__ = ("_dims",)
+
+    _dims: tuple[int | None, ...] | None
+
+    def __init__(self, dims: Any) -> None:
+        kind = type(dims)
+        if kind is tuple or kind is list:
+            for value in dims:
+                if type(value) is not int or value < 0:
+                    self._dims = tuple(map(_dimension, dims))
+                    break
+            else:
+                self._dims = tuple(dims)
+        elif dims is None:
+            self._dims = None
+        elif kind is TensorShape:
+            self._dims = dims._dims
+        else:
+            self._dims = _parse(dims)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or None."""
+        return None if self._dims is None else len(self._dims)
+
+    ndims = rank
+
+    @property
+    def dims(self) -> list[int | None] | None:
+        """The dimensions as a list, or None when their number is unknown."""
+        return None if self._dims is None else list(self._dims)
+
+    def as_list(self) -> list[int | None]:
+        """The dimensions as a list.
+
+        >>> TensorShape([1, None]).as_list()
+        [1, None]
+        """
+        if self._dims is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape.")
+        return list(self._dims)
+
+    def num_elements(self) -> int | None:
+        """The number of elements, or None where a dimension is unknown.
+
+        >>> TensorShape([2, 3]).num_elements()
+        6
+        """
+        if self._dims is None or None in self._dims:
+            return None
+        return math.prod(self._dims)  # type: ignore[arg-type]
+
+    def is_fully_defined(self) -> bool:
+        """Whether every dimension is known."""
+        return self._dims is not None and None not in self._dims
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether one tensor could have both shapes.
+
+        >>> TensorShape([None, 3]).is_compatible_with([5, 3])
+        True
+        """
+        other_dims = as_shape(other)._dims
+        if self._dims is None or other_dims is None:
+            return True
+        return len(self._dims) == len(other_dims) and all(
+            a is None or b is None or a == b for a, b in zip(self._dims, other_dims, strict=True)
+        )
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether every tensor of this shape also has the shape `other`.
+
+        >>> TensorShape([2]).is_subtype_of(TensorShape([None]))
+        True
+        """
+        if not isinstance(other, TensorShape):
+            return False
+        if other._dims is None:
+            return True
+        if self._dims is None or len(self._dims) != len(other._dims):
+            return False
+        return all(b is None or a == b for a, b in zip(self._dims, other._dims, strict=True))
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """The shape that holds what both know.
+
+        >>> TensorShape([2, None]).merge_with([None, 4])
+        TensorShape([2, 4])
+        """
+        other = as_shape(other)
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {other} are not compatible")
+        if self._dims is None or other._dims is None:
+            return other if self._dims is None else self
+        return _trusted(tuple(b if a is None else a for a, b in zip(self._dims, other._dims, strict=True)))
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        """The narrowest shape that covers both.
+
+        >>> TensorShape([2, 3]).most_specific_compatible_shape([2, 4])
+        TensorShape([2, None])
+        """
+        other_dims = as_shape(other)._dims
+        if self._dims is None or other_dims is None or len(self._dims) != len(other_dims):
+            return _trusted(None)
+        return _trusted(tuple(a if a == b else None for a, b in zip(self._dims, other_dims, strict=True)))
+
+    def most_specific_common_supertype(self, others: Iterable[Any]) -> TensorShape | None:
+        """The narrowest shape that covers this one and all `others`; None where one of them is no TensorShape."""
+        shape = self
+        for other in others:
+            if not isinstance(other, TensorShape):
+                return None
+            shape = shape.most_specific_compatible_shape(other)
+        return shape
+
+    def concatenate(self, other: Any) -> TensorShape:
+        """This shape, followed by another; unknown where one of them is.
+
+        >>> TensorShape([2]).concatenate([3])
+        TensorShape([2, 3])
+        """
+        other_dims = as_shape(other)._dims
+        if self._dims is None or other_dims is None:
+            return _trusted(None)
+        return _trusted(self._dims + other_dims)
+
+    def with_rank(self, rank: int) -> TensorShape:
+        """This shape, with `rank` unknown dimensions where it had an unknown number of them."""
+        self.assert_has_rank(rank)
+        return unknown_shape(rank) if self._dims is None else self
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        """This shape, or a ValueError where it has too few dimensions."""
+        if self._dims is not None and len(self._dims) < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        """This shape, or a ValueError where it has too many dimensions."""
+        if self._dims is not None and len(self._dims) > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise a ValueError if the number of dimensions is known and not `rank`."""
+        if self._dims is not None and len(self._dims) != rank:
+            raise ValueError(f"Shape {self} must have rank {rank}")
+
+    def assert_same_rank(self, other: Any) -> None:
+        """Raise a ValueError if both ranks are known and differ."""
+        other = as_shape(other)
+        if self._dims is not None and other._dims is not None and len(self._dims) != len(other._dims):
+            raise ValueError(f"Shapes {self} and {other} must have the same rank")
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise a ValueError if no tensor could have both shapes."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {other} are incompatible")
+
+    def assert_is_fully_defined(self) -> None:
+        """Raise a ValueError if a dimension is unknown."""
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {self} is not fully defined")
+
+    def __len__(self) -> int:
+        if self._dims is None:
+            raise ValueError("Cannot take the length of shape with unknown rank.")
+        return len(self._dims)
+
+    def __bool__(self) -> bool:
+        return self._dims is not None
+
+    def __iter__(self) -> Iterator[int | None]:
+        if self._dims is None:
+            raise ValueError("Cannot iterate over a shape with unknown rank.")
+        return iter(self._dims)
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> int | None: ...
+    @overload
+    def __getitem__(self, key: slice) -> TensorShape: ...
+    def __getitem__(self, key: Any) -> Any:
+        if self._dims is None:
+            return _item_of_unknown(key)
+        found = self._dims[key]
+        return _trusted(found) if isinstance(found, tuple) else found
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return as_shape(other).concatenate(self)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not TensorShape:
+            try:
+                other = TensorShape(other)
+            except (TypeError, ValueError):
+                return NotImplemented
+        return self._dims == other._dims
+
+    def __hash__(self) -> int:
+        return hash(self._dims)
+
+    def __repr__(self) -> str:
+        return f"TensorShape({self.dims})"
+
+    def __str__(self) -> str:
+        return "<unknown>" if self._dims is None else str(self._dims)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled_shape, (self._dims,)
+
+
+def _unpickled_shape(dims: Any) -> TensorShape:
+    """By a function, whose module is gradtape's also where the class goes under TensorFlow's name."""
+    return TensorShape(dims)
+
+
+_new = object.__new__
+
+
+def _trusted(dims: tuple[int | None, ...] | None) -> TensorShape:
+    shape: TensorShape = _new(TensorShape)
+    shape._dims = dims
+    return shape
+
+
+def known_shape(dims: tuple[int, ...]) -> TensorShape:
+    """The TensorShape of an array's `shape`, taken as it is: every `tensor.shape` makes one, so nothing is checked.
+
+    >>> known_shape((2, 3))
+    TensorShape([2, 3])
+    """
+    shape: TensorShape = _new(TensorShape)
+    shape._dims = dims
+    return shape
+
+
+def as_shape(shape: Any) -> TensorShape:
+    """The TensorShape that a list, tuple, int, array of ints, TensorShape or None stands for.
+
+    >>> as_shape([2, None]), as_shape(3), as_shape(None)
+    (TensorShape([2, None]), TensorShape([3]), TensorShape(None))
+    """
+    return shape if type(shape) is TensorShape else TensorShape(shape)
+
+
+def unknown_shape(rank: int | None = None) -> TensorShape:
+    """A shape with `rank` unknown dimensions, or with an unknown number of them.
+
+    >>> unknown_shape(2), unknown_shape()
+    (TensorShape([None, None]), TensorShape(None))
+    """
+    return _trusted(None if rank is None else (None,) * rank)
+
+
+unknown_kinds: set[type] = set()
+"""Classes of dimensions that have no number while a function is traced; derivatives compute with them."""
+
+
+def _dimension(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        length = int(operator.index(value))
+    except TypeError:
+        if type(value) in unknown_kinds:
+            return value
+        raise TypeError(
+            "Dimension value must be integer or None or have an __index__ method, "
+            f"got value '{value!r}' with type '{type(value)!r}'"
+        ) from None
+    if length < 0:
+        raise ValueError(f"Dimension {length} must be >= 0")
+    return length
+
+
+def _parse(dims: Any) -> tuple[int | None, ...]:
+    """The dimensions in an array, a tensor, any other iterable, or one single dimension."""
+    try:
+        values = iter(dims)
+    except TypeError:
+        return (_dimension(dims),)
+    parsed = []
+    for value in values:
+        try:
+            parsed.append(_dimension(value))
+        except TypeError as error:
+            raise TypeError(
+                f"Failed to convert '{dims!r}' to a shape: '{value!r}' could not be converted to a dimension. "
+                "A shape should either be single dimension (e.g. 10), or an iterable of dimensions "
+                "(e.g. [1, 10, None])."
+            ) from error
+    return tuple(parsed)
+
+
+def _item_of_unknown(key: Any) -> TensorShape | None:
+    if not isinstance(key, slice):
+        return None
+    if key.step is not None:
+        raise ValueError("Steps are not yet handled")
+    start = 0 if key.start is None else key.start
+    if key.stop is None or key.stop < 0 or start < 0:
+        return _trusted(None)
+    return unknown_shape(max(key.stop - start, 0))
+
+
+class TensorSpec:
+    """What a tensor looks like: shape, dtype and perhaps a name.
+
+    >>> TensorSpec([None])
+    TensorSpec(shape=(None,), dtype=tf.float32, name=None)
+    >>> TensorSpec([None, 3]).is_compatible_with(TensorSpec([5, 3]))
+    True
+    """
+
+    __slots__ = ("_dtype", "_name", "_shape")
+
+    def __init__(self, shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> None:
+        self._shape = as_shape(shape)
+        self._dtype = dtypes.as_dtype(dtype)
+        self._name = name
+
+    @classmethod
+    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+        """The same shape and dtype as `spec`, renamed where a name is given.
+
+        >>> TensorSpec.from_spec(TensorSpec([1], name="a"), name="b").name
+        'b'
+        """
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
+        """The specification that fits this very tensor."""
+        if not _is_tensor(tensor):
+            raise ValueError(f"`tensor` should be a tf.Tensor, but got type {type(tensor)}.")
+        return cls(tensor.shape, tensor.dtype, name)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape, which may be unknown in part."""
+        return self._shape
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The dtype of the elements."""
+        return self._dtype
+
+    @property
+    def name(self) -> str | None:
+        """The name of the argument that this describes, or None."""
+        return self._name
+
+    def is_compatible_with(self, spec_or_tensor: Any) -> bool:
+        """Whether dtypes agree and shapes could; names do not matter."""
+        if not (isinstance(spec_or_tensor, TensorSpec) or _is_tensor(spec_or_tensor)):
+            return False
+        return self._dtype is spec_or_tensor.dtype and self._shape.is_compatible_with(spec_or_tensor.shape)
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether everything that fits this specification also fits `other`."""
+        return (
+            isinstance(other, TensorSpec)
+            and self._dtype is other._dtype
+            and self._name in (None, other._name)
+            and self._shape.is_subtype_of(other._shape)
+        )
+
+    def most_specific_common_supertype(self, others: Iterable[Any]) -> TensorSpec | None:
+        """The narrowest specification that covers this one and all `others`, or None."""
+        shape = self._shape
+        for other in others:
+            if not isinstance(other, TensorSpec) or (self._dtype, self._name) != (other._dtype, other._name):
+                return None
+            shape = shape.most_specific_compatible_shape(other._shape)
+        return type(self)(shape, self._dtype, self._name)
+
+    def most_specific_compatible_type(self, other: Any) -> TensorSpec:
+        """The narrowest specification that covers both, or a ValueError.
+
+        >>> TensorSpec([4]).most_specific_compatible_type(TensorSpec([5]))
+        TensorSpec(shape=(None,), dtype=tf.float32, name=None)
+        """
+        common = self.most_specific_common_supertype([other])
+        if common is None:
+            raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
+        return common
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorSpec):
+            return NotImplemented
+        return (self._shape, self._dtype, self._name) == (other._shape, other._dtype, other._name)
+
+    def __hash__(self) -> int:
+        return hash((self._shape, self._dtype))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts = (self._shape, self._dtype, self._name)
+        return (_unpickled_spec if type(self) is TensorSpec else type(self)), facts
+
+
+def _unpickled_spec(shape: TensorShape, dtype: dtypes.DType, name: str | None) -> TensorSpec:
+    return TensorSpec(shape, dtype, name)
+
+
+@dataclass(frozen=True)
+class VariableSpec:
+    """What a function was traced for in the place of a variable; arguments that are one variable share an `alias_id`.
+
+    >>> VariableSpec(TensorShape([2]), dtypes.float32, True, 0)
+    VariableSpec(shape=(2,), dtype=tf.float32, trainable=True, alias_id=0)
+    """
+
+    shape: TensorShape
+    dtype: dtypes.DType
+    trainable: bool
+    alias_id: int
+
+    def __repr__(self) -> str:
+        facts = f"shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, alias_id={self.alias_id}"
+        return f"VariableSpec({facts})"
+
+
+def _is_tensor(value: Any) -> bool:
+    # Tensors live in a higher room: they are known by their attributes here. Arrays have NumPy's dtypes.
+    return isinstance(getattr(value, "dtype", None), dtypes.DType) and isinstance(value.shape, TensorShape)

@@ -1,0 +1,521 @@
+"""Tensor: an array with an identity that tapes can follow.
+
+The engine is the array's type (`arrays/`); the identity is `uid`, a number that is never used twice. A tensor does not
+know which tapes follow it, and tapes do not hold tensors they do not need: nothing here points back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors, memory
+from gradtape._src.buffers import exports_buffers
+from gradtape._src.dtypes import DType, dtype_of
+from gradtape._src.interrupts import setting
+from gradtape._src.shape import TensorShape, known_shape
+
+Array: TypeAlias = Any
+"""A value of some engine: `numpy.ndarray`, `jax.Array`, `Batched`."""
+
+uids: Iterator[int] = itertools.count(1)
+"""The numbers of everything that has an identity; the hot path takes the next one without a function between."""
+
+next_uid: Callable[[], int] = uids.__next__
+
+
+def _nobody() -> None:
+    return None
+
+
+recording: Callable[[], Any] = _nobody
+"""Who is recording, and wants to know which values leave the library; the engine, a room above, answers here."""
+
+CONSTANT = 0
+"""The uid of tensors made from Python or NumPy operands: nobody can hold one, so no tape will ever follow it."""
+
+CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+_NUMPY_STYLE = frozenset({"T", "size", "astype", "reshape", "ravel", "tolist", "clip", "data", "transpose"})
+_GRAPH_ONLY = frozenset({"name", "op", "graph", "value_index", "consumers"})
+_ABSENT = _NUMPY_STYLE | _GRAPH_ONLY
+
+
+def device_name(array: Array) -> str:
+    """TensorFlow's name for where an array is; "" where that is not known yet, or not one device."""
+    while type(array) is not ndarray and hasattr(array, "array"):  # a batch
+        array = array.array
+    if type(array) is ndarray:
+        return CPU
+    devices: Any = array.devices() if hasattr(array, "devices") else ()
+    if len(devices) != 1:
+        return ""
+    (device,) = devices
+    kind = {"cpu": "CPU", "tpu": "TPU"}.get(device.platform, "GPU")
+    return f"/job:localhost/replica:0/task:0/device:{kind}:{device.id}"
+
+
+def _autograph_advice() -> str:
+    import importlib.util
+
+    if importlib.util.find_spec("malt") is not None:
+        return ""
+    return " Here AutoGraph is not installed: pip install 'gradtape[xla]' brings it."
+
+
+class Reference:
+    """A hashable stand-in for a tensor or variable, equal only to references to the same object.
+
+    >>> import gradtape as tf
+    >>> x = tf.constant(1.0)
+    >>> {x.ref(): "x"}[x.ref()]
+    'x'
+    """
+
+    __slots__ = ("_wrapped",)
+
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
+
+    def deref(self) -> Any:
+        """The object this reference stands for."""
+        return self._wrapped
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reference):
+            raise TypeError(f"Cannot compare wrapped object with unwrapped object. Received {type(other).__name__}.")
+        return self._wrapped is other._wrapped
+
+    def __hash__(self) -> int:
+        return id(self._wrapped)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._wrapped!r}>"
+
+
+def array_text(value: ndarray) -> str:
+    """A value within a repr, as TensorFlow prints it: a scalar as Python has it, several lines from a new one on."""
+    return _on_own_lines(repr(value)) if value.ndim else repr(value.item())
+
+
+def _on_own_lines(text: str) -> str:
+    return "\n" + text if "\n" in text else text
+
+
+def _symbol_name(array: Any) -> str:
+    """What a value without numbers is called: after the op that computes it, or for a batch what it is made of."""
+    return array.graph.name_of(array) if hasattr(array, "graph") else repr(array)
+
+
+class _Absent:
+    """An attribute that tensors do not have, and why.
+
+    A `__getattr__` could say it as well, but then Python (3.11 at least) takes the slow way to all the other
+    attributes of the class: `array` and `uid` are read by every op (benchmark: chain).
+    """
+
+    __slots__ = ("_reason",)
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __get__(self, tensor: Any, owner: type) -> Any:
+        raise AttributeError(self._reason)
+
+
+@exports_buffers
+class Tensor:
+    """An immutable n-dimensional array whose history a `GradientTape` can follow.
+
+    Made by `constant`, `convert_to_tensor` and every op; not by calling this class, which gives an empty one: whoever
+    makes tensors fills in `array` and `uid` (an `__init__` would cost every op a call; benchmark: chain).
+
+    >>> import gradtape as tf
+    >>> tf.constant([1.0, 2.0]) * 3
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([3., 6.], dtype=float32)>
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "array", "uid")
+    # NumPy's operators give way to ours when the other operand is a tensor.
+    __array_priority__ = 100
+
+    array: Array
+    uid: int
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.array)
+
+    @property
+    def shape(self) -> TensorShape:
+        array = self.array
+        return known_shape(array.shape) if type(array) is ndarray else _static_shape(array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.array.shape)
+
+    @property
+    def device(self) -> str:
+        return device_name(self.array)
+
+    def get_shape(self) -> TensorShape:
+        """The shape, as `tensor.shape`."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Check that `shape` agrees with the tensor's own; an eager tensor's shape is always known."""
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}.")
+
+    def ref(self) -> Reference:
+        """A hashable reference to this very tensor (tensors themselves are not hashable: `==` is elementwise)."""
+        return Reference(self)
+
+    def __hash__(self) -> int:
+        raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+
+    # -- out to Python and NumPy -------------------------------------------------------------------------------------
+    def numpy(self) -> Any:
+        """The value as a NumPy array (a copy) or, for a scalar, a NumPy scalar.
+
+        >>> import gradtape as tf
+        >>> tf.constant([1, 2]).numpy().tolist()
+        [1, 2]
+        """
+        if recording() is not None:
+            _leaves(self, ".numpy()")
+        value = self.array
+        if type(value) is not ndarray and hasattr(value, "graph"):
+            raise AttributeError(
+                f"'SymbolicTensor' object has no attribute 'numpy': it has no value while the function "
+                f"'{value.graph.name}' is being traced. Keep to tf operations, or use tf.numpy_function."
+            )
+        if type(value) is not ndarray:
+            value = np.asarray(value)
+        if value.nbytes > _HAND_OVER and value.flags.writeable and _references(self, value) in _LAST:
+            return value  # `f(x).numpy()`: the tensor ends here, and nobody is left to notice a change (benchmark: jac)
+        return memory.copy(value) if value.ndim else value[()]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        if recording() is not None:
+            _leaves(self, "NumPy")
+        if copy is False:
+            raise ValueError("A tensor's memory is never shared, because tensors never change: a copy is needed.")
+        value = np.array(self.array)
+        return value if dtype is None else value.astype(dtype, copy=False)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The values, copied, for `memoryview(tensor)`, `np.frombuffer(tensor)` and whatever else reads bytes."""
+        view = memoryview(np.array(self.array, order="C"))  # type: ignore[arg-type]
+        if view.format == "O":
+            raise BufferError("Strings have no buffer.")
+        if recording() is not None:
+            _leaves(self, "NumPy")
+        return view
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if recording() is not None:
+            _leaves(self, "DLPack")
+        return np.array(self.array).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def _scalar(self, how: str) -> Any:
+        if recording() is not None:
+            _leaves(self, how)
+        value = np.asarray(self.array)
+        if value.ndim:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars, got a tensor of shape {self.shape}"
+            )
+        return value[()]
+
+    def _number(self, how: str) -> Any:
+        value = self._scalar(how)
+        if isinstance(value, bytes):  # a text that reads as a number is one, as for Python
+            try:
+                return float(value) if how == "float()" else int(value)
+            except ValueError:
+                what = (
+                    "could not convert string to float"
+                    if how == "float()"
+                    else "invalid literal for int() with base 10"
+                )
+                raise ValueError(f"{what}: {value!r}") from None
+        return value
+
+    def __bool__(self) -> bool:
+        if recording() is not None:
+            _leaves(self, "bool()")
+        if type(self.array) is not ndarray and hasattr(self.array, "graph"):
+            raise errors.OperatorNotAllowedInGraphError(
+                "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed: it has no value while the function "
+                f"'{self.array.graph.name}' is being traced. Use tf.cond, tf.where or tf.while_loop, or let AutoGraph "
+                "convert the `if`: it cannot where its source is not at hand, or autograph=False was given."
+                + _autograph_advice()
+            )
+        value = np.asarray(self.array)
+        if value.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
+                f"Received a tensor of shape {self.shape}; tf.reduce_any or tf.reduce_all make one truth value of it."
+            )
+        return bool(value.size and value.item())
+
+    def __float__(self) -> float:
+        return float(self._number("float()"))
+
+    def __int__(self) -> int:
+        return int(self._number("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __index__(self) -> int:
+        value = self._scalar("an index")
+        if not isinstance(value, np.integer):
+            raise TypeError(f"only integer scalar tensors can be converted to an index, got {self.dtype!r}")
+        return int(value)
+
+    def __len__(self) -> int:
+        if not self.array.shape:
+            raise TypeError("Scalar tensor has no `len()`")
+        if self.shape[0] is None:
+            raise TypeError(
+                "len is not well defined for a symbolic Tensor whose first dimension is unknown. Use tf.shape(x)[0]."
+            )
+        return int(self.array.shape[0])
+
+    def __format__(self, spec: str) -> str:
+        """The value alone, as NumPy formats it: `f"{loss:.3f}"`, `f"{loss}"`.
+
+        >>> import gradtape as tf
+        >>> f"{tf.constant(0.5)}, {tf.constant(0.5):.3f}, {tf.constant([1, 2])}"
+        '0.5, 0.500, [1 2]'
+        """
+        return object.__format__(self, spec) if self._is_symbolic() else np.asarray(self.array).__format__(spec)
+
+    def _is_symbolic(self) -> bool:
+        return type(self.array) is not ndarray and (hasattr(self.array, "graph") or hasattr(self.array, "batch_size"))
+
+    def __str__(self) -> str:
+        if self._is_symbolic():
+            return f'Tensor("{_symbol_name(self.array)}", shape={self.shape}, dtype={self.dtype.name})'
+        text = str(np.asarray(self.array)[()])
+        return f"tf.Tensor({_on_own_lines(text)}, shape={self.shape}, dtype={self.dtype.name})"
+
+    def __repr__(self) -> str:
+        if self._is_symbolic():
+            return f"<tf.Tensor '{_symbol_name(self.array)}' shape={self.shape} dtype={self.dtype.name}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(np.asarray(self.array))}>"
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (np.array(self.array),))
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _ABSENT]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError(
+            "'Tensor' object does not support item assignment. Tensors never change: use tf.tensor_scatter_nd_update, "
+            "tf.where, or a tf.Variable, whose slices have .assign."
+        )
+
+    def __round__(self, digits: int | None = None) -> Any:
+        raise AttributeError("Tensor has no attribute 'astype': use tf.round, which rounds a tensor.")
+
+    if TYPE_CHECKING:  # attached by ops/operators.py: the operators are the ops themselves, with nothing between
+
+        def cpu(self) -> Tensor: ...
+        def gpu(self, gpu_index: int = 0) -> Tensor: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __eq__(self, other: Any) -> Any: ...
+        def __ne__(self, other: Any) -> Any: ...
+        def __getitem__(self, key: Any) -> Tensor: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
+
+
+for _name in _NUMPY_STYLE:
+    _reason = (
+        f"Tensor has no attribute '{_name}': tensors are not NumPy arrays. "
+        f"Use the function of the library (tf.transpose, tf.reshape, tf.cast, …) or .numpy().{_name}."
+    )
+    setattr(Tensor, _name, _Absent(_reason))
+for _name in _GRAPH_ONLY:
+    setattr(Tensor, _name, _Absent(f"Tensor.{_name} is undefined when eager execution is enabled."))
+
+
+_shown: ContextVar[bool] = ContextVar("gradtape_shown", default=False)
+
+
+def dimensions_shown() -> setting[bool]:
+    """Within the block `tensor.shape` has unknown dimensions as they are, to compute with them: for derivatives."""
+    return setting(_shown, True)
+
+
+class Unwritten(Tensor):
+    """A tensor whose numbers are not written yet: a large one that is made of small arrays, as Jacobians are.
+
+    The first op that needs the numbers has them written, and from then on it is a tensor like all others.
+    """
+
+    __slots__ = ()  # the recipe is where other tensors have their array
+
+    @staticmethod
+    def of(recipe: memory.Recipe) -> Tensor:
+        """A new tensor that has yet to be written."""
+        tensor = Unwritten()
+        _slot.__set__(tensor, recipe)
+        tensor.uid = next_uid()
+        return tensor
+
+    @property
+    def recipe(self) -> memory.Recipe | None:
+        """How the numbers are written; None once they are."""
+        held = _slot.__get__(self)
+        return held if type(held) is memory.Recipe else None
+
+    @property
+    def array(self) -> Array:
+        recipe = self.recipe
+        if recipe is not None:
+            _slot.__set__(self, recipe.write())
+            self.__class__ = Tensor  # type: ignore[assignment]
+        return _slot.__get__(self)
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.recipe or self.array)
+
+    @property
+    def shape(self) -> TensorShape:
+        return known_shape((self.recipe or self.array).shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def device(self) -> str:
+        return CPU
+
+    def numpy(self) -> Any:
+        recipe = self.recipe
+        if recipe is None:  # another thread has had it written: this is no `Unwritten` any more
+            return Tensor.numpy(self)
+        if recording() is not None:
+            _leaves(self, ".numpy()")
+        return recipe.write()
+
+
+_slot: Any = Tensor.__dict__["array"]
+
+
+def _static_shape(shape: tuple[Any, ...]) -> TensorShape:
+    """What is known of a shape while a function is traced: None for a dimension without a number."""
+    if _shown.get():
+        return known_shape(tuple(shape))
+    return known_shape(tuple([n if isinstance(n, (int, np.integer)) else None for n in shape]))  # type: ignore[misc]
+
+
+def _leaves(tensor: Tensor, how: str) -> None:
+    stack = recording()
+    while stack is not None:
+        _, _, recorder, stack = stack
+        recorder.saw(how, tensor.uid)
+
+
+# -- handing over an array instead of a copy -------------------------------------------------------------------------
+_HAND_OVER = 2**16
+"""Bytes from which on it is worth looking whether the tensor is about to die."""
+
+
+def _references(tensor: Any, value: ndarray) -> tuple[int, int, int]:
+    """How often a tensor, its array, and the array that owns the memory are referred to, as seen from a method."""
+    base = value.base
+    owner = 0 if base is None else memory.references(base) if type(base) is ndarray and base.base is None else -1
+    return sys.getrefcount(tensor), sys.getrefcount(value), owner
+
+
+def _calibrated() -> set[tuple[int, int, int]]:
+    """What `_references` gives for a tensor that only a method call still holds, if this Python can tell.
+
+    Where it cannot (a variable and a passing value look the same, or there are no counts), nothing is handed over.
+    """
+    if not hasattr(sys, "getrefcount"):
+        return set()
+
+    class Probe:
+        __slots__ = ("array",)
+
+        def __init__(self, array: ndarray) -> None:
+            self.array = array
+
+        def numpy(self) -> tuple[int, int, int]:
+            value = self.array
+            return _references(self, value)
+
+    passing = {Probe(np.zeros(2)).numpy(), Probe(np.zeros(2)[:]).numpy()}
+    held = Probe(np.zeros(2))
+    other = np.zeros(2)
+    bound = [Probe(np.zeros(2)).numpy, Probe(np.zeros(2)[:]).numpy]  # a method that is kept may be called again
+    return passing - {held.numpy(), Probe(other).numpy(), Probe(other[:]).numpy(), *(numpy() for numpy in bound)}
+
+
+_LAST = _calibrated()
+
+
+def _restored(array: Array) -> Tensor:
+    """A tensor that was pickled, with an identity of its own."""
+    tensor = Tensor()
+    tensor.array, tensor.uid = array, next_uid()
+    return tensor
+
+
+def is_followable(array: Array) -> bool:
+    """Whether derivatives exist for this dtype: real and complex floating kinds, ml_dtypes' ones included."""
+    kind = array.dtype.kind
+    return kind == "f" or kind == "c" or (kind == "V" and dtype_of(array).is_floating)

@@ -1,0 +1,392 @@
+"""Reading TensorFlow's arguments: axes, shapes, flags and dtypes that may come as ints, lists, arrays or tensors.
+
+TensorFlow has two kinds of arguments. Inputs of an op are converted to tensors: what cannot be converted is a
+ValueError or TypeError, a tensor of the wrong dtype an InvalidArgumentError. Attributes of an op are Python values:
+what has the wrong class is a TypeError.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.symbolic import is_known, only_eager
+from gradtape._src.conversion import (
+    array_from,
+    constant_operand,
+    converter_of,
+    holds_tensor,
+    is_library,
+    operand,
+    placed,
+)
+from gradtape._src.dtypes import DType, as_dtype, int32
+from gradtape._src.literals import cannot_convert
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import Tensor
+
+Axes = tuple[int, ...]
+
+_LONG = 2**63
+
+
+def static(value: Any) -> Any:
+    """A tensor, variable or shape given where a plain value is wanted, as NumPy or Python has it."""
+    if isinstance(value, Tensor):
+        extents = getattr(value.array, "extents", None)  # integers that were computed from unknown dimensions
+        return _numbers(value) if extents is None else extents
+    if isinstance(value, TensorShape):
+        return value.as_list()
+    converter = converter_of(value)
+    return value if converter is None else _numbers(converter(value))
+
+
+def _numbers(tensor: Tensor) -> Any:
+    if not is_known(tensor):
+        raise only_eager(
+            errors.OperatorNotAllowedInGraphError(
+                f"An argument that decides about shapes must be known while a tf.function is traced, but {tensor!r} is "
+                "computed by the function. Pass Python numbers (each of them is traced anew), or what tf.shape gives."
+            )
+        )
+    return np.asarray(tensor.array)
+
+
+# -- inputs: what is converted to a tensor ---------------------------------------------------------------------------
+def integers(value: Any, op: str, attr: str = "Tidx", *, fixed: bool = False) -> Any:
+    """An input of integers (sizes, axes, indices) whose numbers are needed: an array, or a list with dimensions in it.
+
+    `fixed` is for inputs that are int32 whatever is given, so that TensorFlow has no attribute to complain about.
+    """
+    if isinstance(value, TensorShape):
+        value = value.as_list()
+    if isinstance(value, (list, tuple)) and any(is_dimension(v) for v in value):
+        return value
+    if isinstance(value, (list, tuple)) and holds_tensor(value):
+        found = [integers(v, op, attr, fixed=fixed) for v in value]
+        return [n.item() if isinstance(n, np.ndarray) and n.dtype == object and not n.ndim else n for n in found]
+    if is_dimension(value):
+        return value
+    if isinstance(value, Tensor) or converter_of(value) is not None:
+        dtype = operand(value).dtype
+        if dtype.name not in ("int32", "int64"):
+            if fixed:
+                raise errors.invalid_argument(
+                    f"cannot compute {op} as an input was expected to be a int32 tensor but is a {dtype.word} tensor",
+                    op,
+                )
+            raise errors.unsupported_dtype(op, dtype, "int32, int64", attr)
+        return static(value)
+    return _plain_integers(value, op, attr, fixed)
+
+
+def _plain_integers(value: Any, op: str, attr: str, fixed: bool) -> np.ndarray:
+    if isinstance(value, (np.ndarray, np.generic)) and (fixed or value.dtype.kind not in "Mm"):
+        return np.asarray(value) if value.dtype in (np.int32, np.int64) else array_from(value, int32)
+    found = array_from(value)
+    kind = found.dtype.kind
+    if kind in "iub" or not found.size:
+        return found.astype(np.int64 if kind == "i" and found.dtype.itemsize > 4 else np.int32)
+    if fixed or (kind == "f" and not found.ndim):
+        raise cannot_convert(value, int32)
+    raise errors.unsupported_dtype(op, as_dtype(found.dtype), "int32, int64", attr)
+
+
+def shape_of(shape: Any, op: str = "Reshape", attr: str = "Tshape", *, fixed: bool = False) -> Axes:
+    """A shape argument as a tuple of ints.
+
+    >>> shape_of(3), shape_of([2, 4])
+    ((3,), (2, 4))
+    """
+    if (type(shape) is tuple or type(shape) is list) and all(type(n) is int and -_LONG <= n < _LONG for n in shape):
+        return tuple(shape)
+    found = integers(shape, op, attr, fixed=fixed)
+    if isinstance(found, np.ndarray):
+        if found.ndim > 1:
+            raise errors.invalid_argument(f"sizes must be a vector, got shape {errors.brackets(found.shape)}", op)
+        return tuple(found.reshape(-1).tolist())
+    return (found,) if is_dimension(found) else tuple(_one(n, op) for n in found)
+
+
+def _one(value: Any, op: str) -> int:
+    """One integer or dimension, of an array without axes."""
+    found = np.asarray(value)
+    if found.ndim:
+        raise errors.invalid_argument(
+            f"Expected a scalar, but got a tensor of shape {errors.brackets(found.shape)}", op
+        )
+    plain: int = found.item()
+    return plain
+
+
+def index_operand(
+    value: Any, op: str, attr: str = "Tindices", allowed: str = "int32, int64", *, empty: bool = True
+) -> Tensor:
+    """An input of integers whose values may stay unknown. `empty` lets a list of nothing count as integers."""
+    x = operand(value) if is_library(value) or not empty else constant_operand(placed(_plain_indices(value)))
+    if x.dtype.word not in allowed.split(", "):
+        raise errors.unsupported_dtype(op, x.dtype, allowed, attr)
+    return x
+
+
+def _plain_indices(value: Any) -> np.ndarray:
+    found = array_from(value)
+    if isinstance(value, (np.ndarray, np.generic)) and found.dtype.kind == "f":
+        return found.astype(np.int32)
+    if found.dtype.kind == "b" or not found.size:
+        return found.astype(np.int32)
+    if found.dtype.kind == "f" and not found.ndim:
+        raise cannot_convert(value, int32)
+    return found
+
+
+def integer(value: Any, op: str = "Reshape", attr: str = "Tidx", *, fixed: bool = False, vector: bool = False) -> int:
+    """An input that is one integer; where `vector` says so, a vector of one is as good."""
+    if type(value) is int and -_LONG <= value < _LONG:
+        return value
+    found = integers(value, op, attr, fixed=fixed)
+    return _one(np.reshape(found, ()) if vector and np.shape(found) == (1,) else found, op)
+
+
+def axes_of(axis: Any, rank: int, op: str = "Sum") -> Axes:
+    """An axis argument as sorted non-negative ints; None means all of them."""
+    if axis is None:
+        return tuple(range(rank))
+    if type(axis) is int:
+        return (axis_of(axis, rank, op),)
+    if type(axis) is tuple and all(type(a) is int for a in axis):
+        given: Any = axis
+    else:
+        found = integers(axis, op)
+        given = found.reshape(-1).tolist() if isinstance(found, np.ndarray) else [_one(a, op) for a in found]
+    axes = sorted(axis_of(a, rank, op) for a in given)
+    if len(set(axes)) < len(axes):
+        twice = next(a for a in axes if axes.count(a) > 1)
+        raise errors.invalid_argument(f"Invalid reduction arguments: Axes contains duplicate dimension: {twice}", op)
+    return tuple(axes)
+
+
+def axis_of(axis: Any, rank: int, op: str = "Sum") -> int:
+    """One axis as a non-negative int."""
+    a = integer(axis, op)
+    if not -rank <= a < rank:
+        raise errors.invalid_argument(f"Invalid reduction dimension ({a} for input with {rank} dimension(s)", op)
+    return a + rank if a < 0 else a
+
+
+# -- attributes: Python values ---------------------------------------------------------------------------------------
+def truth(value: Any) -> bool:
+    """A Python truth value, of anything that has one."""
+    if type(value) is bool:
+        return value
+    if isinstance(value, np.ndarray) and value.size > 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
+            f"Received an array of shape {value.shape} where True or False is expected."
+        )
+    return bool(value)
+
+
+def flag(value: Any, name: str, default: bool = False) -> bool:
+    """An attribute that is True or False, and nothing that merely counts as such."""
+    if type(value) is bool:
+        return value
+    if value is None:
+        return default
+    raise TypeError(f"Expected bool for argument '{name}' not {value!r}.")
+
+
+def required_flag(value: Any, name: str) -> bool:
+    """An attribute without a default that is True or False."""
+    if type(value) is bool:
+        return value
+    raise TypeError(f"Expected bool for argument '{name}' not {value!r}.")
+
+
+def whole(value: Any, name: str, default: int | None = None) -> int:
+    """An attribute that is an int; fractions are cut off."""
+    if type(value) is int and -_LONG <= value < _LONG:
+        return value
+    if value is None and default is not None:
+        return default
+    if isinstance(value, Tensor) and value.dtype.is_integer and not value.array.shape:
+        value = static(value)
+    kind = type(value)
+    if issubclass(kind, (int, float, np.integer, np.floating)) or (isinstance(value, np.ndarray) and not value.ndim):
+        try:
+            found = int(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        else:
+            if -_LONG <= found < _LONG:
+                return found
+            raise OverflowError(f"Python int too large to convert to C long: the argument '{name}' is {value!r}.")
+    if is_dimension(value):
+        return value
+    raise TypeError(f"Expected int for argument '{name}' not {value!r}.")
+
+
+def number(value: Any, name: str) -> float:
+    """An attribute that is a float."""
+    if isinstance(value, (float, int, np.integer, np.floating)):
+        return float(value)
+    raise TypeError(f"Expected float for argument '{name}' not {value!r}.")
+
+
+def text(value: Any, name: str) -> str:
+    """An attribute that is a text."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"Expected string for argument '{name}' not {value!r}.")
+
+
+def choice(value: Any, name: str, options: tuple[str, ...], sentence: str = "") -> str:
+    """A word that Python code compares with the ones it knows."""
+    if isinstance(value, str) and value in options:
+        return value
+    kind = TypeError if isinstance(value, Tensor) or converter_of(value) is not None else ValueError
+    raise kind(f"{sentence} Argument `{name}` must be one of {options}. Received: {value!r}.".lstrip())
+
+
+def allowed_text(value: Any, name: str, options: tuple[str, ...], op: str, default: str = "") -> str:
+    """An attribute that is one of the texts which an op allows."""
+    if value is None and default:
+        return default
+    found = text(value, name)
+    if found not in options:
+        listed = ", ".join(f'"{option}"' for option in options)
+        raise errors.invalid_argument(
+            f"Value for attr '{name}' of \"{found}\" is not in the list of allowed values: {listed}", op
+        )
+    return found
+
+
+def scalar_operand(value: Any, dtype: DType, op: str, name: str) -> Tensor:
+    """An input that is one number of a certain dtype."""
+    x = operand(value, None if is_library(value) else dtype)
+    if x.dtype != dtype:
+        raise errors.invalid_argument(
+            f"cannot compute {op} as {name} was expected to be a {dtype.word} tensor but is a {x.dtype.word} tensor", op
+        )
+    if x.array.shape:
+        raise errors.invalid_argument(f"{name} must be a scalar, received shape {errors.brackets(x.array.shape)}", op)
+    return x
+
+
+def same_dtype(value: Any, dtype: DType, op: str, name: str) -> Tensor:
+    """An input that has the dtype of another one: plain values take it, tensors must have it."""
+    x = operand(value, None if is_library(value) else dtype)
+    if x.dtype != dtype:
+        raise errors.invalid_argument(
+            f"cannot compute {op} as {name} was expected to be a {dtype.word} tensor but is a {x.dtype.word} tensor", op
+        )
+    return x
+
+
+def static_shape(shape: Any) -> Axes:
+    """A shape that is known before any op runs: TensorFlow makes a TensorShape of it, with that class's errors."""
+    if isinstance(shape, Tensor):
+        shape = static(shape)
+    sizes = (shape if isinstance(shape, TensorShape) else TensorShape(shape)).as_list()
+    if None in sizes:
+        raise ValueError(f"Expected a shape without unknown dimensions, but got {shape!r}.")
+    return tuple(n for n in sizes if n is not None)
+
+
+def extent(value: Any, name: str, op: str) -> int:
+    """A length given as a Python integer or an integer tensor."""
+    if isinstance(value, Tensor) or converter_of(value) is not None:
+        if not operand(value).dtype.is_integer:
+            raise TypeError(
+                f"Expected an integer for argument '{name}', but got a tensor of {operand(value).dtype.name}."
+            )
+        return _one(static(value), op)
+    if is_dimension(value):
+        return value
+    if isinstance(value, (int, np.integer)) and -_LONG <= value < _LONG:
+        return int(value)
+    kind = OverflowError if isinstance(value, int) else TypeError
+    raise kind(f"Expected an integer for argument '{name}', but got {value!r}.")
+
+
+def count_of(value: Any, name: str) -> int:
+    """An input that is one int32 (a length, a step): other shapes and dtypes do not convert."""
+    if type(value) is int and -_LONG <= value < _LONG:
+        return value
+    if is_dimension(value):
+        return value
+    if is_library(value):
+        x = operand(value)
+        if x.dtype.name not in ("int32", "int64"):
+            raise ValueError(
+                f"Tensor conversion requested dtype int32 for Tensor with dtype {x.dtype.name}: {x!r}. It is the "
+                f"argument '{name}'."
+            )
+        found = np.asarray(static(x))
+    else:
+        found = array_from(value)
+        if not found.ndim and found.dtype.kind not in "iub":
+            raise cannot_convert(value, int32)
+    if found.ndim:
+        raise ValueError(f"Shape must be rank 0 but is rank {found.ndim} for argument '{name}'. Received: {value!r}")
+    plain: int = found.item()
+    return plain if is_dimension(plain) else int(plain)
+
+
+def plain_number(value: Any, name: str) -> float:
+    """A number that Python code compares: an int or float, or a tensor that is one."""
+    plain = static(value)
+    if isinstance(plain, np.ndarray) and plain.ndim:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous: expected one number for argument "
+            f"'{name}', but got {value!r}."
+        )
+    if isinstance(plain, np.ndarray) and plain.dtype.kind in "fiuV":
+        plain = plain.item()
+    if not isinstance(plain, (int, float, np.integer, np.floating)):
+        raise TypeError(f"Expected a number for argument '{name}', but got {value!r}.")
+    try:
+        return float(plain)
+    except OverflowError:
+        raise ValueError(f"The argument '{name}' is out of range: {value!r}") from None
+
+
+def element_type(dtype: Any) -> DType:
+    """A dtype argument of a function that makes tensors: a dtype that values can have."""
+    found = as_dtype(dtype)
+    if not found.is_numpy_compatible or found.is_quantized:
+        raise TypeError(f"Cannot make a tensor of {found!r}.")
+    return found
+
+
+def index_type(dtype: Any, op: str, attr: str = "out_type", default: str = "int32") -> np.dtype[Any]:
+    """An attribute that is a dtype of indices or sizes: int32 or int64."""
+    found = as_dtype(default if dtype is None else dtype)
+    if found.name not in ("int32", "int64"):
+        raise errors.unsupported_dtype(op, found, "int32, int64", attr)
+    return found.numpy_dtype
+
+
+def tensor_or(value: Any, dtype: DType) -> Tensor:
+    """An operand; what is no tensor yet takes this dtype if it can, as in TensorFlow's ops with a default dtype."""
+    if is_library(value) or isinstance(value, np.generic):
+        return operand(value)
+    try:
+        return operand(value, dtype)
+    except (TypeError, ValueError):
+        return operand(value)
+
+
+def numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """NumPy's dtype of a dtype argument."""
+    return as_dtype(dtype).numpy_dtype
+
+
+def dtype_or(dtype: Any, otherwise: DType) -> DType:
+    """A dtype argument, or what stands for None."""
+    return otherwise if dtype is None else as_dtype(dtype)

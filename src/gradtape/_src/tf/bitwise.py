@@ -1,0 +1,87 @@
+"""`tf.bitwise`: integers as rows of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradtape._src import errors
+from gradtape._src.conversion import operand, operands
+from gradtape._src.ops import math, special
+from gradtape._src.tensor import Tensor
+
+
+def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits that both have.
+
+    >>> bitwise_and([12, 7], [10, 1]).numpy().tolist()
+    [8, 1]
+    """
+    return _of_integers(math.bitwise_and, "BitwiseAnd", *operands(x, y))
+
+
+def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits that either has.
+
+    >>> bitwise_or(12, 10).numpy().item()
+    14
+    """
+    return _of_integers(math.bitwise_or, "BitwiseOr", *operands(x, y))
+
+
+def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits in which they differ.
+
+    >>> bitwise_xor(12, 10).numpy().item()
+    6
+    """
+    return _of_integers(math.bitwise_xor, "BitwiseXor", *operands(x, y))
+
+
+def invert(x: Any, name: str | None = None) -> Tensor:
+    """Every bit flipped.
+
+    >>> invert([0, 5]).numpy().tolist()
+    [-1, -6]
+    """
+    return _of_integers(math.invert, "Invert", operand(x))
+
+
+def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits of x moved up by y places; y counts as at least 0 and less than the width of the dtype.
+
+    >>> left_shift([1, 3], [4, 1]).numpy().tolist()
+    [16, 6]
+    """
+    return _of_integers(special.shift_left, "LeftShift", *operands(x, y))
+
+
+def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits of x moved down by y places; the sign stays.
+
+    >>> right_shift([16, -8], [4, 1]).numpy().tolist()
+    [1, -4]
+    """
+    return _of_integers(special.shift_right, "RightShift", *operands(x, y))
+
+
+def _of_integers(function: Callable[..., Any], op: str, *tensors: Tensor) -> Tensor:
+    if not tensors[0].dtype.is_integer:
+        raise errors.unsupported_dtype(op, tensors[0].dtype)
+    result: Tensor = function(*tensors)
+    return result
+
+
+# -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
+__all__ = [
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "invert",
+    "left_shift",
+    "right_shift",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

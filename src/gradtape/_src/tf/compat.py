@@ -1,0 +1,285 @@
+"""`tf.compat`: the v1 names that tape code still uses, and v2, which is the whole of gradtape."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from operator import attrgetter
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import version
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.dtypes import as_dtype, float32
+from gradtape._src.graph.gradients import gradients, hessians
+from gradtape._src.interrupts import settings
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import compat_initializers, nn, random
+from gradtape._src.tf.arguments import shape_of
+from gradtape._src.tf.normalization import fused_batch_norm
+from gradtape._src.tf.scopes import name_scope
+from gradtape._src.variable import Variable, VariableAggregation, VariableSynchronization, name_prefix
+
+_variable_prefix: ContextVar[str] = ContextVar("gradtape_variable_scope", default="")
+
+
+def get_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool | None = None,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: Any = None,
+    custom_getter: Any = None,
+    constraint: Any = None,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+) -> Variable:
+    """A new variable (eager code never reuses one by name), by default with Glorot's uniform initial value.
+
+    >>> get_variable("w", initializer=[1.0, 2.0]).name
+    'w:0'
+    """
+    constant = initializer is not None and not callable(initializer)
+    if constant and shape is not None:
+        raise ValueError("If initializer is a constant, do not specify shape.")
+    if shape is None and not constant:
+        raise ValueError(
+            f"Variable {name} did not get an initializer, so its `shape` argument must be specified."
+            if initializer is None
+            else f"Shape of a new variable ({name}) must be fully defined, but instance was <unknown>."
+        )
+    kind = as_dtype(dtype) if dtype is not None else float32
+    value: Any
+    if constant:
+        value = convert(initializer, dtype)
+    elif initializer is None:
+        value = _default_value(shape_of(shape), kind)
+    else:
+        maker = initializer() if isinstance(initializer, type) else initializer
+        value = maker(shape_of(shape), dtype=kind)
+    variable = Variable(
+        value,
+        trainable,
+        validate_shape,
+        caching_device,
+        name,
+        dtype=dtype,
+        constraint=constraint,
+        synchronization=synchronization,
+        aggregation=aggregation,
+    )
+    variable._name = f"{_variable_prefix.get()}{name}:0"  # name_scope does not count here, as in TensorFlow
+    return variable
+
+
+def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
+    if not dtype.is_floating:
+        return wrap(np.zeros(shape, dtype.numpy_dtype))
+    receptive = int(np.prod(shape[:-2], dtype=int))
+    fan_in, fan_out = shape[-2:] if len(shape) > 1 else (shape[0] if shape else 1,) * 2
+    limit = float(np.sqrt(6.0 / max(1, (fan_in + fan_out) * receptive)))
+    return random.uniform(shape, -limit, limit, dtype)
+
+
+class variable_scope(settings):
+    """A prefix for the names of variables made by `get_variable`."""
+
+    def __init__(self, name_or_scope: str, default_name: str | None = None, **options: Any) -> None:
+        self._name = name_or_scope or default_name or ""
+        super().__init__()
+
+    def __enter__(self) -> str:
+        inner = f"{_variable_prefix.get()}{self._name}/" if self._name else ""
+        scope = name_scope(self._name).within(name_prefix.get())
+        self._pairs = (_variable_prefix, inner), (name_prefix, scope)
+        super().__enter__()
+        return scope
+
+
+def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
+    """Replace the value of a variable."""
+    return ref.assign(value)
+
+
+def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+    """Add to the value of a variable."""
+    return ref.assign_add(value)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+    """Subtract from the value of a variable."""
+    return ref.assign_sub(value)
+
+
+def convolution(
+    input: Any,
+    filter: Any = None,
+    padding: Any = None,
+    strides: Any = None,
+    dilation_rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    filters: Any = None,
+    dilations: Any = None,
+) -> Tensor:
+    """Convolution over one, two or three axes of space; the filters say how many."""
+    given = filter if filters is None else filters
+    rates = dilation_rate if dilations is None else dilations
+    result: Tensor = nn.convolution(input, given, strides, padding, data_format, rates, name)
+    return result
+
+
+def ctc_loss(
+    labels: Any = None,
+    inputs: Any = None,
+    sequence_length: Any = None,
+    preprocess_collapse_repeated: bool = False,
+    ctc_merge_repeated: bool = True,
+    ignore_longer_outputs_than_inputs: bool = False,
+    time_major: bool = True,
+    logits: Any = None,
+) -> Tensor:
+    """-log p(labels | inputs), summed over all alignments; the last class is the blank."""
+    if preprocess_collapse_repeated or not ctc_merge_repeated:
+        raise NotImplementedError("ctc_loss merges repetitions in the result, and none in the labels.")
+    result: Tensor = nn.ctc_loss(
+        labels, inputs if logits is None else logits, None, sequence_length, time_major, blank_index=-1
+    )
+    return result
+
+
+def _enabled(*args: Any, **kwargs: Any) -> None:
+    """Nothing to switch: gradtape is always eager, as TensorFlow 2 is."""
+
+
+# -- older names -----------------------------------------------------------------------------------------------------
+_AT_THE_ROOT = {
+    "math": """accumulate_n angle betainc ceil conj cumprod digamma erf erfc expm1 floordiv floormod igamma igammac imag
+        invert_permutation is_finite is_inf is_nan is_non_decreasing is_strictly_increasing lbeta lgamma log log1p
+        log_sigmoid logical_xor polygamma real reciprocal rint rsqrt segment_max segment_mean segment_min segment_prod
+        segment_sum squared_difference unsorted_segment_max unsorted_segment_mean unsorted_segment_min
+        unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zeta""",
+    "linalg": "cholesky cholesky_solve cross global_norm matrix_transpose qr svd trace",
+    "signal": "fft fft2d fft3d ifft ifft2d ifft3d",
+    "debugging": "assert_proper_iterable assert_same_float_dtype check_numerics is_numeric_tensor",
+    "quantization": """fake_quant_with_min_max_args fake_quant_with_min_max_vars
+        fake_quant_with_min_max_vars_per_channel""",
+    "dtypes": "qint8 qint16 qint32 quint8 quint16 resource variant",
+    "io": "read_file write_file",
+    "random": "get_seed truncated_normal",
+}
+_RENAMED = {
+    "NoGradient": "no_gradient",
+    "NotDifferentiable": "no_gradient",
+    "OpError": "errors.OpError",
+    "debugging.is_finite": "math.is_finite",
+    "debugging.is_inf": "math.is_inf",
+    "debugging.is_nan": "math.is_nan",
+    "debugging.is_non_decreasing": "math.is_non_decreasing",
+    "debugging.is_strictly_increasing": "math.is_strictly_increasing",
+    "diag": "linalg.tensor_diag",
+    "diag_part": "linalg.tensor_diag_part",
+    "div_no_nan": "math.divide_no_nan",
+    "image.resize_image_with_crop_or_pad": "image.resize_with_crop_or_pad",
+    "image.transpose_image": "image.transpose",
+    "lin_space": "linspace",
+    "matrix_band_part": "linalg.band_part",
+    "matrix_determinant": "linalg.det",
+    "matrix_diag": "linalg.diag",
+    "matrix_diag_part": "linalg.diag_part",
+    "matrix_inverse": "linalg.inv",
+    "matrix_set_diag": "linalg.set_diag",
+    "matrix_solve": "linalg.solve",
+    "matrix_solve_ls": "linalg.lstsq",
+    "matrix_triangular_solve": "linalg.triangular_solve",
+    "mod": "math.floormod",
+    "nn.avg_pool_v2": "nn.avg_pool",
+    "nn.depthwise_conv2d_native_backprop_filter": "nn.depthwise_conv2d_backprop_filter",
+    "nn.depthwise_conv2d_native_backprop_input": "nn.depthwise_conv2d_backprop_input",
+    "nn.fixed_unigram_candidate_sampler": "random.fixed_unigram_candidate_sampler",
+    "nn.log_uniform_candidate_sampler": "random.log_uniform_candidate_sampler",
+    "nn.max_pool_v2": "nn.max_pool",
+    "nn.softmax_cross_entropy_with_logits_v2": "nn.softmax_cross_entropy_with_logits",
+    "nn.uniform_candidate_sampler": "random.uniform_candidate_sampler",
+    "random.set_random_seed": "random.set_seed",
+    "random_crop": "image.random_crop",
+    "random_gamma": "random.gamma",
+    "random_normal": "random.normal",
+    "random_shuffle": "random.shuffle",
+    "random_uniform": "random.uniform",
+    "reverse_v2": "reverse",
+    "self_adjoint_eig": "linalg.eigh",
+    "self_adjoint_eigvals": "linalg.eigvalsh",
+    "set_random_seed": "random.set_seed",
+    "sparse_tensor_to_dense": "sparse.to_dense",
+    "tensor_scatter_add": "tensor_scatter_nd_add",
+    "tensor_scatter_sub": "tensor_scatter_nd_sub",
+    "tensor_scatter_update": "tensor_scatter_nd_update",
+    "where_v2": "where",
+}
+"""TensorFlow 1 name -> ours: in TensorFlow too they are one function."""
+
+
+def _older_names() -> dict[str, str]:
+    moved = {name: f"{module}.{name}" for module, names in _AT_THE_ROOT.items() for name in names.split()}
+    return {**moved, **_RENAMED}
+
+
+def _own_namespace(v1: ModuleType, name: str) -> None:
+    """Give v1 a namespace of its own with all that the newer one has."""
+    newer = getattr(v1, name)
+    own = ModuleType(f"{v1.__name__}.{name}", newer.__doc__)
+    own.__dict__.update({n: v for n, v in vars(newer).items() if not n.startswith("__")})
+    setattr(v1, name, own)
+
+
+def like_tensorflow(version: ModuleType, name: str) -> ModuleType:
+    """A namespace `version` that has TensorFlow's."""
+    shown = ModuleType(name, "The version of TensorFlow that gradtape has the names of.")
+    shown.__dict__.update({n: v for n, v in vars(version).items() if n.isupper() and not n.startswith("TENSORFLOW")})
+    shown.VERSION, shown.GIT_VERSION = version.TENSORFLOW, version.TENSORFLOW_GIT  # type: ignore[attr-defined]
+    return shown
+
+
+def build(root: ModuleType) -> ModuleType:
+    """The namespace `compat`, made of the finished root."""
+    compat = ModuleType(f"{root.__name__}.compat", __doc__)
+    v1 = ModuleType(f"{compat.__name__}.v1", "TensorFlow 1 names that eager tape code uses.")
+    hidden = {"autodiff", "compat"}
+    for name in dir(root):
+        if not name.startswith("_") and name not in hidden:
+            setattr(v1, name, getattr(root, name))
+    for name, value in {
+        "get_variable": get_variable,
+        "variable_scope": variable_scope,
+        "enable_eager_execution": _enabled,
+        "enable_v2_behavior": _enabled,
+        "gradients": gradients,
+        "hessians": hessians,
+        "assign": assign,
+        "assign_add": assign_add,
+        "assign_sub": assign_sub,
+        **{name: maker for name, maker in vars(compat_initializers).items() if name.endswith("_initializer")},
+    }.items():
+        setattr(v1, name, value)
+    for name in ("debugging", "image", "nn", "random"):
+        _own_namespace(v1, name)
+    for name, ours in _older_names().items():
+        *inside, last = name.split(".")
+        setattr(getattr(v1, inside[0]) if inside else v1, last, attrgetter(ours)(root))
+    v1.nn.fused_batch_norm, v1.nn.convolution, v1.nn.ctc_loss = fused_batch_norm, convolution, ctc_loss
+    shown = like_tensorflow(version, f"{v1.__name__}.version")
+    v1.__dict__.update({n: v for n, v in vars(shown).items() if n.isupper()}, version=shown)
+    v1.__dict__["__version__"] = version.TENSORFLOW
+    compat.v1, compat.v2 = v1, root  # type: ignore[attr-defined]
+    compat.as_bytes = lambda text, encoding="utf-8": text.encode(encoding) if isinstance(text, str) else bytes(text)  # type: ignore[attr-defined]
+    compat.as_text = lambda text, encoding="utf-8": text if isinstance(text, str) else text.decode(encoding)  # type: ignore[attr-defined]
+    compat.as_str = compat.as_text  # type: ignore[attr-defined]
+    return compat

@@ -1,0 +1,77 @@
+"""Initializers as TensorFlow 1 has them: they know the dtype, and their defaults are other ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.dtypes import as_dtype, float32
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import initializers, random
+
+
+class _OfDtype(initializers.Initializer):
+    """What is called without a dtype, since it has one."""
+
+    dtype = float32
+
+    def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
+        kwargs.pop("partition_info", None)
+        return super().__call__(shape, self.dtype if dtype is None else dtype, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "dtype": self.dtype.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        return cls(**config)
+
+
+class zeros_initializer(_OfDtype, initializers.zeros_initializer):
+    """Zeros."""
+
+    def __init__(self, dtype: Any = float32) -> None:
+        self.dtype = as_dtype(dtype)
+
+
+class ones_initializer(_OfDtype, initializers.ones_initializer):
+    """Ones."""
+
+    def __init__(self, dtype: Any = float32) -> None:
+        self.dtype = as_dtype(dtype)
+
+
+class constant_initializer(_OfDtype, initializers.constant_initializer):
+    """A value repeated, or values in the order in which they are given."""
+
+    def __init__(self, value: Any = 0, dtype: Any = float32, verify_shape: bool = False) -> None:
+        super().__init__(value)
+        self.dtype = as_dtype(dtype)
+
+
+class random_normal_initializer(_OfDtype, initializers.random_normal_initializer):
+    """Draws from a normal distribution.
+
+    >>> random_normal_initializer().stddev
+    1.0
+    """
+
+    def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = float32) -> None:
+        super().__init__(mean, stddev, seed)
+        self.dtype = self._floating(dtype)
+
+
+class truncated_normal_initializer(random_normal_initializer):
+    """Draws from a normal distribution, without what is more than two standard deviations away from the mean."""
+
+    def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
+        kind = self.dtype if dtype is None else self._floating(dtype)
+        result: Tensor = random.truncated_normal(shape, self.mean, self.stddev, kind, seed=self.seed)
+        return result
+
+
+class random_uniform_initializer(_OfDtype, initializers.random_uniform_initializer):
+    """Draws from a uniform distribution, integers among them."""
+
+    def __init__(self, minval: Any = 0.0, maxval: Any = None, seed: int | None = None, dtype: Any = float32) -> None:
+        super().__init__(minval, 1.0 if maxval is None else maxval, seed)
+        self.dtype = as_dtype(dtype)

@@ -1,0 +1,309 @@
+"""`tf.config`: engines, devices, and what happens when a gradient is None."""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from types import ModuleType
+from typing import Any
+
+from gradtape._src.function.function import (
+    functions_run_eagerly as functions_run_eagerly,
+    run_functions_eagerly as run_functions_eagerly,
+)
+from gradtape._src.graph import devices as _devices
+from gradtape._src.graph.devices import jax_devices
+from gradtape._src.inspect import explain as _explain
+
+PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
+LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
+LogicalDeviceConfiguration = namedtuple(
+    "LogicalDeviceConfiguration",
+    ["memory_limit", "experimental_priority", "experimental_device_ordinal"],
+    defaults=(None, None, None),
+)
+
+_CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
+
+
+# -- gradients that are None -----------------------------------------------------------------------------------------
+def set_none_policy(policy: str) -> None:
+    """Say what happens when `gradient` or a Jacobian has no answer for a source and would give None.
+
+    "none" is TensorFlow's silence, and the default. "warn" warns in one line with the reason, "raise" raises a
+    `ValueError` with the whole explanation. Under both, tapes that are made from then on note the line of every op.
+    Zeros that are asked for (`unconnected_gradients="zero"`) are no surprise, and nothing is said.
+
+    >>> import gradtape as tf
+    >>> tf.config.set_none_policy("raise")
+    >>> x = tf.constant(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = x * x
+    >>> tape.gradient(y, x)
+    Traceback (most recent call last):
+    ...
+    ValueError: GradientTape.gradient has no gradient (the none policy is 'raise').
+    x: no gradient: the tape was not told to follow it
+    ...
+    >>> tf.config.set_none_policy("none")
+    """
+    _explain.set_policy(policy)
+
+
+def get_none_policy() -> str:
+    """What happens when a gradient is None: "none", "warn" or "raise".
+
+    >>> get_none_policy()
+    'none'
+    """
+    return _explain.policy()
+
+
+# -- engines ---------------------------------------------------------------------------------------------------------
+def set_engine(name: str) -> None:
+    """Choose what new tensors on the processor are made of: "numpy", the default, or "xla", arrays of JAX.
+
+    Beyond TensorFlow. The environment variable GRADTAPE_ENGINE says the same for a whole program. Tensors that are
+    there already stay what they are, and tensors of both kinds work together.
+
+    >>> import gradtape as tf
+    >>> tf.config.set_engine("numpy")
+    >>> tf.config.get_engine()
+    'numpy'
+    """
+    _devices.set_engine(name)
+
+
+def get_engine() -> str:
+    """What new tensors on the processor are made of: "numpy" or "xla"."""
+    return _devices.get_engine()
+
+
+# -- devices ---------------------------------------------------------------------------------------------------------
+def set_compilation_cache(folder: str | None) -> None:
+    """Keep compiled programs in a folder, so that the next run of a script need not compile them again.
+
+    None keeps them in memory only, which is the default.
+
+    >>> import gradtape as tf
+    >>> tf.config.set_compilation_cache(None)
+    """
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", folder)
+    if folder is not None:  # small programs are many, and worth keeping too
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def set_compiler_options(options: dict[str, Any] | None) -> None:
+    """Hand options to XLA with every program that is compiled from now on, by their names in XLA.
+
+    None takes them back. Beyond TensorFlow; the environment variable XLA_FLAGS says the same for a whole process.
+
+    >>> import gradtape as tf
+    >>> tf.config.set_compiler_options({"xla_cpu_enable_fast_math": False})
+    >>> tf.function(lambda x: x * 2.0)(tf.constant(3.0)).numpy()
+    np.float32(6.0)
+    >>> tf.config.set_compiler_options(None)
+    """
+    from gradtape._src.graph.program import compiler_options
+
+    compiler_options.clear()
+    compiler_options.update(options or {})
+
+
+def list_physical_devices(device_type: str | None = None) -> list[Any]:
+    """The devices of this machine that ops can run on: its processor and, where JAX is installed, what JAX finds.
+
+    A question for the processor alone does not start JAX.
+
+    >>> list_physical_devices("CPU")
+    [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
+    """
+    found = [_CPU] if device_type in (None, "CPU") else []
+    for kind in ("GPU", "TPU"):
+        if device_type in (None, kind):
+            found += [PhysicalDevice(f"/physical_device:{kind}:{i}", kind) for i in range(len(jax_devices(kind)))]
+    return found
+
+
+def list_logical_devices(device_type: str | None = None) -> list[Any]:
+    """The devices as ops name them.
+
+    >>> list_logical_devices("CPU")
+    [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
+    """
+    found = _devices.logical_devices(device_type)
+    return [LogicalDevice(f"/device:{device.kind}:{device.number}", device.kind) for device in found]
+
+
+def get_visible_devices(device_type: str | None = None) -> list[Any]:
+    """The devices that are used."""
+    return [device for device in list_physical_devices(device_type) if device.name not in _devices.hidden()]
+
+
+def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
+    """Choose the devices to use; the processor cannot be left out.
+
+    >>> set_visible_devices([], "GPU")
+    """
+    one = isinstance(devices, PhysicalDevice) or not isinstance(devices, (list, tuple))
+    asked = [devices] if one else list(devices)
+    for device in asked:
+        _check(device)
+        if device_type is not None and device.device_type != device_type:
+            raise ValueError(f"Unrecognized device: {device!r}. It is not of the type {device_type!r}.")
+    if _CPU not in asked and device_type in (None, "CPU") and (device_type == "CPU" or not asked):
+        raise ValueError("The CPU cannot be made invisible: eager computation on NumPy runs on it.")
+    others = list_physical_devices(device_type) if device_type != "CPU" else []
+    _devices.hide({d.name for d in others if d not in asked and d != _CPU}, device_type)
+
+
+def get_soft_device_placement() -> bool:
+    """Whether a device that is not there means the processor.
+
+    >>> get_soft_device_placement()
+    True
+    """
+    return _devices.soft_placement()
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """Whether a device that is not there means the processor, or is an error."""
+    _devices.set_soft_placement(enabled)
+
+
+def get_logical_device_configuration(device: Any) -> Any:
+    """How a device is divided: None where nobody divided it."""
+    _check(device)
+    count = _devices.cpu_count() if device == _CPU else None
+    return None if count is None else [LogicalDeviceConfiguration()] * count
+
+
+def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
+    """Let the processor appear as several devices, to try out code for many; to be called before JAX is used.
+
+    JAX gives every GPU as one device. Its memory is limited by the environment variable
+    XLA_PYTHON_CLIENT_MEM_FRACTION.
+    """
+    _check(device)
+    configurations = list(logical_devices)
+    if device != _CPU:
+        if len(configurations) == 1 and configurations[0].memory_limit is None:
+            return
+        raise ValueError(
+            f"{device.name} cannot be divided or limited: JAX gives every GPU as one device. The environment variable "
+            "XLA_PYTHON_CLIENT_MEM_FRACTION limits the memory that is taken."
+        )
+    if any(each.memory_limit is not None for each in configurations):
+        raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")
+    _devices.split_cpu(len(configurations))
+
+
+def get_memory_growth(device: Any) -> bool:
+    """Whether memory is taken as it is needed: always, unless XLA_PYTHON_CLIENT_PREALLOCATE says otherwise."""
+    return _grows(device)
+
+
+def _grows(device: Any) -> bool:
+    _check(device)
+    return device == _CPU or os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE", "false").lower() in ("false", "0")
+
+
+def set_memory_growth(device: Any, enable: bool) -> None:
+    """Take memory as it is needed. That is what happens anyway."""
+    if bool(enable) == _grows(device):
+        return
+    raise ValueError(
+        f"set_memory_growth({device.name!r}, {enable}) cannot be: memory of the CPU is always taken as it is needed, "
+        "and that of a GPU too unless the environment variable XLA_PYTHON_CLIENT_PREALLOCATE is 'true' when JAX starts."
+    )
+
+
+def get_memory_info(device: str) -> dict[str, int]:
+    """The bytes that a GPU's arrays take, now and at most so far: {"current": ..., "peak": ...}."""
+    asked = _devices.parse(device)
+    stats = None if asked is None or asked.kind == "CPU" else _devices.jax_device(asked).memory_stats()
+    if stats is None:
+        raise ValueError(f"Memory is not counted for {device!r}: only an accelerator's is, as in 'GPU:0'.")
+    return {"current": int(stats["bytes_in_use"]), "peak": int(stats["peak_bytes_in_use"])}
+
+
+def get_device_details(device: Any) -> dict[str, Any]:
+    """What is known about a physical device: of a GPU its name and, of NVIDIA's, the compute capability."""
+    _check(device)
+    if device == _CPU:
+        return {}
+    found = jax_devices(device.device_type)[int(device.name.rsplit(":", 1)[1])]
+    details: dict[str, Any] = {"device_name": found.device_kind}
+    capability = getattr(found, "compute_capability", None)
+    if capability:
+        details["compute_capability"] = tuple(int(n) for n in str(capability).split("."))
+    return details
+
+
+def get_device_policy() -> str:
+    """What happens when tensors of two devices meet in an op."""
+    return _devices.policy()
+
+
+def set_device_policy(device_policy: str | None) -> None:
+    """What happens when tensors of two devices meet in an op.
+
+    "silent", the default, copies to the accelerator; "warn" says so; "explicit" is an error, "silent_for_int32" too
+    unless it is an int32 that is copied. None is the default.
+    """
+    _devices.set_policy(device_policy)
+
+
+def _check(device: Any) -> None:
+    there = [_CPU]
+    if device not in there and getattr(device, "device_type", None) in ("GPU", "TPU"):
+        there += list_physical_devices(device.device_type)
+    if device not in there:
+        raise ValueError(f"Unrecognized device: {device!r}. This machine has {list_physical_devices()}.")
+
+
+# -- threads ---------------------------------------------------------------------------------------------------------
+_threads = {"inter_op": 0, "intra_op": 0}
+
+
+def _threads_of(which: str) -> tuple[Any, Any]:
+    def get() -> int:
+        """What was last asked for; 0 leaves the choice to the library underneath."""
+        return _threads[which]
+
+    def set_(num_threads: int) -> None:
+        """Ask for a number of threads. It is remembered: NumPy's and JAX's own settings decide (OMP_NUM_THREADS)."""
+        _threads[which] = int(num_threads)
+
+    return get, set_
+
+
+threading = ModuleType("gradtape.config.threading", "How many threads ops may use.")
+for _which in _threads:
+    for _verb, _function in zip(("get", "set"), _threads_of(_which), strict=True):
+        _function.__name__ = _function.__qualname__ = f"{_verb}_{_which}_parallelism_threads"
+        setattr(threading, _function.__name__, _function)
+
+
+# -- under their old names -------------------------------------------------------------------------------------------
+experimental = ModuleType("gradtape.config.experimental", "What has moved up since, and what has not yet.")
+for _name in ("list_physical_devices", "list_logical_devices", "get_visible_devices", "set_visible_devices"):
+    setattr(experimental, _name, globals()[_name])
+for _old, _new in {
+    "VirtualDeviceConfiguration": LogicalDeviceConfiguration,
+    "get_virtual_device_configuration": get_logical_device_configuration,
+    "set_virtual_device_configuration": set_logical_device_configuration,
+}.items():
+    setattr(experimental, _old, _new)
+for _name in (
+    "get_device_details",
+    "get_device_policy",
+    "get_memory_growth",
+    "get_memory_info",
+    "set_device_policy",
+    "set_memory_growth",
+):
+    setattr(experimental, _name, globals().pop(_name))

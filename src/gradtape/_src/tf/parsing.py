@@ -1,0 +1,262 @@
+"""`tf.io`: records as tensors. `tf.train.Example` and tensors in bytes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.conversion import convert, is_library, operand, wrap
+from gradtape._src.dtypes import as_dtype
+from gradtape._src.formats.example import Example, Feature
+from gradtape._src.formats.tensor_proto import parsed, serialized as _serialized
+from gradtape._src.formats.tfrecord import TFRecordOptions as TFRecordOptions, TFRecordWriter as TFRecordWriter
+from gradtape._src.ops.sparse_tensor import SparseTensor
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import Tensor
+
+__all__ = [
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "TFRecordOptions",
+    "TFRecordWriter",
+    "VarLenFeature",
+    "parse_example",
+    "parse_single_example",
+    "parse_tensor",
+    "serialize_tensor",
+]
+
+_OP = "ParseExampleV2"
+_LISTS = {"string": "bytes_list", "float32": "float_list", "int64": "int64_list"}
+_WORDS = {"bytes_list": "string", "float_list": "float", "int64_list": "int64"}
+
+
+class FixedLenFeature(NamedTuple):
+    """A feature with as many values as the shape has; `default_value` stands in where it is missing."""
+
+    shape: Any
+    dtype: Any
+    default_value: Any = None
+
+
+class FixedLenSequenceFeature(NamedTuple):
+    """A feature with any number of values of a shape; batches are filled up with `default_value`."""
+
+    shape: Any
+    dtype: Any
+    allow_missing: bool = False
+    default_value: Any = None
+
+
+class VarLenFeature(NamedTuple):
+    """A feature with any number of values, parsed as a SparseTensor."""
+
+    dtype: Any
+
+
+# -- examples --------------------------------------------------------------------------------------------------------
+def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
+    """The features of one example as tensors, by name.
+
+    >>> import gradtape as tf
+    >>> feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2]))
+    >>> example = tf.train.Example(features=tf.train.Features(feature={"x": feature})).SerializeToString()
+    >>> parse_single_example(example, {"x": FixedLenFeature([2], "int64")})["x"].numpy().tolist()
+    [1, 2]
+    """
+    texts = convert(serialized, "string")
+    if texts.array.shape:
+        raise ValueError(f"Input serialized must be a scalar, got a tensor of shape {texts.shape}.")
+    return _parsed_examples([_example(np.asarray(texts.array).item())], features, ())
+
+
+def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
+    """The features of several examples as tensors with one more axis in front, by name."""
+    texts = convert(serialized, "string")
+    shape = tuple(texts.array.shape)
+    if len(shape) > 1:
+        raise errors.invalid_argument(
+            f"Expected serialized to be a scalar or vector, got shape: {errors.brackets(shape)}", _OP
+        )
+    rows = [_example(text) for text in np.ravel(np.asarray(texts.array))]
+    return _parsed_examples(rows, features, shape)
+
+
+_SHOWN = 200  # bytes of an example that an error shows
+
+
+def _example(text: bytes) -> Any:
+    example = Example()
+    try:
+        example._merge(text, strict=True)
+    except ValueError:
+        shown = text[:_SHOWN].decode("ascii", "backslashreplace") + ("..." if len(text) > _SHOWN else "")
+        raise errors.invalid_argument(f"Could not parse example input, value: '{shown}'", _OP) from None
+    return example.features.feature
+
+
+def _parsed_examples(rows: list[Any], features: Any, shape: tuple[int, ...]) -> dict[str, Any]:
+    if not features:
+        raise ValueError("Invalid argument: features cannot be empty.")
+    made = {}
+    for key, feature in sorted(features.items()):
+        parse = _PARSERS.get(type(feature))
+        if parse is None:
+            raise ValueError(f"Unsupported {type(feature).__name__} {feature} for key '{key}'")
+        made[key] = parse(key, rows, feature, bool(shape))
+    return made
+
+
+def _values(key: str, row: Any, dtype: Any) -> Any:
+    """The values of a feature in an example, or None if it is not there."""
+    feature: Feature | None = row.get(key)
+    kind = None if feature is None else feature.WhichOneof("kind")
+    if feature is None or kind is None:
+        return None
+    if kind != _LISTS[dtype.name]:
+        raise errors.invalid_argument(
+            f"Key: {key}.  Data types don't match. Data type: {_WORDS[kind]} but expected type: "
+            f"{_WORDS[_LISTS[dtype.name]]}",
+            _OP,
+        )
+    found = getattr(feature, kind).value
+    values = np.empty(len(found), dtype.numpy_dtype)
+    values[:] = found
+    return values
+
+
+def _dtype(given: Any) -> Any:
+    dtype = as_dtype(given)
+    if dtype.name not in _LISTS:
+        raise errors.invalid_argument(
+            f"Value for attr 'Tdense' of {dtype.word} is not in the list of allowed values: float, int64, string. "
+            "Parse one of these and use tf.cast.",
+            _OP,
+        )
+    return dtype
+
+
+def _shape(key: str, feature: Any) -> tuple[int, ...]:
+    shape = TensorShape(feature.shape)
+    if not shape.is_fully_defined():
+        raise ValueError(
+            f"First dimension of shape for feature {key} unknown. Consider using FixedLenSequenceFeature. Received "
+            f"feature={feature}."
+        )
+    return tuple(int(n or 0) for n in shape)
+
+
+def _fixed(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
+    dtype, shape = _dtype(feature.dtype), _shape(key, feature)
+    size = math.prod(shape)
+    default = None if feature.default_value is None else _default(feature.default_value, dtype, shape, size)
+    found = []
+    for i, row in enumerate(rows):
+        values = _values(key, row, dtype)
+        values = default if values is None else values
+        if values is None:
+            who = "Name: <unknown>, " if several else ""
+            raise errors.invalid_argument(
+                f"{who}Feature: {key} (data type: {dtype.word}) is required but could not be found.", _OP
+            )
+        if len(values) != size and not several:
+            raise errors.invalid_argument(
+                f"Key: {key}.  Can't parse serialized Example: Some {_LISTS[dtype.name]} slice was not parsed. It has "
+                f"{len(values)} values, and the shape is {errors.brackets(shape)}",
+                _OP,
+            )
+        if len(values) != size:
+            raise errors.invalid_argument(
+                f"Name: <unknown>, Key: {key}, Index: {i}.  Number of {dtype.word} values != expected.  Values size: "
+                f"{len(values)} but output shape: {errors.brackets(shape)}",
+                _OP,
+            )
+        found.append(values)
+    made = np.concatenate(found) if found else np.zeros(0, dtype.numpy_dtype)
+    return wrap(made.reshape((len(rows), *shape) if several else shape))
+
+
+def _default(value: Any, dtype: Any, shape: tuple[int, ...], size: int) -> Any:
+    array = np.ravel(np.asarray(convert(value, dtype).array))
+    if len(array) != size:
+        raise errors.invalid_argument(
+            f"Input to reshape is a tensor with {len(array)} values, but the requested shape has {size}", "Reshape"
+        )
+    return array
+
+
+def _sequence(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
+    if not feature.allow_missing:
+        raise ValueError("Unsupported: FixedLenSequenceFeature requires allow_missing to be True.")
+    dtype, shape = _dtype(feature.dtype), _shape(key, feature)
+    found = [_values(key, row, dtype) for row in rows]
+    size = math.prod(shape)
+    for values in found:
+        if values is not None and len(values) and (not size or len(values) % size):
+            raise errors.invalid_argument(
+                f"Error while parsing feature with key {key}: number of elements should be divisible by {size}, found "
+                f"{len(values)} instead",
+                _OP,
+            )
+    longest = max((len(values) // (size or 1) for values in found if values is not None), default=0)
+    empty = b"" if dtype.name == "string" else 0
+    default = empty if feature.default_value is None else np.asarray(convert(feature.default_value, dtype).array)[()]
+    made = np.full((len(rows), longest * size), default, dtype.numpy_dtype)
+    for row, values in zip(made, found, strict=True):
+        if values is not None:
+            row[: len(values)] = values
+    made = made.reshape(len(rows), longest, *shape)
+    return wrap(made if several else made[0])
+
+
+def _variable(key: str, rows: list[Any], feature: Any, several: bool) -> SparseTensor:
+    dtype = _dtype(feature.dtype)
+    found = [_values(key, row, dtype) for row in rows]
+    lists = [np.zeros(0, dtype.numpy_dtype) if values is None else values for values in found]
+    longest = max(map(len, lists), default=0)
+    lengths = np.array([len(values) for values in lists], np.int64)
+    ends = np.cumsum(lengths)
+    rows_ = np.repeat(np.arange(len(lists)), lengths)
+    indices = np.stack([rows_, np.arange(len(rows_)) - np.repeat(ends - lengths, lengths)], 1)
+    values = np.concatenate(lists) if lists else np.zeros(0, dtype.numpy_dtype)
+    if several:
+        return SparseTensor(indices, values, np.array([len(rows), longest], np.int64))
+    return SparseTensor(indices[:, 1:], values, np.array([longest], np.int64))
+
+
+_PARSERS: dict[type, Any] = {
+    FixedLenFeature: _fixed,
+    FixedLenSequenceFeature: _sequence,
+    VarLenFeature: _variable,
+}
+
+
+# -- tensors ---------------------------------------------------------------------------------------------------------
+def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
+    """A tensor as a string, in TensorFlow's format.
+
+    >>> parse_tensor(serialize_tensor([1, 2]), "int32").numpy().tolist()
+    [1, 2]
+    """
+    value = np.empty((), object)
+    value[()] = _serialized(tensor)
+    return wrap(value)
+
+
+def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
+    """The tensor that `serialize_tensor` wrote."""
+    text = operand(serialized, None if is_library(serialized) else as_dtype("string"))
+    if text.dtype.name != "string":
+        raise errors.invalid_argument(
+            f"cannot compute ParseTensor as input #0(zero-based) was expected to be a string tensor but is a "
+            f"{text.dtype.word} tensor",
+            "ParseTensor",
+        )
+    if text.array.shape:
+        raise errors.invalid_argument(
+            f"Expected `serialized` to be a scalar, got shape: {errors.brackets(text.array.shape)}", "ParseTensor"
+        )
+    return parsed(np.asarray(text.array).item(), as_dtype(out_type))

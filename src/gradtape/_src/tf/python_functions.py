@@ -1,0 +1,299 @@
+"""Where Python code and ops meet: py_function, numpy_function, print, and names that gradients are registered under."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors, nest
+from gradtape._src.arrays.batched import EscapeError
+from gradtape._src.arrays.checks import element_text
+from gradtape._src.arrays.symbolic import current_graph, inside_eager_function, is_known
+from gradtape._src.conversion import array_from, convert, wrap
+from gradtape._src.core.dispatch import record
+from gradtape._src.core.primitive import Op
+from gradtape._src.dtypes import as_dtype, dtype_of
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable
+
+
+# -- functions -------------------------------------------------------------------------------------------------------
+def py_function(
+    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
+) -> Any:
+    """A Python function of tensors as an op. What it does with tensors is recorded, so gradients flow through it.
+
+    >>> py_function(lambda x: x * x, [convert(3.0)], "float32").numpy().item()
+    9.0
+    """
+    if func is None:
+        return lambda f: lambda *args: py_function(f, args, Tout)
+    tensors = [convert(x) for x in inp]
+
+    def call(*given: Tensor) -> Any:
+        return _checked(lambda: _outputs(func(*given), Tout, func), "EagerPyFunc")
+
+    return call(*tensors) if current_graph() is None else _inside_program(call, tensors, Tout, differentiable=True)
+
+
+def _checked(call: Callable[[], Any], op: str) -> Any:
+    """A call of the user's code as an op: whatever it raises is an error of that."""
+    try:
+        return call()
+    except (errors.OpError, EscapeError):
+        raise
+    except Exception as error:
+        kind = next((k for base, k in _KINDS if isinstance(error, base)), errors.UnknownError)
+        raise kind(None, None, f"{type(error).__name__}: {error} [Op:{op}]") from error
+
+
+_KINDS: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
+    (NotImplementedError, errors.UnimplementedError),
+    (StopIteration, errors.OutOfRangeError),
+    (MemoryError, errors.ResourceExhaustedError),
+    (ValueError, errors.InvalidArgumentError),
+    (TypeError, errors.InvalidArgumentError),
+)
+
+
+def _inside_program(func: Callable[..., Any], tensors: list[Tensor], Tout: Any, *, differentiable: bool) -> Any:
+    """The function as a part of a program that is being traced, which calls back to Python."""
+    from gradtape._src.graph.host_calls import function_on_host
+
+    many = isinstance(Tout, (list, tuple))
+    wanted = list(Tout) if many else [] if Tout is None else [Tout]
+    outputs = function_on_host(func, tensors, wanted, differentiable=differentiable)
+    return outputs if many or not outputs else outputs[0]
+
+
+def _outputs(result: Any, Tout: Any, func: Any) -> Any:
+    """The function's results as tensors of the dtypes that were promised."""
+    many = isinstance(Tout, (list, tuple))
+    wanted = [_dtype(t) for t in Tout] if many else [_dtype(Tout)]
+    # As in TensorFlow, a list has a value for each output, and those that were not announced are left out.
+    values = [] if result is None else list(result)[: len(wanted)] if isinstance(result, (list, tuple)) else [result]
+    if len(values) != len(wanted):
+        raise errors.invalid_argument(
+            f"{getattr(func, '__name__', func)} returns {len(values)} values, but expects to see {len(wanted)} values.",
+            "EagerPyFunc",
+        )
+    tensors = [convert(v, dtype) for v, dtype in zip(values, wanted, strict=True)]
+    return tensors if many else tensors[0]
+
+
+def _dtype(entry: Any) -> Any:
+    return as_dtype(getattr(entry, "dtype", entry))
+
+
+def _ends(xp: Any, d: Any, needs: list[Any], *saved: Any) -> list[None]:
+    return [None] * len(needs)
+
+
+_NUMPY_FUNCTION = Op("numpy_function", (), (), tf_name="PyFunc", joint=_ends)  # recorded, so that tapes know the end
+
+
+def numpy_function(
+    func: Callable[..., Any] | None = None,
+    inp: Any = None,
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """A function of NumPy arrays as an op. Tapes do not see into it: there is no gradient.
+
+    >>> numpy_function(np.sort, [convert([2.0, 1.0])], "float32").numpy().tolist()
+    [1.0, 2.0]
+    """
+    if func is None:
+        return lambda f: lambda *args: numpy_function(f, args, Tout, stateful)
+    tensors = [convert(x) for x in inp]
+
+    def in_function(*given: Tensor) -> Any:
+        return _checked(lambda: _arrays(func(*[t.numpy() for t in given]), Tout, func), "PyFunc")
+
+    if current_graph() is not None:
+        return _inside_program(in_function, tensors, Tout, differentiable=False)
+    # As in TensorFlow, eager code gets what the function gives, and a tf.function what was announced.
+    result = in_function(*tensors) if inside_eager_function() else func(*[t.numpy() for t in tensors])
+    if result is None:
+        return None
+    outputs = [None if v is None else wrap(array_from(v)) for v in nest.flatten(result)]
+    record(_NUMPY_FUNCTION, tensors, tuple([out for out in outputs if out is not None]), {})
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _arrays(result: Any, Tout: Any, func: Any) -> Any:
+    """What a function of arrays gives, if it has the dtypes that were announced."""
+    many = isinstance(Tout, (list, tuple))
+    wanted = [_dtype(t) for t in Tout] if many else [] if Tout is None else [_dtype(Tout)]
+    values = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
+    name = getattr(func, "__name__", func)
+    if len(values) != len(wanted):
+        raise errors.invalid_argument(
+            f"{name} returns {len(values)} values, but expects to see {len(wanted)} values.", "PyFunc"
+        )
+    arrays = [array_from(np.asarray(v) if isinstance(v, (int, float, complex, list, tuple)) else v) for v in values]
+    for i, (value, dtype) in enumerate(zip(arrays, wanted, strict=True)):
+        if dtype_of(value) != dtype:
+            raise errors.invalid_argument(
+                f"{i}-th value returned by {name} is {dtype_of(value).word}, but expects {dtype.word}. Use astype in "
+                "the function, or announce another dtype.",
+                "PyFunc",
+            )
+    return arrays if many else arrays[0] if arrays else None
+
+
+# -- names for gradients ---------------------------------------------------------------------------------------------
+_registered: dict[str, Callable[..., Any] | None] = {}
+
+
+class RegisterGradient:
+    """Decorate a gradient function for a named op of a graph. Here ops have their gradients; only the name is kept.
+
+    For a gradient of your own use `custom_gradient`, which works the same in TensorFlow.
+
+    >>> @RegisterGradient("MyOp")
+    ... def gradient(op, upstream):
+    ...     return upstream
+    """
+
+    __slots__ = ("_op_type",)
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        _register(self._op_type, f)
+        return f
+
+
+def no_gradient(op_type: str) -> None:
+    """Say that a named op of a graph has no gradient."""
+    if not isinstance(op_type, str):
+        raise TypeError("op_type must be a string")
+    _register(op_type, None)
+
+
+def _register(op_type: str, function: Callable[..., Any] | None) -> None:
+    if op_type in _registered:
+        raise KeyError(f"Registering two gradient with name '{op_type}'!")
+    _registered[op_type] = function
+
+
+# -- print -----------------------------------------------------------------------------------------------------------
+def print_(*inputs: Any, **kwargs: Any) -> None:
+    """Tensors, and structures of them, as text: to stderr, or to `output_stream`.
+
+    `summarize` elements are shown at each end of an axis (3; -1 for all). Other keywords: `sep`, `end`.
+
+    >>> print_("x:", convert([1.0, 2.5]), output_stream=sys.stdout)
+    x: [1 2.5]
+    """
+    stream = kwargs.pop("output_stream", sys.stderr)
+    kwargs.pop("name", None)
+    most = kwargs.pop("summarize", 3)
+    sep, end = kwargs.pop("sep", " "), kwargs.pop("end", os.linesep)
+    if kwargs:
+        raise ValueError(f"Unrecognized keyword arguments for tf.print: {kwargs}")
+    if isinstance(most, bool) or not isinstance(most, int):
+        raise TypeError(f"Expected int for argument 'summarize' not {most!r}.")
+    if current_graph() is not None:
+        _print_from_program(inputs, {"output_stream": stream, "summarize": most, "sep": sep, "end": end})
+        return
+    if len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].dtype.name == "string" and not inputs[0].ndim:
+        text = _decoded(inputs[0].numpy())
+    else:
+        text = sep.join(_shown(item, most) for item in inputs)
+    _emit(text + end, stream)
+
+
+print_.__name__ = print_.__qualname__ = "print"
+
+
+def _print_from_program(inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Print whenever the program comes to this place, with the values of then."""
+    from gradtape._src.graph.host_calls import effect
+
+    leaves = [leaf.read() if isinstance(leaf, Variable) else leaf for leaf in nest.flatten(inputs)]
+    traced = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not is_known(leaf)]
+
+    def show(*values: Tensor) -> None:
+        remaining = iter(values)
+        shown = [next(remaining) if isinstance(leaf, Tensor) and not is_known(leaf) else leaf for leaf in leaves]
+        print_(*nest.pack_sequence_as(inputs, shown), **options)
+
+    effect(show, traced)
+
+
+def _emit(text: str, stream: Any) -> None:
+    if isinstance(stream, str) and stream.startswith("file://"):
+        with open(stream[len("file://") :], "a", encoding="utf-8") as file:
+            file.write(text)
+    elif hasattr(stream, "write"):
+        stream.write(text)
+        stream.flush()
+    elif callable(stream):  # a logger's method
+        stream(text.rstrip("\n"))
+    else:
+        raise ValueError(
+            f"Unsupported output stream, logging level, or file.{stream}. Supported streams are sys.stdout, "
+            "sys.stderr, tf.logging.info, tf.logging.warning, tf.logging.error. File needs to be in the form of "
+            "'file://<filepath>'."
+        )
+
+
+class _Text:
+    """Text that stands in a structure as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _shown(item: Any, most: int) -> str:
+    if isinstance(item, (Tensor, Variable)):
+        return _tensor_text(item, most)
+    if isinstance(item, str):
+        return item
+    if nest.is_nested(item):
+        leaves = nest.map_structure(
+            lambda leaf: _Text(_tensor_text(leaf, most)) if isinstance(leaf, (Tensor, Variable)) else leaf, item
+        )
+        return repr(leaves)
+    return repr(item)
+
+
+def _tensor_text(tensor: Any, most: int) -> str:
+    return _array_text(np.asarray(convert(tensor).array), most, 1)
+
+
+def _array_text(values: Any, most: int, depth: int) -> str:
+    """Rows in brackets, each on its line and indented; a long axis with its middle left out."""
+    if not isinstance(values, np.ndarray) or not values.ndim:
+        return _scalar_text(values[()] if isinstance(values, np.ndarray) else values)
+    count = len(values)
+    if most < 0 or count <= 2 * most:
+        parts = [_array_text(values[i], most, depth + 1) for i in range(count)]
+    else:
+        parts = [_array_text(values[i], most, depth + 1) for i in range(most)]
+        parts += ["...", *(_array_text(values[i], most, depth + 1) for i in range(count - most, count))]
+    between = " " if values.ndim == 1 else "\n" * (values.ndim - 1) + " " * depth
+    return f"[{between.join(parts)}]"
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, (bytes, str)):
+        return f'"{_decoded(value)}"'
+    return element_text(value)
+
+
+def _decoded(value: Any) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

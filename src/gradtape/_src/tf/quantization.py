@@ -1,0 +1,99 @@
+"""`tf.quantization`: rounding to few levels in the forward pass, with the gradient of a clip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src import errors
+from gradtape._src.conversion import operand
+from gradtape._src.dtypes import float32
+from gradtape._src.ops import array, math
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf.arguments import flag, number, same_dtype, scalar_operand, whole
+
+
+def _levels(low: Tensor, high: Tensor, num_bits: int, narrow_range: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The range moved so that zero is one of its levels, and the distance between levels."""
+    first, last = (1.0 if narrow_range else 0.0), float(2**num_bits - 1)
+    step = (high - low) / (last - first)
+    zero = math.minimum(math.maximum(math.floor(first - low / step + 0.5), first), last)
+    return (first - zero) * step, (last - zero) * step, step
+
+
+def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: Any, narrow_range: Any, op: str) -> Tensor:
+    x, num_bits, narrow_range = _float32(inputs, op), whole(num_bits, "num_bits", 8), flag(narrow_range, "narrow_range")
+    if not 2 <= num_bits <= 16:
+        raise errors.invalid_argument(f"num_bits must be between 2 and 16, inclusive, got {num_bits}", op)
+    # The value is the rounded one, the gradient that of the clip to the moved range, whose ends belong to it.
+    bottom, top, step = _levels(array.stop_gradient(low), array.stop_gradient(high), num_bits, narrow_range)
+    still = array.stop_gradient(x)
+    clipped = math.maximum(math.minimum(still, top), bottom)
+    rounded = math.floor((clipped - bottom) / step + 0.5) * step + bottom
+    passed = math.where(math.less(still, bottom), low, math.where(math.greater(still, top), high, x))
+    result: Tensor = passed + array.stop_gradient(rounded - passed)
+    if op == "FakeQuantWithMinMaxArgs":
+        return result
+    # Bounds that are both zero, as variables begin, give zeros whose gradient passes.
+    empty = math.logical_and(math.equal(low, 0), math.equal(high, 0))
+    nothing: Tensor = math.where(empty, x - still, result)
+    return nothing
+
+
+def fake_quant_with_min_max_args(
+    inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """Round to 2**num_bits levels between two numbers; the gradient passes inside the range.
+
+    >>> import gradtape as tf
+    >>> [round(float(v), 4) for v in tf.quantization.fake_quant_with_min_max_args([3.0, 7.0], 0.0, 6.0)]
+    [3.0118, 6.0]
+    """
+    bottom, top = (
+        otherwise if bound is None else number(bound, word)
+        for word, bound, otherwise in (("min", min, -6.0), ("max", max, 6.0))
+    )
+    if bottom >= top:
+        sentence = f"min has to be smaller than max, was: {bottom:g} >= {top:g}"
+        raise errors.invalid_argument(sentence, "FakeQuantWithMinMaxArgs")
+    low, high = (array.stop_gradient(operand(bound, float32)) for bound in (bottom, top))
+    return _fake_quant(inputs, low, high, num_bits, narrow_range, "FakeQuantWithMinMaxArgs")
+
+
+def fake_quant_with_min_max_vars(
+    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """The same with bounds that are tensors: they get the gradient of what lies beyond them."""
+    op = "FakeQuantWithMinMaxVars"
+    low, high = (scalar_operand(bound, float32, op, word) for word, bound in (("min", min), ("max", max)))
+    return _fake_quant(inputs, low, high, num_bits, narrow_range, op)
+
+
+def fake_quant_with_min_max_vars_per_channel(
+    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """The same with bounds for each position of the last axis."""
+    op = "FakeQuantWithMinMaxVarsPerChannel"
+    x, low, high = (_float32(value, op) for value in (inputs, min, max))
+    for word, bound in (("min", low), ("max", high)):
+        if not x.array.shape or bound.array.shape != x.array.shape[-1:]:
+            raise errors.invalid_argument(
+                f"{word} has incorrect size: expected {errors.brackets(x.array.shape[-1:])}, got "
+                f"{errors.brackets(bound.array.shape)}",
+                op,
+            )
+    return _fake_quant(x, low, high, num_bits, narrow_range, op)
+
+
+def _float32(value: Any, op: str) -> Tensor:
+    return same_dtype(value, float32, op, "an input")
+
+
+__all__ = [
+    "fake_quant_with_min_max_args",
+    "fake_quant_with_min_max_vars",
+    "fake_quant_with_min_max_vars_per_channel",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,97 @@
+"""Context managers of TensorFlow's graph days that eager code still opens: names, devices, dependencies, lifting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from numpy import ndarray
+
+from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.function.function import init_scope as init_scope
+from gradtape._src.graph.devices import device_scope
+from gradtape._src.interrupts import setting
+from gradtape._src.variable import name_prefix
+
+
+class name_scope(setting[str]):
+    """A prefix for names; the value of the `with` block is the full scope with a slash at its end.
+
+    >>> with name_scope("outer"), name_scope("inner") as scope:
+    ...     print(scope)
+    outer/inner/
+    """
+
+    def __init__(self, name: str | None, default_name: str | None = None, values: Any = None) -> None:
+        if (name is None and default_name is None) or (name is not None and not isinstance(name, str)):
+            raise ValueError("name for name_scope must be a string.")
+        self._name = name or default_name or ""
+        super().__init__(name_prefix, "")
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def within(self, outer: str) -> str:
+        """The full scope, inside of another one."""
+        return self._name if not self._name or self._name.endswith("/") else f"{outer}{self._name}/"
+
+    def __enter__(self) -> str:
+        self._value = full = self.within(name_prefix.get())
+        super().__enter__()
+        return full
+
+
+def current_scope() -> str:
+    """The prefix that names get here."""
+    return name_prefix.get()
+
+
+def get_current_name_scope() -> str:
+    """The open name scopes, joined by slashes.
+
+    >>> with name_scope("a"), name_scope("b"):
+    ...     print(get_current_name_scope())
+    a/b
+    """
+    return name_prefix.get().rstrip("/")
+
+
+class device(device_scope):
+    """Where new tensors and variables are put: "/CPU:0", "GPU:1", "/device:GPU:0", a `DeviceSpec`, None.
+
+    Ops run where their inputs are; `tf.identity` within the block copies a tensor to the device. A device that is not
+    there is the processor, unless `tf.config.set_soft_device_placement(False)` makes it an error.
+
+    >>> import gradtape as tf
+    >>> with tf.device("/CPU:0"):
+    ...     print(tf.constant(1.0).device)
+    /job:localhost/replica:0/task:0/device:CPU:0
+    """
+
+
+def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
+    """Eager ops run in the order they are written: nothing is left to arrange."""
+    if control_inputs is not None and not isinstance(control_inputs, Iterable):
+        raise TypeError(f"Expected a list of tensors or functions for 'control_inputs', but got {control_inputs!r}.")
+    if isinstance(control_inputs, ndarray) and control_inputs.size > 1:
+        raise ValueError("The truth value of an array with more than one element is ambiguous: pass a list of tensors.")
+    for item in control_inputs or ():
+        if callable(item):
+            item()
+    return nullcontext()
+
+
+def executing_eagerly() -> bool:
+    """Whether ops run as they are called; inside a function that is being traced they do not.
+
+    >>> executing_eagerly()
+    True
+    """
+    return current_graph() is None
+
+
+def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Accepted for TensorFlow's sake: attributes are never wrapped here."""
+    return method

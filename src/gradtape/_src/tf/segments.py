@@ -1,0 +1,321 @@
+"""Segments: rows with the same id are reduced to one. And scans and sums beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays.checks import Rule, checked, verify
+from gradtape._src.arrays.symbolic import is_known, unknown_shape
+from gradtape._src.conversion import convert, operand
+from gradtape._src.core.primitive import narrowed, widened
+from gradtape._src.ops import array, index, math, segment
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf.arguments import Axes, flag, integer, integers
+from gradtape._src.tf.array import cast
+
+
+# -- ids in order ----------------------------------------------------------------------------------------------------
+def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows with each id; ids do not decrease.
+
+    >>> segment_sum([1, 2, 3, 4], [0, 0, 1, 3]).numpy().tolist()
+    [3, 3, 0, 4]
+    """
+    return _sum(*_in_order(data, segment_ids, "SegmentSum"))
+
+
+def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The mean of the rows with each id; 0 where there are none."""
+    x, ids, count = _in_order(data, segment_ids, "SegmentMean")
+    return _mean(x, ids, count)
+
+
+def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
+    return _product(*_in_order(data, segment_ids, "SegmentProd"))
+
+
+def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The largest of the rows with each id, 0 where there are none; equal ones share the gradient.
+
+    >>> segment_max([1, 5, 3], [0, 0, 2]).numpy().tolist()
+    [5, 0, 3]
+    """
+    x, ids, count = _in_order(data, segment_ids, "SegmentMax", ordered=True)
+    result: Tensor = segment.segment_max(x, ids, count=count, gaps=True)
+    return result
+
+
+def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    """The smallest of the rows with each id, 0 where there are none; equal ones share the gradient."""
+    x, ids, count = _in_order(data, segment_ids, "SegmentMin", ordered=True)
+    result: Tensor = segment.segment_min(x, ids, count=count, gaps=True)
+    return result
+
+
+def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tuple[Tensor, Any, int]:
+    """Data, ids and the number of segments, checked."""
+    x, where = _numbers(data, segment_ids, op, ordered)
+    if not is_known(where):
+        raise unknown_shape(
+            "tf.math.segment_*", "Use tf.math.unsorted_segment_*, which are told the number of segments.", op
+        )
+    ids, have = np.asarray(where.array), tuple(x.array.shape)
+    if ids.ndim != 1:
+        raise errors.invalid_argument("segment_ids should be a vector.", op)
+    if not have:
+        raise errors.invalid_argument("input must be at least rank 1", op)
+    if ids.size != have[0]:
+        raise errors.invalid_argument("segment_ids should be the same size as dimension 0 of input.", op)
+    if not ids.size:
+        return x, ids, 0
+    if not is_known(verify(_SORTED, ids, op=op)):  # a program that refuses them, whatever it computes with them
+        ids = np.maximum.accumulate(np.maximum(ids, 0))
+    return x, ids, int(ids[-1]) + 1
+
+
+def _are_not_sorted(xp: Any, ids: Any, **_: Any) -> Any:
+    return (ids[0] < 0) | (ids[1:] < ids[:-1]).any()
+
+
+def _not_sorted(ids: Any, op: str) -> Exception:
+    if ids[0] < 0:
+        sentence = f"Segment id {ids[0]} out of range [0, {ids[-1] + 1}), possibly because 'segment_ids' input is not "
+        return errors.invalid_argument(f"{sentence}sorted.", op)
+    return errors.invalid_argument(
+        "segment ids are not increasing. tf.math.unsorted_segment_* take ids in any order", op
+    )
+
+
+_SORTED = Rule(_are_not_sorted, _not_sorted, always=True)
+
+
+def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tensor, Tensor]:
+    x, where = operand(data), operand(segment_ids)
+    if not where.dtype.is_integer:
+        raise errors.unsupported_dtype(op, where.dtype)
+    if x.dtype.is_bool or x.dtype.name == "string" or (ordered and x.dtype.is_complex):
+        raise errors.unsupported_dtype(op, x.dtype)
+    return x, where
+
+
+# -- ids in any order ------------------------------------------------------------------------------------------------
+def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows with each id; rows with a negative id are left out.
+
+    >>> unsorted_segment_sum([1, 2, 3, 4], [1, 0, -1, 1], 3).numpy().tolist()
+    [2, 5, 0]
+    """
+    return _unsorted(_sum, data, segment_ids, num_segments, "UnsortedSegmentSum")
+
+
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The mean of the rows with each id; 0 where there are none."""
+
+    def mean(x: Tensor, ids: Any, count: int) -> Tensor:
+        return _mean(cast(x, "float64") if x.dtype.is_integer else x, ids, count)
+
+    return _unsorted(mean, data, segment_ids, num_segments, "UnsortedSegmentSum")
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows with each id, divided by the square root of how many there are."""
+
+    def root(x: Tensor, ids: Any, count: int) -> Tensor:
+        if x.dtype.is_integer:
+            raise errors.unsupported_dtype("Sqrt", x.dtype)
+        y = widened(x)
+        sizes: Tensor = cast(_sizes(ids, count, x), "float64")
+        result: Tensor = narrowed(_sum(y, ids, count) / cast(math.sqrt(sizes), y.dtype), x.array.dtype)
+        return result
+
+    return _unsorted(root, data, segment_ids, num_segments, "UnsortedSegmentSum")
+
+
+def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
+    return _unsorted(_product, data, segment_ids, num_segments, "UnsortedSegmentProd")
+
+
+def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The largest of the rows with each id, the dtype's lowest number where there are none; ties share the gradient."""
+
+    def largest(x: Tensor, ids: Any, count: int) -> Any:
+        return segment.segment_max(x, ids, count=count)
+
+    return _unsorted(largest, data, segment_ids, num_segments, "UnsortedSegmentMax", ordered=True)
+
+
+def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The smallest of the rows with each id, the dtype's highest number where there are none; ties share gradients."""
+
+    def smallest(x: Tensor, ids: Any, count: int) -> Any:
+        return segment.segment_min(x, ids, count=count)
+
+    return _unsorted(smallest, data, segment_ids, num_segments, "UnsortedSegmentMin", ordered=True)
+
+
+def _unsorted(
+    reduction: Callable[[Tensor, Any, int], Tensor],
+    data: Any,
+    segment_ids: Any,
+    num_segments: Any,
+    op: str,
+    ordered: bool = False,
+) -> Tensor:
+    """A reduction of the rows with each id in [0, num_segments); rows with negative ids are left out."""
+    x, ids = _numbers(data, segment_ids, op, ordered)
+    plain = np.asarray(integers(num_segments, op, "Tnumsegments"))
+    if plain.ndim:
+        raise errors.invalid_argument(f"num_segments should be a scalar, not shape {errors.brackets(plain.shape)}", op)
+    count, have, of_ids = integer(plain), tuple(x.array.shape), tuple(ids.array.shape)
+    if count < 0:
+        raise errors.invalid_argument(f"Input num_segments == {count} must not be negative.", op)
+    if have[: len(of_ids)] != of_ids:
+        raise errors.invalid_argument(
+            f"data.shape = {errors.brackets(have)} does not start with segment_ids.shape = {errors.brackets(of_ids)}",
+            op,
+        )
+    if len(of_ids) != 1:
+        x = array.reshape(x, shape=(prod(of_ids), *have[len(of_ids) :]))
+    ids = checked(index.SEGMENTS, ids, size=count, op=op)
+    if not is_known(ids):  # what is left out becomes one more segment, which is left out in the end
+        ids = array.reshape(ids, shape=(-1,))
+        ids = math.where(math.less(ids, 0), np.asarray(count, ids.array.dtype), ids)
+        return reduction(x, ids, count + 1)[:count]
+    known = np.asarray(ids.array).reshape(-1)
+    kept = np.flatnonzero(known >= 0)
+    if kept.size < known.size:
+        x, known = index.take(array.identity(x), kept, axis=0, batch_dims=0), known[kept]
+    return reduction(x, known, count)
+
+
+# -- what both kinds do: ids are an array, or a tensor whose values are not known yet --------------------------------
+def _sum(x: Tensor, ids: Any, count: int) -> Tensor:
+    result: Tensor = index.add_rows(x, ids, shape=(count, *x.array.shape[1:]))
+    return result
+
+
+def _sizes(ids: Any, count: int, x: Tensor) -> Tensor:
+    """How many rows each segment has (1 for none, which divides well), with an axis for every axis of a row."""
+    ones = np.ones(ids.shape[0], np.int64)
+    sizes = math.maximum(index.add_rows(ones, ids, shape=(count,)), np.ones((), np.int64))
+    result: Tensor = array.reshape(sizes, shape=(count, *[1] * (len(x.array.shape) - 1)))
+    return result
+
+
+def _mean(x: Tensor, ids: Any, count: int) -> Tensor:
+    y = widened(x)
+    total, sizes = _sum(y, ids, count), cast(_sizes(ids, count, x), y.dtype)
+    if x.dtype.is_integer:  # as TensorFlow's kernel: towards zero
+        rounded: Tensor = math.sign(total) * math.floor_divide(math.absolute(total), sizes)
+        return rounded
+    result: Tensor = narrowed(total / sizes, x.array.dtype)
+    return result
+
+
+def _product(x: Tensor, ids: Any, count: int) -> Tensor:
+    """Products as blocks for `reduce_prod`, which is exact at zeros to every order.
+
+    Segments are filled up with ones to the next power of two of their length: few blocks, at most twice the numbers.
+    """
+    rest: Axes = tuple(x.array.shape)[1:]
+    ones = np.ones((1, *rest), x.array.dtype)
+    if isinstance(ids, Tensor):  # which rows make a block is not known: every segment has all of them, most as ones
+        mine = math.equal(np.arange(count, dtype=ids.array.dtype)[:, None], ids)
+        mine = array.reshape(mine, shape=(count, x.array.shape[0], *[1] * len(rest)))
+        return _prod(math.where(mine, x, ones))
+    if not ids.size:
+        nothing = _prod(array.reshape(x, shape=(1, 0, *rest)))
+        return array.broadcast_to(nothing, shape=(count, *rest))
+    order = np.argsort(ids, kind="stable")
+    sizes = np.bincount(ids, minlength=count)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    padded = array.concatenate(x, ones, axis=0)  # the last row stands for every place that is filled up
+    widths = np.where(sizes > 0, 2 ** np.ceil(np.log2(np.maximum(sizes, 1))), 0).astype(np.int64)
+    blocks, members = [], []
+    for width in np.unique(widths[widths > 0]):
+        segments = np.flatnonzero(widths == width)
+        steps = np.arange(width)
+        places = starts[segments][:, None] + steps
+        rows = np.where(steps < sizes[segments][:, None], order[np.minimum(places, ids.size - 1)], ids.size)
+        block = index.take(padded, rows.reshape(-1), axis=0, batch_dims=0)
+        block = array.reshape(block, shape=(len(segments), int(width), *rest))
+        blocks.append(_prod(block))
+        members.append(segments)
+    found = np.concatenate(members)
+    products = blocks[0] if len(blocks) == 1 else array.concatenate(*blocks, axis=0)
+    if found.size < count:
+        products = array.concatenate(products, np.broadcast_to(ones, (count - found.size, *rest)), axis=0)
+        found = np.concatenate([found, np.flatnonzero(sizes == 0)])
+    result: Tensor = index.take(products, np.argsort(found, kind="stable"), axis=0, batch_dims=0)
+    return result
+
+
+def _prod(block: Tensor) -> Any:
+    from gradtape._src.ops import reduce
+
+    return reduce.prod(block, axis=(1,), keepdims=False)
+
+
+# -- scans and sums --------------------------------------------------------------------------------------------------
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """log of the running sums of exp(x), without overflow.
+
+    >>> cumulative_logsumexp([1000.0, 1000.0]).numpy().astype(int).tolist()
+    [1000, 1000]
+    """
+    x = operand(x)
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype("CumulativeLogsumexp", x.dtype, "half, bfloat16, float, double")
+    result: Tensor = segment.cumulative_logsumexp(
+        x,
+        axis=scan_axis(axis, len(x.array.shape), "CumulativeLogsumexp"),
+        exclusive=flag(exclusive, "exclusive"),
+        reverse=flag(reverse, "reverse"),
+    )
+    return result
+
+
+def scan_axis(axis: Any, rank: int, op: str) -> int:
+    """The axis of a scan as a non-negative int."""
+    at = integer(axis, op)
+    if not -rank <= at < rank:
+        raise errors.refused_value(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op)
+    return at + rank if at < 0 else at
+
+
+def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
+    """The sum of tensors of one shape and dtype.
+
+    >>> accumulate_n([[1.0, 2.0], [3.0, 4.0]]).numpy().tolist()
+    [4.0, 6.0]
+    """
+    sentence = "inputs must be a list of at least one Tensor with the same dtype and shape"
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError(sentence)
+    tensors = [convert(t) for t in inputs]
+    if any(t.array.dtype != tensors[0].array.dtype for t in tensors):
+        raise ValueError(sentence)
+    if tensor_dtype is not None and tensors[0].dtype != tensor_dtype:
+        raise TypeError(
+            f"The `tensor_dtype` argument is {tensor_dtype}, but `input` is of type {tensors[0].dtype}. "
+            "These must be equal. Try casting the input to the desired type."
+        )
+    if shape is not None and not TensorShape(shape).is_compatible_with(tensors[0].shape):
+        raise ValueError(f"Shapes {TensorShape(shape)} and {tensors[0].shape} are not compatible")
+    total = widened(tensors[0])
+    for t in tensors[1:]:
+        if t.array.shape != total.array.shape:
+            raise ValueError(f"Shapes {total.shape} and {t.shape} are not compatible")
+        total = math.add(total, widened(t))
+    result: Tensor = narrowed(total, tensors[0].array.dtype)
+    return array.identity(result) if len(tensors) == 1 else result

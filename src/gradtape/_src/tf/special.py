@@ -1,0 +1,306 @@
+"""Special functions and activations under TensorFlow's names; `api.math` and `api.nn` list them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays.symbolic import is_known
+from gradtape._src.conversion import convert, converter_of, is_library, operand, operands, wrap
+from gradtape._src.dtypes import float32
+from gradtape._src.ops import array, math, reduce, special as ops
+from gradtape._src.ops.operators import no_zeros
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf.arguments import axis_of, tensor_or, truth
+from gradtape._src.tf.array import cast
+
+# -- functions of one tensor: the primitives themselves --------------------------------------------------------------
+erf, erfc, erfinv, ndtri = ops.erf, ops.erfc, ops.erfinv, ops.ndtri
+lgamma, digamma = ops.lgamma, ops.digamma
+bessel_i0, bessel_i0e, bessel_i1, bessel_i1e = ops.bessel_i0, ops.bessel_i0e, ops.bessel_i1, ops.bessel_i1e
+xlogy, xlog1py, xdivy = ops.xlogy, ops.xlog1py, ops.xdivy
+
+special = SimpleNamespace(
+    bessel_i0=bessel_i0,
+    bessel_i0e=bessel_i0e,
+    bessel_i1=bessel_i1,
+    bessel_i1e=bessel_i1e,
+    bessel_j0=ops.bessel_j0,
+    bessel_j1=ops.bessel_j1,
+    bessel_k0=ops.bessel_k0,
+    bessel_k0e=ops.bessel_k0e,
+    bessel_k1=ops.bessel_k1,
+    bessel_k1e=ops.bessel_k1e,
+    bessel_y0=ops.bessel_y0,
+    bessel_y1=ops.bessel_y1,
+    dawsn=ops.dawsn,
+    expint=ops.expint,
+    fresnel_cos=ops.fresnel_cos,
+    fresnel_sin=ops.fresnel_sin,
+    spence=ops.spence,
+)
+
+
+def erfcinv(x: Any, name: str | None = None) -> Tensor:
+    """The inverse of erfc.
+
+    >>> erfcinv([0.5, 1.0]).numpy().round(4)
+    array([0.4769, 0.    ], dtype=float32)
+    """
+    result: Tensor = ops.erfcinv(x)
+    return result
+
+
+# -- functions of several --------------------------------------------------------------------------------------------
+def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
+    """The derivative of order `a` of digamma; NaN where `a` is not a whole number. Only x has a gradient.
+
+    >>> polygamma(1.0, [1.0, 2.0]).numpy().round(4)
+    array([1.6449, 0.6449], dtype=float32)
+    """
+    result: Tensor = ops.polygamma(a, x)
+    return result
+
+
+def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
+    """Hurwitz' zeta function, the sum of (q + k)**-x over k = 0, 1, ... There is no gradient with respect to x.
+
+    >>> zeta(2.0, [1.0, 2.0]).numpy().round(4)
+    array([1.6449, 0.6449], dtype=float32)
+    """
+    result: Tensor = ops.zeta(x, q)
+    return result
+
+
+def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
+    """The regularised lower incomplete gamma function P(a, x); both arguments have gradients of every order.
+
+    >>> igamma(2.0, [1.0, 3.0]).numpy().round(4)
+    array([0.2642, 0.8009], dtype=float32)
+    """
+    result: Tensor = ops.igamma(a, x)
+    return result
+
+
+def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
+    """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where it is small.
+
+    >>> igammac(2.0, [1.0, 30.0]).numpy()
+    array([7.3575890e-01, 2.9008631e-12], dtype=float32)
+    """
+    result: Tensor = ops.igammac(a, x)
+    return result
+
+
+def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
+    """The regularised incomplete beta function. Only x has a gradient, as in TensorFlow.
+
+    The arguments have one shape, except for scalars.
+
+    >>> betainc(1.0, 2.0, [0.25, 0.5]).numpy().tolist()
+    [0.4375, 0.75]
+    """
+    known = next((v for v in (a, b, x) if isinstance(v, Tensor) or converter_of(v) is not None), a)
+    dtype = operand(known).dtype  # a tensor decides for the plain values beside it
+    a, b, x = (operand(v, dtype) for v in (a, b, x))
+    for other in (b, x):
+        if other.array.dtype != a.array.dtype:
+            raise errors.mismatched_dtypes("Betainc", a.dtype, other.dtype)
+    if not a.dtype.is_floating:
+        raise errors.unsupported_dtype("Betainc", a.dtype)
+    for first, second, names in ((a, b, "a and b"), (a, x, "a and x"), (b, x, "b and x")):
+        shapes = first.array.shape, second.array.shape
+        if all(shapes) and shapes[0] != shapes[1]:
+            raise errors.invalid_argument(
+                f"Shapes of {names} are inconsistent: {errors.brackets(shapes[0])} vs. {errors.brackets(shapes[1])}. "
+                "Use tf.broadcast_to to give them one shape.",
+                "Betainc",
+            )
+    result: Tensor = ops.betainc(a, b, x)
+    return result
+
+
+def lbeta(x: Any, name: str | None = None) -> Tensor:
+    """The logarithm of the beta function of the vectors along the last axis.
+
+    >>> lbeta([[1.0, 2.0], [3.0, 4.0]]).numpy().round(4)
+    array([-0.6931, -4.0943], dtype=float32)
+    """
+    x = operand(x)
+    last = axis_of(-1, len(x.array.shape), "Sum")
+    logs = reduce.sum_(ops.lgamma(x), axis=(last,), keepdims=False)
+    result: Tensor = logs - ops.lgamma(reduce.sum_(x, axis=(last,), keepdims=False))
+    return result
+
+
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0; integers are divided as floats.
+
+    >>> divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy().tolist()
+    [0.0, 0.5]
+    """
+    x, y = operands(x, y)
+    if x.array.dtype != y.array.dtype:
+        raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype!r} != {y.dtype!r}.")
+    if x.array.dtype.kind in "iu":
+        wide = np.dtype(np.float64 if x.array.dtype.itemsize > 2 else np.float32)
+        x, y = (wrap(t.array.astype(wide)) for t in (x, y))
+    result: Tensor = ops.divide_no_nan(x, y)
+    return result
+
+
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+    """1 / x, and 0 where x is 0.
+
+    >>> reciprocal_no_nan([2.0, 0.0]).numpy().tolist()
+    [0.5, 0.0]
+    """
+    x = operand(x)
+    if x.array.dtype.kind in "iub":
+        raise errors.unsupported_dtype("DivNoNan", x.dtype)
+    result: Tensor = ops.divide_no_nan(operand(1, x.dtype), x)
+    return result
+
+
+def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
+    """The number next to x1 in the direction of x2.
+
+    >>> float(nextafter(1.0, 2.0)) - 1
+    1.1920928955078125e-07
+    """
+    x, y = operands(x1, x2) if is_library(x1) or is_library(x2) else (tensor_or(v, float32) for v in (x1, x2))
+    if x.array.dtype.itemsize < 4:
+        raise errors.unsupported_dtype("NextAfter", x.dtype)
+    result: Tensor = ops.nextafter(x, y)
+    return result
+
+
+def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Division towards zero.
+
+    >>> truncatediv([7, -7], [2, 2]).numpy().tolist()
+    [3, -3]
+    """
+    x, y = operands(x, y)
+    if x.dtype.is_complex:
+        raise errors.no_kernel("TruncateDiv", x.dtype)
+    result: Tensor = ops.truncate_divide(x, no_zeros(x, y, "TruncateDiv"))
+    return result
+
+
+# -- activations -----------------------------------------------------------------------------------------------------
+def relu6(features: Any, name: str | None = None) -> Tensor:
+    """x between 0 and 6, the nearer of them outside.
+
+    >>> relu6([-1.0, 3.0, 8.0]).numpy().tolist()
+    [0.0, 3.0, 6.0]
+    """
+    result: Tensor = ops.relu6(features)
+    return result
+
+
+def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+    """x where x is positive, alpha * x elsewhere; integers become float32.
+
+    >>> leaky_relu([-1.0, 2.0]).numpy().tolist()
+    [-0.2..., 2.0]
+    """
+    x = convert(features)
+    if x.dtype.is_integer:
+        x = wrap(x.array.astype(np.float32))
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype("LeakyRelu", x.dtype, "half, bfloat16, float, double")
+    slope = _slope(alpha)
+    if not is_known(slope):
+        scaled: Tensor = math.where(math.greater(x, 0), x, x * cast(array.stop_gradient(slope), x.dtype))
+        return scaled
+    result: Tensor = ops.leaky_relu(x, alpha=float(np.asarray(slope.array)))
+    return result
+
+
+def _slope(alpha: Any) -> Tensor:
+    """The attribute alpha; a tensor is welcome too, as long as it is one floating number."""
+    if alpha is None:
+        return operand(0.2, float32)
+    if is_library(alpha) and not isinstance(alpha, (list, tuple)):
+        slope = operand(alpha)
+        if slope.dtype.is_floating and not slope.array.shape:
+            return slope
+    elif isinstance(alpha, (int, float, np.floating, np.integer)):
+        return operand(float(alpha), float32)
+    raise TypeError(f"Expected float for argument 'alpha' not {alpha!r}.")
+
+
+def elu(features: Any, name: str | None = None) -> Tensor:
+    """x where x is positive, exp(x) - 1 elsewhere.
+
+    >>> elu([-1.0, 2.0]).numpy().round(4)
+    array([-0.6321,  2.    ], dtype=float32)
+    """
+    result: Tensor = ops.elu(features)
+    return result
+
+
+def selu(features: Any, name: str | None = None) -> Tensor:
+    """The scaled elu that keeps mean 0 and variance 1.
+
+    >>> selu([-1.0, 1.0]).numpy().round(4)
+    array([-1.1113,  1.0507], dtype=float32)
+    """
+    result: Tensor = ops.selu(features)
+    return result
+
+
+def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
+    """x times the normal distribution function of x, or a formula with tanh that comes close to it.
+
+    >>> gelu([-1.0, 1.0]).numpy().round(4)
+    array([-0.1587,  0.8413], dtype=float32)
+    """
+    x = convert(features)
+    if not x.dtype.is_floating:
+        raise ValueError(f"`features.dtype` must be a floating point tensor. Received: features.dtype={x.dtype}")
+    result: Tensor = ops.gelu_tanh(x) if truth(approximate) else ops.gelu(x)
+    return result
+
+
+def silu(features: Any, beta: Any = 1.0) -> Tensor:
+    """x * sigmoid(beta * x).
+
+    >>> silu([-1.0, 1.0]).numpy().round(4)
+    array([-0.2689,  0.7311], dtype=float32)
+    """
+    x = operand(features)
+    if x.array.dtype.kind in "iub":
+        raise errors.unsupported_dtype("Sigmoid", x.dtype, "fc")
+    if type(beta) is float and beta == 1.0:
+        result: Tensor = ops.silu(x)
+        return result
+    result = x * math.sigmoid(x * cast(operand(beta), x.dtype))
+    return result
+
+
+def softsign(features: Any, name: str | None = None) -> Tensor:
+    """x / (1 + |x|).
+
+    >>> softsign([-1.0, 3.0]).numpy().tolist()
+    [-0.5, 0.75]
+    """
+    result: Tensor = ops.softsign(features)
+    return result
+
+
+def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
+    """relu of x and of -x, side by side along an axis.
+
+    >>> crelu([-1.0, 2.0]).numpy().tolist()
+    [0.0, 2.0, 1.0, 0.0]
+    """
+    x = operand(features)
+    at = axis_of(axis, len(x.array.shape), "ConcatV2")
+    both = array.concatenate(x, -x, axis=at)
+    result: Tensor = math.relu(both)
+    return result

@@ -1,0 +1,387 @@
+"""TensorArray: a list of tensors that loops write to and read from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors, nest
+from gradtape._src.arrays.checks import checked
+from gradtape._src.arrays.symbolic import current_graph, is_known, only_eager
+from gradtape._src.conversion import convert, is_library, operand, wrap
+from gradtape._src.dtypes import DType, as_dtype
+from gradtape._src.literals import cannot_convert
+from gradtape._src.ops import array, index as ops_index
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf.arguments import extent, shape_of, truth
+from gradtape._src.tf.array import concat, gather, stack
+from gradtape._src.variable import Variable
+
+_CLEARED: Any = object()
+
+
+def wrong_dtype(kind: DType, given: DType) -> errors.InvalidArgumentError:
+    """TensorFlow's complaint about an element of another dtype."""
+    return errors.invalid_argument(
+        f"TensorArray dtype is {kind.name} but Op is trying to write dtype {given.name}. "
+        "Use tf.cast, or name the dtype (fn_output_signature of tf.map_fn)."
+    )
+
+
+class TensorArray:
+    """A list of tensors of one dtype. What changes it also returns it, as code that has to run in graphs expects.
+
+    >>> ta = TensorArray("float32", size=2)
+    >>> ta = ta.write(0, 1.0).write(1, 2.0)
+    >>> ta.stack().numpy().tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Any = None,
+        flow: Any = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if size is None:
+            raise ValueError("Size must be declared for TensorArrays when eager execution is enabled.")
+        self._dtype = as_dtype(dtype)
+        self._dynamic_size = truth(dynamic_size)
+        self._clears = clear_after_read is None or truth(clear_after_read)
+        self._infer_shape = infer_shape
+        self._element_shape = TensorShape(element_shape)
+        self._tensors: list[Any] = [None] * _length(size)
+        self._whole: Tensor | None = None  # all elements as one tensor, once an index is only known to the program
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+    @property
+    def dtype(self) -> DType:
+        """The dtype of every element."""
+        return self._dtype
+
+    @property
+    def dynamic_size(self) -> bool:
+        """Whether writing past the end makes it longer."""
+        return self._dynamic_size
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """The shape of an element, as far as it is known."""
+        return self._element_shape
+
+    @property
+    def flow(self) -> Tensor:
+        """A graph's way to order reads and writes; eager code needs none."""
+        return wrap(np.asarray(0, np.int32))
+
+    @property
+    def handle(self) -> None:
+        """A graph's name for the storage; there is none."""
+        return None
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many elements there are."""
+        return wrap(np.asarray(len(self._tensors), np.int32))
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __repr__(self) -> str:
+        return f"<tf.TensorArray: size={len(self)}, dtype={self._dtype.name}, element_shape={self._element_shape}>"
+
+    # -- one element -------------------------------------------------------------------------------------------------
+    def read(self, index: Any, name: str | None = None) -> Tensor:
+        """The element at an index; unless clear_after_read is False, this once."""
+        if self._is_whole(index):
+            whole = self._together()
+            where = checked(_ELEMENTS, _number(index), size=whole.array.shape[0], verb="access")
+            row: Tensor = ops_index.take(whole, where, axis=0, batch_dims=0)
+            return row
+        at = _place(index)
+        if at < 0:
+            raise errors.OutOfRangeError(None, None, f"Reading from negative indices (index {at}) is not allowed.")
+        if at >= len(self):
+            raise errors.OutOfRangeError(None, None, f"Tried to read from index {at} but array size is: {len(self)}")
+        found = self._tensors[at]
+        if found is _CLEARED:
+            raise errors.invalid_argument(
+                f"Could not read index {at} twice because it was cleared after a previous read (perhaps try setting "
+                "clear_after_read = false?)"
+            )
+        tensor: Tensor = self._zeros() if found is None else found
+        if self._clears:
+            self._tensors[at] = _CLEARED
+        return tensor
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Put a value at an index."""
+        tensor = self._accepted(value)
+        if self._is_whole(index):
+            new, whole, at = self._copy(), self._together(), _number(index)
+            at = checked(_ELEMENTS, at, size=whole.array.shape[0], verb="modify")
+            where = array.reshape(at, shape=(1, 1))
+            row = array.reshape(tensor, shape=(1, *tensor.array.shape))
+            new._whole = ops_index.replace_nd(whole, row, where)
+            return new
+        new = self if current_graph() is None else self._copy()  # a branch must not change what others see
+        new._put(_place(index), tensor)
+        return new
+
+    # -- many at once ------------------------------------------------------------------------------------------------
+    def stack(self, name: str | None = None) -> Tensor:
+        """All elements along a new first axis."""
+        if self._whole is not None:
+            return self._whole
+        if not self._tensors:
+            return wrap(np.zeros((0, *self._known_shape()), self._dtype.numpy_dtype))
+        return stack(self._all())
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """Take over the slices of a tensor along its first axis."""
+        given = self._converted(value, strict=True)
+        if not given.array.shape:
+            raise ValueError(f"Cannot unstack a scalar into a TensorArray: {value!r}")
+        tensors = list(array.unstack(given, axis=0))
+        if len(tensors) > len(self) and not self._dynamic_size:
+            if current_graph() is not None:
+                raise errors.refused_value(
+                    f"Operation expected a list with {len(self)} elements but got a list with {len(tensors)} elements."
+                )
+            raise ValueError(f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size {len(self)}")
+        self._tensors = [self._accepted(t) for t in tensors]
+        return self
+
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+        """The elements at some indices, along a new first axis."""
+        where = _listed(indices)
+        if current_graph() is None:
+            return gather(self.stack(), where)
+        whole = self._together()
+        places = checked(_GATHERED, _number(where), size=whole.array.shape[0])
+        rows: Tensor = ops_index.take(array.identity(whole), places, axis=0, batch_dims=0)
+        return rows
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Put the slices of a tensor at some indices."""
+        given, where = self._converted(value, strict=True), _listed(indices)
+        if not given.array.shape:
+            raise ValueError(f"Cannot unstack a scalar into a TensorArray: {value!r}")
+        if current_graph() is not None and not self._dynamic_size:
+            return self._scattered(_number(where), given)
+        places, rows = shape_of(where), list(array.unstack(given, axis=0))
+        if len(places) != len(rows):
+            raise ValueError(f"Expected as many values as indices: {len(rows)} rows for {len(places)} indices.")
+        for at, tensor in zip(places, rows, strict=True):
+            self._put(at, self._accepted(tensor))
+        return self
+
+    def _scattered(self, indices: Tensor, value: Tensor) -> TensorArray:
+        """A new array with slices of a tensor at indices that the program checks."""
+        self._accepted(value[0])
+        new, whole = self._copy(), self._together()
+        where = checked(_SCATTERED, indices, size=whole.array.shape[0])
+        new._whole = ops_index.replace_nd(whole, value, array.reshape(where, shape=(*where.array.shape, 1)))
+        return new
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """The elements end to end along their first axis."""
+        return concat(self._all(), 0)
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """Take over pieces of a tensor, of these lengths along its first axis."""
+        tensor, sizes = self._converted(value), shape_of(lengths)
+        have = tuple(tensor.array.shape)
+        if sum(sizes) != have[0]:
+            raise errors.invalid_argument(
+                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(sizes)} and "
+                f"value's shape is: {errors.brackets(have)}"
+            )
+        if len(sizes) > len(self) and not self._dynamic_size:
+            raise errors.invalid_argument(
+                f"TensorArray's size is not equal to the size of lengths ({len(self)} vs. {len(sizes)}), and the "
+                "TensorArray is not marked as dynamically resizeable"
+            )
+        self._tensors = [self._accepted(t) for t in array.split(tensor, sizes=sizes, axis=0)]
+        return self
+
+    def identity(self) -> TensorArray:
+        """The same elements in a TensorArray of its own."""
+        return self._copy()
+
+    def close(self, name: str | None = None) -> None:
+        """Let go of the elements."""
+        self._tensors = []
+
+    def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
+        """Not for eager code: tapes follow what goes in and out."""
+        raise errors.UnimplementedError(
+            None,
+            None,
+            "TensorArray.grad is not supported when executing eagerly; tapes follow what is written and read.",
+        )
+
+    # -- in a program that is being traced ---------------------------------------------------------------------------
+    # There an array that is written to at an index of the program's is one tensor, and every write gives a new array:
+    # loops carry it as they carry tensors.
+    def _is_whole(self, index: Any) -> bool:
+        """Whether it is one tensor, or has to be because of an index: of one that only the program knows, or that is
+        outside, which the program refuses when it comes to that."""
+        if self._whole is not None:
+            return True
+        if isinstance(index, (Tensor, Variable)) and not is_known(convert(index)):
+            return True
+        outside = current_graph() is not None and not 0 <= _place(index) < len(self)
+        return outside and not self._dynamic_size
+
+    def _together(self) -> Tensor:
+        """All elements as one tensor; zeros where nothing was written."""
+        if self._whole is not None:
+            return self._whole
+        if self._dynamic_size:
+            raise only_eager(
+                ValueError(
+                    "A TensorArray with dynamic_size=True cannot be written to at an index that only the running "
+                    "program knows: a compiled program has arrays of fixed size. Give it the size that it will have at "
+                    "most, or loop over a Python range."
+                )
+            )
+        return self.stack()
+
+    # -- within ------------------------------------------------------------------------------------------------------
+    def _copy(self) -> TensorArray:
+        new = TensorArray(
+            self._dtype,
+            0,
+            self._dynamic_size,
+            self._clears,
+            infer_shape=self._infer_shape,
+            element_shape=self._element_shape,
+        )
+        new._tensors, new._whole = list(self._tensors), self._whole
+        return new
+
+    def _converted(self, value: Any, strict: bool = False) -> Tensor:
+        tensor = convert(value) if is_library(value) else convert(value, dtype_hint=self._dtype)
+        if tensor.dtype != self._dtype:
+            if strict and is_library(value):
+                raise ValueError(
+                    f"Tensor conversion requested dtype {self._dtype.name} for Tensor with dtype {tensor.dtype.name}: "
+                    f"{tensor!r}"
+                )
+            if strict:
+                raise cannot_convert(value, self._dtype)
+            raise wrong_dtype(self._dtype, tensor.dtype)
+        return tensor
+
+    def _accepted(self, value: Any) -> Tensor:
+        """A value as an element, after a check of dtype and shape; the first one tells the shape of all."""
+        tensor = self._converted(value)
+        if not self._element_shape.is_compatible_with(tensor.shape):
+            raise ValueError(f"Incompatible shape for value ({tensor.shape}), expected ({self._element_shape})")
+        if self._infer_shape:
+            self._element_shape = self._element_shape.merge_with(tensor.shape)
+        return tensor
+
+    def _put(self, at: int, tensor: Tensor) -> None:
+        if at < 0:
+            raise errors.OutOfRangeError(None, None, f"Writing to negative indices (index {at}) is not allowed.")
+        if at >= len(self):
+            if not self._dynamic_size:
+                raise errors.OutOfRangeError(
+                    None, None, f"Tried to write to index {at} but array is not resizeable and size is: {len(self)}"
+                )
+            self._tensors += [None] * (at + 1 - len(self))
+        self._tensors[at] = tensor
+
+    def _known_shape(self) -> tuple[int, ...]:
+        if not self._element_shape.is_fully_defined():
+            raise ValueError(
+                f"Cannot convert a partially known TensorShape {self._element_shape} to a Tensor. Elements that were "
+                "never written count as zeros: give element_shape, or write every element."
+            )
+        return tuple(n for n in self._element_shape.as_list() if n is not None)
+
+    def _zeros(self) -> Tensor:
+        return wrap(np.zeros(self._known_shape(), self._dtype.numpy_dtype))
+
+    def _all(self) -> list[Tensor]:
+        for i, t in enumerate(self._tensors):
+            if t is _CLEARED:
+                raise errors.invalid_argument(
+                    f"Could not read index {i} twice because it was cleared after a previous read (perhaps try setting "
+                    "clear_after_read = false?)"
+                )
+        return [self._zeros() if t is None else t for t in self._tensors]
+
+
+def _length(size: Any) -> int:
+    if size is None:
+        raise ValueError("The argument 'size' of a TensorArray must be given.")
+    found = extent(size, "size", "TensorArray")
+    if found >= 2**31:
+        raise ValueError(f"The argument 'size' of a TensorArray is too large: {found}")
+    return found
+
+
+def _listed(indices: Any) -> Any:
+    """Indices of elements: a vector of integers."""
+    found = operand(indices) if is_library(indices) else indices
+    if not isinstance(found, (Tensor, list, tuple, range, np.ndarray)):
+        raise TypeError(f"Expected a vector of integers for argument 'indices', but got {indices!r}.")
+    tensor = operand(found)
+    if len(tensor.array.shape) != 1 or not (tensor.dtype.is_integer or 0 in tensor.array.shape):
+        raise TypeError(f"Expected a vector of integers for argument 'indices', but got {indices!r}.")
+    return found if 0 not in tensor.array.shape else np.zeros(0, np.int32)
+
+
+def _place(index: Any) -> int:
+    """The place of an element; a number too large for any array is out of range."""
+    try:
+        return extent(index, "index", "TensorArray")
+    except OverflowError:
+        raise errors.OutOfRangeError(None, None, f"Tried to use index {index}, which no array has.") from None
+
+
+def _number(index: Any) -> Tensor:
+    return convert(index)
+
+
+def _no_element(at: Any, size: int, verb: str) -> Exception:
+    bad = at.reshape(-1)[((at < 0) | (at >= size)).reshape(-1)][0]
+    return errors.invalid_argument(f"Trying to {verb} element {bad} in a list with {size} elements.")
+
+
+def _not_gathered(indices: Any, size: int) -> Exception:
+    bad = indices[(indices < 0) | (indices >= size)][0]
+    return errors.invalid_argument(f"Index {bad} out o range; list only has {size} elements.")  # TensorFlow's spelling
+
+
+def _not_scattered(indices: Any, size: int) -> Exception:
+    if indices.min() < 0:
+        return errors.invalid_argument(f"Trying to scatter index {indices.min()} into a list with {size} elements.")
+    sentence = f"Operation expected a list with {size} elements but got a list with {indices.max() + 1} elements."
+    return errors.invalid_argument(sentence)
+
+
+_ELEMENTS = ops_index.WITHIN._replace(error=_no_element)
+_GATHERED = ops_index.WITHIN._replace(error=_not_gathered)
+_SCATTERED = ops_index.WITHIN._replace(error=_not_scattered)
+
+
+def _rebuilt(template: TensorArray, parts: list[Any]) -> TensorArray:
+    new = template._copy()
+    new._whole = parts[0]
+    return new
+
+
+nest.register_composite(TensorArray, lambda whole: [whole._together()], _rebuilt)
