@@ -1,7 +1,7 @@
 """What the site needs beyond the pages in docs/: files of the repository that they link to.
 
-A page may link to `../src/gradtape/_src/core/primitive.py`: right for a reader of the repository, but outside of the site. Such
-files become pages of the site, and the links are bent to them.
+A page may link to `../src/gradtape/_src/core/primitive.py`: right for a reader of the repository, but outside of the
+site. Such files become pages of the site, and the links are bent to them.
 """
 
 from __future__ import annotations

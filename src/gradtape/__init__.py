@@ -12,10 +12,28 @@ from __future__ import annotations
 
 import sys as _sys
 import warnings as _warnings
-from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
-from gradtape._src import dtypes as _dtypes, errors as errors, nest as nest
+from gradtape import (
+    autodiff as autodiff,
+    autograph as autograph,
+    bitwise as bitwise,
+    debugging as debugging,
+    dtypes as dtypes,
+    errors as errors,
+    image as image,
+    io as io,
+    linalg as linalg,
+    math as math,
+    nest as nest,
+    nn as nn,
+    quantization as quantization,
+    random as random,
+    signal as signal,
+    sparse as sparse,
+    test as test,
+    version as version,
+)
 from gradtape._src.autodiff.arguments import (
     AggregationMethod as AggregationMethod,
     UnconnectedGradients as UnconnectedGradients,
@@ -25,7 +43,6 @@ from gradtape._src.autodiff.custom_gradient import (
     grad_pass_through as grad_pass_through,
     recompute_grad as recompute_grad,
 )
-from gradtape._src.autodiff.forward_accumulator import ForwardAccumulator as _ForwardAccumulator
 from gradtape._src.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
 from gradtape._src.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from gradtape._src.dtypes import (
@@ -50,7 +67,6 @@ from gradtape._src.dtypes import (
     uint32 as uint32,
     uint64 as uint64,
 )
-from gradtape._src.function.autograph import do_not_convert as _do_not_convert, set_loop_options as _set_loop_options
 from gradtape._src.function.function import (
     function as function,
     inside_function as inside_function,
@@ -63,26 +79,7 @@ from gradtape._src.inspect import attach as _attach_views
 from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
 from gradtape._src.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
 from gradtape._src.tensor import Tensor as Tensor
-
-# -- families: special functions -------------------------------------------------------------------------------------
-# -- families: signal, image, random ---------------------------------------------------------------------------------
-# -- families: control flow ------------------------------------------------------------------------------------------
-from gradtape._src.tf import (
-    bitwise as bitwise,
-    compat as _compat,
-    debugging as debugging,
-    documentation as _documentation,
-    image as image,
-    io as io,
-    linalg as linalg,
-    math as math,
-    nn as nn,
-    quantization as quantization,
-    random as random,
-    signal as signal,
-    sparse as sparse,
-    test as test,
-)
+from gradtape._src.tf import compat as _compat, documentation as _documentation
 from gradtape._src.tf.array import (
     boolean_mask as boolean_mask,
     broadcast_dynamic_shape as broadcast_dynamic_shape,
@@ -143,8 +140,6 @@ from gradtape._src.tf.control_flow import (
     vectorized_map as vectorized_map,
     while_loop as while_loop,
 )
-
-# -- families: neural ------------------------------------------------------------------------------------------------
 from gradtape._src.tf.convolution import (
     batch_to_space as batch_to_space,
     space_to_batch as space_to_batch,
@@ -157,11 +152,7 @@ from gradtape._src.tf.debugging import (
     assert_less as assert_less,
     assert_rank as assert_rank,
 )
-
-# -- families: linear algebra ----------------------------------------------------------------------------------------
 from gradtape._src.tf.decompositions import eig as eig, eigvals as eigvals, sqrtm as matrix_square_root
-
-# -- families: shaping, indexing and segments ------------------------------------------------------------------------
 from gradtape._src.tf.indexing import (
     dynamic_partition as dynamic_partition,
     dynamic_stitch as dynamic_stitch,
@@ -308,45 +299,11 @@ def install_as_tensorflow() -> None:
     install()
 
 
-# -- namespaces that are lists of names from several rooms -----------------------------------------------------------
-def _namespace(name: str, doc: str, **names: object) -> _ModuleType:
-    module = _ModuleType(f"gradtape.{name}", doc)
-    module.__dict__.update(names)
-    return module
-
-
-autodiff = _namespace(
-    "autodiff", "Tapes and accumulators.", GradientTape=GradientTape, ForwardAccumulator=_ForwardAccumulator
-)
-autograph = _namespace(
-    "autograph",
-    "Python's control flow over tensors, in functions.",
-    experimental=_namespace(
-        "autograph.experimental", "Switches.", do_not_convert=_do_not_convert, set_loop_options=_set_loop_options
-    ),
-)
-dtypes = _namespace(
-    "dtypes",
-    "Dtypes and casts.",
-    cast=cast,
-    saturate_cast=saturate_cast,
-    complex=complex,
-    as_dtype=as_dtype,
-    DType=DType,
-    experimental=_dtypes,
-    **{n: v for n, v in vars(_dtypes).items() if isinstance(v, DType)},
-)
 compat = _compat.build(_sys.modules[__name__])
 
 
 # -- namespaces that are loaded when they are first used -------------------------------------------------------------
-_LAZY = {
-    "config": "gradtape._src.tf.config",
-    "data": "gradtape._src.data",
-    "keras": "gradtape.keras",
-    "mixed_precision": "gradtape._src.tf.mixed_precision",
-    "train": "gradtape.train",
-}
+_LAZY = {name: f"gradtape.{name}" for name in ("config", "data", "keras", "mixed_precision", "train")}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
 
 
@@ -360,7 +317,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY} - {"annotations"})
 
 
 def _of_v1(name: str) -> _Any:

@@ -282,3 +282,48 @@ def out_of_memory(shape: Any, dtype: Any, op: str) -> ResourceExhaustedError:
 def brackets(shape: Any) -> str:
     """A shape as kernels print it: [2,3]."""
     return "[" + ",".join(str(n) for n in shape) + "]"
+
+
+__all__ = [
+    "ABORTED",
+    "ALREADY_EXISTS",
+    "CANCELLED",
+    "DATA_LOSS",
+    "DEADLINE_EXCEEDED",
+    "FAILED_PRECONDITION",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+    "NOT_FOUND",
+    "OK",
+    "OUT_OF_RANGE",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "UNAUTHENTICATED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+    "UNKNOWN",
+    "AbortedError",
+    "AlreadyExistsError",
+    "CancelledError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "Error",
+    "FailedPreconditionError",
+    "InaccessibleTensorError",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OpError",
+    "OperatorNotAllowedInGraphError",
+    "OutOfRangeError",
+    "PermissionDeniedError",
+    "ResourceExhaustedError",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownError",
+]
+
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = "gradtape.errors"  # what tracebacks show, and pickles name

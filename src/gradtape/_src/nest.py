@@ -391,3 +391,12 @@ def _skeleton(structure: Any, expand_composites: bool) -> str:
 
 def _describe(structure: Any) -> str:
     return f"type={type(structure).__name__} str={structure}"
+
+
+__all__ = [
+    "assert_same_structure",
+    "flatten",
+    "is_nested",
+    "map_structure",
+    "pack_sequence_as",
+]

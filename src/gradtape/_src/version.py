@@ -1,7 +1,7 @@
 """The version of gradtape, in its one place: packaging, ``gradtape.__version__`` and ``gradtape --version`` read it.
 
 This module is `tf.version`, too. Programs written for TensorFlow ask for the version of its API: where gradtape stands
-in for TensorFlow (`tensorflow_alias`), and in `tf.compat.v1`, that is what the names below have.
+in for TensorFlow (`hooks/tensorflow.py`), and in `tf.compat.v1`, that is what the names below have.
 """
 
 __version__ = "0.1.0"
@@ -15,3 +15,12 @@ GRAPH_DEF_VERSION_MIN_PRODUCER = 0
 TENSORFLOW = "2.21.0"
 """The version of TensorFlow whose names, arguments and meaning gradtape has."""
 TENSORFLOW_GIT = f"v{TENSORFLOW}-gradtape-{__version__}"
+
+__all__ = [
+    "COMPILER_VERSION",
+    "GIT_VERSION",
+    "GRAPH_DEF_VERSION",
+    "GRAPH_DEF_VERSION_MIN_CONSUMER",
+    "GRAPH_DEF_VERSION_MIN_PRODUCER",
+    "VERSION",
+]

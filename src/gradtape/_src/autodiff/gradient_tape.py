@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src import nest
+from gradtape._src import buffers, nest, tensor as tensor_module, variable as variable_module
 from gradtape._src.autodiff import directional, jacobian as jacobians
 from gradtape._src.autodiff.arguments import (
     UnconnectedGradients,
@@ -803,10 +803,10 @@ def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tupl
 
 
 # -- where the user's code is ----------------------------------------------------------------------------------------
-_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _OURS = (_PACKAGE, _NUMPY, contextlib.__file__, "<rule of ")  # the last one is what `write_pulls` compiles
-_VALUES = (f"{_PACKAGE}tensor.py", f"{_PACKAGE}buffers.py", f"{_PACKAGE}variable.py", __file__)
+_VALUES = (buffers.__file__, tensor_module.__file__, variable_module.__file__, __file__)
 _HANDED_ON = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
 """Where the library looks at a value because the user said so: tf.cond, tf.numpy_function."""
 _said: dict[tuple[str, str, int], int] = {}

@@ -26,3 +26,25 @@ from gradtape._src.formats.example import (
     Int64List as Int64List,
     SequenceExample as SequenceExample,
 )
+
+__all__ = [
+    "BytesList",
+    "Checkpoint",
+    "CheckpointManager",
+    "CheckpointOptions",
+    "Example",
+    "Feature",
+    "FeatureList",
+    "FeatureLists",
+    "Features",
+    "FloatList",
+    "Int64List",
+    "SequenceExample",
+    "checkpoints_iterator",
+    "experimental",
+    "get_checkpoint_state",
+    "latest_checkpoint",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
+]

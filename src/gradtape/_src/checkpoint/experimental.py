@@ -3,3 +3,7 @@
 from __future__ import annotations
 
 from gradtape._src.checkpoint.checkpoint import PythonState as PythonState
+
+__all__ = [
+    "PythonState",
+]

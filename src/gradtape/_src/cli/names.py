@@ -18,11 +18,8 @@ __all__ = ["MISSING", "NOTE", "SUPPORTED", "Call", "Verdict", "judge"]
 
 SUPPORTED, NOTE, MISSING = "supported", "note", "missing"
 
-ROOMS = frozenset({
-    "api", "arrays", "cli", "commands", "compile", "conversion", "engine", "indexed_slices", "keras_backend",
-    "keras_hook", "lens", "memory", "ops", "tensor", "tensorflow_alias", "testing", "variable",
-})  # fmt: skip
-"""Folders of gradtape that are attributes of the package, as Python has it, and no names of TensorFlow's."""
+_NOT_TENSORFLOWS = frozenset({"_src", "testing"})
+"""Modules of gradtape that TensorFlow does not have."""
 
 _PRIVATE = frozenset(("compiler", "core", "python"))
 _NOTES = {
@@ -94,7 +91,7 @@ def _find(name: str) -> tuple[Any, str]:
 
 
 def _child(parent: Any, name: str) -> Any:
-    if parent is gradtape and name in ROOMS:
+    if parent is gradtape and name in _NOT_TENSORFLOWS:
         return _ABSENT
     found = getattr(parent, name, _ABSENT)
     if found is _ABSENT and hasattr(parent, "__path__") and parent.__name__ in sys.modules:
@@ -103,9 +100,6 @@ def _child(parent: Any, name: str) -> Any:
             found = importlib.import_module(module)
     if isinstance(found, ModuleType) and not f"{found.__name__}.".startswith(("gradtape.", "keras.")):
         return _ABSENT  # a module that a file of gradtape imports for its own use
-    file = isinstance(found, ModuleType) and found.__name__.startswith("gradtape.train.")
-    if file and name != "experimental" and (name != "data" or parent is not gradtape):
-        return _ABSENT  # a file of the room, and no name of TensorFlow's
     return found
 
 
@@ -113,7 +107,7 @@ def _namespaces() -> dict[str, Any]:
     return {
         f"tf.{name}": space
         for name, space in vars(gradtape).items()
-        if isinstance(space, ModuleType | SimpleNamespace) and name not in ROOMS and not name.startswith("_")
+        if isinstance(space, ModuleType | SimpleNamespace) and name not in _NOT_TENSORFLOWS and not name.startswith("_")
     }
 
 

@@ -16,3 +16,20 @@ from gradtape._src.data.options import Options as Options, ThreadingOptions as T
 Iterator = _IteratorBase
 INFINITE_CARDINALITY = _INFINITE
 UNKNOWN_CARDINALITY = _UNKNOWN
+
+
+__all__ = [
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "Dataset",
+    "DatasetSpec",
+    "FixedLengthRecordDataset",
+    "Iterator",
+    "NumpyIterator",
+    "Options",
+    "TFRecordDataset",
+    "TextLineDataset",
+    "ThreadingOptions",
+    "experimental",
+]

@@ -1,1 +1,1 @@
-"""TODO."""
+"""File formats: protocol buffers, LevelDB tables, checksums, tensor bundles, TFRecords, examples."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""`tf.function`: signatures, traces, unknown shapes, AutoGraph, and the eager fallback."""

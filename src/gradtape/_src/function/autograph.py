@@ -26,7 +26,7 @@ from gradtape._src.interrupts import is_interrupt
 _AS_IS = "_gradtape_not_converted"
 _CONVERTED = "_gradtape_converted"
 
-_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 _STANDARD_LIBRARY = os.path.dirname(os.__file__)
 _LIBRARIES = frozenset(
     {

@@ -1,1 +1,1 @@
-"""Functions: code that TensorFlow would compile."""
+"""Graphs of traced functions: programs for XLA, their derivatives, control flow, checks and rewrites."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Import hooks: gradtape as Keras' backend, and in TensorFlow's place."""

@@ -65,7 +65,7 @@ _AFTERWARDS = {  # said at the end of modules that ask for names, or for a part 
         "tensorflow = LazyModule('gradtape')\ntensorflow._available = False"
     ),
     "keras.src.utils.rng_utils": (
-        "import types\nimport gradtape._src.tf.random as drawn\ntf = types.SimpleNamespace(available=True, random=drawn)"
+        "import types\nimport gradtape.random\ntf = types.SimpleNamespace(available=True, random=gradtape.random)"
     ),
     "keras.src.utils.backend_utils": (
         "from gradtape._src.keras_backend.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)\n"
@@ -191,7 +191,9 @@ def _add_decision(config: ast.Module) -> None:
 
     for place, node in enumerate(config.body):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "_BACKEND != 'tensorflow'":
-            asked = ast.parse("from gradtape import keras_hook\n_BACKEND = keras_hook.backend_for(_BACKEND)").body
+            asked = ast.parse(
+                "from gradtape._src.hooks.keras import backend_for\n_BACKEND = backend_for(_BACKEND)"
+            ).body
             for statement in asked:
                 for inner in ast.walk(statement):
                     ast.copy_location(inner, node)

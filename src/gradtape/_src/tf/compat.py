@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from importlib import import_module
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
@@ -240,6 +241,15 @@ def _own_namespace(v1: ModuleType, name: str) -> None:
     setattr(v1, name, own)
 
 
+def _implemented(root: ModuleType, name: str) -> Any:
+    """What `name` is at the root or, if TensorFlow 1 alone has it, in the implementation of its namespace."""
+    try:
+        return attrgetter(name)(root)
+    except AttributeError:
+        namespace, _, last = name.rpartition(".")
+        return getattr(import_module(f"gradtape._src.tf.{namespace}"), last)
+
+
 def like_tensorflow(version: ModuleType, name: str) -> ModuleType:
     """A namespace `version` that has TensorFlow's."""
     shown = ModuleType(name, "The version of TensorFlow that gradtape has the names of.")
@@ -273,7 +283,7 @@ def build(root: ModuleType) -> ModuleType:
         _own_namespace(v1, name)
     for name, ours in _older_names().items():
         *inside, last = name.split(".")
-        setattr(getattr(v1, inside[0]) if inside else v1, last, attrgetter(ours)(root))
+        setattr(getattr(v1, inside[0]) if inside else v1, last, _implemented(root, ours))
     v1.nn.fused_batch_norm, v1.nn.convolution, v1.nn.ctc_loss = fused_batch_norm, convolution, ctc_loss
     shown = like_tensorflow(version, f"{v1.__name__}.version")
     v1.__dict__.update({n: v for n, v in vars(shown).items() if n.isupper()}, version=shown)

@@ -307,3 +307,28 @@ for _name in (
     "set_memory_growth",
 ):
     setattr(experimental, _name, globals().pop(_name))
+
+
+__all__ = [
+    "LogicalDevice",
+    "LogicalDeviceConfiguration",
+    "PhysicalDevice",
+    "experimental",
+    "functions_run_eagerly",
+    "get_engine",
+    "get_logical_device_configuration",
+    "get_none_policy",
+    "get_soft_device_placement",
+    "get_visible_devices",
+    "list_logical_devices",
+    "list_physical_devices",
+    "run_functions_eagerly",
+    "set_compilation_cache",
+    "set_compiler_options",
+    "set_engine",
+    "set_logical_device_configuration",
+    "set_none_policy",
+    "set_soft_device_placement",
+    "set_visible_devices",
+    "threading",
+]

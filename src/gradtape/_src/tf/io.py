@@ -456,14 +456,14 @@ def decode_raw(
 
 
 # -- records: loaded when they are first used ------------------------------------------------------------------------
-_RECORDS = frozenset({
+_LAZY = frozenset({
     "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "parse_example",
     "parse_single_example", "parse_tensor", "serialize_tensor",
 })  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RECORDS:
+    if name in _LAZY:
         from gradtape._src.tf import parsing
 
         found = globals()[name] = getattr(parsing, name)
@@ -472,4 +472,23 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_RECORDS})
+    return list(__all__)
+
+
+__all__ = [
+    *_LAZY,
+    "decode_and_crop_jpeg",
+    "decode_bmp",
+    "decode_gif",
+    "decode_image",
+    "decode_jpeg",
+    "decode_png",
+    "decode_raw",
+    "decode_webp",
+    "encode_jpeg",
+    "encode_png",
+    "extract_jpeg_shape",
+    "is_jpeg",
+    "read_file",
+    "write_file",
+]

@@ -1,4 +1,4 @@
-"""Low precision without vanishing gradients: a loss that is scaled up before the walk back, and gradients scaled down.
+"""Loss scaling: float16 gradients that do not underflow.
 
 float16 has no numbers below 6e-8, and many gradients are smaller. bfloat16 has float32's range and needs none of this.
 """
@@ -108,3 +108,8 @@ class LossScale:
             return convert(False)
 
         return cond(finite, go, skip)
+
+
+__all__ = [
+    "LossScale",
+]

@@ -147,3 +147,15 @@ def is_built_with_gpu_support() -> bool:
 def is_built_with_xla() -> bool:
     """Whether JAX, and XLA with it, is installed."""
     return devices.has_jax()
+
+
+__all__ = [
+    "compute_gradient",
+    "gpu_device_name",
+    "is_built_with_cuda",
+    "is_built_with_gpu_support",
+    "is_built_with_rocm",
+    "is_built_with_xla",
+    "is_cpu_target_available",
+    "is_gpu_available",
+]

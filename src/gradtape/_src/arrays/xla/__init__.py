@@ -25,7 +25,18 @@ _settings.update("jax_enable_x64", True)
 if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ:  # who sets the variable decides
     _settings.update("jax_cpu_enable_async_dispatch", False)
 
-from gradtape._src.arrays.xla import control, core, image, linalg, neural, random, segment, signal, special, state
+from gradtape._src.arrays.xla import (  # noqa: E402 - arrays made at import have the 64-bit types
+    control,
+    core,
+    image,
+    linalg,
+    neural,
+    random,
+    segment,
+    signal,
+    special,
+    state,
+)
 
 _FAMILIES = (core, special, linalg, neural, signal, image, random, segment, state, control)
 xla_namespace: Any = Namespace("XLA", *_FAMILIES, rank=1)

@@ -1,0 +1,130 @@
+"""Reverse mode, in its shortest form: the reference that the backward pass in `fast/` is tested against.
+
+`backward_pass` visits records from the last to the first. A record knows its op, the uids of its inputs and outputs,
+and the values that the op's vjp rules need. The pass holds a list of cotangents for each uid; when it arrives at the
+record that made a tensor, every use of that tensor has been visited, and the sum of the list is its cotangent.
+
+Cotangents are arrays, tensors (the pass is itself recorded, for the next order), batches (a Jacobian) or sparse rows:
+the rules compute with whatever is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+from gradtape._src.arrays import common_namespace, namespace_of
+from gradtape._src.arrays.half import is_half
+from gradtape._src.core.primitive import Op, Rule, kind_of, narrowed, numpy_dtype, parameters, unbroadcast, widened
+from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.tape import Record
+from gradtape._src.core.zero_preserving import is_strong, strengthen, weaken
+
+Cotangents = dict[int, Any]
+Shapes = dict[int, tuple[int, ...]]
+
+
+def backward_pass(
+    records: Sequence[Any], shapes: Shapes, cotangents: Cotangents, *, kept: frozenset[int], traced: bool
+) -> Cotangents:
+    """The cotangents of sources, and of the tensors in `kept`, given those of targets: uid -> value.
+
+    `shapes` has the uids that may receive a cotangent. With `traced` the cotangents are tensors, and each step is
+    recorded.
+    """
+    terms = {uid: [g] for uid, g in cotangents.items()}
+    found: Cotangents = {}
+    for record in map(Record.of, reversed(records)):
+        outputs = record.output if type(record.output) is tuple else (record.output,)
+        gs = {uid: total(terms.pop(uid)) for uid in outputs if uid in terms}
+        found |= {uid: g for uid, g in gs.items() if uid in kept}
+        if gs:
+            for uid, g in zip(record.inputs, vjp(record, gs, shapes, traced), strict=True):
+                if g is not None:
+                    terms.setdefault(uid, []).append(g)
+    return {uid: total(gs) for uid, gs in terms.items()} | found
+
+
+def total(gs: list[Any]) -> Any:
+    """The sum of cotangents; one of half-precision numbers is computed in float32, and rounded once."""
+    dtype = numpy_dtype(gs[0])
+    if len(gs) == 1 or not is_half(dtype) or all(type(g) is Rows for g in gs):
+        return reduce(add, gs)
+    return narrowed(reduce(add, [widened(_dense(g)) for g in gs]), dtype)
+
+
+def vjp(record: Record, gs: Cotangents, shapes: Shapes, traced: bool) -> list[Any]:
+    """The cotangents of a record's inputs, given those of its outputs that have one; None where none is needed."""
+    op, inputs, _, values, attrs, _ = record
+    g = _completed(record, gs, shapes)
+    saved = [v if traced or v is None else v.array for v in values]
+    dtype = numpy_dtype(next(iter(gs.values())))
+    half = op.wide and is_half(dtype) and (op.joint is not None or not op.outputs)
+    if half:
+        g = [None if x is None else widened(x) for x in g] if type(g) is list else widened(g)
+        saved = [None if v is None else widened(v) for v in saved]
+    needed = [shapes.get(uid) for uid in inputs]
+    if op.joint is not None:
+        results = _all_at_once(op, g, needed, saved, attrs)
+    else:
+        results = [_one(op, i, g, shape, saved, attrs, half) for i, shape in enumerate(needed)]
+    if op.as_given:
+        return results
+    results = [None if c is None or s is None else unbroadcast(c, s) for c, s in zip(results, needed, strict=True)]
+    rounded = half or (op.name != "astype" and not op.outputs)
+    return [narrowed(c, dtype) if rounded else c for c in results]
+
+
+def _completed(record: Record, gs: Cotangents, shapes: Shapes) -> Any:
+    """The cotangents as a rule expects them: one, or a list with zeros (or None) for outputs without one."""
+    op, output, dtypes = record.op, record.output, record.dtype
+    if type(output) is not tuple:
+        return _dense(gs[output])
+    present = {uid: _dense(g) for uid, g in gs.items()}
+    if not op.joint_zeros:
+        return [present.get(uid) for uid in output]
+    xp = common_namespace(list(present.values()))
+    pairs = zip(output, dtypes, strict=True)
+    return [present[uid] if uid in present else xp.zeros(shapes[uid], dtype) for uid, dtype in pairs]
+
+
+def _one(op: Op, position: int, g: Any, shape: Any, saved: list[Any], attrs: dict[str, Any], half: bool) -> Any:
+    """The cotangent of one input, by its own rule."""
+    rule = op.rules[position]
+    if rule is None or shape is None:
+        return None
+    special = {"xp": _namespace(g), "half": half, f"{op.args[position]}_shape": shape}
+    arguments = [
+        saved[slot] if (slot := op.slot(name)) is not None else special[name] if name in special else attrs[name]
+        for name in parameters(rule)[1:]
+    ]
+    if op.elementwise and op.keep[position] and kind_of(g) == "c":
+        return _conjugated(rule, g, arguments)
+    return rule(g, *arguments)
+
+
+def _all_at_once(op: Op, g: Any, needed: list[Any], saved: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    """The cotangents of all inputs, by the rule that the op has for them together."""
+    present = [x for x in g if x is not None] if type(g) is list else [g]
+    plain = op.as_given and is_strong(present)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    if plain:
+        g = [None if x is None else weaken(x) for x in g]
+    results = op.joint(_namespace(g), g, needed, *saved, **attrs)  # type: ignore[misc]
+    results = [c if shape is not None else None for c, shape in zip(results, needed, strict=True)]
+    return [None if c is None else strengthen(c) for c in results] if plain else results
+
+
+def _conjugated(rule: Rule, g: Any, arguments: list[Any]) -> Any:
+    """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
+    xp = namespace_of(g)
+    return xp.conj(rule(xp.conj(g), *arguments))
+
+
+def _dense(g: Any) -> Any:
+    return g.dense() if type(g) is Rows else g
+
+
+def _namespace(g: Any) -> Any:
+    return common_namespace([x for x in g if x is not None]) if type(g) is list else namespace_of(g)

@@ -1,0 +1,25 @@
+"""`tf.config`: engines, devices, and what happens when a gradient is None."""
+
+from gradtape._src.tf.config import (
+    LogicalDevice as LogicalDevice,
+    LogicalDeviceConfiguration as LogicalDeviceConfiguration,
+    PhysicalDevice as PhysicalDevice,
+    experimental as experimental,
+    functions_run_eagerly as functions_run_eagerly,
+    get_engine as get_engine,
+    get_logical_device_configuration as get_logical_device_configuration,
+    get_none_policy as get_none_policy,
+    get_soft_device_placement as get_soft_device_placement,
+    get_visible_devices as get_visible_devices,
+    list_logical_devices as list_logical_devices,
+    list_physical_devices as list_physical_devices,
+    run_functions_eagerly as run_functions_eagerly,
+    set_compilation_cache as set_compilation_cache,
+    set_compiler_options as set_compiler_options,
+    set_engine as set_engine,
+    set_logical_device_configuration as set_logical_device_configuration,
+    set_none_policy as set_none_policy,
+    set_soft_device_placement as set_soft_device_placement,
+    set_visible_devices as set_visible_devices,
+    threading as threading,
+)

@@ -1,0 +1,9 @@
+"""Nested structures: lists, tuples, named tuples, mappings and attrs classes, with leaves of any kind."""
+
+from gradtape._src.nest import (
+    assert_same_structure as assert_same_structure,
+    flatten as flatten,
+    is_nested as is_nested,
+    map_structure as map_structure,
+    pack_sequence_as as pack_sequence_as,
+)

@@ -1,0 +1,23 @@
+"""`tf.train`: checkpoints and records, in TensorFlow's formats."""
+
+from gradtape._src.checkpoint import (
+    BytesList as BytesList,
+    Checkpoint as Checkpoint,
+    CheckpointManager as CheckpointManager,
+    CheckpointOptions as CheckpointOptions,
+    Example as Example,
+    Feature as Feature,
+    FeatureList as FeatureList,
+    FeatureLists as FeatureLists,
+    Features as Features,
+    FloatList as FloatList,
+    Int64List as Int64List,
+    SequenceExample as SequenceExample,
+    checkpoints_iterator as checkpoints_iterator,
+    get_checkpoint_state as get_checkpoint_state,
+    latest_checkpoint as latest_checkpoint,
+    list_variables as list_variables,
+    load_checkpoint as load_checkpoint,
+    load_variable as load_variable,
+)
+from gradtape.train import experimental as experimental

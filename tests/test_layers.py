@@ -1,0 +1,275 @@
+"""The layers: imports go down only, without cycles, and the public surface is a list."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gradtape as tf
+
+PACKAGE = Path(tf.__file__).parent
+ROOT = Path(__file__).parents[1]
+
+LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing above
+    ("__main__",),
+    ("cli",),
+    ("public",),  # gradtape, gradtape.math, gradtape.nn, …
+    ("hooks.tensorflow", "testing"),
+    ("keras_backend",),
+    ("hooks.keras",),
+    ("tf",),
+    ("data",),
+    ("checkpoint",),
+    ("formats",),
+    ("inspect",),
+    ("function",),
+    ("graph",),
+    ("autodiff",),
+    ("variable",),
+    ("ops",),
+    ("core",),
+    ("arrays",),
+    ("indexed_slices",),
+    ("conversion",),
+    ("tensor",),
+    ("shape",),
+    ("literals",),
+    ("nest", "dtypes"),
+    ("buffers", "errors", "interrupts", "memory", "version"),
+    ("forks",),
+)
+HEIGHT = {layer: len(LAYERS) - i for i, layers in enumerate(LAYERS) for layer in layers}
+LIBRARIES = {"numpy", "ml_dtypes"}
+OPTIONAL = {"jax", "jaxlib", "keras", "matplotlib", "PIL", "malt", "scipy", "tensorflow", "torch", "IPython"}
+
+
+def files():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path):
+    """The module's name without `gradtape.`."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+
+
+def layer_of(module):
+    """The layer of a module, named without `gradtape.`."""
+    if module == "__main__":
+        return module
+    parts = module.split(".")
+    if parts[0] != "_src" or parts == ["_src"]:
+        return "public"
+    return ".".join(parts[1:3]) if parts[1] == "hooks" and len(parts) > 2 else parts[1]
+
+
+@functools.cache
+def modules():
+    return {name_of(path) for path in files()}
+
+
+class Imports(ast.NodeVisitor):
+    """Every import of a module but those that only a type checker sees: (name, line, at the top of the module)."""
+
+    def __init__(self, text):
+        self.found, self.depth = [], 0
+        self.visit(ast.parse(text))
+
+    def visit_If(self, node):
+        if "TYPE_CHECKING" not in ast.unparse(node.test):
+            self.generic_visit(node)
+
+    def visit_FunctionDef(self, node):
+        self.depth += 1
+        self.generic_visit(node)
+        self.depth -= 1
+
+    visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
+
+    def visit_Import(self, node):
+        self.found += [(alias.name, node.lineno, not self.depth) for alias in node.names]
+
+    def visit_ImportFrom(self, node):
+        assert node.level == 0, "imports are absolute"
+        for alias in node.names:
+            name = f"{node.module}.{alias.name}"
+            is_module = name.partition("gradtape.")[2] in modules()
+            self.found.append((name if is_module else node.module, node.lineno, not self.depth))
+
+
+def imported(text):
+    """The modules of gradtape that a module imports, without `gradtape.`: (name, line, at the top)."""
+    for name, line, at_the_top in Imports(text).found:
+        if name == "gradtape" or name.startswith("gradtape."):
+            yield name.partition(".")[2], line, at_the_top
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_down(path):
+    layer = layer_of(name_of(path))
+    if layer == "hooks":
+        return  # the package itself, which is empty
+    assert layer in HEIGHT, f"{layer} is no layer: give it a place in LAYERS, and in docs/design"
+    for module, line, _ in imported(path.read_text("utf-8")):
+        other = layer_of(module)
+        assert other == layer or HEIGHT[other] < HEIGHT[layer], f"{path}:{line}: {layer} imports {other}, not below it"
+
+
+def test_no_import_cycles():
+    """Inside a layer, too, modules have an order."""
+    graph = {name_of(path): set() for path in files()}
+    for path in files():
+        here = name_of(path)
+        graph[here] = {m for m, _, top in imported(path.read_text("utf-8")) if top and m in graph and m != here}
+    for package in {name for name in graph if any(m.startswith(f"{name}.") for m in graph)}:
+        graph = {a: {m for m in b if m != package or not a.startswith(f"{package}.")} for a, b in graph.items()}
+    done, walking = set(), []
+
+    def walk(module):
+        assert module not in walking, "a cycle of imports: " + " -> ".join([*walking[walking.index(module) :], module])
+        if module in done:
+            return
+        walking.append(module)
+        for other in sorted(graph[module]):
+            walk(other)
+        done.add(walking.pop())
+
+    for module in sorted(graph):
+        walk(module)
+
+
+def test_the_layers_would_notice():
+    text = (
+        "from gradtape._src.tf import math\nfrom gradtape._src import nest\nimport gradtape\n"
+        "if TYPE_CHECKING:\n    import gradtape._src.cli\n"
+        "def f():\n    from gradtape._src.variable import Variable\n"
+    )
+    found = [(layer_of(module), line, at_the_top) for module, line, at_the_top in imported(text)]
+    assert found == [("tf", 1, True), ("nest", 2, True), ("public", 3, True), ("variable", 7, False)]
+    assert HEIGHT["tf"] > HEIGHT["autodiff"] > HEIGHT["variable"] > HEIGHT["ops"] > HEIGHT["core"] > HEIGHT["arrays"]
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_only_numpy_and_ml_dtypes_are_needed(path):
+    for name, line, at_the_top in Imports(path.read_text("utf-8")).found:
+        package = name.split(".")[0]
+        if package == "gradtape" or package in sys.stdlib_module_names or package in LIBRARIES:
+            continue
+        assert package in OPTIONAL, f"{path}:{line}: {package} is not a dependency"
+        layer = layer_of(name_of(path))
+        late = layer in ("keras_backend", "graph", "function") or "xla" in path.parts  # loaded on demand
+        assert not at_the_top or late, f"{path}:{line}: {package} is imported at once"
+
+
+def test_public_modules_are_up_to_date():
+    spec = importlib.util.spec_from_file_location("make_public_modules", ROOT / "tools" / "make_public_modules.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    old = [path.name for path, text in tool.files().items() if path.read_text("utf-8") != text]
+    assert old == [], "run python tools/make_public_modules.py"
+
+
+def test_importing_brings_in_nothing_heavy():
+    code = "import sys, gradtape, json;print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert loaded >= {"gradtape", "numpy"}
+    assert not loaded & OPTIONAL
+    assert not loaded & {"pytest", "setuptools", "asyncio", "unittest"}
+
+
+def importable():
+    names = [f"gradtape.{name}".rstrip(".") for name in sorted(modules()) if name != "__main__"]
+    if importlib.util.find_spec("keras") is None:
+        names = [
+            name for name in names if not f"{name}.".startswith(("gradtape.keras.", "gradtape._src.keras_backend."))
+        ]
+    return names
+
+
+def test_every_module_can_be_imported_first():
+    """No module needs another one to have been imported before it."""
+    names = importable()
+    code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+    subprocess.run([sys.executable, "-W", "error", "-c", code, *names], check=True, timeout=120)
+
+
+def test_no_module_takes_a_public_name():
+    """Importing every module, as programs do over time, leaves behind every name of TensorFlow's what it is there."""
+    names = importable()
+    code = """
+import functools, importlib, sys, types
+import gradtape as tf
+
+def find(name):
+    return functools.reduce(lambda found, part: getattr(found, part, None), name.split(".")[1:], tf)
+
+public = dict(line.split()[:2] for line in open(sys.argv[1]))
+before = {name: find(name) for name in public}
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+for name, kind in public.items():
+    found = find(name)
+    assert found is before[name], (name, before[name], found)
+    if found is not None:
+        is_namespace = isinstance(found, (types.ModuleType, types.SimpleNamespace))
+        assert is_namespace == (kind == "namespace"), (name, found)
+        assert callable(found) or kind not in ("class", "function"), (name, found)
+"""
+    listed = Path(__file__).parents[1] / "docs" / "data" / "tensorflow_names.txt"
+    subprocess.run([sys.executable, "-c", code, listed, *names], check=True, timeout=120)
+
+
+# -- the public surface ---------------------------------------------------------------------------------------------
+TENSORFLOW = json.loads((Path(__file__).parent / "data" / "tensorflow_names.json").read_text("utf-8"))
+EXTRAS = {
+    "install_as_tensorflow",  # lets `import tensorflow` find gradtape
+    "mixed_precision",  # loss scaling for tape loops
+}
+EXTRAS_OF = {
+    "config": {
+        "get_engine",
+        "get_none_policy",
+        "set_compilation_cache",
+        "set_compiler_options",
+        "set_engine",
+        "set_none_policy",
+    },
+    "errors": {"Error", "InaccessibleTensorError"},
+    "nn": {"layer_normalization", "scaled_dot_product_attention"},
+}
+
+
+def public(module):
+    return {name for name in dir(module) if not name.startswith("_")}
+
+
+def test_names_at_the_root_are_tensorflows_or_listed():
+    assert public(tf) - set(TENSORFLOW["root"]) == EXTRAS
+
+
+@pytest.mark.parametrize("name", sorted(public(tf) & set(TENSORFLOW)))
+def test_namespaces_have_no_names_of_their_own(name):
+    namespace = getattr(tf, name)
+    if name == "keras" or namespace.__name__.startswith("keras"):  # whose names are Keras' own
+        return
+    assert public(namespace) & set(TENSORFLOW[name])
+    assert public(namespace) - set(TENSORFLOW[name]) == EXTRAS_OF.get(name, set())
+
+
+@pytest.mark.parametrize("name", [name for name in TENSORFLOW if name != "root"])
+def test_namespaces_share_their_functions_with_the_root(name):
+    """tf.math.add is tf.add: an alias is the same object."""
+    namespace = getattr(tf, name, None)
+    if namespace is None:
+        return
+    for both in sorted(public(namespace) & public(tf) & set(TENSORFLOW[name]) & set(TENSORFLOW["root"])):
+        if both in TENSORFLOW["different"].get(name, ()):
+            continue
+        assert getattr(namespace, both) is getattr(tf, both), f"tf.{name}.{both} is not tf.{both}"
