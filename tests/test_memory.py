@@ -16,7 +16,7 @@ import pytest
 import gradtape as tf
 from gradtape._src import memory, tensor
 from gradtape._src.autodiff.gradient_tape import GradientTape
-from gradtape._src.core import primitive as ops
+from gradtape._src.core.fast.calls import write_vjps
 from gradtape._src.core.primitive import registry
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.tensor import Tensor
@@ -417,7 +417,7 @@ def test_the_walk_frees_what_it_has_passed(see, monkeypatch):
     """When the rule of the first op runs, the activations of the later ones are gone."""
     x = tf.constant(np.ones(1000))
     first = registry["exp"]
-    ops.write_pulls(first)
+    write_vjps(first)
     alive = []
 
     def look(pull):
@@ -427,7 +427,7 @@ def test_the_walk_frees_what_it_has_passed(see, monkeypatch):
 
         return looking
 
-    for form in ("pulls", "checked_pulls"):
+    for form in ("vjps", "checked_vjps"):
         monkeypatch.setattr(first, form, tuple(look(pull) for pull in getattr(first, form)))
     with tf.GradientTape() as tape:
         tape.watch(x)

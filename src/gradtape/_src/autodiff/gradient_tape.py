@@ -805,7 +805,7 @@ def _reachable(recording: _Recording, sources: frozenset[int]) -> dict[int, tupl
 # -- where the user's code is ----------------------------------------------------------------------------------------
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
-_OURS = (_PACKAGE, _NUMPY, contextlib.__file__, "<rule of ")  # the last one is what `write_pulls` compiles
+_OURS = (_PACKAGE, _NUMPY, contextlib.__file__, "<rule of ")  # the last one is what `write_vjps` compiles
 _VALUES = (buffers.__file__, tensor_module.__file__, variable_module.__file__, __file__)
 _HANDED_ON = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
 """Where the library looks at a value because the user said so: tf.cond, tf.numpy_function."""

@@ -31,7 +31,7 @@ from gradtape._src.conversion import (
     wrap,
 )
 from gradtape._src.core import tape as stack
-from gradtape._src.core.primitive import Op, Rule, registry, short_way
+from gradtape._src.core.primitive import Op, Rule, registry
 from gradtape._src.core.tape import only
 from gradtape._src.dtypes import as_dtype, dtype_of
 from gradtape._src.tensor import CONSTANT, Tensor, uids
@@ -224,7 +224,6 @@ def unary(
 ) -> Callable[..., Any]:
     """Declare an elementwise primitive of one tensor, which TensorFlow's users may pass as `arg=...`."""
     op = Op(name, ("x",), (dx,), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
-    op.short = short_way(op)
     call = _following_unary(op) if op.differentiable else _severing_unary(op)
     if arg != "x":  # the name of a parameter is data of the code object: a wrapper would cost a call
         code = call.__code__
@@ -304,7 +303,6 @@ def binary(
 ) -> Callable[..., Any]:
     """Declare an elementwise primitive of two tensors of one dtype; the engine un-broadcasts its derivative."""
     op = Op(name, ("x", "y"), (dx, dy), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
-    op.short = short_way(op)
     return declare(op, _binary_call(op, operator=False))
 
 

@@ -24,14 +24,13 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src.arrays import batched, common_namespace, generic_kernels, namespace_of, namespaces, numpy_namespace
+from gradtape._src.arrays import batched, generic_kernels, namespace_of, numpy_namespace
 from gradtape._src.arrays.half import is_half
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 Rule = Callable[..., Any]
-Pull = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
-ShortWay = tuple[Rule, int | None, tuple[Rule, int | None] | None]
+VJP = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
 
 registry: dict[str, Op] = {}
 """Every primitive by name: the list that the op table in the tests must cover."""
@@ -52,12 +51,13 @@ class Op:
         "args",
         "as_given",
         "call",
-        "checked_pulls",
+        "checked_vjps",
         "differentiable",
         "elementwise",
         "explain",
         "fallible",
-        "half_pulls",
+        "fast",
+        "half_vjps",
         "hinted",
         "joint",
         "joint_saves",
@@ -68,14 +68,13 @@ class Op:
         "linear",
         "name",
         "outputs",
-        "pulls",
         "rules",
         "saves",
-        "short",
         "tf_name",
-        "traced_half_pulls",
-        "traced_pulls",
+        "traced_half_vjps",
+        "traced_vjps",
         "unregistered",
+        "vjps",
         "wide",
     )
 
@@ -115,15 +114,15 @@ class Op:
         for rule in self.rules:
             if rule is not None and parameters(rule)[:1] != ("d",):
                 raise TypeError(f"the first parameter of a rule is d, the cotangent; {name} has {parameters(rule)}")
-        self.pulls: tuple[Pull | None, ...] | None = None  # written when first needed
-        self.checked_pulls: tuple[Pull | None, ...] | None = None
-        self.traced_pulls: tuple[Pull | None, ...] | None = None
-        self.half_pulls: tuple[Pull | None, ...] | None = None
-        self.traced_half_pulls: tuple[Pull | None, ...] | None = None
+        self.vjps: tuple[VJP | None, ...] | None = None  # written when first needed
+        self.checked_vjps: tuple[VJP | None, ...] | None = None
+        self.traced_vjps: tuple[VJP | None, ...] | None = None
+        self.half_vjps: tuple[VJP | None, ...] | None = None
+        self.traced_half_vjps: tuple[VJP | None, ...] | None = None
         self.keep = tuple(self._keep(rule) for rule in self.rules)
         self.saves = frozenset().union(*self.keep)
         self.wide = wide or (elementwise and bool(self.saves))
-        self.short: ShortWay | None = None  # for the words whose calls make records of that form
+        self.fast: Any = None  # generated for elementwise ops: see `fast/elementwise.py`
         self.differentiable = joint is not None or any(rule is not None for rule in self.rules)
         self.call: Callable[..., Any] = _undeclared
         if kernel is not None:
@@ -167,28 +166,6 @@ def program_op(name: str, tf_name: str, joint: Rule, jvp: Rule | None = None) ->
     )
 
 
-_PRODUCT = (lambda d, y: d * y).__code__.co_code
-
-
-def short_way(op: Op) -> ShortWay | None:
-    """How to pull float32 arrays of NumPy through an elementwise op with one or two operands, at least cost.
-
-    The rule of the first operand, the slot of the one value it needs or None; and both for the second operand, if
-    there is one. None where a rule needs more than that. A rule that is one product is called as what it is, without a
-    frame of Python, and NumPy's engine may have a kernel for another one, under the name of the op and `_pull`.
-    """
-    kernel = getattr(numpy_namespace, f"{op.name}_pull", None)
-    pairs = []
-    for rule in op.rules:
-        names = () if rule is None else parameters(rule)[1:]
-        slots = [op.slot(name) for name in names if kernel is None or name != "xp"]
-        if rule is None or len(slots) > 1 or None in slots:
-            return None
-        bare = kernel or (np.multiply if rule.__code__.co_code == _PRODUCT else rule)
-        pairs.append((bare, slots[0] if slots else None))
-    return (*pairs[0], pairs[1] if len(pairs) == 2 else None)
-
-
 def _undeclared(*args: Any, **attrs: Any) -> Any:
     raise RuntimeError("this primitive has no call: declare it with a word of engine.dispatch")
 
@@ -197,90 +174,6 @@ def parameters(rule: Rule) -> tuple[str, ...]:
     """The names in a rule's signature (faster than inspect, which import time would notice)."""
     code = rule.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def write_pulls(op: Op) -> None:
-    """Turn each rule of a primitive into `pull(d, values, attrs, shape)`, when the first sweep meets it.
-
-    The parameter names of a rule become the arguments of a call that is written out and compiled once, the way
-    namedtuple makes its classes: a sweep runs it for every record (benchmarks: chain, rnn). The forms:
-
-        pulls              raw arrays of float32 and float64
-        checked_pulls      raw arrays of any dtype: conjugates for complex numbers, casts for bfloat16
-        traced_pulls       tensors, when the sweep is itself recorded
-        half_pulls,        float16 and bfloat16 of a wide op: in float32, rounded once
-        traced_half_pulls
-
-    The last two are written when a record of such a dtype is met.
-    """
-    _write(op, "pulls", "checked_pulls", "traced_pulls")
-
-
-def _write(op: Op, *forms: str) -> None:
-    for form in forms:
-        setattr(op, form, tuple(_pull(op, i, rule, form) for i, rule in enumerate(op.rules)))
-
-
-def pulls_of(op: Op, dtype: Any, traced: bool) -> tuple[Pull | None, ...]:
-    """The form for records of a dtype (a tuple of dtypes, if there are several outputs)."""
-    if op.pulls is None:
-        write_pulls(op)
-    if op.wide and type(dtype) is not tuple and is_half(dtype):
-        if op.half_pulls is None:
-            _write(op, "half_pulls", "traced_half_pulls")
-        return op.traced_half_pulls if traced else op.half_pulls  # type: ignore[return-value]
-    if traced:
-        return op.traced_pulls  # type: ignore[return-value]
-    return op.pulls if dtype is _FLOAT32 or dtype is _FLOAT64 else op.checked_pulls  # type: ignore[return-value]
-
-
-def _pull(op: Op, position: int, rule: Rule | None, form: str) -> Pull | None:
-    if rule is None:
-        return None
-    traced, half = form.startswith("traced"), form.endswith("half_pulls")
-    slots, args = [], []
-    for name in parameters(rule)[1:]:
-        slot = op.slot(name)
-        if slot is not None:
-            slots.append(slot)
-            value = f"values[{slot}]" if traced else f"values[{slot}].array"
-            args.append(f"widened({value})" if half else value)
-        elif name == "xp":
-            # Zeros stand in for outputs without a cotangent, and are plain arrays beside a batch.
-            args.append("common_namespace(d)" if op.outputs else "namespaces[type(d)]")
-        elif name == "half":
-            args.append(str(half))
-        elif name == f"{op.args[position]}_shape":
-            args.append("shape")
-        else:
-            args.append(f"attrs[{name!r}]")
-    call = f"rule({', '.join(['d', *args])})"
-    # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
-    if op.elementwise and slots and form in ("checked_pulls", "traced_pulls"):
-        call = f"({call} if kind_of(d) != 'c' else conjugated(rule, d, [{', '.join(args)}]))"
-    elif form == "checked_pulls" and not op.elementwise and not op.outputs and op.name != "astype":
-        call = f"narrow({call}, d)"
-    if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
-        fits = f"(c := {call}).shape == shape" if op.elementwise else f"(c := {call}) is None or c.shape == shape"
-        call = f"c if {fits} else unbroadcast(c, shape)"
-    source = f"lambda d, values, attrs, shape: {call}"
-    names = {
-        "rule": rule,
-        "namespaces": namespaces,
-        "common_namespace": common_namespace,
-        "kind_of": kind_of,
-        "conjugated": _conjugated,
-        "narrow": _narrow,
-        "widened": widened,
-        "unbroadcast": unbroadcast,
-    }
-    pull: Pull = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
-    return _rounded_once(pull) if half else pull
-
-
-def _rounded_once(pull: Pull) -> Pull:
-    """A pull that computes in float32, sums over broadcast axes included, for a half-precision cotangent."""
-    return lambda d, values, attrs, shape: narrowed(pull(widened(d), values, attrs, shape), numpy_dtype(d))
 
 
 def widened(value: Any) -> Any:
@@ -302,19 +195,6 @@ def kind_of(value: Any) -> str:
         value = value.array
     kind: str = value.dtype.kind
     return kind
-
-
-def _conjugated(rule: Rule, d: Any, args: list[Any]) -> Any:
-    """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
-    xp = namespace_of(d)
-    return xp.conj(rule(xp.conj(d), *args))
-
-
-def _narrow(c: Any, d: Any) -> Any:
-    """bfloat16 stays bfloat16, also where a Python number in a rule has widened it."""
-    if c is None or numpy_dtype(d).kind != "V" or numpy_dtype(c).kind != "f":
-        return c
-    return narrowed(c, numpy_dtype(d))
 
 
 def numpy_dtype(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.core.primitive import pulls_of
+from gradtape._src.core.fast.calls import vjps_of
 from gradtape._src.core.zero_preserving import concrete
 from gradtape._src.interrupts import float_errors_ignored, is_interrupt
 
@@ -349,7 +349,7 @@ def backward_cause(step: Step) -> tuple[Cause, bool]:
 def _by_slope(step: Step, d: Any) -> tuple[Cause, bool] | None:
     """An elementwise rule is d times a slope: look at both where their product is bad."""
     op = step.op
-    pull = pulls_of(op, d.dtype, traced=False)[step.position]
+    pull = vjps_of(op, d.dtype, traced=False)[step.position]
     values = tuple(None if v is None else _Plain(concrete(v)) for v in step.values)
     assert pull is not None
     with float_errors_ignored():

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src import forks
 from gradtape._src.core.dispatch import exchange_kernels
-from gradtape._src.core.primitive import write_pulls
+from gradtape._src.core.fast.calls import write_vjps
 from gradtape._src.core.tape import Record
 from gradtape._src.inspect import events
 from gradtape._src.inspect.op_table import array_bytes, ledger
@@ -169,8 +169,8 @@ class _Walk:
         self._done()
         record = self._records.pop()
         op, output = record[0], record[2]
-        if op.pulls is None and op.joint is None:
-            write_pulls(op)  # once in the life of a program: no part of what this walk costs
+        if op.vjps is None and op.joint is None:
+            write_vjps(op)  # once in the life of a program: no part of what this walk costs
         self._current = (output[0] if type(output) is tuple else output, op.name, _now())
         return record
 

@@ -153,7 +153,7 @@ arccos = unary("arccos", lambda d, x, xp: _arcsin_dx(-d, x, xp), tf_name="Acos")
 arctan = unary("arctan", lambda d, x, xp: d * xp.reciprocal(1 + xp.square(x)), tf_name="Atan")
 sinh = unary("sinh", lambda d, x, xp: d * xp.cosh(x))
 cosh = unary("cosh", lambda d, x, xp: d * xp.sinh(x))
-tanh = unary("tanh", lambda d, out: d - d * (out * out))  # the arithmetic of `tanh_pull`, to the bit
+tanh = unary("tanh", lambda d, out: d - d * (out * out))
 
 arcsinh = unary("arcsinh", lambda d, out, xp: d / xp.cosh(out), tf_name="Asinh")
 arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")

@@ -219,25 +219,6 @@ def gate(x: Array, y: Array) -> Array:
     return np.multiply(x, ones, ones if ones.shape == x.shape != () else None)
 
 
-# Rules of float32 arrays, see `short_way`: fewer arrays and no questions where each costs as much as the arithmetic.
-def tanh_pull(d: Array, out: Array) -> Array:
-    """d (1 - out²), in the memory of one array (benchmark: chain)."""
-    part = square(out)
-    if type(part) is not ndarray:  # without axes NumPy gives numbers
-        return d - d * part
-    multiply(d, part, part)
-    return subtract(d, part, part)
-
-
-def square_pull(d: Array, x: Array) -> Array:
-    """2 d x, in the memory of one array."""
-    part = add(x, x)
-    return multiply(d, part, part if type(part) is ndarray else None)
-
-
-relu_pull = gate
-
-
 def multiply_no_nan(x: Array, y: Array) -> Array:
     product, zero = np.multiply(x, y), np.equal(y, 0)
     return np.where(zero, product.dtype.type(0), product) if zero.any() else product

@@ -15,7 +15,8 @@ from numpy import ndarray
 
 from gradtape._src.arrays import common_namespace, namespaces
 from gradtape._src.arrays.half import is_half
-from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, pulls_of, unbroadcast, widened
+from gradtape._src.core.fast.calls import vjps_of
+from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
 from gradtape._src.core.sparse_cotangent import Rows
 from gradtape._src.core.tape import spread
 from gradtape._src.core.zero_preserving import is_strong, strengthen, weaken
@@ -79,12 +80,12 @@ def sweep(
                 continue
         elif asked is not None and output in asked:
             found[output] = d
-        if dtype is hurried and type(d) is ndarray and (short := op.short) is not None:
-            # One or two operands of an elementwise op, without loop and pulls (benchmark: chain).
-            rule, slot, second = short
+        if dtype is hurried and type(d) is ndarray and (fast := op.fast) is not None:
+            # One or two operands of an elementwise op, without loop and vjps (benchmark: chain).
+            rule, slot, second = fast
             if type(inputs) is int:
                 if inputs in shapes:
-                    c = rule(d) if slot is None else rule(d, values.array)
+                    c = rule(d) if slot is None else rule(d, values.array) if slot >= 0 else rule(d, values)
                     if inputs in cotangents:
                         _accumulate(cotangents, inputs, c, owned)
                     elif at_hand:
@@ -96,7 +97,13 @@ def sweep(
                 uid, other = inputs
                 if other in shapes:
                     other_rule, other_slot = second
-                    c = other_rule(d) if other_slot is None else other_rule(d, values[other_slot].array)
+                    c = (
+                        other_rule(d)
+                        if other_slot is None
+                        else other_rule(d, values[other_slot].array)
+                        if other_slot >= 0
+                        else other_rule(d, values)
+                    )
                     if shapes[output] != (shape := shapes[other]):
                         c = unbroadcast(c, shape)
                     if other in cotangents:
@@ -104,7 +111,7 @@ def sweep(
                     else:
                         cotangents[other] = c
                 if uid in shapes:
-                    c = rule(d) if slot is None else rule(d, values[slot].array)
+                    c = rule(d) if slot is None else rule(d, values[slot].array) if slot >= 0 else rule(d, values)
                     if shapes[output] != (shape := shapes[uid]):
                         c = unbroadcast(c, shape)
                     if uid in cotangents:
@@ -117,15 +124,15 @@ def sweep(
         if op.joint is not None:
             _pull_jointly(op, d, dtype, inputs, values, attrs, shapes, traced, cotangents, owned)
             continue
-        pulls = op.pulls
-        if dtype is not hurried or pulls is None or type(d) is Rows:
-            d, pulls = _unhurried(op, d, dtype, traced)
+        vjps = op.vjps
+        if dtype is not hurried or vjps is None or type(d) is Rows:
+            d, vjps = _unhurried(op, d, dtype, traced)
         if type(inputs) is int:
             inputs, values = (inputs,), spread(op, values)
         position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
         for uid in inputs:
             shape = shape_of(uid)
-            if shape is not None and (pull := pulls[position]) is not None:
+            if shape is not None and (pull := vjps[position]) is not None:
                 c = pull(d, values, attrs, shape)
                 if uid in cotangents:
                     _accumulate(cotangents, uid, c, owned)
@@ -239,12 +246,12 @@ def _settled(d: Any, dtype: Any) -> Any:
 
 
 def _unhurried(op: Op, d: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
-    """The pulls of a record that is not plain float32: recorded, of another dtype, or sparse."""
+    """The vjps of a record that is not plain float32: recorded, of another dtype, or sparse."""
     if type(d) is Rows or not (dtype is _FLOAT32 or type(d) is list):
         d = _settled(d, dtype)
-    if dtype is _FLOAT32 and op.pulls is not None:
-        return d, op.traced_pulls if traced else op.pulls
-    return d, pulls_of(op, dtype, traced)
+    if dtype is _FLOAT32 and op.vjps is not None:
+        return d, op.traced_vjps if traced else op.vjps
+    return d, vjps_of(op, dtype, traced)
 
 
 def _pull_jointly(

@@ -1,0 +1,112 @@
+"""Generated calls: each vjp rule of a primitive as `vjp(g, values, attrs, shape)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays import common_namespace, namespace_of, namespaces
+from gradtape._src.arrays.half import is_half
+from gradtape._src.core.fast.elementwise import write_fast_path
+from gradtape._src.core.primitive import VJP, Op, Rule, kind_of, narrowed, numpy_dtype, parameters, unbroadcast, widened
+
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def write_vjps(op: Op) -> None:
+    """Turn each rule of a primitive into `vjp(g, values, attrs, shape)`, when a backward pass first meets it.
+
+    The parameter names of a rule become the arguments of a call that is written out and compiled once, the way
+    namedtuple makes its classes: a sweep runs it for every record (benchmarks: chain, rnn). The forms:
+
+        vjps              raw arrays of float32 and float64
+        checked_vjps      raw arrays of any dtype: conjugates for complex numbers, casts for bfloat16
+        traced_vjps       tensors, when the sweep is itself recorded
+        half_vjps,        float16 and bfloat16 of a wide op: in float32, rounded once
+        traced_half_vjps
+
+    The last two are written when a record of such a dtype is met.
+    """
+    _write(op, "vjps", "checked_vjps", "traced_vjps")
+    write_fast_path(op)
+
+
+def _write(op: Op, *forms: str) -> None:
+    for form in forms:
+        setattr(op, form, tuple(_vjp(op, i, rule, form) for i, rule in enumerate(op.rules)))
+
+
+def vjps_of(op: Op, dtype: Any, traced: bool) -> tuple[VJP | None, ...]:
+    """The form for records of a dtype (a tuple of dtypes, if there are several outputs)."""
+    if op.vjps is None:
+        write_vjps(op)
+    if op.wide and type(dtype) is not tuple and is_half(dtype):
+        if op.half_vjps is None:
+            _write(op, "half_vjps", "traced_half_vjps")
+        return op.traced_half_vjps if traced else op.half_vjps  # type: ignore[return-value]
+    if traced:
+        return op.traced_vjps  # type: ignore[return-value]
+    return op.vjps if dtype is _FLOAT32 or dtype is _FLOAT64 else op.checked_vjps  # type: ignore[return-value]
+
+
+def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
+    if rule is None:
+        return None
+    traced, half = form.startswith("traced"), form.endswith("half_vjps")
+    slots, args = [], []
+    for name in parameters(rule)[1:]:
+        slot = op.slot(name)
+        if slot is not None:
+            slots.append(slot)
+            value = f"values[{slot}]" if traced else f"values[{slot}].array"
+            args.append(f"widened({value})" if half else value)
+        elif name == "xp":
+            # Zeros stand in for outputs without a cotangent, and are plain arrays beside a batch.
+            args.append("common_namespace(d)" if op.outputs else "namespaces[type(d)]")
+        elif name == "half":
+            args.append(str(half))
+        elif name == f"{op.args[position]}_shape":
+            args.append("shape")
+        else:
+            args.append(f"attrs[{name!r}]")
+    call = f"rule({', '.join(['d', *args])})"
+    # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
+    if op.elementwise and slots and form in ("checked_vjps", "traced_vjps"):
+        call = f"({call} if kind_of(d) != 'c' else conjugated(rule, d, [{', '.join(args)}]))"
+    elif form == "checked_vjps" and not op.elementwise and not op.outputs and op.name != "astype":
+        call = f"narrow({call}, d)"
+    if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
+        fits = f"(c := {call}).shape == shape" if op.elementwise else f"(c := {call}) is None or c.shape == shape"
+        call = f"c if {fits} else unbroadcast(c, shape)"
+    source = f"lambda d, values, attrs, shape: {call}"
+    names = {
+        "rule": rule,
+        "namespaces": namespaces,
+        "common_namespace": common_namespace,
+        "kind_of": kind_of,
+        "conjugated": _conjugated,
+        "narrow": _narrow,
+        "widened": widened,
+        "unbroadcast": unbroadcast,
+    }
+    vjp: VJP = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
+    return _rounded_once(vjp) if half else vjp
+
+
+def _rounded_once(vjp: VJP) -> VJP:
+    """A vjp that computes in float32, sums over broadcast axes included, for a half-precision cotangent."""
+    return lambda d, values, attrs, shape: narrowed(vjp(widened(d), values, attrs, shape), numpy_dtype(d))
+
+
+def _conjugated(rule: Rule, d: Any, args: list[Any]) -> Any:
+    """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
+    xp = namespace_of(d)
+    return xp.conj(rule(xp.conj(d), *args))
+
+
+def _narrow(c: Any, d: Any) -> Any:
+    """bfloat16 stays bfloat16, also where a Python number in a rule has widened it."""
+    if c is None or numpy_dtype(d).kind != "V" or numpy_dtype(c).kind != "f":
+        return c
+    return narrowed(c, numpy_dtype(d))

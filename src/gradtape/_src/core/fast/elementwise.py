@@ -1,0 +1,228 @@
+"""The fast path of elementwise ops: vjp rules as straight-line NumPy code that works in place.
+
+A rule is a formula, `tanh: g - g * out * out`. Called once with symbols in the place of arrays, it becomes a list of
+calls; written out as source and compiled, these calls reuse the memory of intermediate results:
+
+    def vjp(g, out):
+        a = multiply(g, out)
+        multiply(a, out, a)
+        return subtract(g, a, a)
+
+Every call is the one that the rule makes, so the result is the same to the bit. A rule that asks for values or shapes
+cannot be written out, and stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src.arrays import numpy_namespace
+from gradtape._src.core.primitive import Op, Rule, parameters
+
+ALL = -1
+"""Stands for the slot of a function that takes the record's values, not one array of them."""
+
+
+class FastPath(NamedTuple):
+    """What the backward pass calls for a record of float32 arrays.
+
+    A function gets the cotangent and, if its slot is not None, one saved array or (`ALL`) the record's values. The
+    second operand has its own, if there is one.
+    """
+
+    function: Callable[..., Any]
+    slot: int | None
+    second: tuple[Callable[..., Any], int | None] | None
+
+
+def write_fast_path(op: Op) -> None:
+    """Give an elementwise op of one or two operands its fast path, if every operand has a rule that can be written."""
+    rules = [rule for rule in op.rules if rule is not None]
+    known = {*op.args, "d", "out", "xp", "half"}
+    if not op.elementwise or op.joint is not None or not 1 <= len(rules) == len(op.args) <= 2:
+        return
+    if not all(known.issuperset(parameters(rule)) for rule in rules):  # static arguments
+        return
+    functions = [_function(op, rule) for rule in rules]
+    op.fast = FastPath(*functions[0], functions[1] if len(functions) == 2 else None)
+
+
+def _function(op: Op, rule: Rule) -> tuple[Callable[..., Any], int | None]:
+    names = [name for name in parameters(rule)[1:] if op.slot(name) is not None]
+    slots = [op.slot(name) for name in names]
+    written = _written(op, rule)
+    if len(names) < 2:
+        return written, slots[0] if slots else None
+    if len(op.args) == 1:  # the record of an op with one input saves both in order
+        return (lambda g, values: written(g, *[v.array for v in values])), ALL
+    return (lambda g, values: written(g, *[values[slot].array for slot in slots])), ALL
+
+
+def _written(op: Op, rule: Rule) -> Callable[..., Any]:
+    """The rule as a function of the cotangent and the saved arrays it names."""
+    names = parameters(rule)
+    plain = _bound(rule, names)
+    calls: list[_Symbol] = []
+    given = {name: _Symbol(calls, name=name) for name in names if name not in ("xp", "half")}
+    try:
+        result = rule(*[_Symbols(calls) if n == "xp" else False if n == "half" else given[n] for n in names])
+    except Exception:
+        return plain  # it asks for values, shapes or dtypes, or refuses: when it is called, it says so
+    if type(result) is not _Symbol or result.name is not None:
+        return plain
+    steps = _needed(calls, result)
+    only = steps[0]
+    if len(steps) == 1 and only.function in _UFUNCS and _are(only.args, given.values()):
+        return _UFUNCS[only.function]  # one call of C code
+    return _compiled(op, list(given), steps, result, plain)
+
+
+def _are(args: Iterable[Any], symbols: Iterable[_Symbol]) -> bool:
+    """Whether these are the same symbols: `==` between them would be a call."""
+    return [id(a) for a in args] == [id(symbol) for symbol in symbols]
+
+
+def _bound(rule: Rule, names: tuple[str, ...]) -> Callable[..., Any]:
+    """The rule itself, over NumPy's kernels."""
+    if "xp" not in names and "half" not in names:
+        return rule
+    filled = {"xp": numpy_namespace, "half": False}
+    order = [name for name in names if name not in filled]
+    return lambda *arrays: rule(
+        *[filled[n] if n in filled else given[n] for given in [dict(zip(order, arrays, strict=True))] for n in names]
+    )
+
+
+# -- tracing ---------------------------------------------------------------------------------------------------------
+class _Symbol:
+    """An array that is not there yet: an argument (with a name), or the result of a call."""
+
+    __slots__ = ("args", "attrs", "calls", "function", "name")
+    __array_ufunc__ = None
+
+    def __init__(
+        self, calls: list[_Symbol], function: str = "", args: tuple[Any, ...] = (), attrs: Any = None, name: Any = None
+    ) -> None:
+        self.calls, self.function, self.args, self.attrs, self.name = calls, function, args, attrs or {}, name
+
+    def __bool__(self) -> bool:
+        raise TypeError("the value of an array decides what the rule does")
+
+    def is_of_full_size(self) -> bool:
+        """Whether its shape is the cotangent's: operands may be smaller."""
+        if self.name is not None:
+            return self.name in ("d", "out")
+        return any(type(a) is _Symbol and a.is_of_full_size() for a in self.args)
+
+
+def _operator(function: str, swapped: bool) -> Callable[..., _Symbol]:
+    def method(self: _Symbol, *other: Any) -> _Symbol:
+        call = _Symbol(self.calls, function, (*other, self) if swapped else (self, *other))
+        self.calls.append(call)
+        return call
+
+    return method
+
+
+_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "neg": "negative"}
+_COMPARISONS = {
+    "gt": "greater", "lt": "less", "ge": "greater_equal", "le": "less_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
+for _name, _ufunc in (_OPERATORS | _COMPARISONS).items():
+    setattr(_Symbol, f"__{_name}__", _operator(_ufunc, False))
+for _name in ("add", "sub", "mul", "truediv"):
+    setattr(_Symbol, f"__r{_name}__", _operator(_OPERATORS[_name], True))
+
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    name: getattr(np, name) for name in (*_OPERATORS.values(), *_COMPARISONS.values())
+}
+
+
+class _Symbols:
+    """The namespace of a rule that is being traced."""
+
+    def __init__(self, calls: list[_Symbol]) -> None:
+        self._calls = calls
+
+    def is_complex(self, x: Any) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Callable[..., _Symbol]:
+        getattr(numpy_namespace, name)
+
+        def call(*args: Any, **attrs: Any) -> _Symbol:
+            symbol = _Symbol(self._calls, f".{name}", args, attrs)
+            self._calls.append(symbol)
+            return symbol
+
+        return call
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+def _needed(calls: list[_Symbol], result: _Symbol) -> list[_Symbol]:
+    """The calls that the result depends on, in their order."""
+    needed, steps = {id(result)}, []
+    for call in reversed(calls):
+        if id(call) in needed:
+            steps.append(call)
+            needed.update(map(id, call.args))
+    return steps[::-1]
+
+
+def _compiled(
+    op: Op, arguments: list[str], steps: list[_Symbol], result: _Symbol, plain: Callable[..., Any]
+) -> Callable[..., Any]:
+    last_use = {id(a): i for i, step in enumerate(steps) for a in step.args}
+    scope: dict[str, Any] = {"__name__": f"{__name__}.{op.name}", "ndarray": ndarray, "plain": plain}
+    names: dict[int, str] = {}
+    lines, asked = [], False
+    for i, step in enumerate(steps):
+        function, args = _UFUNCS.get(step.function) or getattr(numpy_namespace, step.function[1:]), step.args
+        if function is np.multiply and args[0] is args[1]:
+            function, args = np.square, args[:1]
+        scope[f"f{i}"] = function
+        written = [_argument(a, names, scope, function) for a in args]
+        target = _reusable(i, step, function, last_use)
+        if target is not None:
+            names[id(step)] = names[id(target)]
+            lines.append(f"f{i}({', '.join([*written, names[id(target)]])})")
+            continue
+        names[id(step)] = f"t{i}"
+        attrs = [f"{name}={_argument(value, names, scope, None)}" for name, value in step.attrs.items()]
+        lines.append(f"t{i} = f{i}({', '.join([*written, *attrs])})")
+        if not asked and isinstance(function, np.ufunc):  # of arrays without axes, with no memory to reuse
+            lines.append(f"if type(t{i}) is not ndarray: return plain({', '.join(arguments)})")
+            asked = True
+    source = f"def vjp({', '.join(arguments)}):\n    " + "\n    ".join(lines) + f"\n    return {names[id(result)]}\n"
+    exec(compile(source, f"<rule of {op.name}>", "exec"), scope)
+    vjp: Callable[..., Any] = scope["vjp"]
+    return vjp
+
+
+def _argument(value: Any, names: dict[int, str], scope: dict[str, Any], function: Any) -> str:
+    """How the source names an argument; numbers beside arrays become arrays once, not in every call."""
+    if type(value) is _Symbol:
+        return value.name or names[id(value)]
+    if type(value) in (int, float) and isinstance(function, np.ufunc):
+        value = np.array(value, np.float32)
+    scope[name := f"c{len(scope)}"] = value
+    return name
+
+
+def _reusable(i: int, step: _Symbol, function: Any, last_use: dict[int, int]) -> _Symbol | None:
+    """An intermediate result of the right size that nothing reads later: a ufunc writes into its memory."""
+    if not isinstance(function, np.ufunc) or step.attrs or not _is_float32(step):
+        return None
+    for a in step.args:
+        if type(a) is _Symbol and a.name is None and last_use[id(a)] == i and _is_float32(a) and a.is_of_full_size():
+            return a
+    return None
+
+
+def _is_float32(symbol: _Symbol) -> bool:
+    """Whether it is the new array of a ufunc: a kernel may return its argument, and a comparison returns booleans."""
+    return symbol.function in _UFUNCS and symbol.function not in _COMPARISONS.values()
