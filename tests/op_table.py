@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gradtape.testing import MODES
 
 import gradtape as tf
 from gradtape._src import ops
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.core.primitive import Op, registry
+from gradtape.testing import MODES
 
 for _module in pkgutil.iter_modules(ops.__path__):  # every family, also those that are loaded when first needed
     importlib.import_module(f"gradtape._src.ops.{_module.name}")
@@ -511,11 +511,11 @@ def attend(*given: Any, **attrs: Any) -> Any:
 
 
 def attend_back(
-    d: Any, q: Any, k: Any, v: Any, out: Any, kept: Any, *mask: Any, with_scores: bool, **attrs: Any
+    g: Any, q: Any, k: Any, v: Any, out: Any, kept: Any, *mask: Any, with_scores: bool, **attrs: Any
 ) -> Any:
     """`out` and `kept` are not free: they are what attention gives."""
     known = registry["attention"].call(q, k, v, *mask, **attrs)
-    return registry["attention_gradient"].call(d, q, k, v, *known, *mask, with_scores=with_scores, **attrs)
+    return registry["attention_gradient"].call(g, q, k, v, *known, *mask, with_scores=with_scores, **attrs)
 
 
 def attended(*given: Any) -> Sample:

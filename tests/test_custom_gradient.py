@@ -48,13 +48,13 @@ def test_decorations():
 
     @tf.custom_gradient()
     def called(x):
-        return x * 2.0, lambda d: d * 10.0
+        return x * 2.0, lambda g: g * 10.0
 
     @tf.custom_gradient
     def bare(x):
-        return x * 2.0, lambda d: d * 10.0
+        return x * 2.0, lambda g: g * 10.0
 
-    for f in (called, bare, tf.custom_gradient(lambda x: (x * 2.0, lambda d: d * 10.0))):
+    for f in (called, bare, tf.custom_gradient(lambda x: (x * 2.0, lambda g: g * 10.0))):
         assert float(f(c(3.0))) == 6.0
         assert float(grad(f, 3.0)[0]) == 10.0
 
@@ -65,17 +65,17 @@ def test_methods():
 
         @tf.custom_gradient
         def __call__(self, x):
-            return x * 1.0, lambda d: d * self.scale
+            return x * 1.0, lambda g: g * self.scale
 
         @tf.custom_gradient
         def scaled(self, x):
             """A docstring."""
-            return x * 1.0, lambda d: d * self.scale
+            return x * 1.0, lambda g: g * self.scale
 
         @staticmethod
         @tf.custom_gradient
         def fixed(x):
-            return x * 1.0, lambda d: d * 9.0
+            return x * 1.0, lambda g: g * 9.0
 
     layer = Layer()
     assert [float(grad(f, 2.0)[0]) for f in (layer, layer.scaled, layer.fixed)] == [7.0, 7.0, 9.0]
@@ -114,7 +114,7 @@ def test_recomputed_methods():
 def test_the_result_is_a_new_tensor():
     @tf.custom_gradient
     def same(x):
-        return x, lambda d: d * 3.0
+        return x, lambda g: g * 3.0
 
     x = c(2.0)
     y = same(x)
@@ -123,7 +123,7 @@ def test_the_result_is_a_new_tensor():
 
     @tf.custom_gradient
     def number(x):
-        return 5.0, lambda d: d * 2.0
+        return 5.0, lambda g: g * 2.0
 
     assert isinstance(number(x), tf.Tensor)
     assert float(grad(number, 2.0)[0]) == 2.0
@@ -134,7 +134,7 @@ def test_without_a_tape_only_the_value_is_computed():
 
     @tf.custom_gradient
     def f(x):
-        return x * 2.0, lambda d: calls.append(d)
+        return x * 2.0, lambda g: calls.append(g)
 
     assert float(f(c(3.0))) == 6.0
     assert calls == []
@@ -186,7 +186,7 @@ def test_unused_outputs_get_zeros_of_their_shape():
 def test_a_function_that_is_not_on_the_path_is_not_asked():
     @tf.custom_gradient
     def f(x):
-        def back(d):
+        def back(g):
             raise AssertionError("asked")
 
         return x * 1.0, back
@@ -203,8 +203,8 @@ def test_a_function_that_is_not_on_the_path_is_not_asked():
 def test_one_gradient_for_every_argument():
     @tf.custom_gradient
     def f(x, pair, k, table):
-        def back(d):
-            return d * 1.0, [d * 2.0, d * 3.0], None, {"a": d * 4.0, "b": d * 5.0}
+        def back(g):
+            return g * 1.0, [g * 2.0, g * 3.0], None, {"a": g * 4.0, "b": g * 5.0}
 
         return x + pair[0] + pair[1] * k + table["b"] + table["a"], back
 
@@ -215,7 +215,7 @@ def test_one_gradient_for_every_argument():
     assert [float(g) for g in tape.gradient(y, [x, p, q, a, b])] == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-@pytest.mark.parametrize(("count", "result"), [(1, lambda d: d), (3, lambda d: (d, d, d)), (1, lambda d: [d])])
+@pytest.mark.parametrize(("count", "result"), [(1, lambda g: g), (3, lambda g: (g, g, g)), (1, lambda g: [g])])
 def test_a_wrong_number_of_gradients(count, result):
     @tf.custom_gradient
     def f(x, y):
@@ -231,7 +231,7 @@ def test_keyword_arguments_are_no_inputs():
 
     @tf.custom_gradient
     def f(x, k=1.0):
-        return x * k, lambda d: d * k
+        return x * k, lambda g: g * k
 
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([x, k])
@@ -243,7 +243,7 @@ def test_keyword_arguments_are_no_inputs():
 def test_no_arguments_at_all():
     @tf.custom_gradient
     def f():
-        return c(3.0), lambda d: None
+        return c(3.0), lambda g: None
 
     x = c(1.0)
     with tf.GradientTape() as tape:
@@ -255,7 +255,7 @@ def test_no_arguments_at_all():
 def test_the_same_argument_twice():
     @tf.custom_gradient
     def f(x, y):
-        return x * y, lambda d: (d * 10.0, d * 100.0)
+        return x * y, lambda g: (g * 10.0, g * 100.0)
 
     x = c(2.0)
     with tf.GradientTape() as tape:
@@ -267,7 +267,7 @@ def test_the_same_argument_twice():
 def test_none_ends_a_path():
     @tf.custom_gradient
     def f(x, y):
-        return x * y, lambda d: (None, d * x)
+        return x * y, lambda g: (None, g * x)
 
     dx, dy = grad(f, 2.0, 3.0)
     assert dx is None
@@ -277,13 +277,13 @@ def test_none_ends_a_path():
 def test_gradients_that_are_plain_numbers_or_arrays():
     @tf.custom_gradient
     def f(x):
-        return x * 1.0, lambda d: np.array([7.0, 8.0], np.float32)
+        return x * 1.0, lambda g: np.array([7.0, 8.0], np.float32)
 
     assert grad(f, c([1.0, 2.0]))[0].numpy().tolist() == [7.0, 8.0]
 
     @tf.custom_gradient
     def g(x):
-        return x * 1.0, lambda d: 7.0
+        return x * 1.0, lambda g: 7.0
 
     x = c(2.0)
     with tf.GradientTape() as tape:
@@ -295,8 +295,8 @@ def test_gradients_that_are_plain_numbers_or_arrays():
 def test_sparse_gradients():
     @tf.custom_gradient
     def f(x):
-        def back(d):
-            return tf.IndexedSlices(d * tf.ones([1, 2]), c([1]), c([3, 2]))
+        def back(g):
+            return tf.IndexedSlices(g * tf.ones([1, 2]), c([1]), c([3, 2]))
 
         return tf.reduce_sum(x), back
 
@@ -316,7 +316,7 @@ def test_functions_that_return_something_else():
 def test_exceptions_pass_through():
     @tf.custom_gradient
     def f(x):
-        def back(d):
+        def back(g):
             raise ArithmeticError("no")
 
         return x * 1.0, back
@@ -344,9 +344,9 @@ def test_variables_that_the_function_reads():
 
     @tf.custom_gradient
     def f(x):
-        def back(d, variables=None):
+        def back(g, variables=None):
             seen.append([v.name for v in variables])
-            return d * 1.0, [d * 10.0, None]
+            return g * 1.0, [g * 10.0, None]
 
         return x * w * u, back
 
@@ -361,7 +361,7 @@ def test_variables_that_the_function_reads():
 
 @pytest.mark.parametrize(
     "back",
-    [lambda d, *, variables: (d, [d]), lambda d, **kwargs: (d, [d for _ in kwargs["variables"]])],
+    [lambda g, *, variables: (g, [g]), lambda g, **kwargs: (g, [g for _ in kwargs["variables"]])],
 )
 def test_ways_to_take_variables(back):
     w = tf.Variable(3.0)
@@ -375,7 +375,7 @@ def test_ways_to_take_variables(back):
 
 def test_variables_must_be_taken():
     w = tf.Variable(3.0, name="w")
-    f = tf.custom_gradient(lambda x: (x * w, lambda d: d))
+    f = tf.custom_gradient(lambda x: (x * w, lambda g: g))
     sentence = (
         "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses variables: "
         "[<tf.Variable 'w:0'"
@@ -386,8 +386,8 @@ def test_variables_must_be_taken():
 
 def test_every_variable_needs_a_gradient():
     w = tf.Variable(3.0)
-    for returned in (lambda d: (d, []), lambda d: (d, [d, d]), lambda d: (d, None)):
-        f = tf.custom_gradient(lambda x, r=returned: (x * w, lambda d, variables=None: r(d)))
+    for returned in (lambda g: (g, []), lambda g: (g, [g, g]), lambda g: (g, None)):
+        f = tf.custom_gradient(lambda x, r=returned: (x * w, lambda g, variables=None: r(g)))
         with pytest.raises(ValueError, match=r"Must return gradient for each variable from @custom_gradient grad_fn\."):
             grad(f, 1.0)
 
@@ -397,7 +397,7 @@ def test_variables_that_do_not_count():
 
     @tf.custom_gradient
     def f(x, w):
-        return x * frozen * w, lambda d: (d * 1.0, d * 2.0)
+        return x * frozen * w, lambda g: (g * 1.0, g * 2.0)
 
     x = c(2.0)
     with tf.GradientTape() as tape:
@@ -407,7 +407,7 @@ def test_variables_that_do_not_count():
 
     @tf.custom_gradient
     def g(x):
-        return x * 2.0, lambda d, variables=None: d * 5.0 if variables is None else 1 / 0
+        return x * 2.0, lambda g, variables=None: g * 5.0 if variables is None else 1 / 0
 
     assert float(grad(g, 1.0)[0]) == 5.0
 
@@ -416,7 +416,7 @@ def test_variables_that_do_not_count():
 def test_second_order_goes_through_the_gradient_function():
     @tf.custom_gradient
     def cube(x):
-        return x * x * x, lambda d: d * 3.0 * x * x
+        return x * x * x, lambda g: g * 3.0 * x * x
 
     assert float(grad(cube, 2.0, n=2)) == 12.0
     assert float(grad(cube, 2.0, n=3)) == 6.0
@@ -425,7 +425,7 @@ def test_second_order_goes_through_the_gradient_function():
 def test_a_constant_gradient_has_no_second_order():
     @tf.custom_gradient
     def f(x):
-        return x * x, lambda d: c(5.0)
+        return x * x, lambda g: c(5.0)
 
     assert float(grad(f, 2.0)[0]) == 5.0
     assert grad(f, 2.0, n=2) is None
@@ -436,9 +436,9 @@ def test_a_nested_custom_gradient_decides_the_second_order():
     def f(x):
         @tf.custom_gradient
         def slope(x):
-            return 2.0 * x, lambda d: d * 1000.0
+            return 2.0 * x, lambda g: g * 1000.0
 
-        return x * x, lambda d: d * slope(x)
+        return x * x, lambda g: g * slope(x)
 
     assert float(grad(f, 2.0)[0]) == 4.0
     assert float(grad(f, 2.0, n=2)) == 1000.0
@@ -449,7 +449,7 @@ def test_second_order_with_respect_to_captured_tensors_and_keywords():
 
     @tf.custom_gradient
     def f(x, scale=None):
-        return x * scale, lambda d: d * scale * k
+        return x * scale, lambda g: g * scale * k
 
     x, scale = c(2.0), c(3.0)
     with tf.GradientTape(persistent=True) as outer:
@@ -465,7 +465,7 @@ def test_second_order_with_respect_to_captured_tensors_and_keywords():
 def test_inside_a_longer_program():
     @tf.custom_gradient
     def clipped(x):
-        return x * 1.0, lambda d: tf.clip_by_value(d, -1.0, 1.0)
+        return x * 1.0, lambda g: tf.clip_by_value(g, -1.0, 1.0)
 
     x = c([0.1, 5.0])
     with tf.GradientTape() as tape:
@@ -478,7 +478,7 @@ def test_numpy_inside():
     @tf.custom_gradient
     def f(x):
         value = np.sin(x.numpy())
-        return c(value), lambda d: d.numpy() * np.cos(x.numpy())
+        return c(value), lambda g: g.numpy() * np.cos(x.numpy())
 
     assert grad(f, c([0.5, 1.0]))[0].numpy() == pytest.approx(np.cos([0.5, 1.0]))
 

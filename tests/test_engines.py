@@ -14,7 +14,6 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
-from gradtape.dtypes import as_dtype
 from op_table import ROWS, Row, Sample
 from test_op_table import batch_row
 
@@ -24,6 +23,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.xla import xla_namespace
 from gradtape._src.conversion import wrap
 from gradtape._src.tensor import Tensor
+from gradtape.dtypes import as_dtype
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -15,12 +15,12 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
-from gradtape.testing import check_gradients
 
 import gradtape as tf
 from gradtape._src.arrays import numpy_namespace as on_numpy
 from gradtape._src.arrays.xla import neural, xla_namespace as on_xla
 from gradtape._src.conversion import wrap
+from gradtape.testing import check_gradients
 
 TOLERANCE = {8: 1e-11, 4: 2e-5, 2: 8e-2}
 

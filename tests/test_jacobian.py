@@ -25,19 +25,19 @@ S = rng.normal(size=(2, 3, 4))
 
 @tf.custom_gradient
 def doubled(x):
-    return x * 2.0, lambda d: d * 5.0 + 0.0 * x
+    return x * 2.0, lambda g: g * 5.0 + 0.0 * x
 
 
 @tf.custom_gradient
 def cubed(x):
-    return x * x * x, lambda d: d * 3.0 * x * x
+    return x * x * x, lambda g: g * 3.0 * x * x
 
 
 @tf.custom_gradient
 def through_numpy(x):
     """Both the value and the gradient leave the library: no batch can follow them there."""
     value = np.sin(x.numpy())
-    return tf.constant(value), lambda d: tf.constant(d.numpy() * np.cos(x.numpy()))
+    return tf.constant(value), lambda g: tf.constant(g.numpy() * np.cos(x.numpy()))
 
 
 @tf.custom_gradient
@@ -785,9 +785,9 @@ def test_a_users_gradient_is_called_once_for_all_rows():
 
     @tf.custom_gradient
     def f(x):
-        def grad(d):
-            calls.append(d.shape)
-            return d * 3.0
+        def grad(g):
+            calls.append(g.shape)
+            return g * 3.0
 
         return x * 1.0, grad
 

@@ -152,8 +152,8 @@ def test_nothing_is_left_of_custom_gradients(see):
     def f(x):
         saved = see(x * 2.0)
 
-        def grad(d):
-            return see(d * saved)
+        def grad(g):
+            return see(g * saved)
 
         see(grad)
         return see(x * x), grad
@@ -202,7 +202,7 @@ def test_nothing_is_left_after_errors(see):
 
     @tf.custom_gradient
     def broken(x):
-        def grad(d):
+        def grad(g):
             raise ArithmeticError
 
         return see(x * 1.0), grad
@@ -421,9 +421,9 @@ def test_the_walk_frees_what_it_has_passed(see, monkeypatch):
     alive = []
 
     def look(pull):
-        def looking(d, values, attrs, shape):
+        def looking(g, values, attrs, shape):
             alive.append(len(see.alive()))
-            return pull(d, values, attrs, shape)
+            return pull(g, values, attrs, shape)
 
         return looking
 

@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from gradtape.testing import check_gradients
 
 import gradtape as tf
 from gradtape._src.ops import convolution as ops
+from gradtape.testing import check_gradients
 
 RNG = np.random.default_rng(3)
 

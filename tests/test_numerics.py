@@ -183,7 +183,7 @@ def masked_norm_of_rows(x):
 
 @tf.custom_gradient
 def careless(x):
-    return x * 1.0, lambda d: d / 0.0
+    return x * 1.0, lambda g: g / 0.0
 
 
 def half_step(x):
@@ -271,8 +271,8 @@ def test_upstream_gradients_are_looked_at() -> None:
 def test_backward_division_and_log_by_the_user_s_own_derivative() -> None:
     x = tf.Variable([1.0, 2.0])
 
-    def grad(d):
-        return d / tf.zeros([2])
+    def grad(g):
+        return g / tf.zeros([2])
 
     with tf.GradientTape(check_numerics=True) as tape:
         y = tf.custom_gradient(lambda x: (x * 1.0, grad))(x)

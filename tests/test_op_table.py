@@ -348,7 +348,7 @@ def test_every_elementwise_op_of_arrays_alone_has_a_fast_path():
     for name, each in op.registry.items():
         if each.elementwise and each.differentiable and name not in FAST:
             static = {p for rule in each.rules if rule is not None for p in op.parameters(rule)}
-            static -= {"d", "out", "xp", "half", *each.args}
+            static -= {"g", "out", "xp", "half", *each.args}
             assert static or None in each.rules, f"{name} has rules over arrays alone, and no fast path"
 
 
@@ -375,14 +375,14 @@ def declared(name: str, kernel, *rules, batch=None, word=dispatch.unary, **facts
 
 
 def test_checker_accepts_a_right_rule():
-    with declared("cube_", lambda x: x * x * x, lambda d, x: 3 * d * x * x) as cube:
+    with declared("cube_", lambda x: x * x * x, lambda g, x: 3 * g * x * x) as cube:
         check_gradients(cube, numbers(3))
     assert "cube_" not in op.registry
 
 
 def test_checker_catches_a_rule_that_is_wrong_by_a_twentieth_of_a_percent():
     with (
-        declared("cube_", lambda x: x * x * x, lambda d, x: 3 * (1 + 5e-4) * d * x * x) as cube,
+        declared("cube_", lambda x: x * x * x, lambda g, x: 3 * (1 + 5e-4) * g * x * x) as cube,
         pytest.raises(AssertionError, match="reverse, order 1: the gradient of argument 0 at"),
     ):
         check_gradients(cube, numbers(3))
@@ -400,9 +400,9 @@ def test_checker_names_argument_and_element():
 def test_checker_catches_a_term_dropped_at_second_order():
     """The first derivative is right, but one factor of it was computed where no tape can see."""
 
-    def rule(d, x):
+    def rule(g, x):
         hidden = x.array if isinstance(x, tf.Tensor) else x
-        return 3 * d * x * hidden
+        return 3 * g * x * hidden
 
     with declared("cube_", lambda x: x * x * x, rule) as cube:
         check_gradients(cube, numbers(3), order=1)
@@ -418,7 +418,7 @@ def test_checker_catches_a_wrong_batch_rule(wrong):
         return 2 * (x[::-1] if wrong == "reverses the rows" else x + xp.mean(x, axis=(0,), keepdims=True))
 
     with (
-        declared("twice_", lambda x: 2 * x, lambda d, xp: xp.twice_(d), word=dispatch.primitive, batch=batch) as twice,
+        declared("twice_", lambda x: 2 * x, lambda g, xp: xp.twice_(g), word=dispatch.primitive, batch=batch) as twice,
     ):
         check_gradients(twice, numbers(3), modes=("reverse", "recorded"))
         for mode in ("jacobian", "batched"):
@@ -427,8 +427,8 @@ def test_checker_catches_a_wrong_batch_rule(wrong):
 
 
 def test_checker_catches_a_recorded_sweep_that_differs():
-    def rule(d, x):
-        return 3 * d * x * x if isinstance(x, np.ndarray) else 4 * d * x * x
+    def rule(g, x):
+        return 3 * g * x * x if isinstance(x, np.ndarray) else 4 * g * x * x
 
     with (
         declared("cube_", lambda x: x * x * x, rule) as cube,
@@ -439,7 +439,7 @@ def test_checker_catches_a_recorded_sweep_that_differs():
 
 def test_checker_catches_a_forward_rule_that_differs():
     with (
-        declared("cube_", lambda x: x * x * x, lambda d, x: 3 * d * x * x, word=dispatch.primitive,
+        declared("cube_", lambda x: x * x * x, lambda g, x: 3 * g * x * x, word=dispatch.primitive,
                  jvp=lambda given, values, attrs, tangents: (4 * given[0] * values[0] * values[0],)) as cube,
         pytest.raises(AssertionError, match="forward, order 1: the derivative along a tangent of argument 0"),
     ):  # fmt: skip

@@ -8,12 +8,12 @@ import threading
 
 import numpy as np
 import pytest
-from gradtape.testing import check_gradients
 from tf_cases import random as questions
 from tf_cases.record import load
 
 import gradtape as tf
 from gradtape._src.arrays.numpy import random as kernels
+from gradtape.testing import check_gradients
 
 STORED = load("random")
 CASES = questions.cases(tf)

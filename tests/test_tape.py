@@ -363,11 +363,11 @@ def test_an_exception_in_a_users_rule_does_not_use_the_tape_up():
 
     @tf.custom_gradient
     def f(x):
-        def grad(d):
+        def grad(g):
             if fails:
                 fails.clear()
                 raise ArithmeticError("once")
-            return d * 5.0
+            return g * 5.0
 
         return x * 1.0, grad
 
@@ -385,7 +385,7 @@ def test_an_interrupt_in_the_middle_of_a_walk(persistent, monkeypatch):
     """A walk that frees the record as it goes cannot be repeated; the tape says so instead of giving half an answer."""
     exp = registry["exp"]
 
-    def interrupted(d):
+    def interrupted(g):
         raise KeyboardInterrupt
 
     x = c([1.0, 2.0])

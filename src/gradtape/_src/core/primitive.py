@@ -2,7 +2,7 @@
 
 A rule is a formula whose parameter names say what it needs:
 
-    d            the cotangent of the output (or, going forward, the tangent of the input)
+    g            the cotangent of the output (or, going forward, the tangent of the input)
     x, y, ...    an input, by the name in the declaration; saved only if some rule names it
     out          the output (out0, out1, ... where there are several)
     x_shape      the shape of the input that the rule is for
@@ -10,7 +10,7 @@ A rule is a formula whose parameter names say what it needs:
     half         whether what was saved had been rounded to half precision (a constant of each form of the rule)
     anything else is a static argument of the primitive
 
-Elementwise rules state the differential, `tanh: d - d * out * out`; the same line serves reverse and forward mode,
+Elementwise rules state the differential, `tanh: g - g * out * out`; the same line serves reverse and forward mode,
 because the matrix behind it is diagonal. The engine un-broadcasts, accumulates, conjugates and skips what nobody
 asked for.
 """
@@ -39,7 +39,7 @@ registry: dict[str, Op] = {}
 class Op:
     """A primitive: everything the engine knows about it.
 
-    `outputs` is 0 for one output, else their number (-1: it varies); a rule's d is then a list.
+    `outputs` is 0 for one output, else their number (-1: it varies); a rule's g is then a list.
     `listed` is false for records of whole programs (a compiled call, a branch, a loop), which have no kernel.
     `hinted` marks a primitive of two operands whose first one alone decides about the dtype of a plain second one.
     `wide` says that in half precision its rules compute in float32, and the result is rounded once: those that do
@@ -112,8 +112,8 @@ class Op:
         self.hinted = hinted
         self.joint_saves, self.joint_zeros, self.as_given, self.explain = joint_saves, joint_zeros, as_given, explain
         for rule in self.rules:
-            if rule is not None and parameters(rule)[:1] != ("d",):
-                raise TypeError(f"the first parameter of a rule is d, the cotangent; {name} has {parameters(rule)}")
+            if rule is not None and parameters(rule)[:1] != ("g",):
+                raise TypeError(f"the first parameter of a rule is g, the cotangent; {name} has {parameters(rule)}")
         self.vjps: tuple[VJP | None, ...] | None = None  # written when first needed
         self.checked_vjps: tuple[VJP | None, ...] | None = None
         self.traced_vjps: tuple[VJP | None, ...] | None = None

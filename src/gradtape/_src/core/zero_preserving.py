@@ -174,19 +174,19 @@ def _is_complex(*values: Any) -> bool:
 
 
 # -- products --------------------------------------------------------------------------------------------------------
-def _without_wild(xp: Any, d: Any, y: Any) -> Any:
-    """The factor y with 0 in the place of what is not finite, where d is 0."""
-    return xp.where(xp.logical_and(xp.equal(d, 0), xp.logical_not(xp.isfinite(y))), 0, y)
+def _without_wild(xp: Any, g: Any, y: Any) -> Any:
+    """The factor y with 0 in the place of what is not finite, where g is 0."""
+    return xp.where(xp.logical_and(xp.equal(g, 0), xp.logical_not(xp.isfinite(y))), 0, y)
 
 
 def _multiply(xp: Any, values: list[Any], strong: int) -> Any:
-    d, y = values[strong], values[1 - strong]
-    if is_tame(d) and is_tame(y):
+    g, y = values[strong], values[1 - strong]
+    if is_tame(g) and is_tame(y):
         return xp.multiply(*values)
-    if _is_complex(d, y):
-        return xp.multiply_no_nan(y, d)
-    ended = d if is_tame(d) else xp.where(xp.logical_and(xp.isinf(d), xp.equal(y, 0)), 0, d)
-    return xp.multiply(ended, y if is_tame(y) else _without_wild(xp, d, y))
+    if _is_complex(g, y):
+        return xp.multiply_no_nan(y, g)
+    ended = g if is_tame(g) else xp.where(xp.logical_and(xp.isinf(g), xp.equal(y, 0)), 0, g)
+    return xp.multiply(ended, y if is_tame(y) else _without_wild(xp, g, y))
 
 
 def _multiply_no_nan(xp: Any, values: list[Any], strong: int) -> Any:
@@ -197,21 +197,21 @@ def _multiply_no_nan(xp: Any, values: list[Any], strong: int) -> Any:
 
 
 def _divide(xp: Any, values: list[Any], strong: int) -> Any:
-    d, y = values
+    g, y = values
     divisor = bare(y)
     if _all(divisor, "not_equal", 0) and _all(divisor, "equal", divisor):  # no zero, and no NaN
-        return xp.divide(d, y)
-    if _is_complex(d, y):
-        return xp.multiply_no_nan(xp.reciprocal(y), d)
+        return xp.divide(g, y)
+    if _is_complex(g, y):
+        return xp.multiply_no_nan(xp.reciprocal(y), g)
     undefined = xp.logical_or(xp.equal(y, 0), xp.isnan(y))
-    return xp.divide(d, xp.where(xp.logical_and(xp.equal(d, 0), undefined), 1, y))
+    return xp.divide(g, xp.where(xp.logical_and(xp.equal(g, 0), undefined), 1, y))
 
 
 def _gate(xp: Any, values: list[Any], strong: int) -> Any:
-    d, y = values
-    if strong == 0 and not is_tame(d):
-        d = xp.where(xp.logical_and(xp.isinf(d), xp.less_equal(y, 0)), 0, d)
-    return xp.gate(d, y)
+    g, y = values
+    if strong == 0 and not is_tame(g):
+        g = xp.where(xp.logical_and(xp.isinf(g), xp.less_equal(y, 0)), 0, g)
+    return xp.gate(g, y)
 
 
 _PRODUCTS: dict[str, Callable[[Any, list[Any], int], Any]] = {

@@ -246,10 +246,10 @@ def _wanted(traced: Traced) -> tuple[int, ...]:
     return (*own, *[len(traced.inputs) + i for i in captured])
 
 
-def _recorded(d: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:
+def _recorded(g: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:
     """Cotangents as tensors; of a batch, with an axis for the rows: see `unbatched`."""
-    rows, d, batched_again = unbatched(d)
-    return rows, [None if x is None else x if isinstance(x, Tensor) else wrap(x) for x in d], batched_again
+    rows, g, batched_again = unbatched(g)
+    return rows, [None if x is None else x if isinstance(x, Tensor) else wrap(x) for x in g], batched_again
 
 
 def _dense(value: Any) -> Any:
@@ -257,13 +257,13 @@ def _dense(value: Any) -> Any:
 
 
 def _pull_switch(
-    xp: Any, d: list[Any], needs: list[Any], chosen: Any, *residuals: Any, derivatives: list[Derivative], count: int
+    xp: Any, g: list[Any], needs: list[Any], chosen: Any, *residuals: Any, derivatives: list[Derivative], count: int
 ) -> list[Any]:
     """The derivative of whichever branch ran, as a branch of its own; None where no branch depends on an input."""
-    rows, d, batched_again = _recorded(d)
+    rows, g, batched_again = _recorded(g)
     lead = () if rows is None else (rows,)
     shapes = dict(zip(_captured(derivatives), needs, strict=True))
-    arrived = {x: [*d[:count], *d[start:end]] for x, start, end in _shares(derivatives, count)}
+    arrived = {x: [*g[:count], *g[start:end]] for x, start, end in _shares(derivatives, count)}
     saved = {x: residuals[start - count : end - count] for x, start, end in _shares(derivatives, count)}
     reached: set[int] = set()
     for derivative in derivatives:
@@ -613,13 +613,13 @@ def _dtype_of_input(traced: Traced, i: int) -> Any:
     return traced.dtype_of(traced.inner_uids()[i + 1])
 
 
-def _or_zeros(d: Any, lead: tuple[int, ...], like: Tensor) -> Tensor:
-    return wrap(zeros((*lead, *like.array.shape), like.array.dtype)) if d is None else d
+def _or_zeros(g: Any, lead: tuple[int, ...], like: Tensor) -> Tensor:
+    return wrap(zeros((*lead, *like.array.shape), like.array.dtype)) if g is None else g
 
 
-def _rows_inside(d: Tensor) -> Tensor:
+def _rows_inside(g: Tensor) -> Tensor:
     """The axis of a batch behind the axis of a loop."""
-    swapped: Tensor = array.transpose(d, perm=(1, 0, *range(2, len(d.array.shape))))
+    swapped: Tensor = array.transpose(g, perm=(1, 0, *range(2, len(g.array.shape))))
     return swapped
 
 

@@ -143,13 +143,13 @@ def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
     return [np.asarray(convert(v).array) for v in values]
 
 
-def _pull_function(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any]) -> list[Any]:
+def _pull_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any]) -> list[Any]:
     """The gradient of a Python function is a Python function: run it again under a tape."""
     from gradtape._src.autodiff.gradient_tape import GradientTape
 
     tensors = [t if isinstance(t, Tensor) else wrap(t) for t in inputs]
     asked = [i for i, shape in enumerate(needs) if shape is not None]
-    there = [i for i, x in enumerate(d) if x is not None]
+    there = [i for i, x in enumerate(g) if x is not None]
 
     def gradient(*values: Tensor) -> list[Any]:
         xs, upstream = list(values[: len(tensors)]), values[len(tensors) :]
@@ -161,7 +161,7 @@ def _pull_function(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, functi
         return tape.gradient(targets, [xs[i] for i in asked], list(upstream), "zero")
 
     wanted = [TensorSpec(tensors[i].shape, tensors[i].dtype) for i in asked]
-    upstream = [x if isinstance(x, Tensor) else wrap(x) for x in (d[i] for i in there)]
+    upstream = [x if isinstance(x, Tensor) else wrap(x) for x in (g[i] for i in there)]
     found = function_on_host(gradient, [*tensors, *upstream], wanted, differentiable=True)
     gradients: list[Any] = [None] * len(needs)
     for i, value in zip(asked, found, strict=True):
@@ -169,7 +169,7 @@ def _pull_function(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, functi
     return gradients
 
 
-def _pull_nothing(xp: Any, d: list[Any], needs: list[Any], *inputs: Any, function: Any) -> list[Any]:
+def _pull_nothing(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Any) -> list[Any]:
     return [None] * len(needs)
 
 

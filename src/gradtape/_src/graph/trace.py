@@ -559,7 +559,7 @@ class Derivative:
                     gradients[k] = gradient + tensor_namespace.sum(zero, axis=tuple(range(len(shape))))
 
     def pull(
-        self, d: list[Any], needs: Sequence[Shape | None], rows: int | None = None, nested: bool = False
+        self, g: list[Any], needs: Sequence[Shape | None], rows: int | None = None, nested: bool = False
     ) -> tuple[_Pull, list[int]]:
         """The second program for the cotangents that are there (`rows` of them at a time), and which it takes.
 
@@ -569,7 +569,7 @@ class Derivative:
         traced = self.traced
         tensors = [*traced.outputs, *[_tensor(r) for r in self.residuals]]
         present = tuple(
-            [i for i, x in enumerate(d) if x is not None and tensors[i].uid and is_followable(tensors[i].array)]
+            [i for i, x in enumerate(g) if x is not None and tensors[i].uid and is_followable(tensors[i].array)]
         )
         asked = tuple([i for i in self.wanted if needs[i] is not None])
         shapes = tuple([shape for i in asked if (shape := needs[i]) is not None])
@@ -590,7 +590,7 @@ class Derivative:
 
     def gradients(
         self,
-        d: list[Any],
+        g: list[Any],
         needs: Sequence[Shape | None],
         saved: Sequence[Any],
         rows: int | None = None,
@@ -600,8 +600,8 @@ class Derivative:
         nested: bool = False,
     ) -> list[Any]:
         """Run the second program: a gradient for each input that needs one; None where no output depends on it."""
-        pull, present = self.pull(d, needs, rows, nested)
-        results = self._run(pull, saved, [d[i] for i in present], host, sizes, passed)
+        pull, present = self.pull(g, needs, rows, nested)
+        results = self._run(pull, saved, [g[i] for i in present], host, sizes, passed)
         gradients: list[Any] = [None] * len(needs)
         for i, slot in zip(pull.asked, pull.slots, strict=True):
             if slot is None:
@@ -878,7 +878,7 @@ def record(
 
 def _pull_call(
     xp: Any,
-    d: list[Any],
+    g: list[Any],
     needs: list[Any],
     *saved: Any,
     derivative: Derivative,
@@ -892,8 +892,8 @@ def _pull_call(
 
     `nested` are the uids of the inputs where more than one tape recorded the call.
     """
-    rows, d, batched_again = unbatched(d)
-    found = derivative.gradients(d, needs, saved, rows, host, sizes, passed, bool(nested))
+    rows, g, batched_again = unbatched(g)
+    found = derivative.gradients(g, needs, saved, rows, host, sizes, passed, bool(nested))
     if nested and rows is None:
         derivative.link(found, nested)
     return batched_again(found)
@@ -913,7 +913,7 @@ def _push_call(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any
 
 def _pull_part(
     xp: Any,
-    d: list[Any],
+    g: list[Any],
     needs: list[Any],
     *inputs: Any,
     traced: Traced,
@@ -924,13 +924,13 @@ def _pull_part(
 
     Residuals are functions of all inputs, also of those that this sweep needs no gradient of.
     """
-    rows, d, batched_again = unbatched(d)
-    d = [None if x is None else _as_tensor(x) for x in d]
+    rows, g, batched_again = unbatched(g)
+    g = [None if x is None else _as_tensor(x) for x in g]
     tensors = [_as_tensor(t) for t in inputs]
     derivative = _derivative_of_part(traced, tensors, needs, passed, forward=False)
     _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
-    d = [*d, *[None] * len(residuals)]
-    return batched_again(derivative.gradients(d, needs, residuals, rows, sizes=sizes, passed=passed))
+    g = [*g, *[None] * len(residuals)]
+    return batched_again(derivative.gradients(g, needs, residuals, rows, sizes=sizes, passed=passed))
 
 
 def _push_part(given: list[Any], inputs: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:

@@ -346,21 +346,21 @@ def backward_cause(step: Step) -> tuple[Cause, bool]:
     return (Cause.LOW_PRECISION if has_small_range(c.dtype) else Cause.OVERFLOW), False
 
 
-def _by_slope(step: Step, d: Any) -> tuple[Cause, bool] | None:
+def _by_slope(step: Step, g: Any) -> tuple[Cause, bool] | None:
     """An elementwise rule is d times a slope: look at both where their product is bad."""
     op = step.op
-    pull = vjps_of(op, d.dtype, traced=False)[step.position]
+    pull = vjps_of(op, g.dtype, traced=False)[step.position]
     values = tuple(None if v is None else _Plain(concrete(v)) for v in step.values)
     assert pull is not None
     with float_errors_ignored():
-        product, slope = (concrete(pull(each, values, step.attrs, each.shape)) for each in (d, np.ones_like(d)))
-    at = None if product is None or product.shape != d.shape else first_bad(product)
+        product, slope = (concrete(pull(each, values, step.attrs, each.shape)) for each in (g, np.ones_like(g)))
+    at = None if product is None or product.shape != g.shape else first_bad(product)
     if at is None:
         return None
-    known = [np.broadcast_to(v.array, d.shape)[at] if v is not None and _fits(v.array, d) else None for v in values]
+    known = [np.broadcast_to(v.array, g.shape)[at] if v is not None and _fits(v.array, g) else None for v in values]
     if np.isfinite(slope[at]):
-        return (Cause.LOW_PRECISION if has_small_range(d.dtype) else Cause.OVERFLOW), False
-    if d[at] == 0:
+        return (Cause.LOW_PRECISION if has_small_range(g.dtype) else Cause.OVERFLOW), False
+    if g[at] == 0:
         return Cause.ZERO_TIMES_INF, True
     if any(v is not None and v.dtype.kind in "fc" and np.isnan(v) for v in known):
         return Cause.BAD_INPUT, False
@@ -377,8 +377,8 @@ class _Plain(NamedTuple):
     array: Any
 
 
-def _fits(array: Any, d: Any) -> bool:
+def _fits(array: Any, g: Any) -> bool:
     try:
-        return np.broadcast_shapes(array.shape, d.shape) == d.shape
+        return np.broadcast_shapes(array.shape, g.shape) == g.shape
     except ValueError:
         return False

@@ -53,14 +53,14 @@ def _move_aligned(name: str, along_first: Any) -> Any:
 
 identity = linear(
     "identity",
-    lambda d: d,
+    lambda g: g,
     batch=lambda xp, size, batched, x: x,
     aligned=_keep_aligned("identity", lambda x: True),
 )
 
 transfer = linear(  # to another device; cotangents come back to the one it is from
     "transfer",
-    lambda d, xp, device, source: xp.transfer(d, device=source, source=device),
+    lambda g, xp, device, source: xp.transfer(g, device=source, source=device),
     tf_name="Identity",
     batch=lambda xp, size, batched, x, device, source: xp.transfer(x, device=device, source=source),
     aligned=_keep_aligned("transfer", lambda x, device, source: True),
@@ -68,7 +68,7 @@ transfer = linear(  # to another device; cotangents come back to the one it is f
 
 astype = linear(
     "astype",
-    lambda d, xp, source: xp.astype(d, dtype=source, source=numpy_dtype(d)),
+    lambda g, xp, source: xp.astype(g, dtype=source, source=numpy_dtype(g)),
     tf_name="Cast",
     batch=lambda xp, size, batched, x, dtype, source=None: xp.astype(x, dtype=dtype, source=source),
     aligned=_keep_aligned("astype", lambda x, dtype, source=None: True),
@@ -84,7 +84,7 @@ stop_gradient = primitive("stop_gradient", ("x",), kernel=lambda xp, x: x, batch
 
 reshape = linear(
     "reshape",
-    lambda d, x_shape, xp: xp.reshape(d, shape=x_shape),
+    lambda g, x_shape, xp: xp.reshape(g, shape=x_shape),
     batch=lambda xp, size, batched, x, shape: xp.reshape(x, shape=(size, *_settled(x.shape[1:], shape))),
     aligned=_keep_aligned("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
 )
@@ -100,7 +100,7 @@ def _settled(have: Axes, shape: Axes) -> Axes:
 
 transpose = linear(
     "transpose",
-    lambda d, xp, perm: xp.transpose(d, perm=_inverse(perm)),
+    lambda g, xp, perm: xp.transpose(g, perm=_inverse(perm)),
     batch=lambda xp, size, batched, x, perm: xp.transpose(x, perm=(0, *(p + 1 for p in perm))),
     aligned=_keep_aligned("transpose", lambda x, perm: perm[:1] == (0,)),
 )
@@ -118,7 +118,7 @@ def _broadcast_batch(xp: Any, size: int, batched: list[bool], x: Any, *, shape: 
 
 _broadcast_to = linear(  # its transpose is the un-broadcasting that the engine does for every op
     "broadcast_to",
-    lambda d: d,
+    lambda g: g,
     batch=_broadcast_batch,
     aligned=_keep_aligned("broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]),
 )
@@ -138,28 +138,28 @@ broadcast_to = declare(registry["broadcast_to"], _broadcast_call)
 
 pad = linear(
     "pad",
-    lambda d, x_shape, xp, before: xp.getitem(
-        d, index=tuple(slice(b, b + n) for b, n in zip(before, x_shape, strict=True))
+    lambda g, x_shape, xp, before: xp.getitem(
+        g, index=tuple(slice(b, b + n) for b, n in zip(before, x_shape, strict=True))
     ),
     batch=lambda xp, size, batched, x, before, after: xp.pad(x, before=(0, *before), after=(0, *after)),
     aligned=_move_aligned("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
 )
 
-flip = linear("flip", lambda d, xp, axis: xp.flip(d, axis=axis), tf_name="ReverseV2", batch=shift_axis("flip"))
+flip = linear("flip", lambda g, xp, axis: xp.flip(g, axis=axis), tf_name="ReverseV2", batch=shift_axis("flip"))
 roll = linear(
-    "roll", lambda d, xp, shift, axis: xp.roll(d, shift=tuple(-s for s in shift), axis=axis), batch=shift_axis("roll")
+    "roll", lambda g, xp, shift, axis: xp.roll(g, shift=tuple(-s for s in shift), axis=axis), batch=shift_axis("roll")
 )
 
 unstack = linear(
     "unstack",
-    lambda d, xp, axis: xp.stack(*d, axis=axis),
+    lambda g, xp, axis: xp.stack(*g, axis=axis),
     tf_name="Unpack",
     outputs=-1,
     batch=shift_axis("unstack"),
 )
 split = linear(
     "split",
-    lambda d, xp, axis: xp.concatenate(*d, axis=axis),
+    lambda g, xp, axis: xp.concatenate(*g, axis=axis),
     tf_name="SplitV",
     outputs=-1,
     batch=shift_axis("split"),
@@ -167,17 +167,17 @@ split = linear(
 
 
 # -- many into one: one rule for all inputs --------------------------------------------------------------------------
-def _concatenate_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int, sizes: Axes) -> list[Any]:
+def _concatenate_pull(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int, sizes: Axes) -> list[Any]:
     result, start = [], 0
     for shape, size in zip(needs, sizes, strict=True):
         index = (slice(None),) * axis + (slice(start, start + size),)
-        result.append(None if shape is None else xp.getitem(d, index=index))
+        result.append(None if shape is None else xp.getitem(g, index=index))
         start += size
     return result
 
 
-def _stack_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, axis: int) -> list[Any]:
-    return [None if shape is None else xp.getitem(d, index=(*[slice(None)] * axis, i)) for i, shape in enumerate(needs)]
+def _stack_pull(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int) -> list[Any]:
+    return [None if shape is None else xp.getitem(g, index=(*[slice(None)] * axis, i)) for i, shape in enumerate(needs)]
 
 
 def _together(name: str) -> Any:
@@ -255,14 +255,14 @@ def _fill_first(x: Any, index: Any, shape: Axes) -> Any:
 
 getitem = linear(
     "getitem",
-    lambda d, x_shape, xp, index: xp.setitem(d, index=index, shape=x_shape),
+    lambda g, x_shape, xp, index: xp.setitem(g, index=index, shape=x_shape),
     tf_name="StridedSlice",
     batch=lambda xp, size, batched, x, index: xp.getitem(x, index=_behind(index)),
     aligned=_move_aligned("getitem", _slice_first),
 )
 setitem = linear(
     "setitem",
-    lambda d, xp, index: xp.getitem(d, index=index),
+    lambda g, xp, index: xp.getitem(g, index=index),
     tf_name="StridedSliceGrad",
     batch=lambda xp, size, batched, x, index, shape: xp.setitem(x, index=_behind(index), shape=(size, *shape)),
     aligned=_move_aligned("setitem", _fill_first),

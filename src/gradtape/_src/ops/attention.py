@@ -19,12 +19,12 @@ from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops.batching import spread
 
 
-def _attention_pull(xp, d, needs, *saved, scale, causal):
+def _attention_pull(xp, g, needs, *saved, scale, causal):
     (q, k, v, *mask), (out, kept) = saved[: len(needs)], saved[len(needs) :]
-    if d[0] is None:
+    if g[0] is None:
         return [None] * len(needs)
     biased = bool(mask) and needs[3] is not None and kind_of(mask[0]) != "b"
-    found = xp.attention_gradient(d[0], q, k, v, out, kept, *mask, scale=scale, causal=causal, with_scores=biased)
+    found = xp.attention_gradient(g[0], q, k, v, out, kept, *mask, scale=scale, causal=causal, with_scores=biased)
     return [*found, *[None] * (len(needs) - len(found))]
 
 

@@ -21,36 +21,36 @@ from gradtape._src.ops.batching import spread
 
 
 # -- convolution -----------------------------------------------------------------------------------------------------
-def _conv_dx(d, y, x_shape, xp, strides, dilations, padding, groups):
+def _conv_dx(g, y, x_shape, xp, strides, dilations, padding, groups):
     return xp.conv_input_grad(
-        d, y, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
+        g, y, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
     )
 
 
-def _conv_dy(d, x, y_shape, xp, strides, dilations, padding, groups):
+def _conv_dy(g, x, y_shape, xp, strides, dilations, padding, groups):
     return xp.conv_filter_grad(
-        x, d, window=y_shape[:-2], strides=strides, dilations=dilations, padding=padding, groups=groups
+        x, g, window=y_shape[:-2], strides=strides, dilations=dilations, padding=padding, groups=groups
     )
 
 
-def _input_dz(d, y, xp, strides, dilations, padding, groups):
-    return xp.conv(d, y, strides=strides, dilations=dilations, padding=padding, groups=groups)
+def _input_dz(g, y, xp, strides, dilations, padding, groups):
+    return xp.conv(g, y, strides=strides, dilations=dilations, padding=padding, groups=groups)
 
 
-def _input_dy(d, z, y_shape, xp, strides, dilations, padding, groups):
+def _input_dy(g, z, y_shape, xp, strides, dilations, padding, groups):
     return xp.conv_filter_grad(
-        d, z, window=y_shape[:-2], strides=strides, dilations=dilations, padding=padding, groups=groups
+        g, z, window=y_shape[:-2], strides=strides, dilations=dilations, padding=padding, groups=groups
     )
 
 
-def _filter_dx(d, z, x_shape, xp, strides, dilations, padding, groups):
+def _filter_dx(g, z, x_shape, xp, strides, dilations, padding, groups):
     return xp.conv_input_grad(
-        z, d, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
+        z, g, shape=x_shape[1:-1], strides=strides, dilations=dilations, padding=padding, groups=groups
     )
 
 
-def _filter_dz(d, x, xp, strides, dilations, padding, groups):
-    return xp.conv(x, d, strides=strides, dilations=dilations, padding=padding, groups=groups)
+def _filter_dz(g, x, xp, strides, dilations, padding, groups):
+    return xp.conv(x, g, strides=strides, dilations=dilations, padding=padding, groups=groups)
 
 
 # A hidden axis goes where the product of matrices already has room for it: images into the batch, filters into the
@@ -224,17 +224,17 @@ def _images(name: str) -> Any:
 def _back(name: str) -> Any:
     """The transpose of a map of images, which must be told the shape to go back to."""
 
-    def rule(d, x_shape, xp, window, strides, dilations, padding):
+    def rule(g, x_shape, xp, window, strides, dilations, padding):
         return getattr(xp, name)(
-            d, shape=x_shape[1:-1], window=window, strides=strides, dilations=dilations, padding=padding
+            g, shape=x_shape[1:-1], window=window, strides=strides, dilations=dilations, padding=padding
         )
 
     return rule
 
 
 def _forth(name: str) -> Any:
-    def rule(d, xp, window, strides, dilations, padding):
-        return getattr(xp, name)(d, window=window, strides=strides, dilations=dilations, padding=padding)
+    def rule(g, xp, window, strides, dilations, padding):
+        return getattr(xp, name)(g, window=window, strides=strides, dilations=dilations, padding=padding)
 
     return rule
 
@@ -250,9 +250,9 @@ sum_unpool = _of_images("sum_unpool", _forth("sum_pool"), "AvgPoolGrad")
 
 
 # -- the largest of a window -----------------------------------------------------------------------------------------
-def _max_dx(d, x, out, xp, window, strides, dilations, padding):
+def _max_dx(g, x, out, xp, window, strides, dilations, padding):
     """All to the first of equal maxima, in row-major order."""
-    return xp.max_unpool(d, x, out, window=window, strides=strides, dilations=dilations, padding=padding)
+    return xp.max_unpool(g, x, out, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
 def _positions_batch(name: str) -> Any:
@@ -279,16 +279,16 @@ def _positions_aligned(name: str) -> Any:
     return rule
 
 
-def _pick(d, x, top, xp, window, strides, dilations, padding):
-    return xp.max_pick(d, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
+def _pick(g, x, top, xp, window, strides, dilations, padding):
+    return xp.max_pick(g, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
-def _unpick(d, x, top, xp, window, strides, dilations, padding):
-    return xp.max_unpool(d, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
+def _unpick(g, x, top, xp, window, strides, dilations, padding):
+    return xp.max_unpool(g, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
-def _nothing(d, x, top, xp, window, strides, dilations, padding):
-    return xp.max_unpool(d * 0, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
+def _nothing(g, x, top, xp, window, strides, dilations, padding):
+    return xp.max_unpool(g * 0, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
 # Where a maximum is does not change when x moves a little: x gets zeros from the last two.
@@ -304,7 +304,7 @@ max_unpool = primitive(
     "max_unpool",
     ("z", "x", "top"),
     _pick,
-    lambda d: d * 0,
+    lambda g: g * 0,
     None,
     tf_name="MaxPoolGrad",
     batch=_positions_batch("max_unpool"),
@@ -357,8 +357,8 @@ def _max_and_position_jvp(given, values, attrs, tangents):
 max_and_position = primitive(
     "max_and_position",
     ("x",),
-    lambda d, x, out0, xp, window, strides, dilations, padding: xp.max_unpool(
-        d[0], x, out0, window=window, strides=strides, dilations=dilations, padding=padding
+    lambda g, x, out0, xp, window, strides, dilations, padding: xp.max_unpool(
+        g[0], x, out0, window=window, strides=strides, dilations=dilations, padding=padding
     ),
     tf_name="MaxPoolWithArgmax",
     outputs=2,

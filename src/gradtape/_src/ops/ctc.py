@@ -104,7 +104,7 @@ def _loss(xp, logits, labels, label_length, logit_length, *, blank):
     return -xp.logsumexp(_forward(xp, lattice)[-1] + lattice.end, axis=(1,), keepdims=False)
 
 
-def _dlogits(d, logits, labels, label_length, logit_length, out, xp, blank):
+def _dlogits(g, logits, labels, label_length, logit_length, out, xp, blank):
     """Softmax minus how likely each class is at each time, given the labels."""
     inner = namespace_of(logits)
     _, batch, classes = logits.shape
@@ -114,7 +114,7 @@ def _dlogits(d, logits, labels, label_length, logit_length, out, xp, blank):
     share = inner.exp(joint + inner.reshape(out, shape=(1, batch, 1)))
     likely = inner.put_along_axis(share, lattice.states, axis=2, size=classes)
     mask = inner.astype(lattice.running, dtype=numpy_dtype(logits))
-    return xp.reshape(d, shape=(1, batch, 1)) * ((inner.softmax(logits, axis=2) - likely) * mask)
+    return xp.reshape(g, shape=(1, batch, 1)) * ((inner.softmax(logits, axis=2) - likely) * mask)
 
 
 def _ctc_batch(xp, size, batched, logits, labels, label_length, logit_length, *, blank):

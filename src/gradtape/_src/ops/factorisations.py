@@ -63,26 +63,26 @@ def _behind_batch(name: str) -> Callable[..., Any]:
 
 
 # -- inverses and determinants ---------------------------------------------------------------------------------------
-def _inv_dx(d, out, xp):
-    inner = xp.matmul(d, out, adjoint_x=False, adjoint_y=True)
+def _inv_dx(g, out, xp):
+    inner = xp.matmul(g, out, adjoint_x=False, adjoint_y=True)
     return -xp.matmul(out, inner, adjoint_x=True, adjoint_y=False)
 
 
 inv = primitive("inv", ("x",), _inv_dx, tf_name="MatrixInverse", batch=_behind_batch("inv"))
 
 
-def _det_dx(d, x, out, xp):
+def _det_dx(g, x, out, xp):
     """det(x) x^-H; of a singular matrix TensorFlow's error, since x^-1 does not exist."""
-    weight = d * xp.conj(out)
+    weight = g * xp.conj(out)
     return xp.reshape(weight, shape=(*weight.shape, 1, 1)) * adjoint(xp.inv(x), xp)
 
 
 det = primitive("det", ("x",), _det_dx, tf_name="MatrixDeterminant", fallible=True, batch=_behind_batch("det"))
 
 
-def _slogdet_pull(xp, d, needs, x, sign, log):
+def _slogdet_pull(xp, g, needs, x, sign, log):
     """Of the logarithm x^-H; of the sign, zeros, except that a complex sign can turn."""
-    of_sign, of_log = d
+    of_sign, of_log = g
     weight = of_sign * 0 + of_log
     if xp.is_complex(x):
         weight = xp.complex(xp.real(of_log), xp.imag(of_sign * xp.conj(sign)))
@@ -137,8 +137,8 @@ def _against(xp: Any, of_y: Any, out: Any, flipped: bool) -> Any:
     return -xp.matmul(first, second, adjoint_x=False, adjoint_y=True)
 
 
-def _solve_pull(xp, d, needs, x, y, out, *, adjoint):
-    of_y = xp.solve(x, d, adjoint=not adjoint)
+def _solve_pull(xp, g, needs, x, y, out, *, adjoint):
+    of_y = xp.solve(x, g, adjoint=not adjoint)
     return [None if needs[0] is None else _against(xp, of_y, out, adjoint), of_y]
 
 
@@ -154,8 +154,8 @@ solve = primitive(
 )
 
 
-def _triangular_solve_pull(xp, d, needs, x, y, out, *, lower, adjoint):
-    of_y = xp.triangular_solve(x, d, lower=lower, adjoint=not adjoint)
+def _triangular_solve_pull(xp, g, needs, x, y, out, *, lower, adjoint):
+    of_y = xp.triangular_solve(x, g, lower=lower, adjoint=not adjoint)
     if needs[0] is None:
         return [None, of_y]
     of_x, mask = _against(xp, of_y, out, adjoint), np.tri(x.shape[-1], dtype=bool)
@@ -197,8 +197,8 @@ def _shift(x: Any, xp: Any, by: int, axis: int = -1) -> Any:
     return xp.pad(xp.getitem(x, index=tuple(kept)), before=tuple(before), after=tuple(after))
 
 
-def _tridiagonal_pull(xp, d, needs, x, y, out):
-    of_y = xp.tridiagonal_solve(_flip_tridiagonal(x, xp), d)
+def _tridiagonal_pull(xp, g, needs, x, y, out):
+    of_y = xp.tridiagonal_solve(_flip_tridiagonal(x, xp), g)
     if needs[0] is None:
         return [None, of_y]
     right = xp.conj(out)
@@ -222,9 +222,9 @@ tridiagonal_solve = primitive(
 
 
 # -- factorisations --------------------------------------------------------------------------------------------------
-def _cholesky_dx(d, out, xp):
-    """L^-H P(L^H d) L^-1, made symmetric; P takes the lower triangle with half of the diagonal."""
-    middle = _lower(xp.matmul(out, d, adjoint_x=True, adjoint_y=False), xp)
+def _cholesky_dx(g, out, xp):
+    """L^-H P(L^H g) L^-1, made symmetric; P takes the lower triangle with half of the diagonal."""
+    middle = _lower(xp.matmul(out, g, adjoint_x=True, adjoint_y=False), xp)
     left = xp.triangular_solve(out, middle, lower=True, adjoint=True)
     both = xp.triangular_solve(out, adjoint(left, xp), lower=True, adjoint=True)  # adjoint of the result
     return 0.5 * (both + adjoint(both, xp))
@@ -252,14 +252,14 @@ def _square_qr(xp: Any, q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
     return _right_divide(turned if of_q is None else of_q + turned, r, xp)
 
 
-def _qr_pull(xp, d, needs, x, q, r, *, full_matrices):
+def _qr_pull(xp, g, needs, x, q, r, *, full_matrices):
     rows, columns = needs[0][-2:]
     if full_matrices and rows > columns:
         raise NotImplementedError(
             f"QrGrad not implemented when nrows > ncols and full_matrices is true. Received r.shape={tuple(r.shape)}: "
             "the further columns of q are not determined by the matrix. Use full_matrices=False."
         )
-    of_q, of_r = d
+    of_q, of_r = g
     if rows >= columns:
         return [_square_qr(xp, q, r, of_q, of_r)]
     # x = [square, rest], r = [triangle, q^H rest]: the rest of r reaches the square part through q.
@@ -308,8 +308,8 @@ def _sandwich(v: Any, middle: Any, xp: Any) -> Any:
     return xp.matmul(xp.matmul(v, middle, adjoint_x=False, adjoint_y=False), v, adjoint_x=False, adjoint_y=True)
 
 
-def _eigh_pull(xp, d, needs, x, values, vectors):
-    of_values, of_vectors = d
+def _eigh_pull(xp, g, needs, x, values, vectors):
+    of_values, of_vectors = g
     middle = None
     if of_vectors is not None:
         turn = xp.matmul(vectors, of_vectors, adjoint_x=True, adjoint_y=False)
@@ -333,9 +333,9 @@ eigh = primitive(
 )
 
 
-def _eigvalsh_dx(d, x, xp):
+def _eigvalsh_dx(g, x, xp):
     _, vectors = xp.eigh(x)
-    return _into_lower(_sandwich(vectors, _on_diagonal(d, xp), xp), xp)
+    return _into_lower(_sandwich(vectors, _on_diagonal(g, xp), xp), xp)
 
 
 eigvalsh = primitive("eigvalsh", ("x",), _eigvalsh_dx, tf_name="SelfAdjointEigV2", batch=_behind_batch("eigvalsh"))
@@ -348,9 +348,9 @@ def _from_eigenvectors(xp: Any, x: Any, vectors: Any, middle: Any) -> Any:
     return result if xp.is_complex(x) else xp.real(result)
 
 
-def _eig_pull(xp, d, needs, x, values, vectors):
+def _eig_pull(xp, g, needs, x, values, vectors):
     """Eigenvectors keep length 1: what would change their length is taken out."""
-    of_values, of_vectors = d
+    of_values, of_vectors = g
     middle = None
     if of_vectors is not None:
         turn = xp.matmul(vectors, of_vectors, adjoint_x=True, adjoint_y=False)
@@ -377,9 +377,9 @@ eig = primitive(
 )
 
 
-def _eigvals_dx(d, x, xp):
+def _eigvals_dx(g, x, xp):
     _, vectors = xp.eig(x)
-    return _from_eigenvectors(xp, x, vectors, _on_diagonal(d, xp))
+    return _from_eigenvectors(xp, x, vectors, _on_diagonal(g, xp))
 
 
 eigvals = primitive("eigvals", ("x",), _eigvals_dx, tf_name="Eig", fallible=True, batch=_behind_batch("eigvals"))
@@ -398,8 +398,8 @@ def _thin(xp: Any, vectors: Any, cotangent: Any, k: int) -> tuple[Any, Any]:
     return thin, xp.getitem(cotangent, index=first) - back
 
 
-def _svd_pull(xp, d, needs, x, s, u, v, *, full_matrices):
-    of_s, of_u, of_v = d
+def _svd_pull(xp, g, needs, x, s, u, v, *, full_matrices):
+    of_s, of_u, of_v = g
     k = s.shape[-1]
     (u, of_u), (v, of_v) = _thin(xp, u, of_u, k), _thin(xp, v, of_v, k)
     unreal = xp.is_complex(u)
@@ -445,23 +445,23 @@ svd = primitive(
 )
 
 
-def _svdvals_dx(d, x, xp):
+def _svdvals_dx(g, x, xp):
     _, u, v = xp.svd(x, full_matrices=False)
-    weights = xp.complex(d, d * 0) if xp.is_complex(x) else d
+    weights = xp.complex(g, g * 0) if xp.is_complex(x) else g
     return xp.matmul(u * _row(weights, xp), v, adjoint_x=False, adjoint_y=True)
 
 
 svdvals = primitive("svdvals", ("x",), _svdvals_dx, tf_name="Svd", batch=_behind_batch("svdvals"))
 
 
-def _pinv_dx(d, x, out, xp):
+def _pinv_dx(g, x, out, xp):
     """Golub and Pereyra's derivative, exact as long as the rank stays (equal singular values do no harm)."""
 
     def times(a: Any, b: Any, left: bool = False, right: bool = False) -> Any:
         return xp.matmul(a, b, adjoint_x=left, adjoint_y=right)
 
-    flipped = adjoint(d, xp)
-    inside = times(times(out, d, left=True), out, right=True)
+    flipped = adjoint(g, xp)
+    inside = times(times(out, g, left=True), out, right=True)
     columns = times(times(flipped, out), out, right=True)  # what leaves the range of x
     rows = times(times(out, out, left=True), flipped)  # what leaves its row space
     return columns - times(x, times(out, columns)) + rows - times(times(rows, out), x) - inside
@@ -472,7 +472,7 @@ pinv = primitive("pinv", ("x",), _pinv_dx, batch=_behind_batch("pinv"))
 
 # -- without a derivative in TensorFlow ------------------------------------------------------------------------------
 def _unregistered(tf_name: str, instead: str) -> Callable[..., Any]:
-    def pull(xp: Any, d: Any, needs: Any, *saved: Any, **attrs: Any) -> Any:
+    def pull(xp: Any, g: Any, needs: Any, *saved: Any, **attrs: Any) -> Any:
         raise LookupError(f"gradient registry has no entry for: {tf_name}. {instead}")
 
     return pull
@@ -506,15 +506,15 @@ def _through_block(name: str) -> Callable[..., Any]:
     often f scales the block; the length is only a factor, and no derivative is taken of it.
     """
 
-    def rule(d, x, xp):
-        rank, n = len(d.shape), d.shape[-1]
-        sums = xp.sum(xp.absolute(xp.stop_gradient(d)), axis=(rank - 2,), keepdims=True)
+    def rule(g, x, xp):
+        rank, n = len(g.shape), g.shape[-1]
+        sums = xp.sum(xp.absolute(xp.stop_gradient(g)), axis=(rank - 2,), keepdims=True)
         length = xp.max(sums, axis=(rank - 1,), keepdims=True)
         length = xp.where(xp.greater(length, 0), length, 1)
         if xp.is_complex(x):
             length = xp.complex(length, length * 0)
         matrix = adjoint(x, xp)
-        upper = xp.concatenate(matrix, d / length, axis=rank - 1)
+        upper = xp.concatenate(matrix, g / length, axis=rank - 1)
         lower = xp.concatenate(matrix * 0, matrix, axis=rank - 1)
         whole = getattr(xp, name)(xp.concatenate(upper, lower, axis=rank - 2))
         corner = (*[slice(None)] * (rank - 2), slice(0, n), slice(n, None))

@@ -7,16 +7,16 @@ from gradtape._src.ops.batching import shift_axis
 
 resample = linear(
     "resample",
-    lambda d, x_shape, xp, axis, method, antialias: xp.unsample(
-        d, axis=axis, size=x_shape[axis], method=method, antialias=antialias
+    lambda g, x_shape, xp, axis, method, antialias: xp.unsample(
+        g, axis=axis, size=x_shape[axis], method=method, antialias=antialias
     ),
     tf_name="ScaleAndTranslate",
     batch=shift_axis("resample"),
 )
 unsample = linear(
     "unsample",
-    lambda d, x_shape, xp, axis, method, antialias: xp.resample(
-        d, axis=axis, size=x_shape[axis], method=method, antialias=antialias
+    lambda g, x_shape, xp, axis, method, antialias: xp.resample(
+        g, axis=axis, size=x_shape[axis], method=method, antialias=antialias
     ),
     tf_name="ScaleAndTranslateGrad",
     batch=shift_axis("unsample"),

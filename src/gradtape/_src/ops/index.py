@@ -24,28 +24,28 @@ from gradtape._src.ops.batching import spread
 Axes = tuple[int, ...]
 
 
-def _take_dx(d, indices, x_shape, xp, axis, batch_dims):
+def _take_dx(g, indices, x_shape, xp, axis, batch_dims):
     """Rows looked up along the first axis give a sparse cotangent; other lookups scatter into zeros."""
     count = math.prod(indices.shape)
     if axis == 0 and not batch_dims:
-        values = xp.reshape(d, shape=(count, *x_shape[1:]))
+        values = xp.reshape(g, shape=(count, *x_shape[1:]))
         flat = _reshape_indices(indices, (count,))
-        if type(d) is Batched:  # a Jacobian is dense
+        if type(g) is Batched:  # a Jacobian is dense
             return xp.add_rows(values, flat, shape=x_shape)
         return Rows(values, flat, x_shape)
     # Bring the looked-up axis to the front of the unbatched part, flatten the indices, scatter, and put it back.
     extra = len(indices.shape) - batch_dims
     lead = range(batch_dims)
     picked = range(axis, axis + extra)
-    others = [i for i in range(batch_dims, len(d.shape)) if i not in picked]
-    d = xp.transpose(d, perm=(*lead, *picked, *others))
+    others = [i for i in range(batch_dims, len(g.shape)) if i not in picked]
+    g = xp.transpose(g, perm=(*lead, *picked, *others))
     batch = x_shape[:batch_dims]
     rest = x_shape[batch_dims:axis] + x_shape[axis + 1 :]
     rows = math.prod(batch)
     per_row = count // max(rows, 1)
     size = x_shape[axis]
     offsets = _offsets(indices, rows, size)
-    flat = xp.add_rows(xp.reshape(d, shape=(rows * per_row, *rest)), offsets, shape=(rows * size, *rest))
+    flat = xp.add_rows(xp.reshape(g, shape=(rows * per_row, *rest)), offsets, shape=(rows * size, *rest))
     back = xp.reshape(flat, shape=(*batch, size, *rest))
     perm = [*lead, *range(batch_dims + 1, axis + 1), batch_dims, *range(axis + 1, len(x_shape))]
     return xp.transpose(back, perm=tuple(perm))
@@ -84,19 +84,19 @@ def _add_rows_batch(xp, size, batched, values, indices, *, shape):
 add_rows = primitive(
     "add_rows",
     ("values", "indices"),
-    lambda d, indices, xp: xp.take(d, indices, axis=0, batch_dims=0),
+    lambda g, indices, xp: xp.take(g, indices, axis=0, batch_dims=0),
     None,
     tf_name="UnsortedSegmentSum",
     batch=_add_rows_batch,
 )
 
 
-def _gather_nd_dx(d, indices, x_shape, xp, batch_dims):
+def _gather_nd_dx(g, indices, x_shape, xp, batch_dims):
     if indices.shape[-1] == 1 and not batch_dims:
         count = math.prod(indices.shape)
-        values, flat = xp.reshape(d, shape=(count, *x_shape[1:])), _reshape_indices(indices, (count,))
-        return xp.add_rows(values, flat, shape=x_shape) if type(d) is Batched else Rows(values, flat, x_shape)
-    return xp.scatter_nd(d, indices, shape=x_shape, batch_dims=batch_dims)
+        values, flat = xp.reshape(g, shape=(count, *x_shape[1:])), _reshape_indices(indices, (count,))
+        return xp.add_rows(values, flat, shape=x_shape) if type(g) is Batched else Rows(values, flat, x_shape)
+    return xp.scatter_nd(g, indices, shape=x_shape, batch_dims=batch_dims)
 
 
 def _gather_nd_batch(xp, size, batched, x, indices, *, batch_dims=0):
@@ -120,7 +120,7 @@ def _scatter_nd_batch(xp, size, batched, updates, indices, *, shape, batch_dims=
 scatter_nd = primitive(
     "scatter_nd",
     ("updates", "indices"),
-    lambda d, indices, xp, batch_dims: xp.gather_nd(d, indices, batch_dims=batch_dims),
+    lambda g, indices, xp, batch_dims: xp.gather_nd(g, indices, batch_dims=batch_dims),
     None,
     tf_name="ScatterNd",
     batch=_scatter_nd_batch,
@@ -142,22 +142,22 @@ def put_nd_batch(name: str) -> Any:
 replace_nd = primitive(
     "replace_nd",
     ("x", "updates", "indices"),
-    lambda d, indices, xp: xp.replace_nd(d, xp.zeros(_rows_shape(d, indices), numpy_dtype(d)), indices),
-    lambda d, indices, xp: xp.gather_nd(d, indices, batch_dims=0),
+    lambda g, indices, xp: xp.replace_nd(g, xp.zeros(_rows_shape(g, indices), numpy_dtype(g)), indices),
+    lambda g, indices, xp: xp.gather_nd(g, indices, batch_dims=0),
     None,
     tf_name="TensorScatterUpdate",
     batch=put_nd_batch("replace_nd"),
 )
 
 
-def _rows_shape(d: Any, indices: Any) -> Axes:
-    return (*indices.shape[:-1], *d.shape[indices.shape[-1] :])
+def _rows_shape(g: Any, indices: Any) -> Axes:
+    return (*indices.shape[:-1], *g.shape[indices.shape[-1] :])
 
 
 take_along_axis = primitive(
     "take_along_axis",
     ("x", "indices"),
-    lambda d, indices, x_shape, xp, axis: xp.put_along_axis(d, indices, axis=axis, size=x_shape[axis]),
+    lambda g, indices, x_shape, xp, axis: xp.put_along_axis(g, indices, axis=axis, size=x_shape[axis]),
     None,
     tf_name="GatherV2",
     batch=lambda xp, size, batched, x, indices, axis: xp.take_along_axis(
@@ -174,7 +174,7 @@ def _put_along_axis_batch(xp, rows, batched, x, indices, *, axis, size):
 put_along_axis = primitive(
     "put_along_axis",
     ("x", "indices"),
-    lambda d, indices, xp, axis: xp.take_along_axis(d, indices, axis=axis),
+    lambda g, indices, xp, axis: xp.take_along_axis(g, indices, axis=axis),
     None,
     tf_name="ScatterNd",
     batch=_put_along_axis_batch,

@@ -25,23 +25,23 @@ def adjoint(x: Any, xp: Any) -> Any:
 
 # out = x y, or with x, y or both replaced by their adjoint. The derivative has the same form, with other flags, so that
 # no order of derivative ever transposes anything: BLAS reads matrices both ways.
-def _matmul_dx(d: Any, y: Any, x_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
+def _matmul_dx(g: Any, y: Any, x_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
     if adjoint_x:
-        return xp.matmul(y, d, adjoint_x=adjoint_y, adjoint_y=True)
-    if d.ndim > 2 and y.ndim == 2 and type(d) is not Batched:  # a single product, and of the same matrix as below
-        rows = xp.reshape(d, shape=(math.prod(d.shape[:-1]), d.shape[-1]))
+        return xp.matmul(y, g, adjoint_x=adjoint_y, adjoint_y=True)
+    if g.ndim > 2 and y.ndim == 2 and type(g) is not Batched:  # a single product, and of the same matrix as below
+        rows = xp.reshape(g, shape=(math.prod(g.shape[:-1]), g.shape[-1]))
         return xp.reshape(xp.matmul(rows, y, adjoint_x=False, adjoint_y=not adjoint_y), shape=x_shape)
-    return xp.matmul(d, y, adjoint_x=False, adjoint_y=not adjoint_y)
+    return xp.matmul(g, y, adjoint_x=False, adjoint_y=not adjoint_y)
 
 
-def _matmul_dy(d: Any, x: Any, y_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
+def _matmul_dy(g: Any, x: Any, y_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
     if x.ndim > 2 and len(y_shape) == 2 and not adjoint_x:
         # One matrix behind a whole stack: the sum over the stack is part of a single product.
         rows = math.prod(x.shape[:-1])
-        x, d = xp.reshape(x, shape=(rows, x.shape[-1])), xp.reshape(d, shape=(rows, d.shape[-1]))
+        x, g = xp.reshape(x, shape=(rows, x.shape[-1])), xp.reshape(g, shape=(rows, g.shape[-1]))
     if adjoint_y:
-        return xp.matmul(d, x, adjoint_x=True, adjoint_y=adjoint_x)
-    return xp.matmul(x, d, adjoint_x=not adjoint_x, adjoint_y=False)
+        return xp.matmul(g, x, adjoint_x=True, adjoint_y=adjoint_x)
+    return xp.matmul(x, g, adjoint_x=not adjoint_x, adjoint_y=False)
 
 
 def _matmul_batch(
@@ -222,7 +222,7 @@ def _check_sizes(terms: list[str], shapes: Sequence[tuple[int, ...]], dots: str)
             sizes[label] = n if known == 1 else known
 
 
-def _einsum_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, equation: str) -> list[Any]:
+def _einsum_pull(xp: Any, g: Any, needs: list[Any], *saved: Any, equation: str) -> list[Any]:
     """For each operand: the cotangent times all the others, summed over what the operand does not have."""
     inputs, output = equation.split("->")
     terms = inputs.split(",")
@@ -236,7 +236,7 @@ def _einsum_pull(xp: Any, d: Any, needs: list[Any], *saved: Any, equation: str) 
         once = "".join(dict.fromkeys(term))  # a repeated index (a diagonal) is written once, and spread afterwards
         known = set(output).union(*(t for t, _ in others))
         reduced = "".join(c for c in once if c in known)
-        given = [d, *(xp.conj(x) if type(d) is type(x) else _conjugate(x) for _, x in others)]
+        given = [g, *(xp.conj(x) if type(g) is type(x) else _conjugate(x) for _, x in others)]
         part = xp.einsum(*given, equation=",".join([output, *(t for t, _ in others)]) + "->" + reduced)
         sizes = dict(zip(term, shape, strict=True))
         if reduced != once:  # an index that only this operand has was summed away: every position gets the same

@@ -1,4 +1,4 @@
-"""Elementwise primitives. Read each line as mathematics: the differential of the function, where d is dx (or dy).
+"""Elementwise primitives. Read each line as mathematics: the differential of the function, where g is dx (or dy).
 
 At kinks and ties the lines say what TensorFlow does there.
 """
@@ -17,58 +17,58 @@ from gradtape._src.core.primitive import Op
 REAL = "fiu"
 
 
-def zero(d: Any, xp: Any) -> Any:
-    """0, also where d is infinite or NaN."""
-    return xp.multiply_no_nan(d, 0)
+def zero(g: Any, xp: Any) -> Any:
+    """0, also where g is infinite or NaN."""
+    return xp.multiply_no_nan(g, 0)
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
-add = binary("add", lambda d: d, lambda d: d, tf_name="AddV2", kinds="fciuO", hinted=True)  # words are joined
-subtract = binary("subtract", lambda d: d, lambda d: -d, tf_name="Sub")
-multiply = binary("multiply", lambda d, y: d * y, lambda d, x: x * d, tf_name="Mul")
+add = binary("add", lambda g: g, lambda g: g, tf_name="AddV2", kinds="fciuO", hinted=True)  # words are joined
+subtract = binary("subtract", lambda g: g, lambda g: -g, tf_name="Sub")
+multiply = binary("multiply", lambda g, y: g * y, lambda g, x: x * g, tf_name="Mul")
 
 
 # Rules of hot functions are written with += and *=, which work in place on arrays (and make new tensors of tensors): a
 # temporary of a large array costs more than the arithmetic.
-def _divide_dy(d: Any, y: Any, out: Any) -> Any:
-    """-d out / y"""
-    part = d * out
+def _divide_dy(g: Any, y: Any, out: Any) -> Any:
+    """-g out / y"""
+    part = g * out
     part /= y
     return -part
 
 
-divide = binary("divide", lambda d, y: d / y, _divide_dy, tf_name="RealDiv")
-negative = unary("negative", lambda d: -d, tf_name="Neg", kinds="fci")
+divide = binary("divide", lambda g, y: g / y, _divide_dy, tf_name="RealDiv")
+negative = unary("negative", lambda g: -g, tf_name="Neg", kinds="fci")
 
 
-square = unary("square", lambda d, x: d * (2 * x), kinds="fciu")
+square = unary("square", lambda g, x: g * (2 * x), kinds="fciu")
 # 0 where y is 0, whatever x is: what TensorFlow's kernels do with an infinite slope where the cotangent is 0. A `where`
 # would do for the value, but not for the next order: the derivative by y is x also at 0.
 multiply_no_nan = binary(
     "multiply_no_nan",
-    lambda d, y, xp: xp.multiply_no_nan(d, y),
-    lambda d, x, xp: xp.multiply_no_nan(x, d),
+    lambda g, y, xp: xp.multiply_no_nan(g, y),
+    lambda g, x, xp: xp.multiply_no_nan(x, g),
     tf_name="MulNoNan",
     kinds="fc",
 )
-reciprocal = unary("reciprocal", lambda d, out, xp: xp.multiply_no_nan(-out * out, d))
+reciprocal = unary("reciprocal", lambda g, out, xp: xp.multiply_no_nan(-out * out, g))
 
 
-def _squared_difference_dx(d: Any, x: Any, y: Any, xp: Any) -> Any:
-    """2 d (x - y). Of complex numbers it is |x - y|², whose derivative has the conjugate."""
-    part = d + d
-    part *= xp.conj(x - y) if xp.is_complex(d) else x - y
+def _squared_difference_dx(g: Any, x: Any, y: Any, xp: Any) -> Any:
+    """2 g (x - y). Of complex numbers it is |x - y|², whose derivative has the conjugate."""
+    part = g + g
+    part *= xp.conj(x - y) if xp.is_complex(g) else x - y
     return part
 
 
 squared_difference = binary(
     "squared_difference",
     _squared_difference_dx,
-    lambda d, x, y, xp: _squared_difference_dx(d, y, x, xp),
+    lambda g, x, y, xp: _squared_difference_dx(g, y, x, xp),
 )
 
 
-def _no_remainder(d: Any) -> Any:
+def _no_remainder(g: Any) -> Any:
     raise LookupError("gradient registry has no entry for: TruncateMod. tf.math.floormod has a gradient.")
 
 
@@ -83,83 +83,83 @@ fmod = primitive(
     kinds="fiu",
     fallible=True,
 )
-mod = binary("mod", lambda d: d, lambda d, x, y, xp: -d * xp.floor(x / y), tf_name="FloorMod", kinds="fiu")
-maximum = binary("maximum", lambda d, x, y, xp: xp.where(x >= y, d, 0), lambda d, x, y, xp: xp.where(x >= y, 0, d),
+mod = binary("mod", lambda g: g, lambda g, x, y, xp: -g * xp.floor(x / y), tf_name="FloorMod", kinds="fiu")
+maximum = binary("maximum", lambda g, x, y, xp: xp.where(x >= y, g, 0), lambda g, x, y, xp: xp.where(x >= y, 0, g),
                  kinds=REAL)  # fmt: skip  # a tie goes to x
 minimum = binary(
-    "minimum", lambda d, x, y, xp: xp.where(x <= y, d, 0), lambda d, x, y, xp: xp.where(x <= y, 0, d), kinds=REAL
+    "minimum", lambda g, x, y, xp: xp.where(x <= y, g, 0), lambda g, x, y, xp: xp.where(x <= y, 0, g), kinds=REAL
 )
 
 
-def _power_dy(d, x, out, xp):
-    """d out log(x), where log counts as 0 for x <= 0, so that integer powers of negative numbers have a derivative."""
-    positive = xp.not_equal(x, 0) if xp.is_complex(d) else xp.greater(x, 0)
-    return d * out * xp.where(positive, xp.log(xp.where(positive, x, 1)), 0)
+def _power_dy(g, x, out, xp):
+    """g out log(x), where log counts as 0 for x <= 0, so that integer powers of negative numbers have a derivative."""
+    positive = xp.not_equal(x, 0) if xp.is_complex(g) else xp.greater(x, 0)
+    return g * out * xp.where(positive, xp.log(xp.where(positive, x, 1)), 0)
 
 
-power = binary("power", lambda d, x, y, xp: d * y * xp.power(x, y - 1), _power_dy, tf_name="Pow")
+power = binary("power", lambda g, x, y, xp: g * y * xp.power(x, y - 1), _power_dy, tf_name="Pow")
 arctan2 = binary(
     "arctan2",
-    lambda d, x, y, xp: y * (d / (xp.square(x) + xp.square(y))),
-    lambda d, x, y, xp: -x * (d / (xp.square(x) + xp.square(y))),
+    lambda g, x, y, xp: y * (g / (xp.square(x) + xp.square(y))),
+    lambda g, x, y, xp: -x * (g / (xp.square(x) + xp.square(y))),
     tf_name="Atan2",
     kinds="f",
 )
 
 # -- exponentials, powers, trigonometry ------------------------------------------------------------------------------
-exp = unary("exp", lambda d, out: d * out)
-expm1 = unary("expm1", lambda d, x, xp: d * xp.exp(x))
+exp = unary("exp", lambda g, out: g * out)
+expm1 = unary("expm1", lambda g, x, xp: g * xp.exp(x))
 
 
-def _log_dx(d, x, xp):
-    """d / x; the reciprocal is the one whose own derivative is 0 where d is 0 (of complex numbers it is no better)."""
-    return d / x if xp.is_complex(d) else d * xp.reciprocal(x)
+def _log_dx(g, x, xp):
+    """g / x; the reciprocal is the one whose own derivative is 0 where g is 0 (of complex numbers it is no better)."""
+    return g / x if xp.is_complex(g) else g * xp.reciprocal(x)
 
 
 log = unary("log", _log_dx)
-log1p = unary("log1p", lambda d, x: d / (1 + x))
+log1p = unary("log1p", lambda g, x: g / (1 + x))
 
 
-def _sqrt_dx(d, out, xp):
-    """d / (2 sqrt(x)); of real numbers 0 where d is 0, even at 0."""
-    return 0.5 * d / out if xp.is_complex(d) else xp.multiply_no_nan(0.5 / out, d)
+def _sqrt_dx(g, out, xp):
+    """g / (2 sqrt(x)); of real numbers 0 where g is 0, even at 0."""
+    return 0.5 * g / out if xp.is_complex(g) else xp.multiply_no_nan(0.5 / out, g)
 
 
 sqrt = unary("sqrt", _sqrt_dx)
-rsqrt = unary("rsqrt", lambda d, out, xp: xp.multiply_no_nan(-0.5 * out * out * out, d))
+rsqrt = unary("rsqrt", lambda g, out, xp: xp.multiply_no_nan(-0.5 * out * out * out, g))
 
 
-def _sigmoid_dx(d: Any, out: Any) -> Any:
-    """d out (1 - out)"""
-    part = d * out
+def _sigmoid_dx(g: Any, out: Any) -> Any:
+    """g out (1 - out)"""
+    part = g * out
     part -= part * out
     return part
 
 
-sin = unary("sin", lambda d, x, xp: d * xp.cos(x))
-cos = unary("cos", lambda d, x, xp: -d * xp.sin(x))
-tan = unary("tan", lambda d, out: d + d * out * out)
+sin = unary("sin", lambda g, x, xp: g * xp.cos(x))
+cos = unary("cos", lambda g, x, xp: -g * xp.sin(x))
+tan = unary("tan", lambda g, out: g + g * out * out)
 
 
-def _arcsin_dx(d, x, xp):
-    """d / sqrt(1 - x²). On the branch cut the zero of the imaginary part decides: TensorFlow squares the conjugate."""
-    if xp.is_complex(d):
-        return d * xp.conj(xp.reciprocal(xp.sqrt(1 - xp.square(xp.conj(x)))))
-    return d * xp.reciprocal(xp.sqrt(1 - xp.square(x)))
+def _arcsin_dx(g, x, xp):
+    """g / sqrt(1 - x²). On the branch cut the zero of the imaginary part decides: TensorFlow squares the conjugate."""
+    if xp.is_complex(g):
+        return g * xp.conj(xp.reciprocal(xp.sqrt(1 - xp.square(xp.conj(x)))))
+    return g * xp.reciprocal(xp.sqrt(1 - xp.square(x)))
 
 
 arcsin = unary("arcsin", _arcsin_dx, tf_name="Asin")
-arccos = unary("arccos", lambda d, x, xp: _arcsin_dx(-d, x, xp), tf_name="Acos")
-arctan = unary("arctan", lambda d, x, xp: d * xp.reciprocal(1 + xp.square(x)), tf_name="Atan")
-sinh = unary("sinh", lambda d, x, xp: d * xp.cosh(x))
-cosh = unary("cosh", lambda d, x, xp: d * xp.sinh(x))
-tanh = unary("tanh", lambda d, out: d - d * (out * out))
+arccos = unary("arccos", lambda g, x, xp: _arcsin_dx(-g, x, xp), tf_name="Acos")
+arctan = unary("arctan", lambda g, x, xp: g * xp.reciprocal(1 + xp.square(x)), tf_name="Atan")
+sinh = unary("sinh", lambda g, x, xp: g * xp.cosh(x))
+cosh = unary("cosh", lambda g, x, xp: g * xp.sinh(x))
+tanh = unary("tanh", lambda g, out: g - g * (out * out))
 
-arcsinh = unary("arcsinh", lambda d, out, xp: d / xp.cosh(out), tf_name="Asinh")
-arccosh = unary("arccosh", lambda d, out, xp: d / xp.sinh(out), tf_name="Acosh")
-arctanh = unary("arctanh", lambda d, x, xp: d * xp.reciprocal(1 - xp.square(x)), tf_name="Atanh")
+arcsinh = unary("arcsinh", lambda g, out, xp: g / xp.cosh(out), tf_name="Asinh")
+arccosh = unary("arccosh", lambda g, out, xp: g / xp.sinh(out), tf_name="Acosh")
+arctanh = unary("arctanh", lambda g, x, xp: g * xp.reciprocal(1 - xp.square(x)), tf_name="Atanh")
 sigmoid = unary("sigmoid", _sigmoid_dx)
-softplus = unary("softplus", lambda d, x, xp: d * xp.sigmoid(x), kinds="f", arg="features")
+softplus = unary("softplus", lambda g, x, xp: g * xp.sigmoid(x), kinds="f", arg="features")
 
 
 @generic_in_float32
@@ -168,20 +168,20 @@ def _sigmoid_cross_entropy(xp: Any, x: Any, y: Any) -> Any:
     return xp.maximum(x, 0) - x * y + xp.log1p(xp.exp(-xp.absolute(x)))
 
 
-def _sigmoid_cross_entropy_dx(d, x, y, xp):
-    """d (sigmoid(x) - y), in the form that does not cancel where the sigmoid is near 1."""
+def _sigmoid_cross_entropy_dx(g, x, y, xp):
+    """g (sigmoid(x) - y), in the form that does not cancel where the sigmoid is near 1."""
     positive = xp.greater_equal(x, 0)
     small = xp.sigmoid(xp.where(positive, -x, x))
-    return d * xp.where(positive, 1 - y - small, small - y)
+    return g * xp.where(positive, 1 - y - small, small - y)
 
 
 sigmoid_cross_entropy = binary(
-    "sigmoid_cross_entropy", _sigmoid_cross_entropy_dx, lambda d, x: -x * d, kinds="f", kernel=_sigmoid_cross_entropy
+    "sigmoid_cross_entropy", _sigmoid_cross_entropy_dx, lambda g, x: -x * g, kinds="f", kernel=_sigmoid_cross_entropy
 )
 
 # -- kinks and steps -------------------------------------------------------------------------------------------------
-relu = unary("relu", lambda d, out, xp: xp.gate(d, out), kinds=REAL, arg="features")
-gate = binary("gate", lambda d, y, xp: xp.gate(d, y), zero, tf_name="ReluGrad", kinds=REAL)
+relu = unary("relu", lambda g, out, xp: xp.gate(g, out), kinds=REAL, arg="features")
+gate = binary("gate", lambda g, y, xp: xp.gate(g, y), zero, tf_name="ReluGrad", kinds=REAL)
 floor = unary("floor", None, kinds="f")
 ceil = unary("ceil", None, kinds="f")
 rint = unary("rint", None, kinds="f")
@@ -208,7 +208,7 @@ isfinite = unary("isfinite", None, tf_name="IsFinite", kinds="f", unregistered=T
 _where = Op(
     "where",
     ("condition", "x", "y"),
-    (None, lambda d, condition, xp: xp.where(condition, d, 0), lambda d, condition, xp: xp.where(condition, 0, d)),
+    (None, lambda g, condition, xp: xp.where(condition, g, 0), lambda g, condition, xp: xp.where(condition, 0, g)),
     tf_name="SelectV2",
     elementwise=True,
     kinds="any",
@@ -225,22 +225,22 @@ def _select(condition: Any, x: Any, y: Any) -> Any:
 where = declare(_where, _select)
 
 # -- complex numbers: these change the dtype, so each states both directions -----------------------------------------
-conj = linear("conj", lambda d, xp: xp.conj(d), batch=lambda xp, size, batched, x: xp.conj(x))
+conj = linear("conj", lambda g, xp: xp.conj(g), batch=lambda xp, size, batched, x: xp.conj(x))
 real = linear(
     "real",
-    lambda d, xp: xp.complex(d, zero(d, xp)),
+    lambda g, xp: xp.complex(g, zero(g, xp)),
     batch=lambda xp, size, batched, x: xp.real(x),
 )
 imag = linear(
     "imag",
-    lambda d, xp: xp.complex(zero(d, xp), d),
+    lambda g, xp: xp.complex(zero(g, xp), g),
     batch=lambda xp, size, batched, x: xp.imag(x),
 )
 complex_ = primitive(
     "complex",
     ("x", "y"),
-    lambda d, xp: xp.real(d),
-    lambda d, xp: xp.imag(d),
+    lambda g, xp: xp.real(g),
+    lambda g, xp: xp.imag(g),
     elementwise=True,
     kinds="f",
     jvp=lambda given, values, attrs, tangents: _complex_jvp(*given),
@@ -253,25 +253,25 @@ def _complex_jvp(x: Any, y: Any) -> Any:
     return xp.complex(zero(some, xp) if x is None else x, zero(some, xp) if y is None else y)
 
 
-def _absolute_dx(d, x, out, xp):
+def _absolute_dx(g, x, out, xp):
     if not xp.is_complex(x):
-        return d * xp.sign(x)
-    return xp.divide_no_nan(xp.complex(d, zero(d, xp)) * x, xp.complex(out, zero(out, xp)))  # 0 at 0
+        return g * xp.sign(x)
+    return xp.divide_no_nan(xp.complex(g, zero(g, xp)) * x, xp.complex(out, zero(out, xp)))  # 0 at 0
 
 
-def _sign_dx(d, x, out, xp):
-    """x / |x| moves only across x: the part of d along x is taken out. At 0 the derivative is taken as 0."""
-    if not xp.is_complex(d):
-        return zero(d, xp)
-    along = xp.real(xp.conj(out) * d)
+def _sign_dx(g, x, out, xp):
+    """x / |x| moves only across x: the part of g along x is taken out. At 0 the derivative is taken as 0."""
+    if not xp.is_complex(g):
+        return zero(g, xp)
+    along = xp.real(xp.conj(out) * g)
     size = xp.absolute(x)
     slope = xp.divide_no_nan(1.0, size)
-    return (d - out * xp.complex(along, zero(along, xp))) * xp.complex(slope, zero(slope, xp))
+    return (g - out * xp.complex(along, zero(along, xp))) * xp.complex(slope, zero(slope, xp))
 
 
-def _angle_dx(d, x, xp):
-    """i d / conj(x), and TensorFlow's parts at 0."""
-    return xp.complex(-d, zero(d, xp)) / xp.complex(xp.imag(x), xp.real(x))
+def _angle_dx(g, x, xp):
+    """i g / conj(x), and TensorFlow's parts at 0."""
+    return xp.complex(-g, zero(g, xp)) / xp.complex(xp.imag(x), xp.real(x))
 
 
 absolute = primitive(

@@ -11,19 +11,19 @@ from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.ops.batching import shift_axis, spread
 
 
-def _softmax_dx(d, out, xp, axis, half):
-    """out (d - <d, out>), in place as far as it goes."""
+def _softmax_dx(g, out, xp, axis, half):
+    """out (g - <g, out>), in place as far as it goes."""
     out = _shares(out, xp, axis) if half else out
-    part = d - xp.sum(d * out, axis=(axis,), keepdims=True)
+    part = g - xp.sum(g * out, axis=(axis,), keepdims=True)
     part *= out
     return part
 
 
-def _log_softmax_dx(d, out, xp, axis, half):
-    """d - exp(out) sum(d), in place as far as it goes."""
+def _log_softmax_dx(g, out, xp, axis, half):
+    """g - exp(out) sum(g), in place as far as it goes."""
     shares = _shares(xp.exp(out), xp, axis) if half else xp.exp(out)
-    part = -xp.sum(d, axis=(axis,), keepdims=True) * shares
-    part += d
+    part = -xp.sum(g, axis=(axis,), keepdims=True) * shares
+    part += g
     return part
 
 
@@ -38,15 +38,15 @@ log_softmax = primitive("log_softmax", ("x",), _log_softmax_dx, batch=shift_axis
 
 pinned = linear(  # as it is, and computed once: XLA must not compute it anew in everything that uses it
     "pinned",
-    lambda d: d,
+    lambda g: g,
     tf_name="Identity",
     batch=lambda xp, size, batched, x: xp.pinned(x),
 )
 
 
-def _standardize_pull(xp, d, needs, x, out, inverse, epsilon):
+def _standardize_pull(xp, g, needs, x, out, inverse, epsilon):
     """The inverse of the spread is an output too: a derivative that flows back into it is the second one."""
-    first, second = d
+    first, second = g
     last, count = len(out.shape) - 1, out.shape[-1]
     result = None
     if first is not None:
@@ -81,9 +81,9 @@ def _rows(name: str) -> Any:
     return rule
 
 
-def _sparse_pull(xp, d, needs, logits, labels, loss, slope):
+def _sparse_pull(xp, g, needs, logits, labels, loss, slope):
     """The slope is an output too: a derivative that flows back into it is the second one."""
-    first, second = d
+    first, second = g
     last = len(labels.shape)
     result = None
     if first is not None:
@@ -118,18 +118,18 @@ def _cross_entropy_kernel(xp, logits, labels):
     return -xp.sum(labels * xp.log_softmax(logits, axis=last), axis=(last,), keepdims=False)
 
 
-def _cross_entropy_dlogits(d, logits, labels, xp):
+def _cross_entropy_dlogits(g, logits, labels, xp):
     last = len(logits.shape) - 1
     inner = namespace_of(logits)
     slope = inner.softmax(logits, axis=last) - labels  # TensorFlow's: the labels of a row are taken to sum to one
-    return xp.reshape(d, shape=(*d.shape, 1)) * slope
+    return xp.reshape(g, shape=(*g.shape, 1)) * slope
 
 
 cross_entropy = primitive(
     "cross_entropy",
     ("logits", "labels"),
     _cross_entropy_dlogits,
-    lambda d, logits, xp: -xp.reshape(d, shape=(*d.shape, 1)) * _log_softmax_last(logits),
+    lambda g, logits, xp: -xp.reshape(g, shape=(*g.shape, 1)) * _log_softmax_last(logits),
     tf_name="SoftmaxCrossEntropyWithLogits",
     wide=True,
     kernel=_cross_entropy_kernel,

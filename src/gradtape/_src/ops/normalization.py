@@ -18,12 +18,12 @@ def _variance(xp, x, *, axis, keepdims=False):
     return xp.mean(xp.squared_difference(x, xp.mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
 
 
-def _variance_dx(d, x, xp, axis):
+def _variance_dx(g, x, xp, axis):
     """2 (x - mean) / n: the variance is least at the mean, so the mean's own derivative does not show."""
     shape = tuple(x.shape)
     count = max(math.prod(shape[i] for i in axis), 1)
-    # d is the smaller one
-    each = 2 * d / number(count, numpy_dtype(d)) if is_dimension(count) else d * (2 / count)
+    # g is the smaller one
+    each = 2 * g / number(count, numpy_dtype(g)) if is_dimension(count) else g * (2 / count)
     spread = xp.reshape(each, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
     return spread * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
 

@@ -7,11 +7,11 @@ from gradtape._src.ops.index import take_batch
 
 
 # The derivatives of these integrals are integrals of the same kind, so that every order of derivative exists.
-def _gamma_tail_dy(d, x, y, out, xp, order):
+def _gamma_tail_dy(g, x, y, out, xp, order):
     slope = out * (1 - (x - 1) / y)
     if order == 0:
-        return d * (slope - 1)
-    return d * (slope - order * xp.gamma_tail(x, y, order=order - 1) / y)
+        return g * (slope - 1)
+    return g * (slope - order * xp.gamma_tail(x, y, order=order - 1) / y)
 
 
 def _rows_together(xp, size, batched, x, y, *, order):
@@ -26,16 +26,16 @@ def _rows_together(xp, size, batched, x, y, *, order):
 gamma_tail = primitive(
     "gamma_tail",
     ("x", "y"),
-    lambda d, x, y, xp, order: d * xp.gamma_tail(x, y, order=order + 1),
+    lambda g, x, y, xp, order: g * xp.gamma_tail(x, y, order=order + 1),
     _gamma_tail_dy,
     batch=_rows_together,
 )
 
 
-def _gamma_sample_dx(d, x, out, xp):
+def _gamma_sample_dx(g, x, out, xp):
     """-(dP/dalpha) / (dP/dout): how the number at a fixed quantile moves (implicit reparameterisation)."""
     slope = xp.gamma_tail(x, out, order=1) + xp.gamma_tail(x, out, order=0) * (xp.log(out) - xp.digamma(x))
-    return d * xp.where(xp.greater(out, 0), slope, 0)
+    return g * xp.where(xp.greater(out, 0), slope, 0)
 
 
 # x is alpha, y numbers drawn with it. The value is y; how it moves with alpha is what a tape learns.
@@ -54,8 +54,8 @@ gamma_sample = primitive(
 truncated_sample = primitive(
     "truncated_sample",
     ("x", "y", "u", "z"),
-    lambda d, x, u, out, xp: d * (1 - u) * xp.exp(0.5 * (out * out - x * x)),
-    lambda d, y, u, out, xp: d * u * xp.exp(0.5 * (out * out - y * y)),
+    lambda g, x, u, out, xp: g * (1 - u) * xp.exp(0.5 * (out * out - x * x)),
+    lambda g, y, u, out, xp: g * u * xp.exp(0.5 * (out * out - y * y)),
     None,
     None,
     tf_name="ParameterizedTruncatedNormal",

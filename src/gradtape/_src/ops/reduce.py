@@ -18,14 +18,14 @@ from gradtape._src.ops.batching import shift_axis
 Axes = tuple[int, ...]
 
 
-def _expand(d: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
+def _expand(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
     """Give a reduced array its axes back, with length 1."""
-    return xp.reshape(d, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
+    return xp.reshape(g, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
 
 
-def _spread(d: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
+def _spread(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
     """Repeat a reduced array along the axes that were reduced."""
-    return xp.broadcast_to(_expand(d, xp, axis, shape), shape=shape)
+    return xp.broadcast_to(_expand(g, xp, axis, shape), shape=shape)
 
 
 def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, keepdims: bool = False) -> Any:
@@ -43,25 +43,25 @@ def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, 
 
 
 sum_ = linear(
-    "sum", lambda d, x_shape, xp, axis: _spread(d, xp, axis, x_shape), batch=shift_axis("sum"), aligned=_sum_aligned
+    "sum", lambda g, x_shape, xp, axis: _spread(g, xp, axis, x_shape), batch=shift_axis("sum"), aligned=_sum_aligned
 )
 
 
-def _mean_dx(d: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
+def _mean_dx(g: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
     if len(axis) == len(x_shape):
-        count = _count(x_shape, d)
-        if type(d) is np.ndarray and not d.ndim and count <= 4096:  # the common case, at once (benchmark: mlp32)
-            each = np.empty(x_shape, d.dtype)
-            each.fill(d.item() / count)
+        count = _count(x_shape, g)
+        if type(g) is np.ndarray and not g.ndim and count <= 4096:  # the common case, at once (benchmark: mlp32)
+            each = np.empty(x_shape, g.dtype)
+            each.fill(g.item() / count)
             return each
-        return xp.broadcast_to(d / count, shape=x_shape)
-    return _spread(d / _count([x_shape[i] for i in axis], d), xp, axis, x_shape)
+        return xp.broadcast_to(g / count, shape=x_shape)
+    return _spread(g / _count([x_shape[i] for i in axis], g), xp, axis, x_shape)
 
 
-def _count(lengths: Any, d: Any) -> Any:
+def _count(lengths: Any, g: Any) -> Any:
     """How many elements there are, at least 1, as a divisor."""
     count = math.prod(lengths)
-    return count or 1 if type(count) is int else number(max(count, 1), numpy_dtype(d))
+    return count or 1 if type(count) is int else number(max(count, 1), numpy_dtype(g))
 
 
 mean = linear(
@@ -72,8 +72,8 @@ mean = linear(
 )
 
 
-def _prod_dx(d, x, xp, axis):
-    """d times the product of all the others, exact where factors are zero: from the left times from the right."""
+def _prod_dx(g, x, xp, axis):
+    """g times the product of all the others, exact where factors are zero: from the left times from the right."""
     shape, kept = tuple(x.shape), [i for i in range(len(x.shape)) if i not in axis]
     order = (*kept, *axis)
     flat = xp.reshape(xp.transpose(x, perm=order), shape=(*(shape[i] for i in kept), math.prod(shape[i] for i in axis)))
@@ -82,16 +82,16 @@ def _prod_dx(d, x, xp, axis):
     right = xp.cumprod(flat, axis=last, exclusive=True, reverse=True)
     others = xp.reshape(xp.conj(left * right), shape=tuple(shape[i] for i in order))
     back = tuple(order.index(i) for i in range(len(shape)))
-    return _expand(d, xp, axis, shape) * xp.transpose(others, perm=back)
+    return _expand(g, xp, axis, shape) * xp.transpose(others, perm=back)
 
 
 prod = primitive("prod", ("x",), _prod_dx, batch=shift_axis("prod"), wide=True)
 
 
-def _extreme_dx(d, x, out, xp, axis):
+def _extreme_dx(g, x, out, xp, axis):
     """Equal extremes share the cotangent equally."""
-    hit = xp.astype(xp.equal(x, _expand(out, xp, axis, tuple(x.shape))), dtype=numpy_dtype(d))
-    return hit * (_expand(d, xp, axis, tuple(x.shape)) / xp.sum(hit, axis=axis, keepdims=True))
+    hit = xp.astype(xp.equal(x, _expand(out, xp, axis, tuple(x.shape))), dtype=numpy_dtype(g))
+    return hit * (_expand(g, xp, axis, tuple(x.shape)) / xp.sum(hit, axis=axis, keepdims=True))
 
 
 max_ = primitive("max", ("x",), _extreme_dx, batch=shift_axis("max"), wide=True)
@@ -119,7 +119,7 @@ def _top_k_jvp(given, values, attrs, tangents):
 top_k = primitive(
     "top_k",
     ("x",),
-    lambda d, out1, x_shape, xp, axis: xp.put_along_axis(d[0], out1, axis=axis, size=x_shape[axis]),
+    lambda g, out1, x_shape, xp, axis: xp.put_along_axis(g[0], out1, axis=axis, size=x_shape[axis]),
     tf_name="TopKV2",
     outputs=2,
     kernel=_top_k_kernel,
@@ -129,12 +129,12 @@ top_k = primitive(
 
 cumsum = linear(
     "cumsum",
-    lambda d, xp, axis, exclusive, reverse: xp.cumsum(d, axis=axis, exclusive=exclusive, reverse=not reverse),
+    lambda g, xp, axis, exclusive, reverse: xp.cumsum(g, axis=axis, exclusive=exclusive, reverse=not reverse),
     batch=shift_axis("cumsum"),
 )
 
 
-def _cumprod_dx(d, x, xp, axis, exclusive, reverse):
+def _cumprod_dx(g, x, xp, axis, exclusive, reverse):
     """Row j of the result is the product of the others up to each i >= j; exact where factors are zero.
 
     P[j, i] = x_0 … x_{j-1} x_{j+1} … x_i: a running product from j onward with x_j left out, times what stands
@@ -150,7 +150,7 @@ def _cumprod_dx(d, x, xp, axis, exclusive, reverse):
     i, j = np.arange(n), np.arange(n)[:, None]
     reaches = (i < j if exclusive else i <= j) if reverse else (i > j if exclusive else i >= j)
     mask = reaches.reshape(eye.shape)
-    cotangent = xp.reshape(d, shape=(*shape[:axis], 1, n, *shape[axis + 1 :]))
+    cotangent = xp.reshape(g, shape=(*shape[:axis], 1, n, *shape[axis + 1 :]))
     return xp.sum(xp.where(mask, cotangent * xp.conj(products), 0), axis=(axis + 1,), keepdims=False)
 
 
@@ -165,12 +165,12 @@ def _logsumexp_kernel(xp, x, *, axis, keepdims=False):
     return total if keepdims else xp.reshape(total, shape=tuple(n for i, n in enumerate(x.shape) if i not in axis))
 
 
-def _logsumexp_dx(d, x, out, xp, axis):
-    """d times the softmax. Its weights add up to 1 but for the rounding of `out`, which counts where that is large."""
+def _logsumexp_dx(g, x, out, xp, axis):
+    """g times the softmax. Its weights add up to 1 but for the rounding of `out`, which counts where that is large."""
     shape = tuple(x.shape)
     weights = xp.exp(x - _expand(out, xp, axis, shape))
     total = xp.sum(weights, axis=axis, keepdims=True)
-    return _expand(d, xp, axis, shape) / xp.where(xp.greater(total, 0), total, 1) * weights
+    return _expand(g, xp, axis, shape) / xp.where(xp.greater(total, 0), total, 1) * weights
 
 
 logsumexp = primitive(

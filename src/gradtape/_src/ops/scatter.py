@@ -18,22 +18,22 @@ from gradtape._src.ops.index import put_nd_batch
 
 
 # -- tensor_scatter_nd_max, tensor_scatter_nd_min --------------------------------------------------------------------
-def _shares(d: Any, x: Any, updates: Any, indices: Any, out: Any, xp: Any) -> tuple[Any, Any, Any]:
+def _shares(g: Any, x: Any, updates: Any, indices: Any, out: Any, xp: Any) -> tuple[Any, Any, Any]:
     """Where x and the updates reached the result, and the cotangent divided by how many did."""
-    dtype = numpy_dtype(d)
+    dtype = numpy_dtype(g)
     own = xp.astype(xp.equal(x, out), dtype=dtype)
     theirs = xp.astype(xp.equal(updates, xp.gather_nd(out, indices, batch_dims=0)), dtype=dtype)
     ties = own + xp.scatter_nd(theirs, indices, shape=tuple(x.shape), batch_dims=0)
-    return own, theirs, d / ties
+    return own, theirs, g / ties
 
 
-def _scatter_extreme_dx(d, x, updates, indices, out, xp):
-    own, _, share = _shares(d, x, updates, indices, out, xp)
+def _scatter_extreme_dx(g, x, updates, indices, out, xp):
+    own, _, share = _shares(g, x, updates, indices, out, xp)
     return share * own
 
 
-def _scatter_extreme_du(d, x, updates, indices, out, xp):
-    _, theirs, share = _shares(d, x, updates, indices, out, xp)
+def _scatter_extreme_du(g, x, updates, indices, out, xp):
+    _, theirs, share = _shares(g, x, updates, indices, out, xp)
     return xp.gather_nd(share, indices, batch_dims=0) * theirs
 
 
@@ -63,7 +63,7 @@ scatter_min = primitive(
 def no_entry(tf_name: str) -> Any:
     """A rule that says, in TensorFlow's words, that there is no gradient."""
 
-    def rule(d):
+    def rule(g):
         raise LookupError(
             f"gradient registry has no entry for: {tf_name}. TensorFlow has no gradient for this op either; "
             "tf.stop_gradient on its input says that none is wanted."
@@ -150,8 +150,8 @@ SymbolicNamespace.check_numerics = staticmethod(lambda x, *, message: verify(_FI
 check_numerics = primitive(
     "check_numerics",
     ("x",),
-    lambda d, message: namespace_of(d).check_numerics(
-        d, message=f"Not a number (NaN) or infinity (Inf) values detected in gradient. {message}"
+    lambda g, message: namespace_of(g).check_numerics(
+        g, message=f"Not a number (NaN) or infinity (Inf) values detected in gradient. {message}"
     ),
     kernel=_check_kernel,
     batch=lambda xp, size, batched, x, message: xp.check_numerics(x, message=message),

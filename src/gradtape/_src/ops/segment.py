@@ -10,11 +10,11 @@ from gradtape._src.ops.batching import shift_axis, spread
 
 
 # -- segments: ids lie in [0, count) ---------------------------------------------------------------------------------
-def _segment_extreme_dx(d, x, ids, out, xp):
+def _segment_extreme_dx(g, x, ids, out, xp):
     """Equal extremes of a segment share its cotangent equally."""
-    hit = xp.astype(xp.equal(x, xp.take(out, ids, axis=0, batch_dims=0)), dtype=numpy_dtype(d))
+    hit = xp.astype(xp.equal(x, xp.take(out, ids, axis=0, batch_dims=0)), dtype=numpy_dtype(g))
     ties = xp.add_rows(hit, ids, shape=tuple(out.shape))
-    return xp.take(d, ids, axis=0, batch_dims=0) * hit / xp.take(ties, ids, axis=0, batch_dims=0)
+    return xp.take(g, ids, axis=0, batch_dims=0) * hit / xp.take(ties, ids, axis=0, batch_dims=0)
 
 
 def _rows_behind(name: str) -> Any:
@@ -38,14 +38,14 @@ segment_min = primitive(
 
 
 # -- scans -----------------------------------------------------------------------------------------------------------
-def _running_product_dx(d, x, out, xp, axis, exclusive, reverse):
+def _running_product_dx(g, x, out, xp, axis, exclusive, reverse):
     """TensorFlow's formula, which divides by x: linear in the length of the axis, and 0 where x is 0.
 
     The derivative at a zero is lost that way, and complex slopes are not conjugated. `cumprod`, the primitive behind
     `reduce_prod`, has the exact rule.
     """
     zero = xp.equal(x, 0)
-    total = xp.cumsum(d * out, axis=axis, exclusive=exclusive, reverse=not reverse)
+    total = xp.cumsum(g * out, axis=axis, exclusive=exclusive, reverse=not reverse)
     return xp.where(zero, 0, total / xp.where(zero, 1, x))
 
 
@@ -60,8 +60,8 @@ running_product = primitive(
 )
 
 
-def _weighted_scan_batch(xp, size, batched, d, x, y, **attrs):
-    rows = [spread(xp, size, b, a) for b, a in zip(batched, (d, x, y), strict=True)]
+def _weighted_scan_batch(xp, size, batched, g, x, y, **attrs):
+    rows = [spread(xp, size, b, a) for b, a in zip(batched, (g, x, y), strict=True)]
     return xp.weighted_scan(*rows, **{**attrs, "axis": attrs["axis"] + 1})
 
 
@@ -70,12 +70,12 @@ def _weighted_scan_batch(xp, size, batched, d, x, y, **attrs):
 weighted_scan = primitive(
     "weighted_scan",
     ("w", "x", "y"),
-    lambda d, x, y, xp, axis, exclusive, reverse: xp.weighted_scan(
-        d, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse
+    lambda g, x, y, xp, axis, exclusive, reverse: xp.weighted_scan(
+        g, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse
     ),
-    lambda d, out: d * out,
-    lambda d, w, x, y, xp, axis, exclusive, reverse: (
-        -w * xp.weighted_scan(d, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse)
+    lambda g, out: g * out,
+    lambda g, w, x, y, xp, axis, exclusive, reverse: (
+        -w * xp.weighted_scan(g, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse)
     ),
     batch=_weighted_scan_batch,
     wide=True,
@@ -84,8 +84,8 @@ weighted_scan = primitive(
 cumulative_logsumexp = primitive(
     "cumulative_logsumexp",
     ("x",),
-    lambda d, x, out, xp, axis, exclusive, reverse: xp.weighted_scan(
-        d, x, out, axis=axis, exclusive=exclusive, reverse=not reverse
+    lambda g, x, out, xp, axis, exclusive, reverse: xp.weighted_scan(
+        g, x, out, axis=axis, exclusive=exclusive, reverse=not reverse
     ),
     tf_name="CumulativeLogsumexp",
     batch=shift_axis("cumulative_logsumexp"),

@@ -20,8 +20,8 @@ def _points(shape: Any, axis: tuple[int, ...]) -> int:
     return math.prod(shape[a] for a in axis)
 
 
-def _fft_transpose(d, x_shape, xp, axis, inverse):
-    back = xp.fft(d, axis=axis, inverse=not inverse)
+def _fft_transpose(g, x_shape, xp, axis, inverse):
+    back = xp.fft(g, axis=axis, inverse=not inverse)
     n = _points(x_shape, axis)
     return back / n if inverse else back * n
 
@@ -29,26 +29,26 @@ def _fft_transpose(d, x_shape, xp, axis, inverse):
 fft = linear("fft", _fft_transpose, tf_name="FFT", batch=shift_axis("fft"))
 
 
-def _half_weights(d: Any, axis: int, length: int, inner: float) -> Any:
+def _half_weights(g: Any, axis: int, length: int, inner: float) -> Any:
     """What each kept bin stands for: itself at both ends, itself and its mirror image (`inner`) between."""
     weights = np.full(length // 2 + 1, inner)
     weights[0] = 1
     if length % 2 == 0:
         weights[-1] = 1
-    shape = [1] * len(d.shape)
+    shape = [1] * len(g.shape)
     shape[axis] = len(weights)
-    return weights.reshape(shape).astype(numpy_dtype(d))
+    return weights.reshape(shape).astype(numpy_dtype(g))
 
 
-def _rfft_transpose(d, x_shape, xp, axis):
+def _rfft_transpose(g, x_shape, xp, axis):
     length = x_shape[axis[-1]]
-    once = d * _half_weights(d, axis[-1], length, 0.5)
+    once = g * _half_weights(g, axis[-1], length, 0.5)
     return xp.irfft(once, axis=axis, length=length) * _points(x_shape, axis)
 
 
-def _irfft_transpose(d, xp, axis, length):
-    bins = xp.rfft(d, axis=axis)
-    return bins * _half_weights(bins, axis[-1], length, 2) / _points(d.shape, axis)
+def _irfft_transpose(g, xp, axis, length):
+    bins = xp.rfft(g, axis=axis)
+    return bins * _half_weights(bins, axis[-1], length, 2) / _points(g.shape, axis)
 
 
 rfft = linear("rfft", _rfft_transpose, tf_name="RFFT", batch=shift_axis("rfft"))
@@ -56,20 +56,20 @@ irfft = linear("irfft", _irfft_transpose, tf_name="IRFFT", batch=shift_axis("irf
 
 frame = linear(
     "frame",
-    lambda d, x_shape, xp, axis, step: xp.overlap_add(d, axis=axis, step=step, size=x_shape[axis]),
+    lambda g, x_shape, xp, axis, step: xp.overlap_add(g, axis=axis, step=step, size=x_shape[axis]),
     batch=shift_axis("frame"),
 )
 
 
-def _overlap_add_transpose(d, x_shape, xp, axis, step):
+def _overlap_add_transpose(g, x_shape, xp, axis, step):
     frames, length = x_shape[axis], x_shape[axis + 1]
-    have, need = d.shape[axis], (frames - 1) * step + length
-    rank = len(d.shape)
+    have, need = g.shape[axis], (frames - 1) * step + length
+    rank = len(g.shape)
     if have < need:  # what fell off the end has no cotangent
-        d = xp.pad(d, before=(0,) * rank, after=tuple(need - have if i == axis else 0 for i in range(rank)))
+        g = xp.pad(g, before=(0,) * rank, after=tuple(need - have if i == axis else 0 for i in range(rank)))
     elif have > need:
-        d = xp.getitem(d, index=(slice(None),) * axis + (slice(0, need),))
-    return xp.frame(d, axis=axis, length=length, step=step)
+        g = xp.getitem(g, index=(slice(None),) * axis + (slice(0, need),))
+    return xp.frame(g, axis=axis, length=length, step=step)
 
 
 overlap_add = linear("overlap_add", _overlap_add_transpose, batch=shift_axis("overlap_add"))

@@ -18,21 +18,21 @@ _BELL = 1 / sqrt(2 * pi)
 
 
 # -- activations -----------------------------------------------------------------------------------------------------
-relu6 = unary("relu6", lambda d, out, xp: xp.gate(xp.gate(d, out), 6 - out), kinds="fiu")  # 0 at 0 and at 6
-elu = unary("elu", lambda d, out, xp: xp.where(xp.less(out, 0), d * (out + 1), d), kinds="f")
+relu6 = unary("relu6", lambda g, out, xp: xp.gate(xp.gate(g, out), 6 - out), kinds="fiu")  # 0 at 0 and at 6
+elu = unary("elu", lambda g, out, xp: xp.where(xp.less(out, 0), g * (out + 1), g), kinds="f")
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 selu = unary(
     "selu",
-    lambda d, out, xp: xp.where(xp.less(out, 0), d * (out + _SELU_SCALE * _SELU_ALPHA), d * _SELU_SCALE),
+    lambda g, out, xp: xp.where(xp.less(out, 0), g * (out + _SELU_SCALE * _SELU_ALPHA), g * _SELU_SCALE),
     kinds="f",
 )
-softsign = unary("softsign", lambda d, x, xp: d / xp.square(1 + xp.absolute(x)), kinds="f")
+softsign = unary("softsign", lambda g, x, xp: g / xp.square(1 + xp.absolute(x)), kinds="f")
 
 
-def _leaky_relu_dx(d, x, xp, alpha):
-    """d where x is positive, else alpha d: alpha at 0."""
-    passed = xp.gate(d, x)
-    rest = d - passed
+def _leaky_relu_dx(g, x, xp, alpha):
+    """g where x is positive, else alpha g: alpha at 0."""
+    passed = xp.gate(g, x)
+    rest = g - passed
     rest *= alpha
     rest += passed
     return rest
@@ -41,38 +41,38 @@ def _leaky_relu_dx(d, x, xp, alpha):
 leaky_relu = primitive("leaky_relu", ("x",), _leaky_relu_dx, elementwise=True, kinds="f")
 
 
-def _silu_dx(d, x, xp):
-    """d (s + x s (1 - s)), in place as far as it goes."""
+def _silu_dx(g, x, xp):
+    """g (s + x s (1 - s)), in place as far as it goes."""
     s = xp.sigmoid(x)
     slope = x * s
     slope -= slope * s
     slope += s
-    return d * slope
+    return g * slope
 
 
 silu = unary("silu", _silu_dx)
-gelu = unary("gelu", lambda d, x, xp: d * xp.gelu_slope(x), kinds="f")
+gelu = unary("gelu", lambda g, x, xp: g * xp.gelu_slope(x), kinds="f")
 
 
-def _gelu_slope_dx(d, x, xp):
-    """d (2 - x²) φ(x); the bell comes first, so that only the largest x overflow, as they do in TensorFlow."""
+def _gelu_slope_dx(g, x, xp):
+    """g (2 - x²) φ(x); the bell comes first, so that only the largest x overflow, as they do in TensorFlow."""
     x = GELU_SCALE * x
     bell = (GELU_SCALE * _BELL) * xp.exp(-0.5 * (x * x))
-    return d * (2 * bell - 0.5 * (bell * (x + x) * x))
+    return g * (2 * bell - 0.5 * (bell * (x + x) * x))
 
 
 gelu_slope = unary("gelu_slope", _gelu_slope_dx, kinds="f")
 
 
-gelu_tanh = unary("gelu_tanh", lambda d, x, xp: d * xp.gelu_tanh_slope(x), kinds="f")
+gelu_tanh = unary("gelu_tanh", lambda g, x, xp: g * xp.gelu_tanh_slope(x), kinds="f")
 
 
-def _gelu_tanh_slope_dx(d, x, xp):
+def _gelu_tanh_slope_dx(g, x, xp):
     """gelu = x (1 + t) / 2 with t = tanh(u) has the second derivative (1 - t²) (u' + x (u'' / 2 - t u'²))."""
     scale, cubic = GELU_TANH
     t = xp.tanh(x * (scale + (cubic * scale) * x * x))
     slope, bend = scale + (3 * cubic * scale) * x * x, (6 * cubic * scale) * x
-    return d * (1 - t * t) * (slope + x * (0.5 * bend - t * slope * slope))
+    return g * (1 - t * t) * (slope + x * (0.5 * bend - t * slope * slope))
 
 
 gelu_tanh_slope = unary("gelu_tanh_slope", _gelu_tanh_slope_dx, kinds="f")
@@ -80,8 +80,8 @@ gelu_tanh_slope = unary("gelu_tanh_slope", _gelu_tanh_slope_dx, kinds="f")
 # -- products and quotients that are 0 where a factor is -------------------------------------------------------------
 divide_no_nan = binary(
     "divide_no_nan",
-    lambda d, y, xp: xp.divide_no_nan(d, y),
-    lambda d, y, out, xp: -d * xp.divide_no_nan(out, y),
+    lambda g, y, xp: xp.divide_no_nan(g, y),
+    lambda g, y, out, xp: -g * xp.divide_no_nan(out, y),
     tf_name="DivNoNan",
     kinds="fc",
 )
@@ -95,39 +95,39 @@ def _is_nonzero(x: Any, xp: Any) -> Any:
 
 xlogy = binary(
     "xlogy",
-    lambda d, x, y, xp: d * xp.xlogy(_is_nonzero(x, xp), y),
-    lambda d, x, y, xp: d * xp.xdivy(x, y),
+    lambda g, x, y, xp: g * xp.xlogy(_is_nonzero(x, xp), y),
+    lambda g, x, y, xp: g * xp.xdivy(x, y),
     kinds="fc",
 )
 xlog1py = binary(
     "xlog1py",
-    lambda d, x, y, xp: d * xp.xlog1py(_is_nonzero(x, xp), y),
-    lambda d, x, y, xp: d * xp.xdivy(x, 1 + y),
+    lambda g, x, y, xp: g * xp.xlog1py(_is_nonzero(x, xp), y),
+    lambda g, x, y, xp: g * xp.xdivy(x, 1 + y),
     kinds="fc",
 )
 xdivy = binary(
     "xdivy",
-    lambda d, x, y, xp: d * xp.xdivy(_is_nonzero(x, xp), y),
-    lambda d, x, y, xp: -d * xp.xdivy(x, y * y),
+    lambda g, x, y, xp: g * xp.xdivy(_is_nonzero(x, xp), y),
+    lambda g, x, y, xp: -g * xp.xdivy(x, y * y),
     kinds="fc",
 )
 truncate_divide = binary("truncate_divide", None, None, tf_name="TruncateDiv", kinds="fciu")
-nextafter = binary("nextafter", lambda d: d, zero, tf_name="NextAfter", kinds="f")
+nextafter = binary("nextafter", lambda g: g, zero, tf_name="NextAfter", kinds="f")
 
 # -- the error function and the normal distribution ------------------------------------------------------------------
-erf = unary("erf", lambda d, x, xp: d * (xp.exp(-xp.square(x)) * (1 / _HALF_SQRT_PI)), kinds="f")
-erfc = unary("erfc", lambda d, x, xp: -d * (xp.exp(-xp.square(x)) * (1 / _HALF_SQRT_PI)), kinds="f")
-erfinv = unary("erfinv", lambda d, out, xp: d * (_HALF_SQRT_PI * xp.exp(out * out)), kinds="f")
-erfcinv = unary("erfcinv", lambda d, out, xp: -d * (_HALF_SQRT_PI * xp.exp(out * out)), kinds="f")
-ndtr = unary("ndtr", lambda d, x, xp: d * (_BELL * xp.exp(-0.5 * x * x)), kinds="f")
-ndtri = unary("ndtri", lambda d, out, xp: d * (sqrt(2 * pi) * xp.exp(0.5 * out * out)), kinds="f")
+erf = unary("erf", lambda g, x, xp: g * (xp.exp(-xp.square(x)) * (1 / _HALF_SQRT_PI)), kinds="f")
+erfc = unary("erfc", lambda g, x, xp: -g * (xp.exp(-xp.square(x)) * (1 / _HALF_SQRT_PI)), kinds="f")
+erfinv = unary("erfinv", lambda g, out, xp: g * (_HALF_SQRT_PI * xp.exp(out * out)), kinds="f")
+erfcinv = unary("erfcinv", lambda g, out, xp: -g * (_HALF_SQRT_PI * xp.exp(out * out)), kinds="f")
+ndtr = unary("ndtr", lambda g, x, xp: g * (_BELL * xp.exp(-0.5 * x * x)), kinds="f")
+ndtri = unary("ndtri", lambda g, out, xp: g * (sqrt(2 * pi) * xp.exp(0.5 * out * out)), kinds="f")
 
 # -- gamma and beta --------------------------------------------------------------------------------------------------
-lgamma = unary("lgamma", lambda d, x, xp: d * xp.digamma(x), kinds="f")
-digamma = unary("digamma", lambda d, x, xp: d * xp.polygamma(1.0, x), kinds="f")
+lgamma = unary("lgamma", lambda g, x, xp: g * xp.digamma(x), kinds="f")
+digamma = unary("digamma", lambda g, x, xp: g * xp.polygamma(1.0, x), kinds="f")
 # The order of polygamma and the exponent of zeta have no derivative here, as in TensorFlow.
-polygamma = binary("polygamma", None, lambda d, x, y, xp: d * xp.polygamma(x + 1, y), kinds="f")
-zeta = binary("zeta", None, lambda d, x, y, xp: -d * (x * xp.zeta(x + 1, y)), kinds="f")
+polygamma = binary("polygamma", None, lambda g, x, y, xp: g * xp.polygamma(x + 1, y), kinds="f")
+zeta = binary("zeta", None, lambda g, x, y, xp: -g * (x * xp.zeta(x + 1, y)), kinds="f")
 
 
 def _gamma_density(x: Any, y: Any, xp: Any) -> Any:
@@ -137,31 +137,31 @@ def _gamma_density(x: Any, y: Any, xp: Any) -> Any:
 
 igamma = binary(
     "igamma",
-    lambda d, x, y, xp: d * xp.igamma_a(x, y, order=1),
-    lambda d, x, y, xp: d * _gamma_density(x, y, xp),
+    lambda g, x, y, xp: g * xp.igamma_a(x, y, order=1),
+    lambda g, x, y, xp: g * _gamma_density(x, y, xp),
     kinds="f",
 )
 igammac = binary(
     "igammac",
-    lambda d, x, y, xp: -d * xp.igamma_a(x, y, order=1),
-    lambda d, x, y, xp: -d * _gamma_density(x, y, xp),
+    lambda g, x, y, xp: -g * xp.igamma_a(x, y, order=1),
+    lambda g, x, y, xp: -g * _gamma_density(x, y, xp),
     kinds="f",
 )
 
 
-def _igamma_a_dx(d, a, x, xp, order):
+def _igamma_a_dx(g, a, x, xp, order):
     """The density's own derivative by a, `order` times: a Bell polynomial in the derivatives of its logarithm."""
     slopes = [xp.log(x) - xp.digamma(a)] + [-xp.polygamma(float(k), a) for k in range(1, order)]
     bells: list[Any] = [1.0]
     for n in range(order):
         bells.append(sum(comb(n, k) * bells[n - k] * slopes[k] for k in range(n + 1)))
-    return d * (_gamma_density(a, x, xp) * bells[order])
+    return g * (_gamma_density(a, x, xp) * bells[order])
 
 
 igamma_a = primitive(
     "igamma_a",
     ("a", "x"),
-    lambda d, a, x, xp, order: d * xp.igamma_a(a, x, order=order + 1),
+    lambda g, a, x, xp, order: g * xp.igamma_a(a, x, order=order + 1),
     _igamma_a_dx,
     tf_name="IgammaGradA",
     elementwise=True,
@@ -169,9 +169,9 @@ igamma_a = primitive(
 )
 
 
-def _betainc_dx(d, a, b, x, xp):
+def _betainc_dx(g, a, b, x, xp):
     logarithm = xp.lgamma(a + b) - xp.lgamma(a) - xp.lgamma(b)
-    return d * xp.exp(xp.xlogy(a - 1, x) + xp.xlog1py(b - 1, -x) + logarithm)
+    return g * xp.exp(xp.xlogy(a - 1, x) + xp.xlog1py(b - 1, -x) + logarithm)
 
 
 # TensorFlow has no derivative of betainc by its parameters.
@@ -179,14 +179,14 @@ betainc = primitive("betainc", ("a", "b", "x"), None, None, _betainc_dx, element
 
 # -- Bessel functions ------------------------------------------------------------------------------------------------
 # I and J by the mean of their neighbours, not by I0 - I1 / x: that is right at 0 as well, in every order.
-bessel_i0 = unary("bessel_i0", lambda d, x, xp: d * xp.bessel_i1(x), kinds="f")
+bessel_i0 = unary("bessel_i0", lambda g, x, xp: g * xp.bessel_i1(x), kinds="f")
 bessel_i1 = unary(
-    "bessel_i1", lambda d, x, xp: d * (0.5 * (xp.bessel_i0(x) + xp.bessel_in(x, order=2, scaled=False))), kinds="f"
+    "bessel_i1", lambda g, x, xp: g * (0.5 * (xp.bessel_i0(x) + xp.bessel_in(x, order=2, scaled=False))), kinds="f"
 )
-bessel_i0e = unary("bessel_i0e", lambda d, x, out, xp: d * (xp.bessel_i1e(x) - xp.sign(x) * out), kinds="f")
+bessel_i0e = unary("bessel_i0e", lambda g, x, out, xp: g * (xp.bessel_i1e(x) - xp.sign(x) * out), kinds="f")
 bessel_i1e = unary(
     "bessel_i1e",
-    lambda d, x, out, xp: d * (0.5 * (xp.bessel_i0e(x) + xp.bessel_in(x, order=2, scaled=True)) - xp.sign(x) * out),
+    lambda g, x, out, xp: g * (0.5 * (xp.bessel_i0e(x) + xp.bessel_in(x, order=2, scaled=True)) - xp.sign(x) * out),
     kinds="f",
 )
 
@@ -197,38 +197,38 @@ def _neighbours_i(x: Any, xp: Any, order: int, scaled: bool) -> tuple[Any, Any]:
     return below, xp.bessel_in(x, order=order + 1, scaled=scaled)
 
 
-def _bessel_in_dx(d, x, out, xp, order, scaled):
+def _bessel_in_dx(g, x, out, xp, order, scaled):
     below, above = _neighbours_i(x, xp, order, scaled)
     slope = 0.5 * (below + above)
-    return d * (slope - xp.sign(x) * out if scaled else slope)
+    return g * (slope - xp.sign(x) * out if scaled else slope)
 
 
 bessel_in = primitive("bessel_in", ("x",), _bessel_in_dx, elementwise=True, kinds="f")
-bessel_k0 = unary("bessel_k0", lambda d, x, xp: -d * xp.bessel_k1(x), kinds="f")
-bessel_k1 = unary("bessel_k1", lambda d, x, out, xp: -d * (xp.bessel_k0(x) + out / x), kinds="f")
-bessel_k0e = unary("bessel_k0e", lambda d, x, out, xp: d * (out - xp.bessel_k1e(x)), kinds="f")
-bessel_k1e = unary("bessel_k1e", lambda d, x, out, xp: d * (out * (1 - 1 / x) - xp.bessel_k0e(x)), kinds="f")
-bessel_j0 = unary("bessel_j0", lambda d, x, xp: -d * xp.bessel_j1(x), kinds="f")
-bessel_j1 = unary("bessel_j1", lambda d, x, xp: d * (0.5 * (xp.bessel_j0(x) - xp.bessel_jn(x, order=2))), kinds="f")
+bessel_k0 = unary("bessel_k0", lambda g, x, xp: -g * xp.bessel_k1(x), kinds="f")
+bessel_k1 = unary("bessel_k1", lambda g, x, out, xp: -g * (xp.bessel_k0(x) + out / x), kinds="f")
+bessel_k0e = unary("bessel_k0e", lambda g, x, out, xp: g * (out - xp.bessel_k1e(x)), kinds="f")
+bessel_k1e = unary("bessel_k1e", lambda g, x, out, xp: g * (out * (1 - 1 / x) - xp.bessel_k0e(x)), kinds="f")
+bessel_j0 = unary("bessel_j0", lambda g, x, xp: -g * xp.bessel_j1(x), kinds="f")
+bessel_j1 = unary("bessel_j1", lambda g, x, xp: g * (0.5 * (xp.bessel_j0(x) - xp.bessel_jn(x, order=2))), kinds="f")
 
 
-def _bessel_jn_dx(d, x, xp, order):
+def _bessel_jn_dx(g, x, xp, order):
     below = xp.bessel_j1(x) if order == 2 else xp.bessel_jn(x, order=order - 1)
-    return d * (0.5 * (below - xp.bessel_jn(x, order=order + 1)))
+    return g * (0.5 * (below - xp.bessel_jn(x, order=order + 1)))
 
 
 bessel_jn = primitive("bessel_jn", ("x",), _bessel_jn_dx, elementwise=True, kinds="f")
-bessel_y0 = unary("bessel_y0", lambda d, x, xp: -d * xp.bessel_y1(x), kinds="f")
-bessel_y1 = unary("bessel_y1", lambda d, x, out, xp: d * (xp.bessel_y0(x) - out / x), kinds="f")
+bessel_y0 = unary("bessel_y0", lambda g, x, xp: -g * xp.bessel_y1(x), kinds="f")
+bessel_y1 = unary("bessel_y1", lambda g, x, out, xp: g * (xp.bessel_y0(x) - out / x), kinds="f")
 
 # -- integrals: the derivative is what they are integrals of ---------------------------------------------------------
-dawsn = unary("dawsn", lambda d, x, out: d * (1 - 2 * (x * out)), kinds="f")
-expint = unary("expint", lambda d, x, xp: d * (xp.exp(x) / x), kinds="f")
-fresnel_sin = unary("fresnel_sin", lambda d, x, xp: d * xp.sin((pi / 2) * (x * x)), kinds="f")
-fresnel_cos = unary("fresnel_cos", lambda d, x, xp: d * xp.cos((pi / 2) * (x * x)), kinds="f")
+dawsn = unary("dawsn", lambda g, x, out: g * (1 - 2 * (x * out)), kinds="f")
+expint = unary("expint", lambda g, x, xp: g * (xp.exp(x) / x), kinds="f")
+fresnel_sin = unary("fresnel_sin", lambda g, x, xp: g * xp.sin((pi / 2) * (x * x)), kinds="f")
+fresnel_cos = unary("fresnel_cos", lambda g, x, xp: g * xp.cos((pi / 2) * (x * x)), kinds="f")
 
 
-def _spence_dx(d, x, xp):
+def _spence_dx(g, x, xp):
     """log(x) / (1 - x); close to 1 its Taylor polynomial, so that further derivatives neither cancel nor fail."""
     u = x - 1
     near = xp.less(xp.absolute(u), 0.02)
@@ -237,7 +237,7 @@ def _spence_dx(d, x, xp):
     for n in range(9, 0, -1):
         series = 1 / n - close * series
     away = xp.where(near, 2, x)
-    return d * xp.where(near, -series, xp.log(away) / (1 - away))
+    return g * xp.where(near, -series, xp.log(away) / (1 - away))
 
 
 spence = unary("spence", _spence_dx, kinds="f")

@@ -65,27 +65,27 @@ def sweep(
     while remaining:
         op, inputs, output, values, attrs, dtype = take()
         if output is ahead:
-            d, c, ahead = c, None, 0
+            g, c, ahead = c, None, 0
         else:
             if ahead:
                 cotangents[ahead] = c
                 ahead = 0
-            d = pop(output, None)
-        if d is None:
+            g = pop(output, None)
+        if g is None:
             if type(output) is tuple:
-                d = _collect(op, output, dtype, shapes, cotangents, kept, found)
-            if d is None:
+                g = _collect(op, output, dtype, shapes, cotangents, kept, found)
+            if g is None:
                 if unreached is not None:
                     unreached.append((op, inputs, output, (), attrs, dtype))
                 continue
         elif asked is not None and output in asked:
-            found[output] = d
-        if dtype is hurried and type(d) is ndarray and (fast := op.fast) is not None:
+            found[output] = g
+        if dtype is hurried and type(g) is ndarray and (fast := op.fast) is not None:
             # One or two operands of an elementwise op, without loop and vjps (benchmark: chain).
             rule, slot, second = fast
             if type(inputs) is int:
                 if inputs in shapes:
-                    c = rule(d) if slot is None else rule(d, values.array) if slot >= 0 else rule(d, values)
+                    c = rule(g) if slot is None else rule(g, values.array) if slot >= 0 else rule(g, values)
                     if inputs in cotangents:
                         _accumulate(cotangents, inputs, c, owned)
                     elif at_hand:
@@ -98,11 +98,11 @@ def sweep(
                 if other in shapes:
                     other_rule, other_slot = second
                     c = (
-                        other_rule(d)
+                        other_rule(g)
                         if other_slot is None
-                        else other_rule(d, values[other_slot].array)
+                        else other_rule(g, values[other_slot].array)
                         if other_slot >= 0
-                        else other_rule(d, values)
+                        else other_rule(g, values)
                     )
                     if shapes[output] != (shape := shapes[other]):
                         c = unbroadcast(c, shape)
@@ -111,7 +111,7 @@ def sweep(
                     else:
                         cotangents[other] = c
                 if uid in shapes:
-                    c = rule(d) if slot is None else rule(d, values[slot].array) if slot >= 0 else rule(d, values)
+                    c = rule(g) if slot is None else rule(g, values[slot].array) if slot >= 0 else rule(g, values)
                     if shapes[output] != (shape := shapes[uid]):
                         c = unbroadcast(c, shape)
                     if uid in cotangents:
@@ -122,18 +122,18 @@ def sweep(
                         cotangents[uid] = c
                 continue
         if op.joint is not None:
-            _pull_jointly(op, d, dtype, inputs, values, attrs, shapes, traced, cotangents, owned)
+            _pull_jointly(op, g, dtype, inputs, values, attrs, shapes, traced, cotangents, owned)
             continue
         vjps = op.vjps
-        if dtype is not hurried or vjps is None or type(d) is Rows:
-            d, vjps = _unhurried(op, d, dtype, traced)
+        if dtype is not hurried or vjps is None or type(g) is Rows:
+            g, vjps = _unhurried(op, g, dtype, traced)
         if type(inputs) is int:
             inputs, values = (inputs,), spread(op, values)
         position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
         for uid in inputs:
             shape = shape_of(uid)
             if shape is not None and (pull := vjps[position]) is not None:
-                c = pull(d, values, attrs, shape)
+                c = pull(g, values, attrs, shape)
                 if uid in cotangents:
                     _accumulate(cotangents, uid, c, owned)
                 elif c is not None:
@@ -221,42 +221,42 @@ def _collect(
     found: Cotangents,
 ) -> list[Any] | None:
     """The cotangents of an op with several outputs: zeros where none arrived, None if none arrived at all."""
-    ds, arrived = [], False
+    gs, arrived = [], False
     for uid, dtype in zip(outputs, dtypes, strict=True):
-        d = cotangents.pop(uid, None)
-        if d is not None:
+        g = cotangents.pop(uid, None)
+        if g is not None:
             arrived = True
             if uid in kept:
-                found[uid] = d
-            d = _settled(d, dtype)
-        ds.append(d)
+                found[uid] = g
+            g = _settled(g, dtype)
+        gs.append(g)
     if not arrived:
         return None
     if not op.joint_zeros:
-        return ds
-    xp = common_namespace([d for d in ds if d is not None])
-    return [xp.zeros(shapes[uid], dtype) if d is None else d for uid, dtype, d in zip(outputs, dtypes, ds, strict=True)]
+        return gs
+    xp = common_namespace([g for g in gs if g is not None])
+    return [xp.zeros(shapes[uid], dtype) if g is None else g for uid, dtype, g in zip(outputs, dtypes, gs, strict=True)]
 
 
-def _settled(d: Any, dtype: Any) -> Any:
+def _settled(g: Any, dtype: Any) -> Any:
     """A cotangent that is complete: dense, and of its own dtype if it was summed in float32."""
-    if type(d) is Rows:
-        d = d.dense()
-    return narrowed(d, dtype)
+    if type(g) is Rows:
+        g = g.dense()
+    return narrowed(g, dtype)
 
 
-def _unhurried(op: Op, d: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
+def _unhurried(op: Op, g: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
     """The vjps of a record that is not plain float32: recorded, of another dtype, or sparse."""
-    if type(d) is Rows or not (dtype is _FLOAT32 or type(d) is list):
-        d = _settled(d, dtype)
+    if type(g) is Rows or not (dtype is _FLOAT32 or type(g) is list):
+        g = _settled(g, dtype)
     if dtype is _FLOAT32 and op.vjps is not None:
-        return d, op.traced_vjps if traced else op.vjps
-    return d, vjps_of(op, dtype, traced)
+        return g, op.traced_vjps if traced else op.vjps
+    return g, vjps_of(op, dtype, traced)
 
 
 def _pull_jointly(
     op: Op,
-    d: Any,
+    g: Any,
     dtype: Any,
     inputs: tuple[int, ...],
     values: Any,
@@ -267,20 +267,20 @@ def _pull_jointly(
     owned: _Sums,
 ) -> None:
     """The step of an op with one rule for all its inputs."""
-    if type(d) is Rows or not (dtype is _FLOAT32 or type(d) is list):
-        d = _settled(d, dtype)
-    ds = [x for x in d if x is not None] if type(d) is list else [d]
-    xp = namespaces[type(ds[0])] if len(ds) == 1 else common_namespace(ds)
+    if type(g) is Rows or not (dtype is _FLOAT32 or type(g) is list):
+        g = _settled(g, dtype)
+    gs = [x for x in g if x is not None] if type(g) is list else [g]
+    xp = namespaces[type(gs[0])] if len(gs) == 1 else common_namespace(gs)
     saved = values if traced else [None if v is None else v.array for v in values]
-    half = numpy_dtype(ds[0]) if op.wide and is_half(numpy_dtype(ds[0])) else None
+    half = numpy_dtype(gs[0]) if op.wide and is_half(numpy_dtype(gs[0])) else None
     if half is not None:
-        d, saved = ([None if v is None else widened(v) for v in part] for part in (d, saved))
+        g, saved = ([None if v is None else widened(v) for v in part] for part in (g, saved))
     needs = [shapes.get(uid) for uid in inputs]
-    strong = op.as_given and is_strong(ds)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    strong = op.as_given and is_strong(gs)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
     if strong:
-        d = [None if x is None else weaken(x) for x in d]
-        xp = common_namespace([x for x in d if x is not None])
-    for uid, shape, c in zip(inputs, needs, op.joint(xp, d, needs, *saved, **attrs), strict=True):  # type: ignore[misc]
+        g = [None if x is None else weaken(x) for x in g]
+        xp = common_namespace([x for x in g if x is not None])
+    for uid, shape, c in zip(inputs, needs, op.joint(xp, g, needs, *saved, **attrs), strict=True):  # type: ignore[misc]
         if c is None or shape is None:
             continue
         if strong:

@@ -63,23 +63,23 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
             args.append(f"widened({value})" if half else value)
         elif name == "xp":
             # Zeros stand in for outputs without a cotangent, and are plain arrays beside a batch.
-            args.append("common_namespace(d)" if op.outputs else "namespaces[type(d)]")
+            args.append("common_namespace(g)" if op.outputs else "namespaces[type(g)]")
         elif name == "half":
             args.append(str(half))
         elif name == f"{op.args[position]}_shape":
             args.append("shape")
         else:
             args.append(f"attrs[{name!r}]")
-    call = f"rule({', '.join(['d', *args])})"
+    call = f"rule({', '.join(['g', *args])})"
     # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
     if op.elementwise and slots and form in ("checked_vjps", "traced_vjps"):
-        call = f"({call} if kind_of(d) != 'c' else conjugated(rule, d, [{', '.join(args)}]))"
+        call = f"({call} if kind_of(g) != 'c' else conjugated(rule, g, [{', '.join(args)}]))"
     elif form == "checked_vjps" and not op.elementwise and not op.outputs and op.name != "astype":
-        call = f"narrow({call}, d)"
+        call = f"narrow({call}, g)"
     if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
         fits = f"(c := {call}).shape == shape" if op.elementwise else f"(c := {call}) is None or c.shape == shape"
         call = f"c if {fits} else unbroadcast(c, shape)"
-    source = f"lambda d, values, attrs, shape: {call}"
+    source = f"lambda g, values, attrs, shape: {call}"
     names = {
         "rule": rule,
         "namespaces": namespaces,
@@ -96,17 +96,17 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
 
 def _rounded_once(vjp: VJP) -> VJP:
     """A vjp that computes in float32, sums over broadcast axes included, for a half-precision cotangent."""
-    return lambda d, values, attrs, shape: narrowed(vjp(widened(d), values, attrs, shape), numpy_dtype(d))
+    return lambda g, values, attrs, shape: narrowed(vjp(widened(g), values, attrs, shape), numpy_dtype(g))
 
 
-def _conjugated(rule: Rule, d: Any, args: list[Any]) -> Any:
+def _conjugated(rule: Rule, g: Any, args: list[Any]) -> Any:
     """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
-    xp = namespace_of(d)
-    return xp.conj(rule(xp.conj(d), *args))
+    xp = namespace_of(g)
+    return xp.conj(rule(xp.conj(g), *args))
 
 
-def _narrow(c: Any, d: Any) -> Any:
+def _narrow(c: Any, g: Any) -> Any:
     """bfloat16 stays bfloat16, also where a Python number in a rule has widened it."""
-    if c is None or numpy_dtype(d).kind != "V" or numpy_dtype(c).kind != "f":
+    if c is None or numpy_dtype(g).kind != "V" or numpy_dtype(c).kind != "f":
         return c
-    return narrowed(c, numpy_dtype(d))
+    return narrowed(c, numpy_dtype(g))

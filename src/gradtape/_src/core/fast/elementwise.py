@@ -42,7 +42,7 @@ class FastPath(NamedTuple):
 def write_fast_path(op: Op) -> None:
     """Give an elementwise op of one or two operands its fast path, if every operand has a rule that can be written."""
     rules = [rule for rule in op.rules if rule is not None]
-    known = {*op.args, "d", "out", "xp", "half"}
+    known = {*op.args, "g", "out", "xp", "half"}
     if not op.elementwise or op.joint is not None or not 1 <= len(rules) == len(op.args) <= 2:
         return
     if not all(known.issuperset(parameters(rule)) for rule in rules):  # static arguments
@@ -115,7 +115,7 @@ class _Symbol:
     def is_of_full_size(self) -> bool:
         """Whether its shape is the cotangent's: operands may be smaller."""
         if self.name is not None:
-            return self.name in ("d", "out")
+            return self.name in ("g", "out")
         return any(type(a) is _Symbol and a.is_of_full_size() for a in self.args)
 
 
