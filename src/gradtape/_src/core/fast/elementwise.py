@@ -64,21 +64,26 @@ def _function(op: Op, rule: Rule) -> tuple[Callable[..., Any], int | None]:
 
 def _written(op: Op, rule: Rule) -> Callable[..., Any]:
     """The rule as a function of the cotangent and the saved arrays it names."""
-    names = parameters(rule)
-    plain = _bound(rule, names)
-    calls: list[_Symbol] = []
-    given = {name: _Symbol(calls, name=name) for name in names if name not in ("xp", "half")}
-    try:
-        result = rule(*[_Symbols(calls) if n == "xp" else False if n == "half" else given[n] for n in names])
-    except Exception:
-        return plain  # it asks for values, shapes or dtypes, or refuses: when it is called, it says so
-    if type(result) is not _Symbol or result.name is not None:
+    plain = _bound(rule, parameters(rule))
+    traced = _traced(rule)
+    if traced is None:
         return plain
-    steps = _needed(calls, result)
-    only = steps[0]
-    if len(steps) == 1 and only.function in _UFUNCS and _are(only.args, given.values()):
-        return _UFUNCS[only.function]  # one call of C code
-    return _compiled(op, list(given), steps, result, plain)
+    given, steps = traced
+    first = steps[0]
+    if len(steps) == 1 and first.function in _UFUNCS and _are(first.args, given):
+        return _UFUNCS[first.function]  # one call of C code
+    source, scope = _source([symbol.name for symbol in given], steps)
+    scope |= {"__name__": f"{__name__}.{op.name}", "plain": plain}
+    exec(compile(source, f"<rule of {op.name}>", "exec"), scope)
+    vjp: Callable[..., Any] = scope["vjp"]
+    return vjp
+
+
+def source_of(op: Op, position: int) -> str | None:
+    """The code that is generated for one operand of an op, to look at; None if its rule cannot be written out."""
+    rule = op.rules[position]
+    traced = None if rule is None else _traced(rule)
+    return None if traced is None else _source([symbol.name for symbol in traced[0]], traced[1])[0]
 
 
 def _are(args: Iterable[Any], symbols: Iterable[_Symbol]) -> bool:
@@ -162,6 +167,19 @@ class _Symbols:
         return call
 
 
+def _traced(rule: Rule) -> tuple[list[_Symbol], list[_Symbol]] | None:
+    """The arguments of a rule that are arrays, and the calls that its result needs; None if it cannot be traced."""
+    names, calls = parameters(rule), list[_Symbol]()
+    given = {name: _Symbol(calls, name=name) for name in names if name not in ("xp", "half")}
+    try:
+        result = rule(*[_Symbols(calls) if n == "xp" else False if n == "half" else given[n] for n in names])
+    except Exception:
+        return None  # it asks for values, shapes or dtypes, or refuses: when it is called, it says so
+    if type(result) is not _Symbol or result.name is not None:
+        return None
+    return list(given.values()), _needed(calls, result)
+
+
 # -- writing ---------------------------------------------------------------------------------------------------------
 def _needed(calls: list[_Symbol], result: _Symbol) -> list[_Symbol]:
     """The calls that the result depends on, in their order."""
@@ -173,34 +191,37 @@ def _needed(calls: list[_Symbol], result: _Symbol) -> list[_Symbol]:
     return steps[::-1]
 
 
-def _compiled(
-    op: Op, arguments: list[str], steps: list[_Symbol], result: _Symbol, plain: Callable[..., Any]
-) -> Callable[..., Any]:
+def _source(arguments: list[str], steps: list[_Symbol]) -> tuple[str, dict[str, Any]]:
+    """The source of a function `vjp` that makes these calls, and the names it uses."""
     last_use = {id(a): i for i, step in enumerate(steps) for a in step.args}
-    scope: dict[str, Any] = {"__name__": f"{__name__}.{op.name}", "ndarray": ndarray, "plain": plain}
+    scope: dict[str, Any] = {"ndarray": ndarray}
     names: dict[int, str] = {}
-    lines, asked = [], False
+    lines, checked = [], False
     for i, step in enumerate(steps):
         function, args = _UFUNCS.get(step.function) or getattr(numpy_namespace, step.function[1:]), step.args
         if function is np.multiply and args[0] is args[1]:
             function, args = np.square, args[:1]
-        scope[f"f{i}"] = function
-        written = [_argument(a, names, scope, function) for a in args]
         target = _reusable(i, step, function, last_use)
+        names[id(step)] = f"t{i}" if target is None else names[id(target)]
+        written = [_argument(a, names, scope, function) for a in args]
+        written += [f"{name}={_argument(value, names, scope, None)}" for name, value in step.attrs.items()]
+        called = _global(scope, "square" if function is np.square else step.function.lstrip("."), function)
         if target is not None:
-            names[id(step)] = names[id(target)]
-            lines.append(f"f{i}({', '.join([*written, names[id(target)]])})")
+            lines.append(f"{called}({', '.join([*written, names[id(step)]])})")
             continue
-        names[id(step)] = f"t{i}"
-        attrs = [f"{name}={_argument(value, names, scope, None)}" for name, value in step.attrs.items()]
-        lines.append(f"t{i} = f{i}({', '.join([*written, *attrs])})")
-        if not asked and isinstance(function, np.ufunc):  # of arrays without axes, with no memory to reuse
+        lines.append(f"t{i} = {called}({', '.join(written)})")
+        if not checked and isinstance(function, np.ufunc):  # of arrays without axes NumPy makes numbers
             lines.append(f"if type(t{i}) is not ndarray: return plain({', '.join(arguments)})")
-            asked = True
-    source = f"def vjp({', '.join(arguments)}):\n    " + "\n    ".join(lines) + f"\n    return {names[id(result)]}\n"
-    exec(compile(source, f"<rule of {op.name}>", "exec"), scope)
-    vjp: Callable[..., Any] = scope["vjp"]
-    return vjp
+            checked = True
+    lines.append(f"return {names[id(steps[-1])]}")
+    return f"def vjp({', '.join(arguments)}):\n    " + "\n    ".join(lines) + "\n", scope
+
+
+def _global(scope: dict[str, Any], name: str, value: Any) -> str:
+    """A name for a value in the scope of the function."""
+    while scope.setdefault(name, value) is not value:
+        name += "_"
+    return name
 
 
 def _argument(value: Any, names: dict[int, str], scope: dict[str, Any], function: Any) -> str:
@@ -209,8 +230,7 @@ def _argument(value: Any, names: dict[int, str], scope: dict[str, Any], function
         return value.name or names[id(value)]
     if type(value) in (int, float) and isinstance(function, np.ufunc):
         value = np.array(value, np.float32)
-    scope[name := f"c{len(scope)}"] = value
-    return name
+    return _global(scope, f"c{len(scope)}", value)
 
 
 def _reusable(i: int, step: _Symbol, function: Any, last_use: dict[int, int]) -> _Symbol | None:
