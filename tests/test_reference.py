@@ -11,7 +11,7 @@ from op_table import ROWS, Row, Sample
 from test_properties import programs
 
 import gradtape as tf
-from gradtape._src.core.fast.backward import sweep
+from gradtape._src.core.fast.backward import sweep as fast_pass
 from gradtape._src.core.sparse_cotangent import Rows
 from gradtape._src.core.vjp import backward_pass
 
@@ -44,7 +44,7 @@ def both_passes(function: Any, args: list[Any], traced: bool) -> tuple[dict[int,
     if not traced:
         seeds = {uid: g.array for uid, g in seeds.items()}
     options = {"kept": frozenset(list(seeds)[:1]), "traced": traced}
-    fast = sweep(list(recording.records), recording.tracked, dict(seeds), release=False, **options)
+    fast = fast_pass(list(recording.records), recording.tracked, dict(seeds), release=False, **options)
     slow = backward_pass(recording.records, recording.tracked, dict(seeds), **options)
     return fast, slow
 
