@@ -39,7 +39,7 @@ def state():
     """All that a block may set."""
     return {
         "recorders": stack.active_stack(),
-        "open tapes": set(stack.expecting),
+        "open tapes": set(stack.open_tapes),
         "graph": current_graph(),
         "dimensions shown": tensor._shown.get(),
         "NumPy's errors": np.geterr(),

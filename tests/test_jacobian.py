@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import gradtape as tf
 from gradtape._src.arrays import batched
 from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.owners import Owners
+from gradtape._src.arrays.owners import RowIndex
 
 rng = np.random.default_rng(7)
 A = rng.normal(size=(3, 4))
@@ -232,10 +232,10 @@ def test_aligned_rows_are_the_same_as_rows_written_out(name, monkeypatch):
     tape, target, sources = recorded(name)
     if not target.shape.rank:
         return  # a scalar has no first axis to align
-    aligned = tape.jacobian(target, sources) + tape.batch_gradient(target, sources)
-    monkeypatch.setattr(batched, "aligned_rules", {})  # no op keeps rows aligned any more
+    block_diagonal = tape.jacobian(target, sources) + tape.batch_gradient(target, sources)
+    monkeypatch.setattr(batched, "block_diagonal_rules", {})  # no op keeps rows aligned any more
     dense = tape.jacobian(target, sources) + tape.batch_gradient(target, sources)
-    for a, b in zip(aligned, dense, strict=True):
+    for a, b in zip(block_diagonal, dense, strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12, atol=1e-14)
 
 
@@ -243,7 +243,7 @@ def test_aligned_rows_are_the_same_as_rows_written_out(name, monkeypatch):
 def test_batch_rules_are_the_same_as_a_loop(name, monkeypatch):
     tape, target, sources = recorded(name)
     fast = tape.jacobian(target, sources)
-    for rules in ("aligned_rules", "batch_rules"):
+    for rules in ("block_diagonal_rules", "batch_rules"):
         monkeypatch.setattr(batched, rules, {})
     slow = tape.jacobian(target, sources)
     for a, b in zip(fast, slow, strict=True):
@@ -256,7 +256,7 @@ def test_rows_of_independent_examples_stay_aligned(monkeypatch):
     original = Batched.rows
 
     def rows(self):
-        if self.aligned:
+        if self.block_diagonal:
             written.append(self.shape)
         return original(self)
 
@@ -270,7 +270,7 @@ def test_rows_of_independent_examples_stay_aligned(monkeypatch):
 
 def test_how_aligned_rows_look_written_out():
     array = np.arange(12.0).reshape(2, 3, 2)  # 2 columns, 3 positions, rows of shape (3, 2)
-    rows = Batched(array, 1, aligned=True).rows()
+    rows = Batched(array, 1, block_diagonal=True).rows()
     assert rows.shape == (6, 3, 2)
     for position, column, other in itertools.product(range(3), range(2), range(3)):
         expected = array[column, position] if other == position else np.zeros(2)
@@ -362,13 +362,13 @@ def test_a_band_is_never_written_out_on_the_way(monkeypatch):
 
 
 def test_owners_join_where_they_do_not_disagree():
-    first, second = Owners(4, np.array([1, 2, 0])), Owners(4, np.array([0, 2, 3]))
+    first, second = RowIndex(4, np.array([1, 2, 0])), RowIndex(4, np.array([0, 2, 3]))
     joined = first.joined(second)
     assert joined is not None
     assert joined.of.tolist() == [1, 2, 3]
-    assert first.joined(Owners(4, np.array([0, 3, 0]))) is None  # one position, two rows
-    assert first.joined(Owners(4, np.array([0, 0, 1]))) is None  # one row, two positions
-    assert first.joined(Owners(4, np.array([1, 2, 0]))) is first
+    assert first.joined(RowIndex(4, np.array([0, 3, 0]))) is None  # one position, two rows
+    assert first.joined(RowIndex(4, np.array([0, 0, 1]))) is None  # one row, two positions
+    assert first.joined(RowIndex(4, np.array([1, 2, 0]))) is first
 
 
 # Square matrices: every axis has the same length, so that a wrong axis is not noticed by its length.

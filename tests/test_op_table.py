@@ -13,7 +13,7 @@ from op_table import ROWS, Kink, Row, Sample, complexes, numbers
 import gradtape as tf
 from gradtape._src.arrays import batched, generic_kernels, numpy_namespace
 from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.owners import Owners
+from gradtape._src.arrays.owners import RowIndex
 from gradtape._src.core import dispatch, primitive as op
 from gradtape._src.core.fast.calls import write_vjps
 from gradtape.testing import check_gradients
@@ -69,7 +69,7 @@ def test_no_derivative_is_none(row: Row):
         with tf.GradientTape() as tape:
             tape.watch([t for t in given if t.dtype.is_floating])
             out = row.call(*given, **sample.attrs)
-        assert not row.op.differentiable or row.op.joint is not None
+        assert not row.op.differentiable or row.op.vjp_all is not None
         if row.op.unregistered and tape.records:  # TensorFlow refuses instead of leaving it out
             with pytest.raises(LookupError, match=f"no entry for: {row.op.tf_name}"):
                 tape.gradient(out, given)
@@ -178,7 +178,7 @@ def test_batch_rule(row: Row, sample: Sample):
                 np.testing.assert_allclose(array, expected, rtol=1e-12, atol=1e-13, err_msg=f"batched: {flags}")
 
 
-@pytest.mark.parametrize(("row", "sample"), [p for p in SAMPLES if p.values[0].name in batched.aligned_rules])
+@pytest.mark.parametrize(("row", "sample"), [p for p in SAMPLES if p.values[0].name in batched.block_diagonal_rules])
 def test_aligned_rule(row: Row, sample: Sample):
     """Rows that are zero off the diagonal: the short form gives what the rows written out give."""
     kernel, many = getattr(numpy_namespace, row.name), getattr(batched.batched_namespace, row.name)
@@ -193,21 +193,21 @@ def test_aligned_rule(row: Row, sample: Sample):
             at_zero = np.asarray(outputs(apply(np.zeros_like(operand), kernel))[0])
         if at_zero.any():
             continue  # only linear functions keep the zeros, and rules use only these
-        for short in aligned_forms(operand):
+        for short in block_diagonal_forms(operand):
             written_out = Batched(short.rows(), 1)
             got, expected = outputs(apply(short))[0], outputs(apply(written_out))[0]
             np.testing.assert_allclose(got.rows(), expected.rows(), rtol=1e-12, atol=1e-13)
 
 
-def aligned_forms(operand: np.ndarray) -> list[Batched]:
+def block_diagonal_forms(operand: np.ndarray) -> list[Batched]:
     """Aligned rows; such whose positions were moved, with a gap or out of order; and a sum of two of these."""
     array, size = np.stack([operand, operand * 1.1]), len(operand)
     later, mixed = np.arange(size), (np.arange(size) * 2 + 1) % (2 * size + 1)  # 0 belongs to nobody
     gap = np.where(later > 0, 1.0, 0.0).reshape(1, size, *[1] * (operand.ndim - 1))
-    moved = Batched(array * gap, 1, True, Owners(2 * size, later))
-    other = Batched(array * 0.7, 1, True, Owners(2 * size, mixed))
+    moved = Batched(array * gap, 1, True, RowIndex(2 * size, later))
+    other = Batched(array * 0.7, 1, True, RowIndex(2 * size, mixed))
     both = Batched(moved.array, 1, True, moved.owners, (other,))
-    return [Batched(array, 1, aligned=True), moved, other, both]
+    return [Batched(array, 1, block_diagonal=True), moved, other, both]
 
 
 # -- dtypes --------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_every_elementwise_op_of_arrays_alone_has_a_fast_path():
 @contextmanager
 def declared(name: str, kernel, *rules, batch=None, word=dispatch.unary, **facts) -> Iterator:
     """A primitive that exists for one test."""
-    known = (op.registry, generic_kernels, batched.batch_rules, batched.aligned_rules)
+    known = (op.registry, generic_kernels, batched.batch_rules, batched.block_diagonal_rules)
     before = [dict(table) for table in known]
     try:
         if word is dispatch.unary:

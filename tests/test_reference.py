@@ -11,8 +11,8 @@ from op_table import ROWS, Row, Sample
 from test_properties import programs
 
 import gradtape as tf
-from gradtape._src.core.fast.backward import sweep as fast_pass
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.fast.backward import backward_pass as fast_pass
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.vjp import backward_pass
 
 SAMPLES = [
@@ -25,7 +25,7 @@ SAMPLES = [
 
 def bits(g: Any) -> Any:
     """A cotangent as something that compares exactly."""
-    if isinstance(g, Rows):
+    if isinstance(g, SparseCotangent):
         return "rows", bits(g.values), bits(g.indices), g.shape
     array = np.asarray(getattr(g, "array", g))
     return array.dtype.name, array.shape, array.tobytes()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.tensor import Tensor, Unwritten
+from gradtape._src.tensor import LazyTensor, Tensor
 
 rng = np.random.default_rng(3)
 X, W = rng.normal(size=(8, 64)).astype(np.float32), rng.normal(size=(64, 32)).astype(np.float32)
@@ -42,13 +42,13 @@ def band_by_hand():
 @pytest.mark.parametrize(("make", "expected"), [(per_example, EXAMPLES), (band, band_by_hand())])
 def test_it_knows_what_it_is_before_it_is_written(make, expected):
     found = make()
-    assert type(found) is Unwritten
+    assert type(found) is LazyTensor
     assert isinstance(found, tf.Tensor)
     assert tf.is_tensor(found)
     assert found.shape == expected.shape
     assert (found.dtype, found.ndim) == (tf.float32, expected.ndim)
     assert found.device.endswith("CPU:0")
-    assert type(found) is Unwritten  # nobody has asked for a number yet
+    assert type(found) is LazyTensor  # nobody has asked for a number yet
     assert len(found) == len(expected)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
 
@@ -92,7 +92,7 @@ USES = {
 @pytest.mark.parametrize("use", USES)
 def test_it_is_a_tensor_like_all_others(use):
     found = per_example()
-    assert type(found) is Unwritten
+    assert type(found) is LazyTensor
     np.testing.assert_allclose(USES[use](found), EXAMPLES, rtol=1e-4, atol=1e-5)
     assert "shape=(8, 64, 32), dtype=float32, numpy=" in repr(found)
     assert type(found) is Tensor  # somebody has read it, and it was written once
@@ -171,7 +171,7 @@ def test_a_function_gives_the_parts_of_a_large_result():
     expected = hessian_of_a_chain(CHAIN)[1].numpy()
     for scale in (1.0, 2.0):
         y, found = compiled(CHAIN * scale)
-        assert type(found) is Unwritten
+        assert type(found) is LazyTensor
         assert type(y) is Tensor
         value, want = hessian_of_a_chain(CHAIN * scale)
         np.testing.assert_allclose(y, value, rtol=1e-9)
@@ -195,7 +195,7 @@ def test_per_example_gradients_of_a_function():
         return found, tape.watched_variables()[0] is w, {"again": found, "other": losses}
 
     found, same, more = step(shift, tf.constant(0.0))
-    assert type(found) is type(more["again"]) is Unwritten
+    assert type(found) is type(more["again"]) is LazyTensor
     assert bool(same)
     np.testing.assert_allclose(found.numpy(), EXAMPLES, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(more["again"].numpy(), EXAMPLES, rtol=1e-4, atol=1e-5)

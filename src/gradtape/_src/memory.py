@@ -54,7 +54,7 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
     return block[start : start + size].view(dtype).reshape(shape)
 
 
-class Recipe(NamedTuple):
+class LazyArray(NamedTuple):
     """A large array that is made of small ones, before it is written: what it will be, of what, and how.
 
     Writing it costs no more than copying it would. So a tensor that holds a recipe gives an array that was written for
@@ -70,7 +70,7 @@ class Recipe(NamedTuple):
         """The array, a new one each time."""
         return self.make(self.shape, *self.arrays)
 
-    def reshaped(self, shape: tuple[int, ...]) -> Recipe:
+    def reshaped(self, shape: tuple[int, ...]) -> LazyArray:
         """The same numbers in another shape."""
         return self._replace(shape=shape)
 

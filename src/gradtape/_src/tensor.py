@@ -396,7 +396,7 @@ def dimensions_shown() -> setting[bool]:
     return setting(_shown, True)
 
 
-class Unwritten(Tensor):
+class LazyTensor(Tensor):
     """A tensor whose numbers are not written yet: a large one that is made of small arrays, as Jacobians are.
 
     The first op that needs the numbers has them written, and from then on it is a tensor like all others.
@@ -405,18 +405,18 @@ class Unwritten(Tensor):
     __slots__ = ()  # the recipe is where other tensors have their array
 
     @staticmethod
-    def of(recipe: memory.Recipe) -> Tensor:
+    def of(recipe: memory.LazyArray) -> Tensor:
         """A new tensor that has yet to be written."""
-        tensor = Unwritten()
+        tensor = LazyTensor()
         _slot.__set__(tensor, recipe)
         tensor.uid = next_uid()
         return tensor
 
     @property
-    def recipe(self) -> memory.Recipe | None:
+    def recipe(self) -> memory.LazyArray | None:
         """How the numbers are written; None once they are."""
         held = _slot.__get__(self)
-        return held if type(held) is memory.Recipe else None
+        return held if type(held) is memory.LazyArray else None
 
     @property
     def array(self) -> Array:
@@ -465,7 +465,7 @@ def _leaves(tensor: Tensor, how: str) -> None:
     stack = recording()
     while stack is not None:
         _, _, recorder, stack = stack
-        recorder.saw(how, tensor.uid)
+        recorder.on_escape(how, tensor.uid)
 
 
 # -- handing over an array instead of a copy -------------------------------------------------------------------------
@@ -515,7 +515,7 @@ def _restored(array: Array) -> Tensor:
     return tensor
 
 
-def is_followable(array: Array) -> bool:
+def is_differentiable(array: Array) -> bool:
     """Whether derivatives exist for this dtype: real and complex floating kinds, ml_dtypes' ones included."""
     kind = array.dtype.kind
     return kind == "f" or kind == "c" or (kind == "V" and dtype_of(array).is_floating)

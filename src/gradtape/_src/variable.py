@@ -20,7 +20,7 @@ from gradtape._src.arrays.batched import Batched, EscapeError
 from gradtape._src.arrays.seeds import seeds
 from gradtape._src.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, only_eager, tracing
 from gradtape._src.conversion import array_from, convert, operand, placed, register_converter
-from gradtape._src.core.tape import active_recorders, active_stack, expecting, miss
+from gradtape._src.core.tape import active_recorders, active_stack, add_unrecorded_read, open_tapes
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.interrupts import setting
@@ -175,7 +175,7 @@ class Variable:
             creations.created.append(weakref.ref(self))
         if isinstance(initial_value, (Tensor, Variable)):
             for recorder in active_recorders():
-                recorder.saw("assign", initial_value.uid, self.uid)
+                recorder.on_escape("assign", initial_value.uid, self.uid)
 
     def _reading(self, value: Any) -> Tensor:
         """A tensor with this variable's identity: what ops on the variable take and tapes record."""
@@ -208,7 +208,7 @@ class Variable:
 
     def _within(self, graph: Graph) -> VariableState:
         """The state of this variable in a graph, to which it is an input from now on."""
-        if self.uid in graph.passed and type(self) is not Passed:
+        if self.uid in graph.passed and type(self) is not VariableParam:
             graph.shared.add(self.uid)  # an argument, which the code reaches in another way
         state = graph.variables.get(self.uid)
         if state is None:
@@ -230,7 +230,7 @@ class Variable:
                     "experimental_enable_variable_lifting=False, and every call of the function has its own."
                 )
             return
-        if graph is None or graph.outer is not None or type(self) is Passed:
+        if graph is None or graph.outer is not None or type(self) is VariableParam:
             return
         if self.dtype.name == "string":
             raise only_eager(TypeError(f"'{self.name}' holds strings, and XLA has numbers only."))
@@ -302,9 +302,9 @@ class Variable:
             while recorders is not None:
                 tracked, _, recorder, recorders = recorders
                 if self.uid not in tracked:
-                    recorder.access(self)
-        elif expecting:
-            miss(self)
+                    recorder.on_read(self)
+        elif open_tapes:
+            add_unrecorded_read(self)
         tensor = self._held
         return tensor if tensor is not None and current_graph() is None else self._tensor
 
@@ -312,7 +312,7 @@ class Variable:
         """Let tapes that watch what is accessed know that a compiled program reads it."""
         for recorder in active_recorders():
             if self.uid not in recorder.tracked:
-                recorder.access(self)
+                recorder.on_read(self)
 
     def value(self) -> Tensor:
         """The current value, as a tensor of its own that later assignments do not change."""
@@ -516,9 +516,9 @@ class Variable:
     def _notice(self, value: Any = None) -> None:
         for recorder in active_recorders():  # an assignment counts as an access, as in TensorFlow
             if self.uid not in recorder.tracked:
-                recorder.access(self)
+                recorder.on_read(self)
             if isinstance(value, (Tensor, Variable)):
-                recorder.saw("assign", value.uid, self.uid)
+                recorder.on_escape("assign", value.uid, self.uid)
 
     # -- slices ------------------------------------------------------------------------------------------------------
     def __getitem__(self, key: Any) -> Any:
@@ -797,7 +797,7 @@ class StreamState(Variable):
             self._tensor = self._reading(self._start.copy())
 
 
-class Passed(Variable):
+class VariableParam(Variable):
     """What stands for a variable among the arguments of a function that is being traced.
 
     In the program it is whichever variable a call passes. The code sees the one that the function was traced with: its
@@ -861,7 +861,7 @@ def stored(variable: Variable) -> Variable:
     while type(variable) is not Variable:
         if isinstance(variable, _View):
             variable = variable._of
-        elif isinstance(variable, Passed):
+        elif isinstance(variable, VariableParam):
             variable = variable.itself()
         else:
             break
@@ -990,7 +990,7 @@ operators.attach(Variable)
 setattr(Variable, "__getitem__", _slice_of)  # noqa: B010 - the operators above are attached the same way
 register_converter(Variable, Variable.read)
 register_converter(_View, _View.read)
-register_converter(Passed, Passed.read)
+register_converter(VariableParam, VariableParam.read)
 
 
 def _refuse(symbol: str, method: str) -> Callable[[Any, Any], Any]:

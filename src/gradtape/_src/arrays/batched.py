@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays import attach_operators, common_namespace, namespace_of, register_namespace
-from gradtape._src.arrays.owners import Owners, owned, rows_of
+from gradtape._src.arrays.owners import RowIndex, owned, rows_of
 from gradtape._src.arrays.symbolic import Symbolic
-from gradtape._src.memory import Recipe
+from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -32,7 +32,7 @@ Shape = tuple[int, ...]
 batch_rules: dict[str, Callable[..., Any]] = {}
 """Primitive -> how to run it on a batch: rule(xp, size, flags, *arrays, **attrs), flags saying which are batched."""
 
-aligned_rules: dict[str, Callable[..., Any]] = {}
+block_diagonal_rules: dict[str, Callable[..., Any]] = {}
 """Primitive -> how to run it on aligned rows: rule(xp, *operands, **attrs), or None to have them written out."""
 
 
@@ -59,23 +59,23 @@ class Batched:
     Instead of an array there may be a recipe for one, which is followed when somebody reads the array.
     """
 
-    __slots__ = ("aligned", "array", "level", "more", "owners", "recipe")
+    __slots__ = ("array", "block_diagonal", "level", "more", "owners", "recipe")
     __array_ufunc__ = None  # NumPy's operators give way to these
 
     def __init__(
         self,
         array: Any,
         level: int,
-        aligned: bool = False,
-        owners: Owners | None = None,
+        block_diagonal: bool = False,
+        owners: RowIndex | None = None,
         more: tuple[Batched, ...] = (),
     ) -> None:
-        self.recipe: Recipe | None = None
-        if type(array) is Recipe:
+        self.recipe: LazyArray | None = None
+        if type(array) is LazyArray:
             self.recipe = array
         else:
             self.array = array
-        self.level, self.aligned, self.owners, self.more = level, aligned, owners, more
+        self.level, self.block_diagonal, self.owners, self.more = level, block_diagonal, owners, more
 
     def __getattr__(self, name: str) -> Any:
         if name != "array" or self.recipe is None:
@@ -100,30 +100,30 @@ class Batched:
     def batch_size(self) -> int:
         """How many rows there are."""
         rows: int = _shape(self.recipe or self.array)[0]
-        if not self.aligned:
+        if not self.block_diagonal:
             return rows
         return rows * (self.shape[0] if self.owners is None else self.owners.size)
 
     def rows(self) -> Any:
         """All rows, written out: an array [rows, *shape] of the engine underneath."""
-        return self._aligned_recipe().write() if self.aligned else self.array
+        return self._aligned_recipe().write() if self.block_diagonal else self.array
 
-    def as_recipe(self) -> Recipe | None:
+    def as_recipe(self) -> LazyArray | None:
         """How to write the rows, if they are large and made of less."""
-        recipe = self._aligned_recipe() if self.aligned else self.recipe
+        recipe = self._aligned_recipe() if self.block_diagonal else self.recipe
         if recipe is None or not is_worth_a_recipe(recipe.shape, recipe.dtype, recipe.arrays):
             return None
         return recipe
 
-    def _aligned_recipe(self) -> Recipe:
+    def _aligned_recipe(self) -> LazyArray:
         parts = [(part.array, _owners(part)) for part in self.parts()]
         arrays = tuple([owned(array, owners) for array, owners in parts])
-        return Recipe((self.batch_size, *self.shape), self.dtype, arrays, rows_of([owners for _, owners in parts]))
+        return LazyArray((self.batch_size, *self.shape), self.dtype, arrays, rows_of([owners for _, owners in parts]))
 
     def mapped(self, function: Callable[[Any], Any]) -> Batched:
         """The same rows of another kind of array."""
         more = tuple([part.mapped(function) for part in self.more])
-        return Batched(function(self.array), self.level, self.aligned, self.owners, more)
+        return Batched(function(self.array), self.level, self.block_diagonal, self.owners, more)
 
     def parts(self) -> list[Batched]:
         """Aligned rows whose sum this is, each with owners of its own."""
@@ -144,8 +144,8 @@ def _shape(array: Any) -> Shape:
     return tuple(array.shape)
 
 
-def _owners(rows: Batched) -> Owners:
-    return rows.owners or Owners.each(rows.shape[0])
+def _owners(rows: Batched) -> RowIndex:
+    return rows.owners or RowIndex.each(rows.shape[0])
 
 
 class BatchedNamespace:
@@ -189,7 +189,7 @@ def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if not level:  # a rule works on saved values alone, for a moment
         return getattr(common_namespace(args), name)(*args, **attrs)
     batched = [type(a) is Batched and a.level == level for a in args]
-    if any(a.aligned for a, b in zip(args, batched, strict=True) if b):
+    if any(a.block_diagonal for a, b in zip(args, batched, strict=True) if b):
         result = _apply_aligned(name, level, args, attrs, [a for a, b in zip(args, batched, strict=True) if b])
         if result is not None:
             return result
@@ -205,7 +205,7 @@ def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 
 def _apply_aligned(name: str, level: int, args: tuple[Any, ...], attrs: dict[str, Any], rows: list[Batched]) -> Any:
     """What the aligned rule makes of it, or None if the rows have to be written out."""
-    rule = aligned_rules.get(name)
+    rule = block_diagonal_rules.get(name)
     if rule is None:
         return None
     if all(a.owners is None and not a.more for a in rows):
@@ -219,7 +219,7 @@ def _apply_aligned(name: str, level: int, args: tuple[Any, ...], attrs: dict[str
         if any(r is None or type(r) is tuple for r in results):
             return None
         return _sum_of(results)
-    if len(rows) == len(args) == 2 and name in ("add", "subtract") and all(a.aligned for a in rows):
+    if len(rows) == len(args) == 2 and name in ("add", "subtract") and all(a.block_diagonal for a in rows):
         x, y = rows
         if x.shape == y.shape and _shape(x.array)[0] == _shape(y.array)[0]:
             return _sum_of([*x.parts(), *(y if name == "add" else apply("negative", (y,), {})).parts()])
@@ -227,12 +227,12 @@ def _apply_aligned(name: str, level: int, args: tuple[Any, ...], attrs: dict[str
 
 
 def _by_rule(
-    rule: Callable[..., Any], level: int, args: tuple[Any, ...], attrs: dict[str, Any], owners: Owners | None = None
+    rule: Callable[..., Any], level: int, args: tuple[Any, ...], attrs: dict[str, Any], owners: RowIndex | None = None
 ) -> Any:
     inner = common_namespace([a.array if type(a) is Batched and a.level == level else a for a in args])
     result = rule(inner, level, args, **attrs)
     if owners is not None and type(result) is Batched:
-        assert result.aligned, "a rule took moved positions for unmoved ones"
+        assert result.block_diagonal, "a rule took moved positions for unmoved ones"
         result.owners = result.owners or owners
     return result
 
@@ -304,7 +304,7 @@ def _lift(xp: Any, array: Any, rank: int) -> Any:
     return xp.reshape(array, shape=(size, *[1] * missing, *row)) if missing > 0 else array
 
 
-def elementwise_aligned(name: str) -> Callable[..., Any]:
+def elementwise_block_diagonal(name: str) -> Callable[..., Any]:
     """Aligned rows stay aligned where an elementwise op leaves the first axis alone.
 
     Rules are linear in what is batched, so the zeros off the diagonal stay zeros.
@@ -314,7 +314,7 @@ def elementwise_aligned(name: str) -> Callable[..., Any]:
         shape, arrays = None, []
         for a in operands:
             if type(a) is Batched and a.level == level:
-                if not a.aligned or (shape is not None and a.shape != shape):
+                if not a.block_diagonal or (shape is not None and a.shape != shape):
                     return None
                 shape = a.shape
                 arrays.append(a.array)
@@ -327,7 +327,7 @@ def elementwise_aligned(name: str) -> Callable[..., Any]:
         result = getattr(xp, name)(*arrays, **attrs)
         if tuple(result.shape[1:])[:1] != shape[:1] or len(result.shape) != len(shape) + 1:
             return None
-        return Batched(result, level, aligned=True)
+        return Batched(result, level, block_diagonal=True)
 
     return rule
 

@@ -14,7 +14,7 @@ from gradtape._src.arrays import namespace_of
 Shape = tuple[int, ...]
 
 
-class Owners:
+class RowIndex:
     """Which rows the positions of aligned rows belong to, once they have been moved.
 
     of[p] is 1 + the position of the target's first axis that the value at position p is about, or 0 where there is
@@ -25,9 +25,9 @@ class Owners:
         self.size, self.of = size, of
 
     @staticmethod
-    def each(size: int) -> Owners:
+    def each(size: int) -> RowIndex:
         """Every position belongs to itself."""
-        return Owners(size, np.arange(1, size + 1))
+        return RowIndex(size, np.arange(1, size + 1))
 
     @cached_property
     def run(self) -> tuple[int, int, int]:
@@ -49,11 +49,11 @@ class Owners:
         start = row * positions + first
         return slice(start, start + (length - 1) * (positions + 1) + 1, positions + 1) if length else None
 
-    def moved(self, how: Callable[[np.ndarray], np.ndarray]) -> Owners:
+    def moved(self, how: Callable[[np.ndarray], np.ndarray]) -> RowIndex:
         """After the positions have been moved: `how` does with an array [positions] what was done to them."""
-        return Owners(self.size, how(self.of))
+        return RowIndex(self.size, how(self.of))
 
-    def joined(self, other: Owners) -> Owners | None:
+    def joined(self, other: RowIndex) -> RowIndex | None:
         """The owners of a sum, if nothing in it belongs to two rows, nor anything to a row twice."""
         a, b = self.of, other.of
         if np.array_equal(a, b):
@@ -62,10 +62,10 @@ class Owners:
         owned = both[both > 0]
         if ((a != b) & (a > 0) & (b > 0)).any() or len(np.unique(owned)) < len(owned):
             return None
-        return Owners(self.size, both)
+        return RowIndex(self.size, both)
 
 
-def owned(array: Any, owners: Owners) -> Any:
+def owned(array: Any, owners: RowIndex) -> Any:
     """The positions of an aligned part that belong to rows, where they are in a row."""
     first, length = owners.run[1:]
     if not length or length == array.shape[1]:
@@ -73,7 +73,7 @@ def owned(array: Any, owners: Owners) -> Any:
     return namespace_of(array).getitem(array, index=(slice(None), slice(first, first + length)))
 
 
-def rows_of(owners: list[Owners]) -> Callable[..., Any]:
+def rows_of(owners: list[RowIndex]) -> Callable[..., Any]:
     """What makes rows of aligned parts with these owners."""
     positions = len(owners[0].of)
     empty = owners[0].size * positions
@@ -98,7 +98,7 @@ def rows_of(owners: list[Owners]) -> Callable[..., Any]:
     return make
 
 
-def _write_out(rows: np.ndarray, array: np.ndarray, owners: Owners) -> None:
+def _write_out(rows: np.ndarray, array: np.ndarray, owners: RowIndex) -> None:
     """Add an aligned part to rows [B, K, positions, ...]. No position belongs to two, so that none is written twice."""
     row, first, length = owners.run
     if length:
@@ -109,7 +109,7 @@ def _write_out(rows: np.ndarray, array: np.ndarray, owners: Owners) -> None:
         rows[owners.of[owned] - 1, :, owned] += array.swapaxes(0, 1)[owned]
 
 
-def _spread_out(array: Any, owners: Owners) -> Any:
+def _spread_out(array: Any, owners: RowIndex) -> Any:
     """All rows of one part, by primitives of the engine underneath.
 
     One number for each row, where it is not zero: the inner loop is then the same for all (benchmark: hess).

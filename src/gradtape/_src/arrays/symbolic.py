@@ -20,7 +20,7 @@ from gradtape._src.arrays import attach_operators, generic_kernels, numpy_namesp
 from gradtape._src.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape._src.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
 from gradtape._src.interrupts import contextmanager, float_errors_ignored, setting
-from gradtape._src.memory import Recipe
+from gradtape._src.memory import LazyArray
 
 Shape = tuple[int, ...]
 
@@ -66,7 +66,7 @@ class Symbolic:
     def __init__(self, graph: Graph, shape: Shape, dtype: Any) -> None:
         self.graph, self.shape, self.dtype = graph, shape, dtype
         self.extents: Any = None
-        self.recipe: Recipe | None = None
+        self.recipe: LazyArray | None = None
 
     @property
     def ndim(self) -> int:

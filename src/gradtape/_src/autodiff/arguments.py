@@ -13,11 +13,11 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.indexed_slices import IndexedSlices
-from gradtape._src.memory import Recipe
+from gradtape._src.memory import LazyArray
 from gradtape._src.ops.array import broadcast_to
-from gradtape._src.tensor import CONSTANT, Array, Tensor, Unwritten, is_followable
+from gradtape._src.tensor import CONSTANT, Array, LazyTensor, Tensor, is_differentiable
 from gradtape._src.variable import Variable, held, holders
 
 
@@ -146,7 +146,7 @@ def seed_cotangents(
     for target, seed in zip(targets, seeds, strict=True):
         value, uid = array_of(target), target.uid
         if value.dtype.kind != "f":
-            if not is_followable(value) and uid not in companions and all(uid != source.uid for source in sources):
+            if not is_differentiable(value) and uid not in companions and all(uid != source.uid for source in sources):
                 continue
             if value.dtype.kind == "O":
                 continue
@@ -173,7 +173,7 @@ def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
         return wrap(
             np.full(value.shape, b"", object) if value.dtype.kind == "O" else namespace_of(value).zeros_like(value)
         )
-    if type(result) is Rows:
+    if type(result) is SparseCotangent:
         shape = wrap(np.array(result.shape, np.int32))
         return IndexedSlices(as_tensor(result.values), as_tensor(result.indices), shape)
     return as_tensor(result)
@@ -183,15 +183,15 @@ def as_tensor(result: Any) -> Tensor:
     """A raw result as a tensor of its own; a recorded one as it is."""
     if isinstance(result, Tensor):
         return wrap(result.array) if result.uid == CONSTANT else result
-    if type(result) is Recipe:
+    if type(result) is LazyArray:
         return _unwritten(result)
     return wrap(result if type(result) is np.ndarray else _solid(result))
 
 
-def _unwritten(recipe: Recipe) -> Tensor:
+def _unwritten(recipe: LazyArray) -> Tensor:
     """A result that is made of small arrays: to be written when somebody reads it."""
     if conversion.place is None and all(type(a) is np.ndarray for a in recipe.arrays):
-        return Unwritten.of(recipe)
+        return LazyTensor.of(recipe)
     tensor = as_tensor(recipe.write())
     if type(tensor.array) is Symbolic:  # by the caller of the function, if it reaches that
         tensor.array.recipe = recipe._replace(

@@ -17,7 +17,7 @@ from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.dispatch import record
 from gradtape._src.core.primitive import Op
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Recorder, active_recorders
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops.array import identity
@@ -34,7 +34,7 @@ class _VariableWatcher(Recorder):
         super().__init__()
         self.variables: dict[int, Variable] = {}
 
-    def access(self, variable: Variable) -> None:
+    def on_read(self, variable: Variable) -> None:
         if variable.trainable:
             self.variables.setdefault(variable.uid, variable)
 
@@ -161,7 +161,7 @@ class _Call:
 def _pull_custom(xp: Any, d: list[Any], needs: list[Any], *saved: Any, call: _Call, body: Any) -> list[Any]:
     """Hand the cotangents to the user as tensors, and take what comes back in the sweep's own kind."""
     # What the user does with it need not be linear: every row is written out.
-    d = [Batched(x.rows(), x.level) if type(x) is Batched and x.aligned else x for x in d]
+    d = [Batched(x.rows(), x.level) if type(x) is Batched and x.block_diagonal else x for x in d]
     traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in d)
     level = next((x.level for x in d if type(x) is Batched), None)
     if level is None:
@@ -181,7 +181,7 @@ def _received(g: Any, traced: bool) -> Any:
         return None
     if isinstance(g, IndexedSlices):
         shape = tuple(int(n) for n in np.asarray(convert(g.dense_shape).array))
-        return Rows(_received(g.values, traced), _received(g.indices, traced), shape)
+        return SparseCotangent(_received(g.values, traced), _received(g.indices, traced), shape)
     tensor = convert(g)
     if type(tensor.array) is Batched:
         return tensor.array
@@ -212,7 +212,7 @@ def _push_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tan
     return found if any(t is not None for t in found) else None
 
 
-_CUSTOM = Op("custom_gradient", (), (), joint=_pull_custom, jvp=_push_custom, outputs=1, fallible=True, as_given=True)
+_CUSTOM = Op("custom_gradient", (), (), vjp_all=_pull_custom, jvp=_push_custom, outputs=1, may_raise=True, trusted=True)
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -231,7 +231,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         @custom_gradient
         def once(*args: Any) -> Any:
             watchers = tuple(r for r in active_recorders() if isinstance(r, _VariableWatcher))
-            with stack.only(watchers):
+            with stack.use_recorders(watchers):
                 result = f(*args, **kwargs)
 
             def grad(*upstream: Any, variables: Any = ()) -> Any:

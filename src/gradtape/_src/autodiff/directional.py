@@ -15,7 +15,7 @@ from gradtape._src.autodiff.rows import chunks, next_level, only_tensor, or_zero
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.jvp import push
 from gradtape._src.interrupts import float_errors_ignored
-from gradtape._src.tensor import is_followable
+from gradtape._src.tensor import is_differentiable
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import GradientTape
@@ -55,7 +55,7 @@ def jvp(tape: GradientTape, target: Any, sources: Any, tangents: Any, policy: Un
     with tape._asking("jvp") as traced, float_errors_ignored():
         start: dict[int, Any] = {}
         for source, direction in zip(flat, directions, strict=True):
-            if is_followable(array_of(source)):
+            if is_differentiable(array_of(source)):
                 t = direction if traced else direction.array
                 start[source.uid] = start[source.uid] + t if source.uid in start else t
         carried = carry(recording, start, traced)

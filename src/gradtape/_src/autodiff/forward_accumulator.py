@@ -18,7 +18,7 @@ from gradtape._src.core.jvp import push
 from gradtape._src.core.tape import Recorder, active_recorders
 from gradtape._src.interrupts import float_errors_ignored, guarded
 from gradtape._src.ops.array import broadcast_to
-from gradtape._src.tensor import Tensor, is_followable
+from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, held
 
 
@@ -34,18 +34,18 @@ class _Pusher(Recorder):
 
     def __init__(self) -> None:
         # Not Recorder's: a bound method kept in the recorder itself would be a cycle.
-        self.records, self.tracked, self.fallible, self.born = [], {}, False, 0
+        self.records, self.tracked, self.may_raise, self.born = [], {}, False, 0
         self.tangents: dict[int, Any] = {}
         self._results: dict[int, _Result] = {}
 
     def append(self, record: Any) -> bool:
         active = active_recorders()
         outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
-        with stack.only(outside), float_errors_ignored():
+        with stack.use_recorders(outside), float_errors_ignored():
             push(record, self.tangents, self.tracked, traced=True)
         return True  # to be shown the outputs
 
-    def note(self, outputs: Any) -> None:
+    def on_output(self, outputs: Any) -> None:
         for tensor in outputs if type(outputs) is tuple else (outputs,):
             if tensor.uid in self.tangents:
                 self._results[tensor.uid] = _Result(tensor, self)
@@ -106,7 +106,7 @@ class ForwardAccumulator:
             )
         if not (primal.dtype.is_floating):
             logger().warning("The dtype of the watched primal must be floating (e.g. tf.float32), got %r", primal.dtype)
-        if not is_followable(value):
+        if not is_differentiable(value):
             return
         if direction.array.shape != value.shape:
             try:

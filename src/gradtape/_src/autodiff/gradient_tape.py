@@ -30,11 +30,11 @@ from gradtape._src.autodiff.arguments import (
 )
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
-from gradtape._src.core.fast.backward import sweep, traced_sweep
+from gradtape._src.core.fast.backward import backward_pass, traced_backward_pass
 from gradtape._src.core.tape import Record, Recorder
-from gradtape._src.core.zero_preserving import strengthen, weaken
+from gradtape._src.core.zero_preserving import as_plain, zero_preserving
 from gradtape._src.interrupts import float_errors_ignored, guarded
-from gradtape._src.tensor import Tensor, is_followable, next_uid
+from gradtape._src.tensor import Tensor, is_differentiable, next_uid
 from gradtape._src.variable import Variable, held
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ class _Recording(Recorder):
         twin = _Recording(self.watch_accessed)
         twin.records.extend(self.records)
         twin.tracked.update(self.tracked)
-        twin.roots, twin.variables, twin.fallible = set(self.roots), dict(self.variables), self.fallible
+        twin.roots, twin.variables, twin.may_raise = set(self.roots), dict(self.variables), self.may_raise
         return twin
 
-    def access(self, variable: Variable) -> None:
+    def on_read(self, variable: Variable) -> None:
         if self.watch_accessed and variable._trainable:
             self.follow(variable)
 
@@ -94,7 +94,7 @@ class _Recording(Recorder):
             self.variables.setdefault(uid, source)
             source = source._tensor
         value = source.array
-        if is_followable(value) and uid not in self.tracked:
+        if is_differentiable(value) and uid not in self.tracked:
             self.tracked[uid] = tuple(value.shape)
             self.roots.add(uid)  # a result that is watched later on is no root: its own record stands behind it
 
@@ -107,7 +107,7 @@ class _Recording(Recorder):
                 inputs = other if type(inputs) is int else tuple([other if u == uid else u for u in inputs])
                 self.records[i] = (op, inputs, *rest)
 
-    def saw(self, event: str, uid: int, other: int = 0) -> None:
+    def on_escape(self, event: str, uid: int, other: int = 0) -> None:
         if (uid in self.tracked or self._severed(uid)) and len(self.events) < SKELETON:
             frame = _user_frame(event)
             if frame is not None:
@@ -214,7 +214,7 @@ class GradientTape:
         try:
             self._blocks = (*self._blocks, "record")
             self._start()
-            stack.expecting.add(id(self))
+            stack.open_tapes.add(id(self))
             if self._witness is not None:
                 stack.start(self._witness)
             return self
@@ -233,7 +233,7 @@ class GradientTape:
                     self.resume()
             else:
                 self._paused = False
-                stack.expecting.discard(id(self))
+                stack.open_tapes.discard(id(self))
                 if self._witness is not None:
                     stack.stop(self._witness)
                 if self._active:
@@ -271,7 +271,7 @@ class GradientTape:
 
     def _abandon(self) -> None:
         """End a block of which nobody knows how far it began or ended."""
-        stack.expecting.discard(id(self))
+        stack.open_tapes.discard(id(self))
         for recorder in (self._witness, self._recording):
             if recorder is not None:
                 stack.stop(recorder)
@@ -320,7 +320,7 @@ class GradientTape:
                 "Call it inside the tape's `with` block."
             )
         for source in sources:
-            if not is_followable(array_of(source)):
+            if not is_differentiable(array_of(source)):
                 _warn_per_call_site(
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", source.dtype, most=5
                 )
@@ -444,7 +444,7 @@ class GradientTape:
         seeds = seeds_of(target, targets, output_gradients)
         companions = _NOTHING
         for one in targets:
-            if not is_followable(array_of(one)):
+            if not is_differentiable(array_of(one)):
                 _refuse_unregistered(recording, targets)
                 companions = _companions(recording)
                 break
@@ -634,16 +634,16 @@ class GradientTape:
             shapes = _reachable(recording, uids)
         strong = "strong_zeros" in self.options
         if strong:
-            cotangents.update({uid: strengthen(d) for uid, d in cotangents.items()})
-        watch = None if self._profiler is None else self._profiler.sweep
+            cotangents.update({uid: zero_preserving(d) for uid, d in cotangents.items()})
+        watch = None if self._profiler is None else self._profiler.backward_pass
         checked = None
         if self._on_sweep is not None:
             checked = type(self)._on_sweep(self, recording, shapes, cotangents, watch)  # type: ignore[misc]
-        release = last and not self._persistent and not recording.fallible and not traced and checked is None
+        release = last and not self._persistent and not recording.may_raise and not traced and checked is None
         recording.consumed = release
         recording.asked, recording.size = uids, len(recording.records)
         kept = uids - recording.roots  # the roots are never an output: what arrives there stays
-        found = (traced_sweep if traced else sweep)(
+        found = (traced_backward_pass if traced else backward_pass)(
             recording.records,
             shapes,
             cotangents,
@@ -653,7 +653,7 @@ class GradientTape:
             unreached=recording.unreached if release else None,
             watch=watch if checked is None else checked,
         )
-        return {uid: weaken(c) for uid, c in found.items()} if strong else found
+        return {uid: as_plain(c) for uid, c in found.items()} if strong else found
 
 
 class _Question:

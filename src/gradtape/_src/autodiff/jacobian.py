@@ -14,10 +14,10 @@ from gradtape._src.autodiff import directional
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor, seeds_of
 from gradtape._src.autodiff.rows import chunks, joined, next_level, only_tensor, or_zeros, reshaped, row_bytes, rows_of
 from gradtape._src.conversion import wrap
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.interrupts import float_errors_ignored
-from gradtape._src.memory import Recipe
-from gradtape._src.tensor import is_followable
+from gradtape._src.memory import LazyArray
+from gradtape._src.tensor import is_differentiable
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import GradientTape
@@ -31,10 +31,10 @@ def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
     return np.broadcast_to(hot.reshape(stop - start, 1, *rest), (stop - start, *shape))
 
 
-def _seed(hot: Any, value: Any, traced: bool, aligned: bool = False) -> Batched:
+def _seed(hot: Any, value: Any, traced: bool, block_diagonal: bool = False) -> Batched:
     """Rows of cotangents to begin with, on the engine of the target's value."""
     rows = namespace_of(value).from_numpy(np.ascontiguousarray(hot) if traced else hot)
-    return Batched(wrap(rows) if traced else rows, next_level(), aligned=aligned)
+    return Batched(wrap(rows) if traced else rows, next_level(), block_diagonal=block_diagonal)
 
 
 def jacobian(
@@ -61,14 +61,14 @@ def jacobian(
     if mode == "auto":  # one walk carries rows or columns: the fewer of the two
         mode = "forward" if 0 < sum(math.prod(array_of(s).shape) for s in flat) < math.prod(shape) else "reverse"
     with tape._asking("jacobian") as traced, float_errors_ignored():
-        if not is_followable(value):
+        if not is_differentiable(value):
             blocks = [[None] for _ in flat]
             joined = 0
         elif mode == "forward":
             blocks = [
                 [
                     directional.forward_jacobian(tape, recording, target, s, traced)
-                    if is_followable(array_of(s))
+                    if is_differentiable(array_of(s))
                     else None
                 ]
                 for s in flat
@@ -97,26 +97,26 @@ def _vectorised(
     """
     value = array_of(target)
     shape, dtype = tuple(value.shape), value.dtype
-    aligned = len(shape) > 0 and shape[0] > 1
-    unit = row_bytes(recording, sources, dtype.itemsize) * (shape[0] if aligned else 1)
-    columns = math.prod(shape[1:]) if aligned else math.prod(shape)
-    if asked is not None and aligned:
+    block_diagonal = len(shape) > 0 and shape[0] > 1
+    unit = row_bytes(recording, sources, dtype.itemsize) * (shape[0] if block_diagonal else 1)
+    columns = math.prod(shape[1:]) if block_diagonal else math.prod(shape)
+    if asked is not None and block_diagonal:
         asked = max(1, asked // shape[0])
     spans = chunks(columns, unit, asked)
     blocks: list[list[Any]] = [[] for _ in sources]
     for start, stop in spans:
-        hot = _columns(shape if aligned else (1, *(shape or (1,))), start, stop, dtype)
-        if not aligned:
+        hot = _columns(shape if block_diagonal else (1, *(shape or (1,))), start, stop, dtype)
+        if not block_diagonal:
             hot = hot.reshape(stop - start, *shape)
-        seed = _seed(hot, value, traced, aligned)
+        seed = _seed(hot, value, traced, block_diagonal)
         last = stop == spans[-1][1]
         cotangents = tape._sweep(recording, {target.uid: seed}, sources, traced, last=last)
         for block, source in zip(blocks, sources, strict=True):
             rows = rows_of(cotangents.get(source.uid), seed)
-            if rows is not None and aligned:
+            if rows is not None and block_diagonal:
                 rows = reshaped(rows, (shape[0], stop - start, *array_of(source).shape))
             block.append(rows)
-    return blocks, 1 if aligned else 0
+    return blocks, 1 if block_diagonal else 0
 
 
 def _row_by_row(tape: GradientTape, recording: Any, target: Any, sources: list[Any], traced: bool) -> list[list[Any]]:
@@ -130,7 +130,7 @@ def _row_by_row(tape: GradientTape, recording: Any, target: Any, sources: list[A
         cotangents = tape._sweep(recording, {target.uid: wrap(hot) if traced else hot}, sources, traced, last=False)
         for block, source in zip(blocks, sources, strict=True):
             c = cotangents.get(source.uid)
-            c = c.dense() if isinstance(c, Rows) else c
+            c = c.dense() if isinstance(c, SparseCotangent) else c
             block.append(None if c is None else namespace_of(c).reshape(c, shape=(1, *c.shape)))
     return blocks
 
@@ -174,7 +174,7 @@ def batch_jacobian(
         for start, stop in spans:
             hot = _columns(shape, start, stop, value.dtype)
             seed = _seed(hot, value, traced)
-            start_at = {target.uid: seed} if is_followable(value) else {}
+            start_at = {target.uid: seed} if is_differentiable(value) else {}
             cotangents = tape._sweep(recording, start_at, [source], traced, last=stop == spans[-1][1])
             blocks.append(rows_of(cotangents.get(source.uid), seed))
         found = [rows for rows in blocks if rows is not None]
@@ -182,7 +182,7 @@ def batch_jacobian(
             kind = array_of(source).dtype if policy is UnconnectedGradients.ZERO else value.dtype
             return wrap(namespace_of(value).zeros((*shape, *x_shape[1:]), kind))
         rows = joined(found, 0)
-        rows = rows.write() if type(rows) is Recipe else rows
+        rows = rows.write() if type(rows) is LazyArray else rows
         xp = namespace_of(rows)
         per_row = xp.transpose(rows, perm=(1, 0, *range(2, len(x_shape) + 1)))
         result = xp.reshape(per_row, shape=(*shape, *x_shape[1:]))
@@ -203,8 +203,10 @@ def batch_gradient(
     with tape._asking("batch_gradient") as traced, float_errors_ignored():
         start: Any = given if given is not None else wrap(namespace_of(value).ones_like(value))
         start = start if traced else start.array
-        seed = Batched(namespace_of(start).reshape(start, shape=(1, *shape)), next_level(), aligned=True)
-        cotangents = tape._sweep(recording, {target.uid: seed} if is_followable(value) else {}, flat, traced, last=True)
+        seed = Batched(namespace_of(start).reshape(start, shape=(1, *shape)), next_level(), block_diagonal=True)
+        cotangents = tape._sweep(
+            recording, {target.uid: seed} if is_differentiable(value) else {}, flat, traced, last=True
+        )
         rows = [rows_of(cotangents.get(source.uid), seed) for source in flat]
         results = [or_zeros(r, shape[:1], source, policy) for r, source in zip(rows, flat, strict=True)]
     tape._answered("batch_gradient", [target], flat, rows, policy)

@@ -10,7 +10,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
 from gradtape._src.conversion import wrap
 from gradtape._src.core.tape import clock
-from gradtape._src.memory import Recipe
+from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, held
 
@@ -53,14 +53,14 @@ def rows_of(cotangent: Any, seed: Batched) -> Any:
 
 def reshaped(rows: Any, shape: tuple[int, ...]) -> Any:
     """Rows, or a recipe for them, in another shape."""
-    return rows.reshaped(shape) if type(rows) is Recipe else namespace_of(rows).reshape(rows, shape=shape)
+    return rows.reshaped(shape) if type(rows) is LazyArray else namespace_of(rows).reshape(rows, shape=shape)
 
 
 def joined(blocks: list[Any], axis: int) -> Any:
     """Blocks of rows as one array; a single one may stay a recipe."""
     if len(blocks) == 1:
         return blocks[0]
-    arrays = [block.write() if type(block) is Recipe else block for block in blocks]
+    arrays = [block.write() if type(block) is LazyArray else block for block in blocks]
     return namespace_of(arrays[0]).concatenate(*arrays, axis=axis)
 
 

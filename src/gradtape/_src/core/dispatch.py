@@ -32,7 +32,7 @@ from gradtape._src.conversion import (
 )
 from gradtape._src.core import tape as stack
 from gradtape._src.core.primitive import Op, Rule, registry
-from gradtape._src.core.tape import only
+from gradtape._src.core.tape import use_recorders
 from gradtape._src.dtypes import as_dtype, dtype_of
 from gradtape._src.tensor import CONSTANT, Tensor, uids
 
@@ -42,10 +42,10 @@ _NO_ATTRS: dict[str, Any] = {}
 _hot: list[tuple[Op, Callable[..., Any], Callable[..., Any]]] = []  # the calls that have their kernel at hand
 _lookup: Callable[[Any, str], Any] = getattr  # how the others find it
 
-meet: Callable[[Op, Sequence[Tensor]], Sequence[Tensor]] | None = None
+colocate: Callable[[Op, Sequence[Tensor]], Sequence[Tensor]] | None = None
 """Brings the inputs of an op to one device, once there is more than one."""
 
-instead: Callable[[Op, Sequence[Tensor], dict[str, Any]], Tensor | None] | None = None
+rewrite: Callable[[Op, Sequence[Tensor], dict[str, Any]], Tensor | None] | None = None
 """Says what to run in the place of an op on values that are no NumPy arrays, once functions are traced."""
 
 
@@ -103,18 +103,18 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
         if op.differentiable:  # others are recorded too, so that the tape can say where a path ended
             for out in outs:
                 tracked[out.uid] = out.array.shape
-            if op.fallible:
-                recorder.fallible = True
-            if op.saves or op.joint_saves:
+            if op.may_raise:
+                recorder.may_raise = True
+            if op.saves or op.vjp_all_saves:
                 values = saved_values(op, uids, (*inputs, *outs))
         if append((op, uids, output, values, attrs, dtype)) is True:
-            recorder.note(outputs)
+            recorder.on_output(outputs)
 
 
 def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
     """What to save: the needs of every input's rule, except of inputs that nobody can ever watch."""
-    if op.joint is not None:
-        return tuple([t if i in op.joint_saves else None for i, t in enumerate(slots)]) if op.joint_saves else ()
+    if op.vjp_all is not None:
+        return tuple([t if i in op.vjp_all_saves else None for i, t in enumerate(slots)]) if op.vjp_all_saves else ()
     keep = op.saves
     if CONSTANT in uids:
         keep = frozenset().union(*[needs for uid, needs in zip(uids, op.keep, strict=True) if uid != CONSTANT])
@@ -124,15 +124,15 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
 # -- the general call ------------------------------------------------------------------------------------------------
 def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on tensors and record it."""
-    if meet is not None:
-        inputs = meet(op, inputs)
+    if colocate is not None:
+        inputs = colocate(op, inputs)
     arrays = [t.array for t in inputs]
     xp = numpy_namespace
     for array in arrays:
         if type(array) is not ndarray:
             if _recorded_inside(arrays):
                 return _run_inside(op, inputs, attrs)
-            if instead is not None and (other := instead(op, inputs, attrs)) is not None:
+            if rewrite is not None and (other := rewrite(op, inputs, attrs)) is not None:
                 return other
             xp = common_namespace(arrays)
             break
@@ -166,7 +166,7 @@ def _run_inside(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     outputs = tuple([wrap(v) for v in value]) if type(value) is tuple else wrap(value)
     later = tuple([recorder for recorder in stack.active_recorders() if recorder.born > level])
     if later:
-        with only(later):
+        with use_recorders(later):
             record(op, inputs, outputs, attrs)
     return outputs
 
@@ -199,7 +199,7 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
         array = x.array
         if checked and array.dtype is not _FLOAT32 and not _allowed(op, array):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
-        if type(array) is not ndarray or meet is not None:
+        if type(array) is not ndarray or colocate is not None:
             return run(op, (x,), attrs)
         try:
             value = _lookup(numpy_namespace, op.name)(array, **attrs)
@@ -224,14 +224,14 @@ def unary(
 ) -> Callable[..., Any]:
     """Declare an elementwise primitive of one tensor, which TensorFlow's users may pass as `arg=...`."""
     op = Op(name, ("x",), (dx,), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
-    call = _following_unary(op) if op.differentiable else _severing_unary(op)
+    call = _differentiable_unary(op) if op.differentiable else _non_differentiable_unary(op)
     if arg != "x":  # the name of a parameter is data of the code object: a wrapper would cost a call
         code = call.__code__
         call.__code__ = code.replace(co_varnames=(arg, *code.co_varnames[1:]))
     return declare(op, call)
 
 
-def _following_unary(op: Op) -> Callable[..., Any]:
+def _differentiable_unary(op: Op) -> Callable[..., Any]:
     kernel = _numpy_kernel(op)
     keep_x, keep_out = [slot in op.saves for slot in range(2)]
     keep_out_only = keep_out and not keep_x
@@ -268,14 +268,14 @@ def _following_unary(op: Op) -> Callable[..., Any]:
                 tracked[uid] = tracked[source]
                 saved = out if keep_out_only else (x, out) if keep_out else x if keep_x else ()
                 if append((op, source, uid, saved, _NO_ATTRS, dtype)) is True:
-                    recorder.note(out)
+                    recorder.on_output(out)
         return out
 
     _hot.append((op, call, kernel))
     return call
 
 
-def _severing_unary(op: Op) -> Callable[..., Any]:
+def _non_differentiable_unary(op: Op) -> Callable[..., Any]:
     """A primitive without a derivative: rounding, questions. Tapes only learn that a path ended here."""
 
     plain = as_dtype("bool") if op.kinds == "b" else None
@@ -315,7 +315,9 @@ def product(
     """
     op = Op(name, ("x", "y"), (dx, dy), **facts)
     calls = {
-        (a, b): _following_call(op, False, {flags[0]: a, flags[1]: b}) for a in (False, True) for b in (False, True)
+        (a, b): _differentiable_call(op, False, {flags[0]: a, flags[1]: b})
+        for a in (False, True)
+        for b in (False, True)
     }
     plain = calls[False, False]
 
@@ -333,12 +335,12 @@ def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
-    call = _following_call(op, operator) if op.differentiable else _severing_call(op)
+    call = _differentiable_call(op, operator) if op.differentiable else _non_differentiable_call(op)
     call.__name__ = call.__qualname__ = op.name
     return call
 
 
-def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
+def _differentiable_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
     first_decides = op.hinted and not operator
     reflected = _REFLECTED.get(op.name, "")
     multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
@@ -355,7 +357,7 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                 y = reading(y)
             elif type(x) is float and type(y) is Tensor and not first_decides:
                 x = number_beside(x, y.array)
-            elif operator and gives_way(y, reflected):
+            elif operator and defers(y, reflected):
                 return NotImplemented
             elif first_decides or (op.hinted and is_library(x)):
                 x, y = hinted_operands(x, y)
@@ -400,7 +402,7 @@ def _following_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -
                     values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
                 tracked[uid] = value.shape
                 if append((op, (first, second), uid, values, attrs, dtype)) is True:
-                    recorder.note(out)
+                    recorder.on_output(out)
         return out
 
     _hot.append((op, call, kernel))
@@ -413,7 +415,7 @@ def _truth(y: Any) -> Tensor:
     return wrap(namespace_of(y.array).astype(y.array, dtype=np.dtype(np.bool_))) if y.array.dtype.kind in "fciu" else y
 
 
-def _severing_call(op: Op) -> Callable[..., Any]:
+def _non_differentiable_call(op: Op) -> Callable[..., Any]:
     """A primitive without a derivative: comparisons, logic, rounding. Tapes only learn that a path ended here."""
 
     plain = as_dtype("bool") if op.kinds == "b" else None
@@ -441,7 +443,7 @@ def _numpy_kernel(op: Op) -> Callable[..., Any]:
     return kernel
 
 
-def exchange_kernels(around: Callable[[Op, Callable[..., Any]], Callable[..., Any]] | None) -> None:
+def wrap_kernels(around: Callable[[Op, Callable[..., Any]], Callable[..., Any]] | None) -> None:
     """Let every kernel run as `around(op, kernel)`; None puts back what was there.
 
     That is how a profiler measures kernels: it reaches into the closures of the hot calls, so that they need not ask
@@ -458,7 +460,7 @@ def exchange_kernels(around: Callable[[Op, Callable[..., Any]], Callable[..., An
         _lookup = lambda namespace, name: wrapper(registry[name], getattr(namespace, name))  # noqa: E731
 
 
-def exchange_stack(active: Callable[[], stack.Stack] | None) -> None:
+def replace_stack(active: Callable[[], stack.Stack] | None) -> None:
     """Let ops of every thread be seen by these recorders; None puts back the ones that are active.
 
     That is how all ops are checked while somebody wants it, with nothing to ask while nobody does.
@@ -479,7 +481,7 @@ _CONVERTED = (Tensor, int, float, complex, str, bytes, list, tuple, set, frozens
 """Operands that are converted, or refused, and never asked for an operator of their own."""
 
 
-def gives_way(other: Any, reflected: str) -> bool:
+def defers(other: Any, reflected: str) -> bool:
     """Whether an operator leaves the work to the other operand: a foreign object, no array, that has its own."""
     kind = type(other)
     if kind is Tensor or kind is float or kind is int or kind in converters:
@@ -502,11 +504,11 @@ def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tupl
     """The array, or, of a batch of recorded tensors, the tensor with everything about it recorded."""
     if a.dtype != b.dtype:
         raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
-    if meet is not None and (together := meet(op, tensors)) is not tensors:
+    if colocate is not None and (together := colocate(op, tensors)) is not tensors:
         return op.call(*together, **attrs)
     if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
         raise problem
-    if instead is not None and (other := instead(op, tensors, attrs)) is not None:
+    if rewrite is not None and (other := rewrite(op, tensors, attrs)) is not None:
         return other
     try:
         if _recorded_inside((a, b)):

@@ -15,9 +15,9 @@ from gradtape._src.arrays.half import is_half
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.dispatch import tensor_namespace
-from gradtape._src.core.fast.backward import sweep
+from gradtape._src.core.fast.backward import backward_pass
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, parameters, widened
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder
 from gradtape._src.core.zero_preserving import bare
 from gradtape._src.tensor import Tensor
@@ -109,7 +109,7 @@ def _transposed(
         inner.tracked[probe.uid] = tuple(probe.array.shape)
     wanted = {uid: shapes.get(uid) for uid, t in zip(inputs, given, strict=True) if t is not None}
     outer = stack.active_recorders() if traced else ()
-    with stack.only((inner, *outer)):
+    with stack.use_recorders((inner, *outer)):
         # One step of a recorded sweep over this record alone.
         step = (
             op,
@@ -124,7 +124,7 @@ def _transposed(
             **{uid: s for uid, s in wanted.items() if s is not None},
             **{uid: shapes[uid] for uid in followed},
         }
-        pulled = sweep([step], all_shapes, start, kept=frozenset(), traced=True, release=False)
+        pulled = backward_pass([step], all_shapes, start, kept=frozenset(), traced=True, release=False)
         total: Any = None
         seen = set()
         for uid, t in zip(inputs, given, strict=True):
@@ -132,7 +132,7 @@ def _transposed(
             if t is None or c is None or uid in seen:
                 continue
             seen.add(uid)
-            c = c.dense() if isinstance(c, Rows) else c
+            c = c.dense() if isinstance(c, SparseCotangent) else c
             tangent = t if isinstance(t, Tensor) else wrap(t)
             xp = tensor_namespace
             product = xp.multiply(xp.conj(c) if xp.is_complex(c) else c, tangent)
@@ -144,8 +144,8 @@ def _transposed(
     seed: Any = namespace_of(total.array).ones_like(total.array)
     batched = any(type(t) is Batched for t in given)
     as_tensors = traced or batched  # among tensors a batch may meet plain arrays
-    with stack.only(outer):
-        found = sweep(
+    with stack.use_recorders(outer):
+        found = backward_pass(
             inner.records,
             inner.tracked,
             {total.uid: wrap(seed) if as_tensors else seed},
@@ -156,7 +156,7 @@ def _transposed(
     results = {}
     for uid, probe in zip(followed, probes, strict=True):
         pushed: Any = found.get(probe.uid)
-        pushed = pushed.dense() if isinstance(pushed, Rows) else pushed
+        pushed = pushed.dense() if isinstance(pushed, SparseCotangent) else pushed
         bare_again = isinstance(pushed, Tensor) and (not traced or (batched and type(pushed.array) is Batched))
         results[uid] = pushed.array if bare_again else pushed
     return tuple(results.get(uid) for uid in outputs)

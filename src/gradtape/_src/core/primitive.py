@@ -49,23 +49,19 @@ class Op:
 
     __slots__ = (
         "args",
-        "as_given",
         "call",
         "checked_vjps",
         "differentiable",
         "elementwise",
         "explain",
-        "fallible",
         "fast",
         "half_vjps",
         "hinted",
-        "joint",
-        "joint_saves",
-        "joint_zeros",
         "jvp",
         "keep",
         "kinds",
         "linear",
+        "may_raise",
         "name",
         "outputs",
         "rules",
@@ -73,7 +69,11 @@ class Op:
         "tf_name",
         "traced_half_vjps",
         "traced_vjps",
+        "trusted",
         "unregistered",
+        "vjp_all",
+        "vjp_all_saves",
+        "vjp_all_zeros",
         "vjps",
         "wide",
     )
@@ -91,13 +91,13 @@ class Op:
         outputs: int = 0,
         kinds: str = "",
         batch: Callable[..., Any] | None = None,
-        aligned: Callable[..., Any] | None = None,
+        block_diagonal: Callable[..., Any] | None = None,
         jvp: Rule | None = None,
-        joint: Rule | None = None,
-        joint_saves: Container[int] = (),
-        joint_zeros: bool = True,
-        as_given: bool = False,
-        fallible: bool = False,
+        vjp_all: Rule | None = None,
+        vjp_all_saves: Container[int] = (),
+        vjp_all_zeros: bool = True,
+        trusted: bool = False,
+        may_raise: bool = False,
         hinted: bool = False,
         unregistered: bool = False,
         wide: bool = False,
@@ -108,9 +108,14 @@ class Op:
         self.tf_name = tf_name or name.title().replace("_", "")
         self.elementwise, self.linear, self.outputs = elementwise, linear, outputs
         self.kinds = kinds
-        self.jvp, self.joint, self.fallible, self.unregistered = jvp, joint, fallible, unregistered
+        self.jvp, self.vjp_all, self.may_raise, self.unregistered = jvp, vjp_all, may_raise, unregistered
         self.hinted = hinted
-        self.joint_saves, self.joint_zeros, self.as_given, self.explain = joint_saves, joint_zeros, as_given, explain
+        self.vjp_all_saves, self.vjp_all_zeros, self.trusted, self.explain = (
+            vjp_all_saves,
+            vjp_all_zeros,
+            trusted,
+            explain,
+        )
         for rule in self.rules:
             if rule is not None and parameters(rule)[:1] != ("g",):
                 raise TypeError(f"the first parameter of a rule is g, the cotangent; {name} has {parameters(rule)}")
@@ -123,16 +128,16 @@ class Op:
         self.saves = frozenset().union(*self.keep)
         self.wide = wide or (elementwise and bool(self.saves))
         self.fast: Any = None  # generated for elementwise ops: see `fast/elementwise.py`
-        self.differentiable = joint is not None or any(rule is not None for rule in self.rules)
+        self.differentiable = vjp_all is not None or any(rule is not None for rule in self.rules)
         self.call: Callable[..., Any] = _undeclared
         if kernel is not None:
             generic_kernels[name] = kernel
         if elementwise:
-            batch, aligned = batched.elementwise_rule(name), batched.elementwise_aligned(name)
+            batch, block_diagonal = batched.elementwise_rule(name), batched.elementwise_block_diagonal(name)
         if batch is not None:
             batched.batch_rules[name] = batch
-        if aligned is not None:
-            batched.aligned_rules[name] = aligned
+        if block_diagonal is not None:
+            batched.block_diagonal_rules[name] = block_diagonal
         if listed:
             registry[name] = self
 
@@ -156,13 +161,22 @@ class Op:
         return f"<primitive {self.name}>"
 
 
-def program_op(name: str, tf_name: str, joint: Rule, jvp: Rule | None = None) -> Op:
+def program_op(name: str, tf_name: str, vjp_all: Rule, jvp: Rule | None = None) -> Op:
     """The op of records that stand for a whole program: a call, a branch, a loop, a function in Python.
 
     It has no kernel. Its rule gets the cotangents that arrived, and gives gradients as they are.
     """
     return Op(
-        name, (), (), tf_name=tf_name, joint=joint, joint_zeros=False, jvp=jvp, outputs=1, as_given=True, listed=False
+        name,
+        (),
+        (),
+        tf_name=tf_name,
+        vjp_all=vjp_all,
+        vjp_all_zeros=False,
+        jvp=jvp,
+        outputs=1,
+        trusted=True,
+        listed=False,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from gradtape._src.arrays import common_namespace
 
 
-class Rows:
+class SparseCotangent:
     """`values` at `indices` of the first axis of an array of `shape`; rows at equal indices add up.
 
     Sums of rows stay sparse; a sum with anything dense is dense. The parts are arrays, or tensors in a recorded sweep.
@@ -28,11 +28,11 @@ class Rows:
         return common_namespace((self.values, self.indices)).add_rows(self.values, self.indices, shape=self.shape)
 
     def __add__(self, other: Any) -> Any:
-        if type(other) is not Rows:
+        if type(other) is not SparseCotangent:
             return self.dense() + other
         values = common_namespace((self.values, other.values)).concatenate(self.values, other.values, axis=0)
         indices = common_namespace((self.indices, other.indices)).concatenate(self.indices, other.indices, axis=0)
-        return Rows(values, indices, self.shape)
+        return SparseCotangent(values, indices, self.shape)
 
     def __radd__(self, other: Any) -> Any:
         return other + self.dense()

@@ -49,11 +49,11 @@ class Record(NamedTuple):
         """A record as a tape keeps it, with tuples everywhere."""
         op, inputs, output, values, attrs, dtype = record
         if type(inputs) is int:
-            inputs, values = (inputs,), spread(op, values)
+            inputs, values = (inputs,), saved_by_slot(op, values)
         return cls(op, inputs, output, values, attrs, dtype)
 
 
-def spread(op: Op, value: Any) -> tuple[Any, ...]:
+def saved_by_slot(op: Op, value: Any) -> tuple[Any, ...]:
     """What the record of an op with one input saved, by position."""
     if type(value) is tuple:
         return value
@@ -63,7 +63,7 @@ def spread(op: Op, value: Any) -> tuple[Any, ...]:
 class Recorder:
     """What ops look at: the uids it follows, and where to put a record."""
 
-    __slots__ = ("append", "born", "fallible", "records", "tracked")
+    __slots__ = ("append", "born", "may_raise", "records", "tracked")
 
     tracked: dict[int, tuple[int, ...]]
     append: Callable[[Any], Any]
@@ -74,15 +74,15 @@ class Recorder:
         self.append = self.records.append
         self.tracked = {}
         self.born = 0  # when it first began to record: see `clock`
-        self.fallible = False  # whether some record's rule may raise (user code, singular matrices)
+        self.may_raise = False  # whether some record's rule may raise (user code, singular matrices)
 
-    def note(self, outputs: Any) -> None:
+    def on_output(self, outputs: Any) -> None:
         """The result of the op just recorded: a tensor, or a tuple of them. Only for who asked by `append`."""
 
-    def access(self, variable: Any) -> None:
+    def on_read(self, variable: Any) -> None:
         """A variable that is not followed yet was read; a recorder may begin to follow it."""
 
-    def saw(self, event: str, uid: int, other: int = 0) -> None:
+    def on_escape(self, event: str, uid: int, other: int = 0) -> None:
         """A value went where no op is recorded: to Python or NumPy, into a branch, into a variable (`other`)."""
 
 
@@ -115,18 +115,18 @@ def active_recorders() -> tuple[Recorder, ...]:
     return tuple(recorders)
 
 
-expecting: set[int] = set()
+open_tapes: set[int] = set()
 """The ids of the tapes of any thread that record or pause: while there is one, readings that nobody records are noted,
 so that a tape can say what it missed."""
 
-missed: deque[tuple[int, int, int, str]] = deque(maxlen=1000)
+unrecorded_reads: deque[tuple[int, int, int, str]] = deque(maxlen=1000)
 """Readings of variables that nobody recorded: when (a uid), the variable's uid, the thread and its name."""
 
 
-def miss(variable: Any) -> None:
+def add_unrecorded_read(variable: Any) -> None:
     """A variable was read where nobody records, while a tape is open somewhere."""
     thread = threading.current_thread()
-    missed.append((tensor.next_uid(), variable.uid, thread.ident or 0, thread.name))
+    unrecorded_reads.append((tensor.next_uid(), variable.uid, thread.ident or 0, thread.name))
 
 
 def start(recorder: Recorder) -> None:
@@ -175,7 +175,7 @@ class started:
             raise
 
 
-def only(recorders: Sequence[Recorder]) -> setting[Stack]:
+def use_recorders(recorders: Sequence[Recorder]) -> setting[Stack]:
     """Within the block just these recorders see ops."""
     return setting(active, _stack_of(recorders))
 

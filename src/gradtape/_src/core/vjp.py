@@ -18,9 +18,9 @@ from typing import Any
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.half import is_half
 from gradtape._src.core.primitive import Op, Rule, kind_of, narrowed, numpy_dtype, parameters, unbroadcast, widened
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record
-from gradtape._src.core.zero_preserving import is_strong, strengthen, weaken
+from gradtape._src.core.zero_preserving import as_plain, is_zero_preserving, zero_preserving
 
 Cotangents = dict[int, Any]
 Shapes = dict[int, tuple[int, ...]]
@@ -50,7 +50,7 @@ def backward_pass(
 def total(gs: list[Any]) -> Any:
     """The sum of cotangents; one of half-precision numbers is computed in float32, and rounded once."""
     dtype = numpy_dtype(gs[0])
-    if len(gs) == 1 or not is_half(dtype) or all(type(g) is Rows for g in gs):
+    if len(gs) == 1 or not is_half(dtype) or all(type(g) is SparseCotangent for g in gs):
         return reduce(add, gs)
     return narrowed(reduce(add, [widened(_dense(g)) for g in gs]), dtype)
 
@@ -61,16 +61,16 @@ def vjp(record: Record, gs: Cotangents, shapes: Shapes, traced: bool) -> list[An
     g = _completed(record, gs, shapes)
     saved = [v if traced or v is None else v.array for v in values]
     dtype = numpy_dtype(next(iter(gs.values())))
-    half = op.wide and is_half(dtype) and (op.joint is not None or not op.outputs)
+    half = op.wide and is_half(dtype) and (op.vjp_all is not None or not op.outputs)
     if half:
         g = [None if x is None else widened(x) for x in g] if type(g) is list else widened(g)
         saved = [None if v is None else widened(v) for v in saved]
     needed = [shapes.get(uid) for uid in inputs]
-    if op.joint is not None:
+    if op.vjp_all is not None:
         results = _all_at_once(op, g, needed, saved, attrs)
     else:
         results = [_one(op, i, g, shape, saved, attrs, half) for i, shape in enumerate(needed)]
-    if op.as_given:
+    if op.trusted:
         return results
     results = [None if c is None or s is None else unbroadcast(c, s) for c, s in zip(results, needed, strict=True)]
     rounded = half or (op.name != "astype" and not op.outputs)
@@ -83,7 +83,7 @@ def _completed(record: Record, gs: Cotangents, shapes: Shapes) -> Any:
     if type(output) is not tuple:
         return _dense(gs[output])
     present = {uid: _dense(g) for uid, g in gs.items()}
-    if not op.joint_zeros:
+    if not op.vjp_all_zeros:
         return [present.get(uid) for uid in output]
     xp = common_namespace(list(present.values()))
     pairs = zip(output, dtypes, strict=True)
@@ -108,12 +108,14 @@ def _one(op: Op, position: int, g: Any, shape: Any, saved: list[Any], attrs: dic
 def _all_at_once(op: Op, g: Any, needed: list[Any], saved: list[Any], attrs: dict[str, Any]) -> list[Any]:
     """The cotangents of all inputs, by the rule that the op has for them together."""
     present = [x for x in g if x is not None] if type(g) is list else [g]
-    plain = op.as_given and is_strong(present)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    plain = op.trusted and is_zero_preserving(
+        present
+    )  # a gradient that the user wrote, or XLA compiled, gets plain arrays
     if plain:
-        g = [None if x is None else weaken(x) for x in g]
-    results = op.joint(_namespace(g), g, needed, *saved, **attrs)  # type: ignore[misc]
+        g = [None if x is None else as_plain(x) for x in g]
+    results = op.vjp_all(_namespace(g), g, needed, *saved, **attrs)  # type: ignore[misc]
     results = [c if shape is not None else None for c, shape in zip(results, needed, strict=True)]
-    return [None if c is None else strengthen(c) for c in results] if plain else results
+    return [None if c is None else zero_preserving(c) for c in results] if plain else results
 
 
 def _conjugated(rule: Rule, g: Any, arguments: list[Any]) -> Any:
@@ -123,7 +125,7 @@ def _conjugated(rule: Rule, g: Any, arguments: list[Any]) -> Any:
 
 
 def _dense(g: Any) -> Any:
-    return g.dense() if type(g) is Rows else g
+    return g.dense() if type(g) is SparseCotangent else g
 
 
 def _namespace(g: Any) -> Any:

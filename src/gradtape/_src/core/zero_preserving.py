@@ -31,11 +31,11 @@ from gradtape._src.arrays import attach_operators, common_namespace, namespace_o
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import constant_operand
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.tensor import Tensor
 
 
-class Strong:
+class ZeroPreserving:
     """An array or a recorded tensor whose exact zeros stay zero in products."""
 
     __slots__ = ("array",)
@@ -61,38 +61,38 @@ class Strong:
         return f"Strong({self.array!r})"
 
 
-def strengthen(value: Any) -> Any:
+def zero_preserving(value: Any) -> Any:
     """A cotangent whose zeros are strong: inside of a batch, of sparse rows and of a list too."""
-    if value is None or type(value) is Strong:
+    if value is None or type(value) is ZeroPreserving:
         return value
     if type(value) is Batched:
-        return value.mapped(strengthen)
-    if type(value) is Rows:
-        return Rows(strengthen(value.values), value.indices, value.shape)
-    return Strong(value)
+        return value.mapped(zero_preserving)
+    if type(value) is SparseCotangent:
+        return SparseCotangent(zero_preserving(value.values), value.indices, value.shape)
+    return ZeroPreserving(value)
 
 
-def weaken(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
     """The plain cotangent again."""
-    if type(value) is Strong:
+    if type(value) is ZeroPreserving:
         return value.array
     if type(value) is Batched:
-        return value.mapped(weaken)
-    if type(value) is Rows:
-        return Rows(weaken(value.values), value.indices, value.shape)
+        return value.mapped(as_plain)
+    if type(value) is SparseCotangent:
+        return SparseCotangent(as_plain(value.values), value.indices, value.shape)
     return value
 
 
-def is_strong(value: Any) -> bool:
+def is_zero_preserving(value: Any) -> bool:
     """Whether there are strong zeros in a cotangent, or in a list of them."""
     if type(value) is list:
-        return any(is_strong(v) for v in value)
+        return any(is_zero_preserving(v) for v in value)
     while type(value) is Batched:
         value = value.array
-    return type(value) is Strong
+    return type(value) is ZeroPreserving
 
 
-class StrongNamespace:
+class ZeroPreservingNamespace:
     """The primitives over strong zeros."""
 
     rank = 5
@@ -110,37 +110,37 @@ class StrongNamespace:
     def is_complex(self, x: Any) -> bool:
         return bool(getattr(x.dtype, "numpy_dtype", x.dtype).kind == "c")
 
-    def zeros(self, shape: Any, dtype: Any) -> Strong:
-        return Strong(np.zeros(shape, dtype))
+    def zeros(self, shape: Any, dtype: Any) -> ZeroPreserving:
+        return ZeroPreserving(np.zeros(shape, dtype))
 
 
-strong_namespace: Any = StrongNamespace()
-register_namespace(Strong, strong_namespace)
+strong_namespace: Any = ZeroPreservingNamespace()
+register_namespace(ZeroPreserving, strong_namespace)
 
 
 def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Run a primitive where some operands have strong zeros: products carefully, the rest as it is."""
-    values = [a.array if type(a) is Strong else a for a in args]
-    strong = [i for i, a in enumerate(args) if type(a) is Strong]
+    values = [a.array if type(a) is ZeroPreserving else a for a in args]
+    strong = [i for i, a in enumerate(args) if type(a) is ZeroPreserving]
     xp = common_namespace(values)
     if not strong:  # a rule works on saved values alone, for a moment
         return getattr(xp, name)(*values, **attrs)
     if name in _PRODUCTS:
-        return strengthen(_PRODUCTS[name](xp, values, strong[0]))
+        return zero_preserving(_PRODUCTS[name](xp, values, strong[0]))
     if name in _CONTRACTIONS:
-        return strengthen(_contraction(xp, name, values, attrs))
+        return zero_preserving(_contraction(xp, name, values, attrs))
     result = getattr(xp, name)(*values, **attrs)
     if type(result) is tuple:
-        return tuple(strengthen(r) for r in result)
+        return tuple(zero_preserving(r) for r in result)
     if not is_tame(result) and all(_is_zero(values[i]) for i in strong) and not _is_complex(result):
         result = xp.where(xp.isfinite(result), result, 0)  # a linear function of zeros, whatever its matrix
-    return strengthen(result)
+    return zero_preserving(result)
 
 
 # -- looking at values -----------------------------------------------------------------------------------------------
 def bare(value: Any) -> Any:
     """The array of some engine in a value of any kind."""
-    while isinstance(value, (Strong, Batched, Tensor)):
+    while isinstance(value, (ZeroPreserving, Batched, Tensor)):
         value = value.array
     return np.asarray(value) if isinstance(value, (np.generic, int, float, complex)) else value
 
@@ -254,7 +254,7 @@ def _contraction(xp: Any, name: str, values: list[Any], attrs: dict[str, Any]) -
 # -- operators -------------------------------------------------------------------------------------------------------
 def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        if type(other) is Rows:
+        if type(other) is SparseCotangent:
             return NotImplemented
         if type(other) is Batched:
             return _beside_batch(name, self, other, swapped)
@@ -263,9 +263,9 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     return method
 
 
-def _beside_batch(name: str, strong: Strong, batch: Batched, swapped: bool) -> Any:
+def _beside_batch(name: str, strong: ZeroPreserving, batch: Batched, swapped: bool) -> Any:
     """One cotangent for all rows meets a batch of them."""
     return getattr(namespace_of(batch), name)(*((batch, strong) if swapped else (strong, batch)))
 
 
-attach_operators(Strong, _operator, lambda name: lambda self: apply(name, (self,), {}))
+attach_operators(ZeroPreserving, _operator, lambda name: lambda self: apply(name, (self,), {}))

@@ -41,7 +41,7 @@ class _Reads(Recorder):
         super().__init__()
         self.variables: dict[int, Variable] = {}
 
-    def access(self, variable: Variable) -> None:
+    def on_read(self, variable: Variable) -> None:
         self.variables[variable.uid] = variable
 
 

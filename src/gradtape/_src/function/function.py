@@ -37,7 +37,7 @@ from gradtape._src.core import tape as stack
 from gradtape._src.interrupts import contextmanager, settings
 from gradtape._src.shape import TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Creations, Passed, StreamState, Variable, creating, on_host, stored, updating
+from gradtape._src.variable import Creations, StreamState, Variable, VariableParam, creating, on_host, stored, updating
 
 if TYPE_CHECKING:
     from gradtape._src.function.polymorphic import General
@@ -521,8 +521,8 @@ class Function:
         self._traces += 1
         trace = Trace(graph)
         tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
-        graph.passed.update((v.uid, Passed(v, number, graph)) for number, v in enumerate(passed))
-        with tracing(graph), stack.only((trace,)):
+        graph.passed.update((v.uid, VariableParam(v, number, graph)) for number, v in enumerate(passed))
+        with tracing(graph), stack.use_recorders((trace,)):
             inputs = []
             if any(map(_is_text, tensors)):
                 raise NeedsEagerError(TypeError(f"'{self._name}' takes a string, and XLA has numbers only."))
@@ -749,7 +749,7 @@ class ConcreteFunction:
         self._leaves = [leaf if leaf is None or _is_text(leaf) else _COMPUTED for leaf in flat]
         self._structure = nest.pack_sequence_as(result, [_spec_of(leaf) for leaf in flat], expand_composites=True)
         self._template = result
-        self._captured = [v for v in traced.variables if type(v) not in (Passed, StreamState)]
+        self._captured = [v for v in traced.variables if type(v) not in (VariableParam, StreamState)]
         self._on_host = all(map(_is_on_host, self._captured))
 
     @property
@@ -882,7 +882,7 @@ class ConcreteFunction:
                 "a tf.Variable",
                 self.name,
             )
-        variable = leaf if isinstance(leaf, Passed) and current_graph() is not None else stored(leaf)
+        variable = leaf if isinstance(leaf, VariableParam) and current_graph() is not None else stored(leaf)
         like = variable._spec(None)
         if variable.dtype != spec.dtype or not spec.shape.is_compatible_with(like.shape):
             raise TypeError(
@@ -1057,7 +1057,7 @@ def _static_key(leaf: Any) -> Any:
 
 
 def _spec_of(leaf: Any) -> Any:
-    if isinstance(leaf, Passed):
+    if isinstance(leaf, VariableParam):
         return VariableSpec(leaf.shape, leaf.dtype, leaf.trainable, leaf.number)
     if not isinstance(leaf, Tensor):
         return leaf

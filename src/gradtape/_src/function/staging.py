@@ -188,7 +188,7 @@ def _rehearsed(block: Block) -> Any:
     assert outer is not None
     graph = Graph("rehearsal", outer=outer)
     graph.concrete = outer.concrete
-    with tracing(graph), stack.only((Trace(graph),)):
+    with tracing(graph), stack.use_recorders((Trace(graph),)):
         return block()
 
 

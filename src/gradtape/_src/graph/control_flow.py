@@ -21,13 +21,13 @@ from gradtape._src.arrays.symbolic import Graph, Node, Symbolic, call, current_g
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.primitive import narrowed, program_op, widened
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.graph.bounds import Bounds
 from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import Derivative, Trace, Traced, modes_of, record, shape_followed, unbatched
 from gradtape._src.ops import array, index, math
-from gradtape._src.tensor import Tensor, is_followable
+from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable
 
 _SIMULATED = 20_000
@@ -51,7 +51,7 @@ class _Block:
         self.graph = Graph(name, outer=outer)
         self.trace = Trace(self.graph)
         self.inputs: list[Tensor] = []
-        with tracing(self.graph), stack.only((self.trace,)):
+        with tracing(self.graph), stack.use_recorders((self.trace,)):
             if turn:
                 self.inputs.append(wrap(self.graph.argument((), np.dtype(np.int32))))
                 self.graph.turn = self.inputs[0].array
@@ -67,7 +67,7 @@ class _Block:
 
     def outputs(self) -> list[Any]:
         """The leaves of the result as tensors; None stays."""
-        with tracing(self.graph), stack.only((self.trace,)):
+        with tracing(self.graph), stack.use_recorders((self.trace,)):
             leaves = [None if leaf is None else _tensor(leaf) for leaf in nest.flatten(self.result, True)]
             return [None if leaf is None else self._own(leaf) for leaf in leaves]
 
@@ -81,7 +81,7 @@ class _Block:
 
     def reading(self, variable: Variable) -> Tensor:
         """What a variable is at the end of the block."""
-        with tracing(self.graph), stack.only((self.trace,)):
+        with tracing(self.graph), stack.use_recorders((self.trace,)):
             return variable._within(self.graph).reading
 
     def traced(self, outputs: Sequence[Tensor]) -> Traced:
@@ -241,7 +241,7 @@ def _nothing(symbol: Symbolic) -> Any:
 def _wanted(traced: Traced) -> tuple[int, ...]:
     """The inputs of a block by which somebody may differentiate."""
     recorders = active_recorders()
-    own = [i for i, t in enumerate(traced.inputs) if is_followable(t.array)]
+    own = [i for i, t in enumerate(traced.inputs) if is_differentiable(t.array)]
     captured = [i for i, uid in enumerate(traced.captured) if shape_followed(uid, recorders) is not None]
     return (*own, *[len(traced.inputs) + i for i in captured])
 
@@ -253,7 +253,7 @@ def _recorded(g: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]]
 
 
 def _dense(value: Any) -> Any:
-    return value.dense() if type(value) is Rows else value
+    return value.dense() if type(value) is SparseCotangent else value
 
 
 def _pull_switch(
@@ -302,7 +302,7 @@ def _push_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: A
     directions = dict(zip(_captured(derivatives), given, strict=True))
     alike = [*derivatives[0].traced.outputs, *[t for x in derivatives for t in _residual_tensors(x)]]
     depends = [any(column) for column in zip(*[x.traced.differentiable for x in derivatives], strict=True)]
-    there = [i for i, t in enumerate(alike) if is_followable(t.array) and (i >= count or depends[i])]
+    there = [i for i, t in enumerate(alike) if is_differentiable(t.array) and (i >= count or depends[i])]
 
     def branch(derivative: Derivative, start: int, end: int) -> Callable[[], list[Tensor]]:
         def tangents() -> list[Tensor]:
@@ -510,7 +510,7 @@ def _pull_scan(
     traced = derivative.traced
     lead = () if rows is None else (rows,)
     symbols = traced.outputs
-    floats = [i for i in range(carried) if is_followable(symbols[i].array)]
+    floats = [i for i in range(carried) if is_differentiable(symbols[i].array)]
     stacked = [i for i in range(carried, len(d)) if d[i] is not None]
     explicit = len(traced.inputs) - 1  # the number of the turn is no input of the record
     captured = [i for i in range(explicit, len(needs)) if needs[i] is not None and i + 1 in derivative.wanted]
@@ -552,10 +552,10 @@ def _push_scan(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any
     lead = () if rows is None else (rows,)
     traced = derivative.traced
     explicit = len(inputs)
-    floats = [i for i in range(carried) if is_followable(traced.outputs[i].array)]
+    floats = [i for i in range(carried) if is_differentiable(traced.outputs[i].array)]
     moving = [i for i in range(carried, explicit) if given[i] is not None]
     alike = [*traced.outputs, *_residual_tensors(derivative)]
-    stacked = [i for i in range(carried, len(alike)) if is_followable(alike[i].array)]
+    stacked = [i for i in range(carried, len(alike)) if is_differentiable(alike[i].array)]
     start = [_or_zeros(given[i], lead, traced.outputs[i]) for i in floats]
     along = [given[i] if rows is None else _rows_inside(given[i]) for i in moving]
 
@@ -691,7 +691,7 @@ def rehearsed(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
     outer = current_graph()
     assert outer is not None
     graph = Graph("rehearsal", outer=outer)
-    with tracing(graph), stack.only((Trace(graph),)):
+    with tracing(graph), stack.use_recorders((Trace(graph),)):
 
         def unknown(leaf: Any) -> Any:
             if not isinstance(leaf, Tensor):
@@ -832,7 +832,7 @@ def _pull_loop(
     lead = () if rows is None else (rows,)
     turns, stride, kept = _known_tensor(turns), _known_tensor(stride), tuple(map(_known_tensor, kept))
     derivative = traced.derivative(wanted)
-    floats = [i for i in range(carried) if is_followable(traced.outputs[i].array)]
+    floats = [i for i in range(carried) if is_differentiable(traced.outputs[i].array)]
     inside = carried + len(traced.captured)  # what follows is used by the test alone
     captured = [i for i in range(carried, inside) if needs[i] is not None and i + 1 in wanted]
     start = [_or_zeros(d[i], lead, traced.outputs[i]) for i in floats]
@@ -880,7 +880,7 @@ def _push_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any
     rows, given, batched_again = _recorded(list(given))
     lead = () if rows is None else (rows,)
     count = len(inputs)
-    floats = [i for i in range(count) if is_followable(traced.outputs[i].array)]
+    floats = [i for i in range(count) if is_differentiable(traced.outputs[i].array)]
 
     def once(*values: Tensor) -> list[Tensor]:
         directions = [None, *[None] * count, *given[count:]]

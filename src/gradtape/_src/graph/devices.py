@@ -232,7 +232,7 @@ def _install(target: Any) -> None:
     if target is not None:
         conversion.place = _place
         if target.platform != "cpu" or target.id:
-            dispatch.meet = _meet
+            dispatch.colocate = _meet
 
 
 def chosen() -> Any:

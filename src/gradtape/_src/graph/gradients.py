@@ -12,11 +12,11 @@ from gradtape._src.arrays.symbolic import FollowConstantsError, current_graph
 from gradtape._src.autodiff.arguments import array_of, as_policy, finished, seed_cotangents, seeds_of
 from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.core.fast.backward import traced_sweep
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.fast.backward import traced_backward_pass
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.ops import array
-from gradtape._src.tensor import Tensor, is_followable, next_uid
+from gradtape._src.tensor import Tensor, is_differentiable, next_uid
 from gradtape._src.variable import Variable
 
 
@@ -114,10 +114,12 @@ def _swept(
     for record in records:
         if any(uid in shapes for uid in record[1]):
             for uid in record[2] if type(record[2]) is tuple else (record[2],):
-                if uid in arrays and is_followable(arrays[uid]):
+                if uid in arrays and is_differentiable(arrays[uid]):
                     shapes.setdefault(uid, tuple(arrays[uid].shape))
-    found = traced_sweep(records, shapes, cotangents, kept=uids, release=False)
-    return {uid: c.dense() if type(c) is Rows and type(c.values) is Batched else c for uid, c in found.items()}
+    found = traced_backward_pass(records, shapes, cotangents, kept=uids, release=False)
+    return {
+        uid: c.dense() if type(c) is SparseCotangent and type(c.values) is Batched else c for uid, c in found.items()
+    }
 
 
 def _without_outputs(record: Any, stopped: frozenset[int]) -> Any:

@@ -21,7 +21,7 @@ from gradtape._src.core.tape import active_recorders
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.interrupts import guarded
 from gradtape._src.shape import TensorSpec
-from gradtape._src.tensor import Tensor, is_followable
+from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import called_back
 
 failures: list[BaseException] = []
@@ -78,7 +78,7 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
 
     def host(*arrays: Any) -> Any:
         try:
-            with called_back(), tracing(None), stack.only(()):
+            with called_back(), tracing(None), stack.use_recorders(()):
                 function(*[wrap(np.array(a)) for a in arrays])
         except BaseException as error:
             failures.append(error)
@@ -137,7 +137,7 @@ def _spec(wanted: Any) -> tuple[tuple[int, ...] | None, Any]:
 
 
 def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
-    with tracing(None), stack.only(()):
+    with tracing(None), stack.use_recorders(()):
         result = function(*[wrap(np.array(a)) for a in arrays])
     values = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
     return [np.asarray(convert(v).array) for v in values]
@@ -154,7 +154,7 @@ def _pull_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, functi
     def gradient(*values: Tensor) -> list[Any]:
         xs, upstream = list(values[: len(tensors)]), values[len(tensors) :]
         with GradientTape() as tape:
-            tape.watch([x for x in xs if is_followable(x.array)])
+            tape.watch([x for x in xs if is_differentiable(x.array)])
             result = function(*xs)
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         targets = [convert(results[i]) for i in there]

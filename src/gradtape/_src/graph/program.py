@@ -27,7 +27,7 @@ from gradtape._src.arrays.xla import in_memory, xla_namespace
 from gradtape._src.graph import checks
 from gradtape._src.graph.bounds import Given, without_proved
 from gradtape._src.interrupts import float_errors_ignored, setting
-from gradtape._src.variable import Passed, Variable, updating
+from gradtape._src.variable import Variable, VariableParam, updating
 
 compiler_options: dict[str, Any] = {}
 """What XLA is told with every program that it compiles."""
@@ -152,7 +152,7 @@ class Program:
         for slot, feed in enumerate(self.feeds):
             if id(feed.symbol) in self._numbers:
                 arguments.append((slot, self._numbers[id(feed.symbol)]))
-            elif feed.kind == "variable" and type(feed.value) is Passed:
+            elif feed.kind == "variable" and type(feed.value) is VariableParam:
                 passed.append((slot, feed.value.number, slot not in self.donated))
             elif feed.kind == "variable":
                 variables.append((slot, feed.value, slot not in self.donated))
@@ -367,7 +367,7 @@ for _function in control.FUNCTIONS:
 
 def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
     """A variable of a program in a call that passes these: what stands for an argument is one of them."""
-    return passed[variable.number] if passed and isinstance(variable, Passed) else variable
+    return passed[variable.number] if passed and isinstance(variable, VariableParam) else variable
 
 
 def _new_bytes(compiled: Any) -> int:

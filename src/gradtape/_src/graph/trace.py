@@ -24,23 +24,23 @@ from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import wrap
 from gradtape._src.core import dispatch, tape as stack
 from gradtape._src.core.dispatch import TensorNamespace, tensor_namespace
-from gradtape._src.core.fast.backward import traced_sweep
+from gradtape._src.core.fast.backward import traced_backward_pass
 from gradtape._src.core.jvp import push
 from gradtape._src.core.primitive import Op, program_op
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder, active_recorders, active_stack
 from gradtape._src.graph import rewrites as recognise
 from gradtape._src.graph.checks import NONE, Mode, failure
 from gradtape._src.graph.host_calls import effects
 from gradtape._src.graph.program import Program, bound, default_is_processor, on_processor, to_numpy
 from gradtape._src.interrupts import contextmanager, is_interrupt
-from gradtape._src.memory import Recipe
-from gradtape._src.tensor import Tensor, Unwritten, dimensions_shown, is_followable, next_uid
+from gradtape._src.memory import LazyArray
+from gradtape._src.tensor import LazyTensor, Tensor, dimensions_shown, is_differentiable, next_uid
 from gradtape._src.variable import Variable, updating
 
 Shape = tuple[int, ...]
 
-dispatch.instead = recognise.instead
+dispatch.rewrite = recognise.instead
 
 
 class _Followed(dict[int, Any]):
@@ -75,7 +75,7 @@ class Trace(Recorder):
 
         self.append = append
 
-    def note(self, outputs: Any) -> None:
+    def on_output(self, outputs: Any) -> None:
         for tensor in outputs if type(outputs) is tuple else (outputs,):
             self.follow(tensor)
 
@@ -84,8 +84,8 @@ class Trace(Recorder):
         self.tracked[tensor.uid] = tuple(tensor.array.shape)
         self.arrays[tensor.uid] = tensor.array
 
-    def access(self, variable: Any) -> None:
-        if variable.trainable and is_followable(variable._spec(None)):  # it was created while tracing
+    def on_read(self, variable: Any) -> None:
+        if variable.trainable and is_differentiable(variable._spec(None)):  # it was created while tracing
             self.tracked[variable.uid] = tuple(variable._spec(None).shape)
 
 
@@ -96,7 +96,7 @@ def shape_followed(uid: int, recorders: Sequence[Recorder]) -> Shape | None:
         if uid in recorder.tracked:
             found = None if graph is None else graph.behind(uid)
             if found is not None:
-                return tuple(found.shape) if is_followable(found) else None
+                return tuple(found.shape) if is_differentiable(found) else None
             shape: Shape | None = recorder.tracked[uid]  # None: see _Followed
             return shape if shape is not None or graph is None else graph.shape_outside(uid)
     return None
@@ -127,7 +127,7 @@ def modes_of(recorders: Sequence[Recorder]) -> Modes:
 
 def _differentiable_inputs(op: Op, uids: Sequence[int]) -> Sequence[int]:
     """The inputs of a record that its op has a derivative for."""
-    if op.joint is not None or len(op.rules) != len(uids):
+    if op.vjp_all is not None or len(op.rules) != len(uids):
         return uids
     return [uid for uid, rule in zip(uids, op.rules, strict=True) if rule is not None]
 
@@ -392,13 +392,13 @@ class Traced:
     def differentiable(self) -> list[bool]:
         """Which of the outputs depend, by ops that have derivatives, on an argument or on a captured value."""
         behind = self.graph.behind
-        reached = {uid for uid in self.inner_uids() if (value := behind(uid)) is None or is_followable(value)}
+        reached = {uid for uid in self.inner_uids() if (value := behind(uid)) is None or is_differentiable(value)}
         for op, uids, output, _, attrs, _ in self.trace.records:
             if op.differentiable and not reached.isdisjoint(_differentiable_inputs(op, uids)):
                 outputs = output if type(output) is tuple else (output,)
                 depend = _outputs_that_depend(attrs, len(outputs))
                 pairs = zip(outputs, depend, strict=True)
-                reached.update([uid for uid, flag in pairs if flag and is_followable(behind(uid))])
+                reached.update([uid for uid, flag in pairs if flag and is_differentiable(behind(uid))])
         return [t.uid in reached for t in self.outputs]
 
     def inner_uids(self) -> list[int]:
@@ -423,7 +423,7 @@ class InParts:
     """A program that gives the small arrays which large results are made of, one after the other in one array."""
 
     def __init__(self, traced: Traced) -> None:
-        self._recipes: list[tuple[Recipe, list[Any]] | None] = []  # and what each array is, or where in the flat one
+        self._recipes: list[tuple[LazyArray, list[Any]] | None] = []  # and what each array is, or where in the flat one
         results: list[Any] = []
         with tracing(traced.graph):
             for tensor in traced.outputs:
@@ -453,7 +453,7 @@ class InParts:
             else:
                 recipe, places = found
                 arrays = tuple([value[p[0]].reshape(p[1]) if type(p) is tuple else p for p in places])
-                tensors.append(Unwritten.of(Recipe(recipe.shape, recipe.dtype, arrays, recipe.make)))
+                tensors.append(LazyTensor.of(LazyArray(recipe.shape, recipe.dtype, arrays, recipe.make)))
         return tensors
 
 
@@ -482,12 +482,12 @@ class Derivative:
 
     def _add_residuals_of_pulls(self, shapes: dict[int, Shape]) -> None:
         traced = self.traced
-        seeds = [t for t in traced.outputs if is_followable(t.array)]
+        seeds = [t for t in traced.outputs if is_differentiable(t.array)]
         # Derivatives of derivatives pull on residuals too. What they need lies on the same paths, and is among the
         # residuals already; closures of custom gradients are the exception: for them, until nothing new turns up.
         pull = _Pull(traced, seeds, self.wanted, shapes)
         self.connected = pull.reached
-        while self._add(pull.residuals) and traced.trace.fallible:
+        while self._add(pull.residuals) and traced.trace.may_raise:
             pull = _Pull(traced, [*seeds, *self._targets(self.residuals, ())], self.wanted, shapes)
 
     def _add(self, residuals: Sequence[_Residual]) -> bool:
@@ -508,9 +508,9 @@ class Derivative:
 
     def _known_shapes(self) -> dict[int, Shape]:
         traced = self.traced
-        shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs if is_followable(t.array)}
+        shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs if is_differentiable(t.array)}
         for uid, variable in traced.graph.passed.items():
-            if is_followable(variable._spec(None)):
+            if is_differentiable(variable._spec(None)):
                 shapes[uid] = tuple(variable._spec(None).shape)
         for uid in traced.captured:
             if uid not in shapes and (shape := shape_followed(uid, active_recorders())) is not None:
@@ -520,20 +520,20 @@ class Derivative:
     @cached_property
     def connected_by_residuals(self) -> frozenset[int]:
         """The inputs that an output or a residual depends on."""
-        seeds = [t for t in self._targets(self.residuals) if is_followable(t.array)]
+        seeds = [t for t in self._targets(self.residuals) if is_differentiable(t.array)]
         with _no_way_back():
             return _Pull(self.traced, seeds, self.wanted, self._known_shapes()).reached | self.connected
 
     @cached_property
     def is_linear_with_constants(self) -> bool:
         """Whether gradients depend on constants of the function, and on nothing else that it computes."""
-        if any(r.uid and is_followable(r.symbol) for r in self.residuals):
+        if any(r.uid and is_differentiable(r.symbol) for r in self.residuals):
             return False
         sources = frozenset([self.traced.inner_uids()[i] for i in self.wanted])
         records, _ = _reachable(self.traced, sources, {})
         saved = [values if type(values) is tuple else (values,) for _, _, _, values, _, _ in records]
         return any(
-            isinstance(v, Tensor) and type(v.array) is np.ndarray and is_followable(v.array)
+            isinstance(v, Tensor) and type(v.array) is np.ndarray and is_differentiable(v.array)
             for values in saved
             for v in values
         )
@@ -569,7 +569,7 @@ class Derivative:
         traced = self.traced
         tensors = [*traced.outputs, *[_tensor(r) for r in self.residuals]]
         present = tuple(
-            [i for i, x in enumerate(g) if x is not None and tensors[i].uid and is_followable(tensors[i].array)]
+            [i for i, x in enumerate(g) if x is not None and tensors[i].uid and is_differentiable(tensors[i].array)]
         )
         asked = tuple([i for i in self.wanted if needs[i] is not None])
         shapes = tuple([shape for i in asked if (shape := needs[i]) is not None])
@@ -611,7 +611,7 @@ class Derivative:
                 gradients[i] = dense
             else:
                 shape = slot.rows if sizes is None else evaluated(slot.rows, dict(sizes))
-                gradients[i] = Rows(dense, results[slot.first + 1], shape)
+                gradients[i] = SparseCotangent(dense, results[slot.first + 1], shape)
         return gradients
 
     def tangents(
@@ -705,7 +705,7 @@ class _Pull:
         sources = [uids[i] for i in asked]
         level = next_level() if rows is not None else 0
         lead = () if rows is None else (rows,)
-        with tracing(graph), stack.only((trace,)):
+        with tracing(graph), stack.use_recorders((trace,)):
             upstream = []
             cotangents: dict[int, Any] = {}
             for seed in seeds:
@@ -715,7 +715,7 @@ class _Pull:
                 d = d if rows is None else Batched(d, level)
                 cotangents[seed.uid] = cotangents[seed.uid] + d if seed.uid in cotangents else d
             records, reachable = _reachable(traced, frozenset(sources), shapes)
-            found = traced_sweep(
+            found = traced_backward_pass(
                 records,
                 reachable,
                 cotangents,
@@ -757,7 +757,7 @@ class _Push:
         sources = [traced.inner_uids()[i] for i in given]
         level = next_level() if rows is not None else 0
         lead = () if rows is None else (rows,)
-        with tracing(graph), stack.only((trace,)), dimensions_shown():
+        with tracing(graph), stack.use_recorders((trace,)), dimensions_shown():
             directions = []
             tangents: dict[int, Any] = {}
             for uid in sources:
@@ -808,7 +808,7 @@ def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:
     """A batch of gradients as one tensor with a row for each."""
     if gradient is None:
         return None
-    if type(gradient) is Rows:
+    if type(gradient) is SparseCotangent:
         gradient = gradient.dense()
     if type(gradient) is Batched:
         return gradient.rows()
@@ -818,7 +818,7 @@ def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:
 def _laid_out(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) -> _Slot:
     """Put a gradient among the outputs: zeros where there is none."""
     first = len(outputs)
-    if type(gradient) is Rows:
+    if type(gradient) is SparseCotangent:
         outputs.extend((_as_tensor(gradient.values), _as_tensor(gradient.indices)))
         return _Slot(first, gradient.shape)
     outputs.append(wrap(zeros(shape, dtype)) if gradient is None else _as_tensor(gradient))
@@ -845,7 +845,7 @@ def _reachable(traced: Traced, sources: frozenset[int], shapes: dict[int, Shape]
         records.append(record)
         several = type(record[2]) is tuple
         for uid in record[2] if several else (record[2],):
-            if uid in arrays and is_followable(arrays[uid]):
+            if uid in arrays and is_differentiable(arrays[uid]):
                 reached.add(uid)
                 result[uid] = tracked[uid]
             elif several and uid in arrays:
@@ -870,10 +870,10 @@ def record(
         if not any(uid in tracked for uid in uids):
             continue
         for out in outputs:
-            if is_followable(out.array):
+            if is_differentiable(out.array):
                 tracked[out.uid] = tuple(out.array.shape)
         if recorder.append((op, uids, output, values, attrs, dtypes)) is True:
-            recorder.note(outputs)
+            recorder.on_output(outputs)
 
 
 def _pull_call(
@@ -955,7 +955,7 @@ def _derivative_of_part(
     wanted = [
         i
         for i, (uid, shape) in enumerate(zip(traced._uids(tensors, passed), needs, strict=True))
-        if (i >= len(tensors) or is_followable(tensors[i].array))
+        if (i >= len(tensors) or is_differentiable(tensors[i].array))
         and (shape is not None or shape_followed(uid, recorders) is not None)
     ]
     return traced.derivative(tuple(wanted), needs, (around or not forward, pushing or forward))

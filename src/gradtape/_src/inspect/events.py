@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src.autodiff.gradient_tape import Event, _user_frame, answers
-from gradtape._src.core.tape import Record, Recorder, missed
+from gradtape._src.core.tape import Record, Recorder, unrecorded_reads
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import GradientTape
@@ -41,7 +41,7 @@ class Node(NamedTuple):
         rules = self.op.rules
         if self.op.name == "numpy_function":  # its rule says None to everything
             return False
-        return self.op.joint is not None or (bool(rules) and rules[min(position, len(rules) - 1)] is not None)
+        return self.op.vjp_all is not None or (bool(rules) and rules[min(position, len(rules) - 1)] is not None)
 
 
 # -- the witness -----------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class Witness(Recorder):
         self.shapes.append(())
         return True
 
-    def note(self, outputs: Any) -> None:
+    def on_output(self, outputs: Any) -> None:
         tensors = outputs if type(outputs) is tuple else (outputs,)
         self.shapes[-1] = tuple(tuple(t.array.shape) for t in tensors)
 
@@ -170,7 +170,7 @@ class Facts:
 
     def missed_readings(self, uid: int) -> list[tuple[int, int, int, str]]:
         """Readings of a variable that no tape saw, after this tape had begun."""
-        return [m for m in list(missed) if m[1] == uid and m[0] >= self.began]
+        return [m for m in list(unrecorded_reads) if m[1] == uid and m[0] >= self.began]
 
     def answer_with(self, uid: int) -> tuple[str, Line] | None:
         """The method and line of the question of some tape whose answer this tensor is."""

@@ -29,7 +29,7 @@ from gradtape._src.inspect.source import (
     shown,
     statement_at,
 )
-from gradtape._src.tensor import Tensor, is_followable
+from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class _Case:
             notes.append(f"{self.target} has shape {shape}: gradient() is of the sum of its elements.")
         if len(self.targets) > 1:
             notes.append(f"{len(self.targets)} targets: gradient() is of the sum of all of them.")
-        silent = [i for i, (node, _) in enumerate(path or ()) if node.op.joint is not None]
+        silent = [i for i, (node, _) in enumerate(path or ()) if node.op.vjp_all is not None]
         if path and silent and self.uid in tape._nones and self.same_question:
             return self._refused(path[: silent[0] + 1])
         reason, message, fix, where = None, "", "", None
@@ -391,7 +391,7 @@ class _Case:
         if answered and self.uid not in facts.tape._nones:
             return self._yes(facts.path(self.uid, self.uids, differentiable=True) if facts.complete else None)
         path = facts.path(self.uid, self.uids, differentiable=True) if self.tracked else None
-        if path is not None and all(is_followable(array_of(t)) for t in self.targets):
+        if path is not None and all(is_differentiable(array_of(t)) for t in self.targets):
             return self._yes(path)
         whole = facts.path(self.uid, self.uids, differentiable=False)
         for finding in (self._of_the_path(whole), self._of_dtypes(), self._of_the_target(), self._of_the_source()):
@@ -418,7 +418,7 @@ class _Case:
         """There is a chain of ops, and somewhere on it the derivative ends."""
         if not path:
             return None
-        if not is_followable(array_of(self.source)):
+        if not is_differentiable(array_of(self.source)):
             return None
         facts, uid = self.facts, self.uid
         for i, (node, position) in enumerate(path):
@@ -522,7 +522,7 @@ class _Case:
 
     # -- reasons in the source and the target alone ------------------------------------------------------------------
     def _of_dtypes(self) -> Explanation | None:
-        if not is_followable(array_of(self.source)):
+        if not is_differentiable(array_of(self.source)):
             dtype = self.source.dtype.name
             return self.no(
                 Reason.DTYPE,
@@ -531,7 +531,7 @@ class _Case:
                 if dtype != "string"
                 else "Differentiate with respect to the numbers that are made from the text.",
             )
-        odd = [t for t in self.targets if not is_followable(array_of(t))]
+        odd = [t for t in self.targets if not is_differentiable(array_of(t))]
         if odd and len(odd) == len(self.targets):
             return self.no(
                 Reason.DTYPE,
@@ -882,7 +882,7 @@ class _Case:
                 text += " Ops that ran in another thread are not recorded."
         else:
             text = f"{uses} op{'s' if uses > 1 else ''} used {self.name}; none of them leads to {self.target}."
-        if not is_followable(array_of(self.targets[0])):
+        if not is_differentiable(array_of(self.targets[0])):
             return self.no(Reason.DTYPE, f"{self.target} is {dtype_of(array_of(self.targets[0])).name}.")
         return self.no(
             Reason.UNRELATED,

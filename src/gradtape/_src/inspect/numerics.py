@@ -30,9 +30,9 @@ from gradtape._src.autodiff.arguments import array_of, check_differentiable, com
 from gradtape._src.autodiff.gradient_tape import _OURS, GradientTape, _reachable
 from gradtape._src.core import dispatch, jvp as forward, tape as stack
 from gradtape._src.core.fast import backward
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder, active_recorders
-from gradtape._src.core.zero_preserving import concrete, strengthen
+from gradtape._src.core.zero_preserving import concrete, zero_preserving
 from gradtape._src.inspect.causes import (
     Cause,
     Operand,
@@ -130,7 +130,7 @@ def _error(origin: Origin, text: str = "") -> NumericsError:
 # -- looking at numbers ----------------------------------------------------------------------------------------------
 def _array(value: Any) -> Any:
     """The NumPy array in a cotangent or tensor of any kind, or None."""
-    return concrete(value.values if type(value) is Rows else value)
+    return concrete(value.values if type(value) is SparseCotangent else value)
 
 
 def _is_bad(value: Any) -> bool:
@@ -245,10 +245,10 @@ class Checker(Witness):
         self._pending = record, self._see(record)
         return True
 
-    def note(self, outputs: Any) -> None:
+    def on_output(self, outputs: Any) -> None:
         (record, seen), self._pending = self._pending, None
         if seen:
-            super().note(outputs)
+            super().on_output(outputs)
         recorders = active_recorders()
         if not any(id(recorder) == self._recording for recorder in recorders):
             return
@@ -320,7 +320,7 @@ class _Walk:
         position, cause, by_zero = 0, Cause.UNKNOWN, False
         places = [i for i, each in enumerate(inputs) if each == uid]
         for position in places:
-            if op.joint is None and op.rules[position] is None:
+            if op.vjp_all is None and op.rules[position] is None:
                 continue
             cause, by_zero = backward_cause(Step(op, position, values, attrs, d, _array(c)))
             if cause not in (Cause.OVERFLOW, Cause.LOW_PRECISION):
@@ -405,7 +405,7 @@ def nan_origin(tape: GradientTape, target: Any, sources: Any = None) -> Origin:
     check_differentiable("sources", flat)
     lines = lines_of(tape)
     records = [Record.of(record) for record in recording.records]
-    with float_errors_ignored(), stack.only(()):
+    with float_errors_ignored(), stack.use_recorders(()):
         if any(_is_bad(array_of(t)) for t in targets):
             return _search_forward(records, targets, flat, recording.variables, lines)
         origin = _search_backward(tape, recording, targets, flat if sources is not None else None, lines)
@@ -480,14 +480,14 @@ def _search_backward(
     shapes = recording.tracked if recording.roots <= uids else _reachable(recording, frozenset(uids))
     cotangents = seed_cotangents(targets, [None] * len(targets), sources or [], False)
     if "strong_zeros" in tape.options:
-        cotangents.update({uid: strengthen(d) for uid, d in cotangents.items()})
+        cotangents.update({uid: zero_preserving(d) for uid, d in cotangents.items()})
     history = list(recording.records)
 
     def watch(records: list[Any]) -> _Walk:
         return _Walk(records, len(records), history, cotangents, lambda: lines, shapes, lambda o, value: _error(o))
 
     try:
-        backward.sweep(
+        backward.backward_pass(
             history[:],
             shapes,
             cotangents,
@@ -549,7 +549,7 @@ class _ThreadChecker(Recorder):
         self._pending = record
         return record[0].name not in _MOVING
 
-    def note(self, outputs: Any) -> None:
+    def on_output(self, outputs: Any) -> None:
         record, self._pending = self._pending, None
         origin = _judge(record, outputs)
         if origin is not None:
@@ -571,13 +571,13 @@ def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit
     _Everywhere.enabled = True
     _Everywhere.stack_height, _Everywhere.path_length = stack_height_limit, path_length_limit
     GradientTape._on_sweep = _on_sweep
-    dispatch.exchange_stack(_checked_stack)
+    dispatch.replace_stack(_checked_stack)
 
 
 def disable_check_numerics() -> None:
     """See `gradtape.debugging.disable_check_numerics`."""
     _Everywhere.enabled = False
-    dispatch.exchange_stack(None)
+    dispatch.replace_stack(None)
 
 
 def _everywhere_error(origin: Origin, value: Any) -> NumericsError:

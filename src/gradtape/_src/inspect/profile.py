@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src import forks
-from gradtape._src.core.dispatch import exchange_kernels
+from gradtape._src.core.dispatch import wrap_kernels
 from gradtape._src.core.fast.calls import write_vjps
 from gradtape._src.core.tape import Record
 from gradtape._src.inspect import events
@@ -71,7 +71,7 @@ def _measure(profiler: int, on: bool) -> None:
         (_measuring.add if on else _measuring.discard)(profiler)
         if _measuring != {profiler} - (set() if on else {profiler}):
             return  # others measure
-        exchange_kernels(_measured if on else None)
+        wrap_kernels(_measured if on else None)
 
 
 class Span(NamedTuple):
@@ -134,7 +134,7 @@ class Profiler:
                     size += nbytes
         return size
 
-    def sweep(self, records: list[Any]) -> _Walk:
+    def backward_pass(self, records: list[Any]) -> _Walk:
         """In the place of a list of records that are walked back: notes when each one is taken."""
         walk = _Walk(records)
         self.backward.append(walk.spans)
@@ -169,7 +169,7 @@ class _Walk:
         self._done()
         record = self._records.pop()
         op, output = record[0], record[2]
-        if op.vjps is None and op.joint is None:
+        if op.vjps is None and op.vjp_all is None:
             write_vjps(op)  # once in the life of a program: no part of what this walk costs
         self._current = (output[0] if type(output) is tuple else output, op.name, _now())
         return record

@@ -344,7 +344,14 @@ def _run_symbolically(
 
     scopes = {name: global_state.get_global_attribute(name) for name in ("stateless_scope", "symbolic_scope")}
     try:
-        with StatelessScope(), SymbolicScope(), tracing(graph), stack.only(()), float_errors_ignored(), graph_errors():
+        with (
+            StatelessScope(),
+            SymbolicScope(),
+            tracing(graph),
+            stack.use_recorders(()),
+            float_errors_ignored(),
+            graph_errors(),
+        ):
             args, kwargs = tree.map_structure(filled, (args, kwargs))
             return tree.map_structure(_spec, fn(*args, **kwargs))
     except BaseException as error:  # a signal may have come before the end of one of Keras' scopes

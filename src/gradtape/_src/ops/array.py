@@ -10,7 +10,7 @@ import numpy as np
 from gradtape._src import conversion, errors
 from gradtape._src.arrays.batched import Batched, batch_rules
 from gradtape._src.arrays.dimensions import is_known_shape
-from gradtape._src.arrays.owners import Owners
+from gradtape._src.arrays.owners import RowIndex
 from gradtape._src.arrays.symbolic import as_value
 from gradtape._src.conversion import constant_operand, operand
 from gradtape._src.core.dispatch import declare, linear, primitive, run
@@ -29,7 +29,7 @@ def _keep_aligned(name: str, keeps: Any) -> Any:
         if not keeps(x, **attrs):
             return None
         size = x.array.shape[0]
-        return Batched(batch_rules[name](xp, size, [True], x.array, **attrs), level, aligned=True)
+        return Batched(batch_rules[name](xp, size, [True], x.array, **attrs), level, block_diagonal=True)
 
     return rule
 
@@ -45,7 +45,7 @@ def _move_aligned(name: str, along_first: Any) -> Any:
         (x,) = operands
         if not x.shape or type(x.shape[0]) is not int or (how := along_first(x, **attrs)) is None:
             return None
-        owners = (x.owners or Owners.each(x.shape[0])).moved(how)
+        owners = (x.owners or RowIndex.each(x.shape[0])).moved(how)
         return Batched(batch_rules[name](xp, x.array.shape[0], [True], x.array, **attrs), level, True, owners)
 
     return rule
@@ -55,7 +55,7 @@ identity = linear(
     "identity",
     lambda g: g,
     batch=lambda xp, size, batched, x: x,
-    aligned=_keep_aligned("identity", lambda x: True),
+    block_diagonal=_keep_aligned("identity", lambda x: True),
 )
 
 transfer = linear(  # to another device; cotangents come back to the one it is from
@@ -63,7 +63,7 @@ transfer = linear(  # to another device; cotangents come back to the one it is f
     lambda g, xp, device, source: xp.transfer(g, device=source, source=device),
     tf_name="Identity",
     batch=lambda xp, size, batched, x, device, source: xp.transfer(x, device=device, source=source),
-    aligned=_keep_aligned("transfer", lambda x, device, source: True),
+    block_diagonal=_keep_aligned("transfer", lambda x, device, source: True),
 )
 
 astype = linear(
@@ -71,7 +71,7 @@ astype = linear(
     lambda g, xp, source: xp.astype(g, dtype=source, source=numpy_dtype(g)),
     tf_name="Cast",
     batch=lambda xp, size, batched, x, dtype, source=None: xp.astype(x, dtype=dtype, source=source),
-    aligned=_keep_aligned("astype", lambda x, dtype, source=None: True),
+    block_diagonal=_keep_aligned("astype", lambda x, dtype, source=None: True),
 )
 discrete_cast = primitive(  # a cast from or to integers or booleans: the end of every path
     "discrete_cast",
@@ -86,7 +86,7 @@ reshape = linear(
     "reshape",
     lambda g, x_shape, xp: xp.reshape(g, shape=x_shape),
     batch=lambda xp, size, batched, x, shape: xp.reshape(x, shape=(size, *_settled(x.shape[1:], shape))),
-    aligned=_keep_aligned("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
+    block_diagonal=_keep_aligned("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
 )
 
 
@@ -102,7 +102,7 @@ transpose = linear(
     "transpose",
     lambda g, xp, perm: xp.transpose(g, perm=_inverse(perm)),
     batch=lambda xp, size, batched, x, perm: xp.transpose(x, perm=(0, *(p + 1 for p in perm))),
-    aligned=_keep_aligned("transpose", lambda x, perm: perm[:1] == (0,)),
+    block_diagonal=_keep_aligned("transpose", lambda x, perm: perm[:1] == (0,)),
 )
 
 
@@ -120,7 +120,9 @@ _broadcast_to = linear(  # its transpose is the un-broadcasting that the engine 
     "broadcast_to",
     lambda g: g,
     batch=_broadcast_batch,
-    aligned=_keep_aligned("broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]),
+    block_diagonal=_keep_aligned(
+        "broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]
+    ),
 )
 
 
@@ -142,7 +144,7 @@ pad = linear(
         g, index=tuple(slice(b, b + n) for b, n in zip(before, x_shape, strict=True))
     ),
     batch=lambda xp, size, batched, x, before, after: xp.pad(x, before=(0, *before), after=(0, *after)),
-    aligned=_move_aligned("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
+    block_diagonal=_move_aligned("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
 )
 
 flip = linear("flip", lambda g, xp, axis: xp.flip(g, axis=axis), tf_name="ReverseV2", batch=shift_axis("flip"))
@@ -191,7 +193,7 @@ def _together(name: str) -> Any:
 
 
 _concatenate = Op(
-    "concatenate", (), (), joint=_concatenate_pull, tf_name="ConcatV2", linear=True, batch=_together("concatenate")
+    "concatenate", (), (), vjp_all=_concatenate_pull, tf_name="ConcatV2", linear=True, batch=_together("concatenate")
 )
 
 
@@ -201,7 +203,7 @@ def _concatenate_call(*inputs: Any, axis: int, sizes: Axes = ()) -> Any:
 
 
 concatenate = declare(_concatenate, _concatenate_call)
-stack = primitive("stack", (), joint=_stack_pull, tf_name="Pack", linear=True, batch=_together("stack"))
+stack = primitive("stack", (), vjp_all=_stack_pull, tf_name="Pack", linear=True, batch=_together("stack"))
 
 
 def _pack(values: list[Any]) -> Any:
@@ -258,12 +260,12 @@ getitem = linear(
     lambda g, x_shape, xp, index: xp.setitem(g, index=index, shape=x_shape),
     tf_name="StridedSlice",
     batch=lambda xp, size, batched, x, index: xp.getitem(x, index=_behind(index)),
-    aligned=_move_aligned("getitem", _slice_first),
+    block_diagonal=_move_aligned("getitem", _slice_first),
 )
 setitem = linear(
     "setitem",
     lambda g, xp, index: xp.getitem(g, index=index),
     tf_name="StridedSliceGrad",
     batch=lambda xp, size, batched, x, index, shape: xp.setitem(x, index=_behind(index), shape=(size, *shape)),
-    aligned=_move_aligned("setitem", _fill_first),
+    block_diagonal=_move_aligned("setitem", _fill_first),
 )

@@ -132,15 +132,15 @@ def _gradient_aligned(xp: Any, level: int, operands: tuple[Any, ...], **attrs: A
     d, *others = operands
     if any(type(o) is Batched for o in others) or len(d.shape) < 3 or attrs["with_scores"]:
         return None
-    return tuple(Batched(part, level, aligned=True) for part in xp.attention_gradient(d.array, *others, **attrs))
+    return tuple(Batched(part, level, block_diagonal=True) for part in xp.attention_gradient(d.array, *others, **attrs))
 
 
 attention = primitive(
     "attention",
     ("q", "k", "v", "mask"),
-    joint=_attention_pull,
-    joint_saves=range(6),
-    joint_zeros=False,
+    vjp_all=_attention_pull,
+    vjp_all_saves=range(6),
+    vjp_all_zeros=False,
     outputs=2,
     tf_name="ScaledDotProductAttention",
     batch=_attention_batch,
@@ -148,11 +148,11 @@ attention = primitive(
 attention_gradient = primitive(
     "attention_gradient",
     ("d", "q", "k", "v", "out", "kept", "mask"),
-    joint=_gradient_pull,
-    joint_saves=frozenset({0, 1, 2, 3, 6}),
-    joint_zeros=False,
+    vjp_all=_gradient_pull,
+    vjp_all_saves=frozenset({0, 1, 2, 3, 6}),
+    vjp_all_zeros=False,
     outputs=-1,
     tf_name="ScaledDotProductAttentionGrad",
     batch=_gradient_batch,
-    aligned=_gradient_aligned,
+    block_diagonal=_gradient_aligned,
 )

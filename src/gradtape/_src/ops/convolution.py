@@ -136,10 +136,10 @@ def _filter_batch(xp: Any, size: int, batched: list[bool], x: Any, z: Any, *, gr
 def _keeps_images_apart(name: str) -> Any:
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
         x, *others = operands
-        if type(x) is not Batched or not x.aligned or any(type(o) is Batched for o in others):
+        if type(x) is not Batched or not x.block_diagonal or any(type(o) is Batched for o in others):
             return None
         result = getattr(xp, name)(_into_batch(xp, x.array), *others, **attrs)
-        return Batched(_out_of_batch(xp, result, x.array.shape[0]), level, aligned=True)
+        return Batched(_out_of_batch(xp, result, x.array.shape[0]), level, block_diagonal=True)
 
     return rule
 
@@ -147,7 +147,7 @@ def _keeps_images_apart(name: str) -> Any:
 def _filter_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, groups: int, **attrs: Any) -> Any:
     """One gradient of the filters for each image: the images become groups."""
     x, z = operands
-    if type(x) is Batched or not z.aligned or z.owners is not None:
+    if type(x) is Batched or not z.block_diagonal or z.owners is not None:
         return None
     count, images, *out, channels = z.array.shape
     rank = len(out)
@@ -186,7 +186,7 @@ conv = primitive(
     _conv_dy,
     tf_name="Conv2D",
     batch=_conv_batch,
-    aligned=_keeps_images_apart("conv"),
+    block_diagonal=_keeps_images_apart("conv"),
     jvp=_bilinear("conv"),
 )
 conv_input_grad = primitive(
@@ -196,7 +196,7 @@ conv_input_grad = primitive(
     _input_dy,
     tf_name="Conv2DBackpropInput",
     batch=_input_batch,
-    aligned=_keeps_images_apart("conv_input_grad"),
+    block_diagonal=_keeps_images_apart("conv_input_grad"),
     jvp=_bilinear("conv_input_grad"),
 )
 conv_filter_grad = primitive(
@@ -206,7 +206,7 @@ conv_filter_grad = primitive(
     _filter_dz,
     tf_name="Conv2DBackpropFilter",
     batch=_filter_batch,
-    aligned=_filter_aligned,
+    block_diagonal=_filter_aligned,
     jvp=_bilinear("conv_filter_grad"),
 )
 
@@ -240,7 +240,7 @@ def _forth(name: str) -> Any:
 
 
 def _of_images(name: str, transpose: Any, tf_name: str) -> Any:
-    return linear(name, transpose, tf_name=tf_name, batch=_images(name), aligned=_keeps_images_apart(name))
+    return linear(name, transpose, tf_name=tf_name, batch=_images(name), block_diagonal=_keeps_images_apart(name))
 
 
 conv_patches = _of_images("conv_patches", _back("conv_patches_grad"), "ExtractImagePatches")
@@ -274,7 +274,7 @@ def _positions_aligned(name: str) -> Any:
         z, x, top = operands
         if type(x) is Batched or type(top) is Batched:
             return None
-        return Batched(getattr(xp, name)(z.array, x, top, **attrs), level, aligned=True)
+        return Batched(getattr(xp, name)(z.array, x, top, **attrs), level, block_diagonal=True)
 
     return rule
 
@@ -308,7 +308,7 @@ max_unpool = primitive(
     None,
     tf_name="MaxPoolGrad",
     batch=_positions_batch("max_unpool"),
-    aligned=_positions_aligned("max_unpool"),
+    block_diagonal=_positions_aligned("max_unpool"),
 )
 max_pick = primitive(
     "max_pick",
@@ -318,7 +318,7 @@ max_pick = primitive(
     None,
     tf_name="MaxPoolGradGrad",
     batch=_positions_batch("max_pick"),
-    aligned=_positions_aligned("max_pick"),
+    block_diagonal=_positions_aligned("max_pick"),
 )
 
 

@@ -110,8 +110,8 @@ def _dlogits(g, logits, labels, label_length, logit_length, out, xp, blank):
     _, batch, classes = logits.shape
     lattice = _lattice(inner, logits, labels, label_length, logit_length, blank)
     alphas, betas = _forward(inner, lattice), _backward(inner, lattice)
-    joint = inner.stack(*alphas, axis=0) + inner.stack(*betas, axis=0)
-    share = inner.exp(joint + inner.reshape(out, shape=(1, batch, 1)))
+    vjp_all = inner.stack(*alphas, axis=0) + inner.stack(*betas, axis=0)
+    share = inner.exp(vjp_all + inner.reshape(out, shape=(1, batch, 1)))
     likely = inner.put_along_axis(share, lattice.states, axis=2, size=classes)
     mask = inner.astype(lattice.running, dtype=numpy_dtype(logits))
     return xp.reshape(g, shape=(1, batch, 1)) * ((inner.softmax(logits, axis=2) - likely) * mask)

@@ -77,7 +77,7 @@ def _det_dx(g, x, out, xp):
     return xp.reshape(weight, shape=(*weight.shape, 1, 1)) * adjoint(xp.inv(x), xp)
 
 
-det = primitive("det", ("x",), _det_dx, tf_name="MatrixDeterminant", fallible=True, batch=_behind_batch("det"))
+det = primitive("det", ("x",), _det_dx, tf_name="MatrixDeterminant", may_raise=True, batch=_behind_batch("det"))
 
 
 def _slogdet_pull(xp, g, needs, x, sign, log):
@@ -94,10 +94,10 @@ slogdet = primitive(
     ("x",),
     None,
     tf_name="LogMatrixDeterminant",
-    joint=_slogdet_pull,
-    joint_saves=frozenset({0, 1}),
+    vjp_all=_slogdet_pull,
+    vjp_all_saves=frozenset({0, 1}),
     outputs=2,
-    fallible=True,
+    may_raise=True,
     batch=_behind_batch("slogdet"),
 )
 
@@ -148,8 +148,8 @@ solve = primitive(
     None,
     None,
     tf_name="MatrixSolve",
-    joint=_solve_pull,
-    joint_saves=frozenset({0, 2}),
+    vjp_all=_solve_pull,
+    vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("solve"),
 )
 
@@ -168,8 +168,8 @@ triangular_solve = primitive(
     None,
     None,
     tf_name="MatrixTriangularSolve",
-    joint=_triangular_solve_pull,
-    joint_saves=frozenset({0, 2}),
+    vjp_all=_triangular_solve_pull,
+    vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("triangular_solve"),
 )
 
@@ -215,8 +215,8 @@ tridiagonal_solve = primitive(
     ("x", "y"),
     None,
     None,
-    joint=_tridiagonal_pull,
-    joint_saves=frozenset({0, 2}),
+    vjp_all=_tridiagonal_pull,
+    vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("tridiagonal_solve"),
 )
 
@@ -289,11 +289,11 @@ qr = primitive(
     "qr",
     ("x",),
     None,
-    joint=_qr_pull,
-    joint_saves=frozenset({1, 2}),
-    joint_zeros=False,
+    vjp_all=_qr_pull,
+    vjp_all_saves=frozenset({1, 2}),
+    vjp_all_zeros=False,
     outputs=2,
-    fallible=True,
+    may_raise=True,
     batch=_behind_batch("qr"),
 )
 
@@ -325,9 +325,9 @@ eigh = primitive(
     ("x",),
     None,
     tf_name="SelfAdjointEigV2",
-    joint=_eigh_pull,
-    joint_saves=frozenset({1, 2}),
-    joint_zeros=False,
+    vjp_all=_eigh_pull,
+    vjp_all_saves=frozenset({1, 2}),
+    vjp_all_zeros=False,
     outputs=2,
     batch=_behind_batch("eigh"),
 )
@@ -368,11 +368,11 @@ eig = primitive(
     "eig",
     ("x",),
     None,
-    joint=_eig_pull,
-    joint_saves=frozenset({0, 1, 2}),
-    joint_zeros=False,
+    vjp_all=_eig_pull,
+    vjp_all_saves=frozenset({0, 1, 2}),
+    vjp_all_zeros=False,
     outputs=2,
-    fallible=True,
+    may_raise=True,
     batch=_behind_batch("eig"),
 )
 
@@ -382,7 +382,7 @@ def _eigvals_dx(g, x, xp):
     return _from_eigenvectors(xp, x, vectors, _on_diagonal(g, xp))
 
 
-eigvals = primitive("eigvals", ("x",), _eigvals_dx, tf_name="Eig", fallible=True, batch=_behind_batch("eigvals"))
+eigvals = primitive("eigvals", ("x",), _eigvals_dx, tf_name="Eig", may_raise=True, batch=_behind_batch("eigvals"))
 
 
 def _thin(xp: Any, vectors: Any, cotangent: Any, k: int) -> tuple[Any, Any]:
@@ -437,9 +437,9 @@ svd = primitive(
     "svd",
     ("x",),
     None,
-    joint=_svd_pull,
-    joint_saves=frozenset({1, 2, 3}),
-    joint_zeros=False,
+    vjp_all=_svd_pull,
+    vjp_all_saves=frozenset({1, 2, 3}),
+    vjp_all_zeros=False,
     outputs=3,
     batch=_behind_batch("svd"),
 )
@@ -483,18 +483,18 @@ lu = primitive(
     ("x",),
     None,
     outputs=2,
-    fallible=True,
+    may_raise=True,
     batch=_behind_batch("lu"),
-    joint=_unregistered("Lu", "tf.linalg.solve, tf.linalg.inv, tf.linalg.slogdet and tf.linalg.qr have one."),
+    vjp_all=_unregistered("Lu", "tf.linalg.solve, tf.linalg.inv, tf.linalg.slogdet and tf.linalg.qr have one."),
 )
 logm = primitive(
     "logm",
     ("x",),
     None,
     tf_name="MatrixLogarithm",
-    fallible=True,
+    may_raise=True,
     batch=_behind_batch("logm"),
-    joint=_unregistered("MatrixLogarithm", "tf.linalg.sqrtm, tf.linalg.expm and tf.linalg.eigh have one."),
+    vjp_all=_unregistered("MatrixLogarithm", "tf.linalg.sqrtm, tf.linalg.expm and tf.linalg.eigh have one."),
 )
 
 

@@ -16,7 +16,7 @@ from gradtape._src.arrays.symbolic import is_known, unknown_shape
 from gradtape._src.conversion import operand, register_converter, wrap
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
-from gradtape._src.core.sparse_cotangent import Rows
+from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops import array
 from gradtape._src.ops.batching import spread
@@ -32,7 +32,7 @@ def _take_dx(g, indices, x_shape, xp, axis, batch_dims):
         flat = _reshape_indices(indices, (count,))
         if type(g) is Batched:  # a Jacobian is dense
             return xp.add_rows(values, flat, shape=x_shape)
-        return Rows(values, flat, x_shape)
+        return SparseCotangent(values, flat, x_shape)
     # Bring the looked-up axis to the front of the unbatched part, flatten the indices, scatter, and put it back.
     extra = len(indices.shape) - batch_dims
     lead = range(batch_dims)
@@ -95,7 +95,9 @@ def _gather_nd_dx(g, indices, x_shape, xp, batch_dims):
     if indices.shape[-1] == 1 and not batch_dims:
         count = math.prod(indices.shape)
         values, flat = xp.reshape(g, shape=(count, *x_shape[1:])), _reshape_indices(indices, (count,))
-        return xp.add_rows(values, flat, shape=x_shape) if type(g) is Batched else Rows(values, flat, x_shape)
+        return (
+            xp.add_rows(values, flat, shape=x_shape) if type(g) is Batched else SparseCotangent(values, flat, x_shape)
+        )
     return xp.scatter_nd(g, indices, shape=x_shape, batch_dims=batch_dims)
 
 

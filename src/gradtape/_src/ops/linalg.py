@@ -14,7 +14,7 @@ from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.batched import Batched, is_worth_a_recipe
 from gradtape._src.core.dispatch import primitive, product
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.memory import Recipe
+from gradtape._src.memory import LazyArray
 
 
 def adjoint(x: Any, xp: Any) -> Any:
@@ -66,7 +66,7 @@ def _matmul_aligned(
     """Rows of a matrix are positions of the aligned axis: times a matrix they stay apart, a sum over them is free."""
     x, y = operands
     if type(y) is not Batched and len(y.shape) == 2 and len(x.shape) >= 2 and not adjoint_x:
-        return Batched(xp.matmul(x.array, y, adjoint_x=False, adjoint_y=adjoint_y), level, aligned=True)
+        return Batched(xp.matmul(x.array, y, adjoint_x=False, adjoint_y=adjoint_y), level, block_diagonal=True)
     if type(x) is not Batched and len(x.shape) == 2 and len(y.shape) == 2 and not adjoint_y and y.owners is None:
         # Row (b, k) of the result is the outer product of x[:, b] and y[k, b, :].
         count, size, columns = y.array.shape
@@ -74,7 +74,7 @@ def _matmul_aligned(
         by_position = xp.transpose(y.array, perm=(1, 0, 2))
         shape = (size * count, positions.shape[1], columns)
         if is_worth_a_recipe(shape, y.dtype, (positions, by_position)):
-            return Batched(Recipe(shape, y.dtype, (positions, by_position), _outer_products), level)
+            return Batched(LazyArray(shape, y.dtype, (positions, by_position), _outer_products), level)
         return Batched(_outer_products(shape, positions, by_position), level)
     return None
 
@@ -134,7 +134,7 @@ matmul, plain_matmul = product(
     tf_name="MatMul",
     kinds="fciu",
     batch=_matmul_batch,
-    aligned=_matmul_aligned,
+    block_diagonal=_matmul_aligned,
     jvp=_matmul_jvp,
     explain=_matmul_problem,
     hinted=True,
@@ -270,4 +270,4 @@ def _einsum_batch(xp: Any, size: int, batched: list[bool], *xs: Any, equation: s
     return xp.einsum(*xs, equation=",".join(terms) + "->" + letter + output)
 
 
-einsum = primitive("einsum", (), joint=_einsum_pull, joint_saves=range(60), batch=_einsum_batch)
+einsum = primitive("einsum", (), vjp_all=_einsum_pull, vjp_all_saves=range(60), batch=_einsum_batch)

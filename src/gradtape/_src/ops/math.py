@@ -81,7 +81,7 @@ fmod = primitive(
     tf_name="TruncateMod",
     elementwise=True,
     kinds="fiu",
-    fallible=True,
+    may_raise=True,
 )
 mod = binary("mod", lambda g: g, lambda g, x, y, xp: -g * xp.floor(x / y), tf_name="FloorMod", kinds="fiu")
 maximum = binary("maximum", lambda g, x, y, xp: xp.where(x >= y, g, 0), lambda g, x, y, xp: xp.where(x >= y, 0, g),

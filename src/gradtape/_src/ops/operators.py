@@ -12,7 +12,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import Interval, Rule, checked
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.conversion import hinted_operands, is_library, operand, operands, wrap
-from gradtape._src.core.dispatch import as_operator, gives_way
+from gradtape._src.core.dispatch import as_operator, defers
 from gradtape._src.ops import array, linalg, math
 from gradtape._src.ops.indexing import get_item
 from gradtape._src.tensor import Tensor
@@ -33,7 +33,7 @@ def _divide_operator(x: Any, y: Any) -> Any:
             return _divide(x, y)
         except (errors.InvalidArgumentError, TypeError, ValueError):
             pass  # the general way says what TensorFlow says
-    if gives_way(y, "__rtruediv__"):
+    if defers(y, "__rtruediv__"):
         return NotImplemented
     return _quotient(*(hinted_operands(x, y) if is_library(x) else operands(x, y)))
 
@@ -127,7 +127,7 @@ def _method(function: Operator, name: str) -> Operator:
     reflected = f"__r{name}__"
 
     def method(x: Any, y: Any) -> Any:
-        return NotImplemented if gives_way(y, reflected) else function(x, y)
+        return NotImplemented if defers(y, reflected) else function(x, y)
 
     return method
 

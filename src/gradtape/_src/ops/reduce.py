@@ -36,14 +36,17 @@ def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, 
     others = tuple(a + 1 for a in axis if a != 0)
     result = xp.sum(x.array, axis=others, keepdims=keepdims) if others else x.array
     if 0 not in axis:
-        return Batched(result, level, aligned=True)
+        return Batched(result, level, block_diagonal=True)
     count, size, *rest = result.shape
     rows = xp.transpose(result, perm=(1, 0, *range(2, 2 + len(rest))))
     return Batched(xp.reshape(rows, shape=(size * count, *([1] if keepdims else []), *rest)), level)
 
 
 sum_ = linear(
-    "sum", lambda g, x_shape, xp, axis: _spread(g, xp, axis, x_shape), batch=shift_axis("sum"), aligned=_sum_aligned
+    "sum",
+    lambda g, x_shape, xp, axis: _spread(g, xp, axis, x_shape),
+    batch=shift_axis("sum"),
+    block_diagonal=_sum_aligned,
 )
 
 

@@ -76,16 +76,16 @@ bitcast = primitive(
     "bitcast",
     ("x",),
     no_entry("Bitcast"),
-    fallible=True,
+    may_raise=True,
     batch=lambda xp, size, batched, x, dtype: xp.bitcast(x, dtype=dtype),
 )
-unique = primitive("unique", ("x",), no_entry("Unique"), outputs=3, fallible=True)
+unique = primitive("unique", ("x",), no_entry("Unique"), outputs=3, may_raise=True)
 unique_with_counts = primitive(
     "unique_with_counts",
     ("x",),
     no_entry("UniqueWithCounts"),
     outputs=3,
-    fallible=True,
+    may_raise=True,
     kernel=lambda xp, x: xp.unique(x),
 )
 
@@ -107,7 +107,7 @@ dense_bincount = primitive(
     ("weights", "places"),
     no_entry("DenseBincount"),
     None,
-    fallible=True,
+    may_raise=True,
     kernel=lambda xp, weights, places, *, count: xp.add_rows(weights, places, shape=(count + 1,))[:count],
     batch=_bincount_batch,
 )
@@ -122,7 +122,7 @@ guarantee_const = primitive(
     "guarantee_const",
     ("x",),
     no_entry("GuaranteeConst"),
-    fallible=True,
+    may_raise=True,
     kernel=lambda xp, x: x,
     batch=lambda xp, size, batched, x: x,
 )
@@ -155,5 +155,5 @@ check_numerics = primitive(
     ),
     kernel=_check_kernel,
     batch=lambda xp, size, batched, x, message: xp.check_numerics(x, message=message),
-    fallible=True,
+    may_raise=True,
 )

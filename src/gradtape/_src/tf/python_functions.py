@@ -93,7 +93,7 @@ def _ends(xp: Any, d: Any, needs: list[Any], *saved: Any) -> list[None]:
     return [None] * len(needs)
 
 
-_NUMPY_FUNCTION = Op("numpy_function", (), (), tf_name="PyFunc", joint=_ends)  # recorded, so that tapes know the end
+_NUMPY_FUNCTION = Op("numpy_function", (), (), tf_name="PyFunc", vjp_all=_ends)  # recorded, so that tapes know the end
 
 
 def numpy_function(

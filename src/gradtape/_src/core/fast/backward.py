@@ -17,9 +17,9 @@ from gradtape._src.arrays import common_namespace, namespaces
 from gradtape._src.arrays.half import is_half
 from gradtape._src.core.fast.calls import vjps_of
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
-from gradtape._src.core.sparse_cotangent import Rows
-from gradtape._src.core.tape import spread
-from gradtape._src.core.zero_preserving import is_strong, strengthen, weaken
+from gradtape._src.core.sparse_cotangent import SparseCotangent
+from gradtape._src.core.tape import saved_by_slot
+from gradtape._src.core.zero_preserving import as_plain, is_zero_preserving, zero_preserving
 from gradtape._src.tensor import Tensor, dimensions_shown
 
 _FLOAT32 = np.dtype(np.float32)
@@ -28,7 +28,7 @@ Cotangents = dict[int, Any]
 Shapes = dict[int, tuple[int, ...]]
 
 
-def sweep(
+def backward_pass(
     records: list[Any],
     shapes: Shapes,
     cotangents: Cotangents,
@@ -53,7 +53,7 @@ def sweep(
     c: Any
     pop, shape_of = cotangents.pop, shapes.get
     shape: tuple[int, ...] | None
-    hurried = None if traced else _FLOAT32  # the dtype whose records take the short way
+    fast_dtype = None if traced else _FLOAT32  # the dtype whose records take the short way
     asked = kept or None
     remaining = records if release else records[:]
     if watch is not None:
@@ -61,7 +61,7 @@ def sweep(
     take = remaining.pop
     # Records mostly follow each other: what the short way computes last is kept at hand, as c for the uid `ahead`, and
     # only put among the others if the next record does not ask for it (benchmark: chain).
-    ahead, c, at_hand = 0, None, watch is None
+    ahead, c, may_pend = 0, None, watch is None
     while remaining:
         op, inputs, output, values, attrs, dtype = take()
         if output is ahead:
@@ -80,7 +80,7 @@ def sweep(
                 continue
         elif asked is not None and output in asked:
             found[output] = g
-        if dtype is hurried and type(g) is ndarray and (fast := op.fast) is not None:
+        if dtype is fast_dtype and type(g) is ndarray and (fast := op.fast) is not None:
             # One or two operands of an elementwise op, without loop and vjps (benchmark: chain).
             rule, slot, second = fast
             if type(inputs) is int:
@@ -88,7 +88,7 @@ def sweep(
                     c = rule(g) if slot is None else rule(g, values.array) if slot >= 0 else rule(g, values)
                     if inputs in cotangents:
                         _accumulate(cotangents, inputs, c, owned)
-                    elif at_hand:
+                    elif may_pend:
                         ahead = inputs
                     else:
                         cotangents[inputs] = c
@@ -116,19 +116,19 @@ def sweep(
                         c = unbroadcast(c, shape)
                     if uid in cotangents:
                         _accumulate(cotangents, uid, c, owned)
-                    elif at_hand:
+                    elif may_pend:
                         ahead = uid
                     else:
                         cotangents[uid] = c
                 continue
-        if op.joint is not None:
-            _pull_jointly(op, g, dtype, inputs, values, attrs, shapes, traced, cotangents, owned)
+        if op.vjp_all is not None:
+            _vjp_all(op, g, dtype, inputs, values, attrs, shapes, traced, cotangents, owned)
             continue
         vjps = op.vjps
-        if dtype is not hurried or vjps is None or type(g) is Rows:
-            g, vjps = _unhurried(op, g, dtype, traced)
+        if dtype is not fast_dtype or vjps is None or type(g) is SparseCotangent:
+            g, vjps = _general_vjps(op, g, dtype, traced)
         if type(inputs) is int:
-            inputs, values = (inputs,), spread(op, values)
+            inputs, values = (inputs,), saved_by_slot(op, values)
         position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
         for uid in inputs:
             shape = shape_of(uid)
@@ -147,10 +147,10 @@ def sweep(
     return cotangents
 
 
-def traced_sweep(*args: Any, **options: Any) -> Cotangents:
+def traced_backward_pass(*args: Any, **options: Any) -> Cotangents:
     """A sweep that is itself recorded: within a trace its rules compute with dimensions that are not known yet."""
     with dimensions_shown():
-        return sweep(*args, **{**options, "traced": True})
+        return backward_pass(*args, **{**options, "traced": True})
 
 
 class _Sums(set[int]):
@@ -196,7 +196,7 @@ def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: _Sums) -> None:
     if uid in owned and type(c) is ndarray and type(before) is ndarray:
         np.add(before, c, before)
         return
-    if c.dtype is not _FLOAT32 and is_half(numpy_dtype(c)) and not type(c) is type(before) is Rows:
+    if c.dtype is not _FLOAT32 and is_half(numpy_dtype(c)) and not type(c) is type(before) is SparseCotangent:
         owned.half = owned.half or _HalfSums()
         total = owned.half.add(uid, before, c)
     else:
@@ -208,7 +208,7 @@ def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: _Sums) -> None:
 
 def _wide(c: Any) -> Any:
     """A half-precision cotangent as a dense one in float32."""
-    return Rows(widened(c.values), c.indices, c.shape).dense() if type(c) is Rows else widened(c)
+    return SparseCotangent(widened(c.values), c.indices, c.shape).dense() if type(c) is SparseCotangent else widened(c)
 
 
 def _collect(
@@ -232,7 +232,7 @@ def _collect(
         gs.append(g)
     if not arrived:
         return None
-    if not op.joint_zeros:
+    if not op.vjp_all_zeros:
         return gs
     xp = common_namespace([g for g in gs if g is not None])
     return [xp.zeros(shapes[uid], dtype) if g is None else g for uid, dtype, g in zip(outputs, dtypes, gs, strict=True)]
@@ -240,21 +240,21 @@ def _collect(
 
 def _settled(g: Any, dtype: Any) -> Any:
     """A cotangent that is complete: dense, and of its own dtype if it was summed in float32."""
-    if type(g) is Rows:
+    if type(g) is SparseCotangent:
         g = g.dense()
     return narrowed(g, dtype)
 
 
-def _unhurried(op: Op, g: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
+def _general_vjps(op: Op, g: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
     """The vjps of a record that is not plain float32: recorded, of another dtype, or sparse."""
-    if type(g) is Rows or not (dtype is _FLOAT32 or type(g) is list):
+    if type(g) is SparseCotangent or not (dtype is _FLOAT32 or type(g) is list):
         g = _settled(g, dtype)
     if dtype is _FLOAT32 and op.vjps is not None:
         return g, op.traced_vjps if traced else op.vjps
     return g, vjps_of(op, dtype, traced)
 
 
-def _pull_jointly(
+def _vjp_all(
     op: Op,
     g: Any,
     dtype: Any,
@@ -267,7 +267,7 @@ def _pull_jointly(
     owned: _Sums,
 ) -> None:
     """The step of an op with one rule for all its inputs."""
-    if type(g) is Rows or not (dtype is _FLOAT32 or type(g) is list):
+    if type(g) is SparseCotangent or not (dtype is _FLOAT32 or type(g) is list):
         g = _settled(g, dtype)
     gs = [x for x in g if x is not None] if type(g) is list else [g]
     xp = namespaces[type(gs[0])] if len(gs) == 1 else common_namespace(gs)
@@ -276,16 +276,16 @@ def _pull_jointly(
     if half is not None:
         g, saved = ([None if v is None else widened(v) for v in part] for part in (g, saved))
     needs = [shapes.get(uid) for uid in inputs]
-    strong = op.as_given and is_strong(gs)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    strong = op.trusted and is_zero_preserving(gs)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
     if strong:
-        g = [None if x is None else weaken(x) for x in g]
+        g = [None if x is None else as_plain(x) for x in g]
         xp = common_namespace([x for x in g if x is not None])
-    for uid, shape, c in zip(inputs, needs, op.joint(xp, g, needs, *saved, **attrs), strict=True):  # type: ignore[misc]
+    for uid, shape, c in zip(inputs, needs, op.vjp_all(xp, g, needs, *saved, **attrs), strict=True):  # type: ignore[misc]
         if c is None or shape is None:
             continue
         if strong:
-            c = strengthen(c)
-        if not op.as_given and c.shape != shape:  # what a user's gradient returns is not looked at
+            c = zero_preserving(c)
+        if not op.trusted and c.shape != shape:  # what a user's gradient returns is not looked at
             c = unbroadcast(c, shape)
         if half is not None:
             c = narrowed(c, half)

@@ -43,7 +43,7 @@ def write_fast_path(op: Op) -> None:
     """Give an elementwise op of one or two operands its fast path, if every operand has a rule that can be written."""
     rules = [rule for rule in op.rules if rule is not None]
     known = {*op.args, "g", "out", "xp", "half"}
-    if not op.elementwise or op.joint is not None or not 1 <= len(rules) == len(op.args) <= 2:
+    if not op.elementwise or op.vjp_all is not None or not 1 <= len(rules) == len(op.args) <= 2:
         return
     if not all(known.issuperset(parameters(rule)) for rule in rules):  # static arguments
         return
