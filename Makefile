@@ -1,18 +1,19 @@
 # Every target sets up what it needs in .venv, on a machine that has only Python (3.10 or newer) and make.
 #
-#   make demo    train a digit classifier written for TensorFlow, on gradtape
-#   make test    the whole test suite
-#   make lint    style, format and types
-#   make bench   measure gradtape against its budgets
-#   make docs    build the documentation as a site, in site/ (its examples are run by make test)
-#   make clean   remove all that these targets made
+#   make demo      train a digit classifier written for TensorFlow, on gradtape
+#   make test      the whole test suite
+#   make lint      style, format and types
+#   make coverage  the test suite, and which lines it does not run
+#   make bench        measure gradtape against its budgets
+#   make docs      build the documentation as a site, in site/ (its examples are run by make test)
+#   make clean        remove all that these targets made
 
 PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 PIP    := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test coverage lint bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -23,6 +24,9 @@ demo: $(VENV)/viz.stamp
 
 test: $(VENV)/dev.stamp
 	$(RUN) -m pytest --numprocesses auto --dist worksteal
+
+coverage: $(VENV)/dev.stamp
+	$(RUN) -m pytest --numprocesses auto --dist worksteal --cov=gradtape --cov-report=term:skip-covered --cov-report=html
 
 lint: $(VENV)/dev.stamp
 	$(RUN) -m ruff check .
@@ -37,7 +41,7 @@ docs: $(VENV)/docs.stamp
 	@echo "The site is in site/: open site/index.html. With search: $(RUN) -m mkdocs serve"
 
 clean:
-	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache digits_loss.png digits_loss.svg
+	rm -rf $(VENV) build dist site htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache digits_loss.png digits_loss.svg
 	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # One environment, made once. Stamps say which extras it has; a change of pyproject.toml makes them stale.

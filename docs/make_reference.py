@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import gradtape
-import gradtape._src.testing
+import gradtape.testing
 from gradtape._src import inspect as lens
 from gradtape._src.checkpoint import checkpoint, reading, state
 from gradtape._src.inspect import explain

@@ -48,7 +48,7 @@ def folder() -> Path:
     True
     """
     here = Path(__file__).resolve().parent
-    for place in (here.parents[2], here / "packed"):
+    for place in (here.parents[3], here / "packed"):
         if (place / "benchmarks" / "race.py").is_file():
             return place
     raise UsageError("the benchmarks are not part of this installation", status=1)
