@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")
 KILLED = r"""
 import os, sys
 import numpy as np, gradtape as tf
-from gradtape.train import bundle
+from gradtape._src.formats import tensor_bundle as bundle
 
 def each(folder, first, then, check):
     '''Let a child die before the first, second, ... file operation of `then`, and check what it leaves.'''
@@ -117,7 +117,7 @@ each(sys.argv[1], save, save, check)
 
 
 def test_temporary_files_of_dead_processes_are_removed_and_of_living_ones_never(tmp_path):
-    code = "from gradtape.train import atomic; part = atomic.Staged(sys.argv[1]); print(part.path, flush=True); "
+    code = "from gradtape._src.formats import atomic; part = atomic.Staged(sys.argv[1]); print(part.path, flush=True); "
     dead = run(code + "os._exit(0)", tmp_path).strip()
     assert os.path.exists(dead)
     living = subprocess.Popen(
@@ -165,7 +165,7 @@ def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_
 def test_a_forked_child_leaves_the_temporary_file_alone(tmp_path):
     run(
         """
-from gradtape.train import atomic
+from gradtape._src.formats import atomic
 with atomic.Staged(sys.argv[1]) as part:
     part.file.write(b"once")  # in the buffer of both
     if not os.fork():

@@ -81,7 +81,7 @@ def test_help_lists_the_workloads(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_working_copy_comes_before_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = tmp_path / "src" / "gradtape" / "commands"
+    here = tmp_path / "src" / "gradtape" / "_src" / "cli"
     monkeypatch.setattr(bench, "__file__", str(here / "bench.py"))
     with pytest.raises(UsageError, match="not part of this installation"):
         bench.folder()
