@@ -69,7 +69,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     packed = {name for name in names if name.endswith(".py")}
     package = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/gradtape").rglob("*.py")}
     # `gradtape bench` measures with these.
-    home = "gradtape/commands/packed"
+    home = "gradtape/_src/cli/packed"
     benchmarks = {f"{home}/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "benchmarks").rglob("*.py")}
     assert packed == package | benchmarks | {"_gradtape_keras.py"}
 

@@ -575,7 +575,6 @@ def test_names_are_shared() -> None:
     assert tf.math.softsign is tf.nn.softsign
     assert tf.math.bessel_i0 is tf.math.special.bessel_i0
     assert tf.nn.swish is tf.nn.silu
-    assert tf.math.truncatediv is tf.truncatediv
     by_keyword = tf.math.igamma(a=2.0, x=1.0), tf.math.zeta(x=2.0, q=1.0), tf.math.polygamma(a=1.0, x=1.0)
     np.testing.assert_allclose([float(v) for v in by_keyword], [0.26424113, 1.644934, 1.644934], rtol=1e-6)
 
