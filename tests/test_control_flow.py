@@ -6,9 +6,9 @@ import collections
 
 import numpy as np
 import pytest
-from gradtape.testing import check_gradients
 
 import gradtape as tf
+from gradtape.testing import check_gradients
 
 Invalid = tf.errors.InvalidArgumentError
 c = tf.constant

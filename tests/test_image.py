@@ -6,13 +6,13 @@ import builtins
 
 import numpy as np
 import pytest
-from gradtape.testing import check_gradients
 from tf_cases import image as questions
 from tf_cases.record import load
 
 import gradtape as tf
 from gradtape._src.arrays.numpy import image as kernels
 from gradtape._src.ops.image import resample
+from gradtape.testing import check_gradients
 
 STORED = load("image")
 CASES = questions.cases(tf)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gradtape.testing import check_gradients
 
 import gradtape as tf
+from gradtape.testing import check_gradients
 
 pytest.importorskip("gradtape.keras", exc_type=ImportError)
 

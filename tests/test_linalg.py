@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradtape.testing import check_gradients
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays as np_arrays
 
 import gradtape as tf
 from gradtape._src.arrays import numpy_namespace as kernels
+from gradtape.testing import check_gradients
 
 L = tf.linalg
 InvalidArgument = tf.errors.InvalidArgumentError

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gradtape.testing import check_gradients
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from hypothesis.extra import numpy as npst
 
 import gradtape as tf
+from gradtape.testing import check_gradients
 
 settings.register_profile(
     "gradtape", derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gradtape.testing import check_gradients
 
 import gradtape as tf
+from gradtape.testing import check_gradients
 
 Invalid = tf.errors.InvalidArgumentError
 

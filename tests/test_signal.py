@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gradtape.testing import check_gradients
 from tf_cases import signal as questions
 from tf_cases.record import load
 
 import gradtape as tf
+from gradtape.testing import check_gradients
 
 STORED = load("signal")
 CASES = questions.cases(tf)
