@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from gradtape import errors
+from gradtape._src import errors
 
 CODES = {
     "CancelledError": 1,
