@@ -761,6 +761,18 @@ def test_untrainable_variables_are_followed_only_on_request():
     assert float(asked.gradient(y, v)) == 6.0
 
 
+def test_what_was_read_before_a_variable_is_watched_does_not_count():
+    v, w, x = tf.Variable(2.0, trainable=False), tf.Variable(5.0, trainable=False), c(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        before = v * x * tf.square(v)
+        tape.watch([v, w])
+        after = v * x * w
+    assert tape.gradient(before, v) is None
+    assert float(tape.gradient(before, x)) == 8.0
+    assert [float(g) for g in tape.gradient(after, [v, w, x])] == [15.0, 6.0, 10.0]
+
+
 def test_without_watching_accessed_variables():
     v, w = tf.Variable(2.0), tf.Variable(X)
     with tf.GradientTape(watch_accessed_variables=False) as tape:

@@ -859,6 +859,86 @@ def test_python_integers_wrap(value, dtype, expected):
     assert tf.Variable(value, dtype=dtype).numpy().tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [
+        ([1.0, 2.0], None, "float32"),
+        ([[1.0, np.nan], [np.inf, -np.inf]], None, "float32"),
+        ([1e39, 1.0], tf.float64, "float64"),
+        ([1e39, 1.0], tf.float32, "float32"),
+        ([[[1], [2]], [[3], [4]]], None, "int32"),
+        ([2**31 - 1, -(2**31)], None, "int32"),
+        ([2**31, 1], None, "int64"),
+        ([-(2**31) - 1, 1], None, "int64"),
+        ([1, 2], tf.float32, "float32"),
+        ([2**24 + 1, 2], tf.float32, "float32"),
+        ([2**40, 2], tf.float64, "float64"),
+        ([1, 2], tf.uint8, "uint8"),
+        ([1, 2], tf.complex64, "complex64"),
+        ([1, 2.5], None, "float32"),
+        ([True, False], None, "bool"),
+        ([[True], [False]], tf.bool, "bool"),
+        ([[[[[1.0]]]], [[[[2.0]]]]], None, "float32"),
+        ([(1, 2), (3, 4)], None, "int32"),
+        ([[], []], None, "float32"),
+    ],
+)
+def test_lists_of_numbers(value, dtype, expected):
+    with np.errstate(over="ignore"):
+        want = np.array(value, expected)
+    for given in (value, tuple(value)):
+        got = c(given, dtype).numpy()
+        assert got.dtype == want.dtype
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("value", [[1e39, 1.0], [True, 1], [[1], [1, 2]], [[1], 2], [2**63], [1, None], [1.0, "a"]])
+def test_lists_that_are_no_tensors(value):
+    with pytest.raises(ValueError, match="Can't convert.* Python sequence|unsupported type"):
+        c(value)
+
+
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("target", INTEGERS)
+def test_numbers_in_and_out_of_the_range_of_integers(source, target):
+    """One by one and together: numbers in range are cast without a repair."""
+    kind, values = (
+        tf.as_dtype(target),
+        c([0.0, -0.75, 3.9, 100.5, -3.0, np.nan, np.inf, -np.inf, 7e4, -7e4, 3e9, 1e19], source),
+    )
+    exact = [float(v) for v in tf.cast(values, tf.float64)]
+    want = [0 if v != v else kind.max if v >= kind.max else kind.min if v <= kind.min else int(v) for v in exact]
+    assert tf.cast(values, target).numpy().tolist() == want
+    assert [int(tf.cast(v, target)) for v in values] == want
+    assert tf.cast(values[:5], target).numpy().tolist() == want[:5]
+    assert tf.cast(values[:0], target).shape == [0]
+
+
+def test_the_mean_of_many_integers():
+    for high in (2**31 - 1, 1000):
+        values = np.random.default_rng(0).integers(-high, high, (70, 80)).astype(np.int32)
+        for axis in (None, 0, 1):
+            total = values.astype(object).sum(axis)
+            want = np.vectorize(lambda n, count: int(abs(n) // count) * (1 if n > 0 else -1))(
+                total, values.size // np.size(total)
+            )
+            assert tf.reduce_mean(values, axis).numpy().tolist() == want.tolist()
+
+
+def test_the_first_operand_decides_beside_a_number():
+    for number in (1.0, 2.5):
+        for add in (tf.add, operator.add):
+            with pytest.raises(
+                tf.errors.InvalidArgumentError, match="was expected to be a int32 tensor but is a float"
+            ):
+                add(c([1, 2]), number)
+    assert (c([1.5]) + 1).numpy().tolist() == [2.5]
+    assert (c([True, False]) * 2).numpy().tolist() == [True, False]
+    with pytest.raises(TypeError, match=r"Cannot convert 1.5 to EagerTensor of dtype int32"):
+        c([1, 2]) * 1.5
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_the_mean_of_integers_does_not_overflow(dtype, compiled):

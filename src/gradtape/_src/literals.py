@@ -36,6 +36,9 @@ def array_from(value: Any, dtype: DType | None = None) -> ndarray:
     if kind is float or kind is int or kind is bool:
         found = _number(value, kind, dtype)
         return _from_plain(value, dtype) if found is None else found
+    if kind is list or kind is tuple:
+        found = _numbers(value, dtype)
+        return _from_plain(value, dtype) if found is None else found
     if isinstance(value, (ndarray, np.generic)):
         return _from_numpy(value, dtype)
     if hasattr(kind, "__tf_tensor__"):  # TensorFlow's protocol for classes of others
@@ -59,6 +62,37 @@ def _number(value: Any, kind: type, dtype: DType | None) -> ndarray | None:
     except (OverflowError, TypeError):
         pass
     return None
+
+
+def _numbers(value: Any, dtype: DType | None) -> ndarray | None:
+    """The common cases of nested lists, numbers of one class in range; None sends others to the general conversion."""
+    shape = [len(value)]
+    kinds = set(map(type, value))
+    while kinds == _LIST and len(shape) < 4:
+        lengths = set(map(len, value))
+        if len(lengths) > 1:
+            return None
+        shape.append(lengths.pop())
+        value = list(chain.from_iterable(value))
+        kinds = set(map(type, value))
+    target = None if dtype is None else dtype.numpy_dtype
+    if kinds == _FLOAT and (target is None or target is _FLOAT32 or target is _FLOAT64):
+        if target is not _FLOAT64 and not (max(value) < 3e38 and min(value) > -3e38):
+            return None
+        found = np.array(value, target or _FLOAT32)
+    elif kinds == _INT and (target is None or target in _ANY_INT32):
+        if min(value) < _INT32_MIN or max(value) > _INT32_MAX:
+            return None
+        found = np.array(value, target or _INT32)
+    elif kinds == _TRUTH and (target is None or target is _BOOL):
+        found = np.array(value, _BOOL)
+    else:
+        return None
+    return found if len(shape) == 1 else found.reshape(shape)
+
+
+_LIST, _FLOAT, _INT, _TRUTH = {list}, {float}, {int}, {bool}
+_ANY_INT32 = {_INT32, _INT64, _FLOAT32, _FLOAT64}  # dtypes that have every number of 32 bits, or round it
 
 
 def _int_dtype(low: int, high: int) -> np.dtype[Any]:

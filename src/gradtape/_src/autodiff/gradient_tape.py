@@ -63,7 +63,17 @@ answers: deque[tuple[int, int, str, tuple[str, int]]] = deque(maxlen=32)
 class _Recording(Recorder):
     """What a tape has recorded: the records, the uids it follows, and the variables among them."""
 
-    __slots__ = ("asked", "consumed", "events", "roots", "size", "unreached", "variables", "watch_accessed")
+    __slots__ = (
+        "asked",
+        "consumed",
+        "events",
+        "roots",
+        "size",
+        "unreached",
+        "unwatched",
+        "variables",
+        "watch_accessed",
+    )
 
     def __init__(self, watch_accessed: bool) -> None:
         super().__init__()
@@ -71,6 +81,7 @@ class _Recording(Recorder):
         self.consumed = False  # a sweep is freeing the records as it passes them
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}
+        self.unwatched: set[int] = set()  # variables that were read without being watched
         self.events: list[Event] = []  # for `explain`; ordinary ops are none
         self.unreached: list[Any] = []  # what a walk that freed the records passed by, latest first
         self.asked: frozenset[int] = _NOTHING  # the sources of the last walk
@@ -82,11 +93,14 @@ class _Recording(Recorder):
         twin.records.extend(self.records)
         twin.tracked.update(self.tracked)
         twin.roots, twin.variables, twin.may_raise = set(self.roots), dict(self.variables), self.may_raise
+        twin.unwatched = set(self.unwatched)
         return twin
 
     def on_read(self, variable: Variable) -> None:
         if self.watch_accessed and variable._trainable:
             self.follow(variable)
+        else:
+            self.unwatched.add(variable.uid)
 
     def follow(self, source: Tensor | Variable) -> None:
         uid = source.uid
@@ -100,6 +114,9 @@ class _Recording(Recorder):
 
     def disown(self, uid: int) -> None:
         """Take the ops that have read a variable until now for ops on another value: nobody watched it then."""
+        if uid not in self.unwatched:
+            return
+        self.unwatched.discard(uid)
         other = next_uid()
         for i, record in enumerate(self.records):
             op, inputs, *rest = record

@@ -341,7 +341,8 @@ def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
 
 
 def _differentiable_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
-    first_decides = op.hinted and not operator
+    hinted = op.hinted
+    first_decides = hinted and not operator
     reflected = _REFLECTED.get(op.name, "")
     multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
     kinds = op.kinds + "b" if multiplies else op.kinds
@@ -357,9 +358,19 @@ def _differentiable_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATT
                 y = reading(y)
             elif type(x) is float and type(y) is Tensor and not first_decides:
                 x = number_beside(x, y.array)
+            elif type(x) is Tensor and (type(y) is float or type(y) is int):
+                try:
+                    y = number_beside(y, x.array)
+                except (TypeError, ValueError):
+                    if multiplies and x.array.dtype.kind == "b":
+                        y = _truth(y)
+                    elif hinted:  # the op refuses two dtypes
+                        y = operand(y)
+                    else:
+                        raise
             elif operator and defers(y, reflected):
                 return NotImplemented
-            elif first_decides or (op.hinted and is_library(x)):
+            elif first_decides or (hinted and is_library(x)):
                 x, y = hinted_operands(x, y)
             elif multiplies and type(x) is Tensor and x.array.dtype.kind == "b":
                 y = _truth(y)

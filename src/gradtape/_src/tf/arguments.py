@@ -31,6 +31,8 @@ from gradtape._src.tensor import Tensor
 Axes = tuple[int, ...]
 
 _LONG = 2**63
+_INT = {int}
+_INDEX_DTYPES = {np.dtype(np.int32), np.dtype(np.int64)}
 
 
 def static(value: Any) -> Any:
@@ -61,6 +63,12 @@ def integers(value: Any, op: str, attr: str = "Tidx", *, fixed: bool = False) ->
 
     `fixed` is for inputs that are int32 whatever is given, so that TensorFlow has no attribute to complain about.
     """
+    kind = type(value)
+    if kind is list or kind is tuple:  # the common cases first
+        if set(map(type, value)) == _INT:
+            return array_from(value)
+    elif kind is np.ndarray and value.dtype in _INDEX_DTYPES:
+        return value
     if isinstance(value, TensorShape):
         value = value.as_list()
     if isinstance(value, (list, tuple)) and any(is_dimension(v) for v in value):
@@ -157,7 +165,7 @@ def axes_of(axis: Any, rank: int, op: str = "Sum") -> Axes:
         return tuple(range(rank))
     if type(axis) is int:
         return (axis_of(axis, rank, op),)
-    if type(axis) is tuple and all(type(a) is int for a in axis):
+    if (type(axis) is tuple or type(axis) is list) and all(type(a) is int for a in axis):
         given: Any = axis
     else:
         found = integers(axis, op)

@@ -107,6 +107,8 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     [1, -1, 127]
     """
     wanted = as_dtype(dtype)
+    if type(x) is Tensor:
+        return array.cast(x, wanted)
     if isinstance(x, (IndexedSlices, SparseTensor)):
         over: Any = map_values if isinstance(x, IndexedSlices) else map_sparse
         return over(lambda t: cast(t, wanted), x)
@@ -788,7 +790,8 @@ def _split_sizes(given: Any) -> Any:
         return given
     if is_dimension(given):
         return given
-    if np.ndim(static(given) if is_library(given) else array_from(given)) == 0:
+    plain = isinstance(given, (list, tuple))
+    if not plain and np.ndim(static(given) if is_library(given) else array_from(given)) == 0:
         raise ValueError(
             "Rank-0 tensors are not supported as the num_or_size_splits argument to split. Argument provided: "
             f"{given!r}. Pass a Python int."

@@ -21,16 +21,20 @@ from numpy import (  # noqa: F401 - these are the kernels
     arcsin,
     arcsinh,
     arctan,
+    arctan2,
     arctanh,
     bitwise_and,
     bitwise_or,
     bitwise_xor,
+    ceil,
     cos,
     cosh,
     divide,
     equal,
     exp,
     expm1,
+    floor,
+    fmod,
     greater,
     greater_equal,
     invert,
@@ -48,6 +52,7 @@ from numpy import (  # noqa: F401 - these are the kernels
     logical_xor,
     maximum,
     minimum,
+    mod,
     multiply,
     ndarray,
     negative,
@@ -78,66 +83,25 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
-_TINY: dict[str, float] = {"f": 2.0**-126, "E": 2.0**-126, "d": 2.0**-1022}  # float16 is computed in float32
-
-
-def flushed(x: Array) -> Array:
-    """x with 0 for denormal numbers, as XLA's programs and TensorFlow's kernels see them.
-
-    For functions that jump at 0: arithmetic and comparisons keep these numbers.
-    """
-    if not hasattr(x, "dtype"):  # a Python number
-        return x
-    if x.dtype.kind == "c":
-        real, imag = flushed(x.real), flushed(x.imag)
-        return complex(real, imag).astype(x.dtype, copy=False)
-    tiny = _TINY.get(x.dtype.char)
-    if tiny is None:
-        return x
-    small = np.absolute(x) < x.dtype.type(tiny)
-    return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
-
-
 def sign(x: Array) -> Array:
-    if x.dtype.kind != "c":
-        return np.sign(flushed(x))
-    size = flushed(np.absolute(x))
-    zero = size == 0
-    part: Any = np.where(zero, 1, size)
-    unit = complex(x.real / part, x.imag / part).astype(x.dtype, copy=False)
+    if x.dtype is _FLOAT32 or x.dtype.kind != "c" or np.isfinite(size := np.absolute(x)).all():
+        return np.sign(x)
+    unit = complex(x.real / size, x.imag / size).astype(x.dtype, copy=False)
     unit = np.where(np.isinf(size), x.dtype.type(complex_nan), unit)
-    return np.where(zero, x.dtype.type(0), unit)
+    return np.where(size == 0, x.dtype.type(0), unit)
 
 
 complex_nan = builtins.complex(np.nan, np.nan)
 
 
-def ceil(x: Array) -> Array:
-    return np.ceil(flushed(x))
-
-
-def floor(x: Array) -> Array:
-    return np.floor(flushed(x))
-
-
-def mod(x: Array, y: Array) -> Array:
-    return np.mod(x, flushed(y))
-
-
-def fmod(x: Array, y: Array) -> Array:
-    return np.fmod(x, flushed(y))
-
-
-def arctan2(x: Array, y: Array) -> Array:
-    return np.arctan2(x, flushed(y))
-
-
 def power(x: Array, y: Array) -> Array:
     """x**y, without the general power for the exponents that people write."""
     if x.dtype.kind == "c":
-        nothing = np.equal(x, 0) & np.equal(y, 0)  # exp(0 log 0), as TensorFlow has it
         result = np.power(x, y)
-        return np.where(nothing, result.dtype.type(complex_nan), result) if nothing.any() else result
+        if x.all():
+            return result
+        nothing = np.equal(x, 0) & np.equal(y, 0)  # exp(0 log 0), as TensorFlow has it
+        return np.where(nothing, result.dtype.type(complex_nan), result)
     if not y.ndim and y.dtype.kind in "fiu":
         exponent = y.item()
         if exponent == 2:
@@ -180,7 +144,10 @@ def rsqrt(x: Array) -> Array:
 
 def _complex_rsqrt(z: Array) -> Array:
     """1 / sqrt(z) by parts, as TensorFlow has it: on the branch cut -0j counts as +0j, at infinity it is 0."""
-    x, y, size = z.real, z.imag, np.absolute(z)
+    x, y = z.real, z.imag
+    if ((x > 0) | (y != 0)).all() and np.isfinite(z).all():
+        return np.reciprocal(np.sqrt(z))
+    size = np.absolute(z)
     root = np.sqrt(0.5 * (np.absolute(x) + size))
     large, small = root / size, y / (2 * root * size)
     right, infinite = x >= 0, np.isinf(z)
@@ -272,12 +239,30 @@ def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
     if dtype.kind in "iu" and x.dtype.kind not in "iub":
         return _saturated(x, dtype)
     if dtype.kind == "b":
-        return flushed(x) != 0
+        return np.not_equal(x, 0)
     return x.astype(dtype)
 
 
 def _saturated(x: Array, dtype: Any) -> Array:
     """Floating-point numbers as integers: what is too large or too small gives the last one in range, NaN 0."""
+    below, above = _bounds(dtype)
+    if x.size == 1:
+        low = high = float(x.item())
+    elif x.size:
+        low, high = float(np.minimum.reduce(x, None)), float(np.maximum.reduce(x, None))
+    else:
+        low = high = 0.0
+    return x.astype(dtype) if below < low and high < above else _repaired(x, dtype)  # NaN lies between no numbers
+
+
+@lru_cache(None)
+def _bounds(dtype: Any) -> tuple[int, int]:
+    """The integers next to the range of a dtype: what lies between them is in range once it is cut off."""
+    limits: Any = np.iinfo(dtype)
+    return int(limits.min) - 1, int(limits.max) + 1
+
+
+def _repaired(x: Array, dtype: Any) -> Array:
     limits: Any = np.iinfo(dtype)
     wide = x.astype(np.float64)  # has every limit of up to 53 bits, and the next power of two for the others
     if dtype.itemsize < 8:
@@ -303,6 +288,8 @@ def sum(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
 
 
 def prod(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
+    if x.dtype is _FLOAT32:
+        return _product(x, axis, None, None, keepdims)
     return _product(x, axis, sum_dtype(x.dtype), None, keepdims).astype(x.dtype, copy=False)
 
 
@@ -316,11 +303,23 @@ def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
             return x.dot(_ones(count, _FLOAT32)) / count
         return _sum(x, axis, None, None, keepdims) / count
     dtype = x.dtype
-    total = _sum(x, axis, mean_dtype(dtype), None, keepdims)
+    wide = dtype if x.size >= _MANY and _sums_fit(x, count) else mean_dtype(dtype)
+    total = _sum(x, axis, wide, None, keepdims)
     if dtype.kind in "iu":
         return _truncated_quotient(total, count).astype(dtype) if count else total.astype(dtype)
     # A NumPy scalar of the same dtype, so that low precision is not promoted; no elements give NaN, as 0/0 does.
     return (total / total.dtype.type(count)).astype(dtype, copy=False)
+
+
+_MANY = 4096
+"""Integers from which on it pays to look whether their sums need a wider dtype: NumPy adds those up more slowly."""
+
+
+def _sums_fit(x: Array, count: int) -> bool:
+    """Whether the sum of any `count` elements is a number of their own dtype, 32-bit integers."""
+    if x.dtype != np.int32:
+        return False
+    return builtins.max(abs(int(np.minimum.reduce(x, None))), int(np.maximum.reduce(x, None))) * count < 2**31
 
 
 def _truncated_quotient(x: Array, count: int) -> Array:
@@ -358,19 +357,27 @@ def all(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
 
 
 def argmax(x: Array, *, axis: int) -> Array:
-    return _extreme_place(np.argmax, x, axis, -np.inf)
+    found = x.argmax(axis)
+    return np.where(isnan(x), x.dtype.type(-np.inf), x).argmax(axis) if _finds_nan(x, found, axis) else found
 
 
 def argmin(x: Array, *, axis: int) -> Array:
-    return _extreme_place(np.argmin, x, axis, np.inf)
+    found = x.argmin(axis)
+    return np.where(isnan(x), x.dtype.type(np.inf), x).argmin(axis) if _finds_nan(x, found, axis) else found
 
 
-def _extreme_place(function: Any, x: Array, axis: int, last: float) -> Array:
-    """Where the extreme is; NaN does not count (NumPy would find the first one)."""
-    found = function(x, axis=axis)
-    if x.dtype.kind in "fV" and np.isnan(np.take_along_axis(x, np.expand_dims(found, axis), axis)).any():
-        found = function(np.where(np.isnan(x), x.dtype.type(last), x), axis=axis)
-    return found
+def _finds_nan(x: Array, places: Array, axis: int) -> bool:
+    """Whether one of the extremes is NaN: NumPy finds the first one, and for TensorFlow NaN does not count."""
+    if x.dtype.kind not in "fV":
+        return False
+    if x.ndim == 1:
+        return bool((value := x[places]) != value)
+    if x.ndim == 2:
+        others = np.arange(places.size)
+        extremes = x[others, places] if axis else x[places, others]
+    else:
+        extremes = np.take_along_axis(x, np.expand_dims(places, axis), axis)
+    return bool(isnan(extremes).any())
 
 
 def argsort(x: Array, *, axis: int, descending: bool = False) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays.numpy import special_tables as table
-from gradtape._src.arrays.numpy.core import flushed, sigmoid as _sigmoid
+from gradtape._src.arrays.numpy.core import sigmoid as _sigmoid
 
 Array = Any
 Kernel = Callable[..., Array]
@@ -343,19 +343,19 @@ def _where_zero(zero: Array, value: Array) -> Array:
 
 
 def divide_no_nan(x: Array, y: Array) -> Array:
-    return _where_zero(flushed(y) == 0, np.divide(x, y))
+    return _where_zero(np.equal(y, 0), np.divide(x, y))
 
 
 def xlogy(x: Array, y: Array) -> Array:
-    return _where_zero(flushed(x) == 0, x * np.log(y))
+    return _where_zero(np.equal(x, 0), x * np.log(y))
 
 
 def xlog1py(x: Array, y: Array) -> Array:
-    return _where_zero(flushed(x) == 0, x * np.log1p(y))
+    return _where_zero(np.equal(x, 0), x * np.log1p(y))
 
 
 def xdivy(x: Array, y: Array) -> Array:
-    return _where_zero(flushed(x) == 0, np.divide(x, y))
+    return _where_zero(np.equal(x, 0), np.divide(x, y))
 
 
 nextafter = np.nextafter
