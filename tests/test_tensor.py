@@ -895,7 +895,7 @@ def test_lists_of_numbers(value, dtype, expected):
 
 @pytest.mark.parametrize("value", [[1e39, 1.0], [True, 1], [[1], [1, 2]], [[1], 2], [2**63], [1, None], [1.0, "a"]])
 def test_lists_that_are_no_tensors(value):
-    with pytest.raises(ValueError, match="Can't convert.* Python sequence|unsupported type"):
+    with pytest.raises(ValueError, match=r"Can't convert.* Python sequence|unsupported type"):
         c(value)
 
 
