@@ -339,6 +339,72 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     assert {os.stat(path).st_mode for path in tmp_path.iterdir()} == {os.stat(tmp_path / "plain").st_mode}
 
 
+def write_a_file(folder):
+    tf.io.write_file(str(folder / "name"), b"content")
+
+
+def write_records(folder):
+    tf.data.experimental.TFRecordWriter(str(folder / "records")).write(tf.data.Dataset.from_tensors(b"x"))
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        write_a_file,
+        write_records,
+        lambda folder: tf.train.Checkpoint(v=tf.Variable(1.0)).write(folder / "x"),
+        lambda folder: tf.data.Dataset.range(3).save(str(folder)),
+    ],
+)
+def test_a_file_that_is_replaced_keeps_its_permissions(save, tmp_path):
+    save(tmp_path)
+    for path in tmp_path.iterdir():
+        path.chmod(0o600)
+    save(tmp_path)
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()} == {
+        path.name: "0o600" for path in tmp_path.iterdir()
+    }
+    (first := next(tmp_path.iterdir())).chmod(0o664)  # more than the mask of the process gives
+    save(tmp_path)
+    assert oct(first.stat().st_mode & 0o777) == "0o664"
+
+
+def counted_calls(monkeypatch, *names):
+    """How often functions of `os` are called from now on."""
+    counts = dict.fromkeys(names, 0)
+
+    def counting(name, function):
+        def counted(*args, **options):
+            counts[name] += 1
+            return function(*args, **options)
+
+        return counted
+
+    for name in names:
+        monkeypatch.setattr(os, name, counting(name, getattr(os, name)))
+    return counts
+
+
+def test_a_plain_file_waits_for_no_disk_and_searches_no_folder(tmp_path, monkeypatch):
+    counts = counted_calls(monkeypatch, "fsync", "scandir")
+    write_a_file(tmp_path)
+    assert counts == {"fsync": 0, "scandir": 0}
+    assert [path.name for path in tmp_path.iterdir()] == ["name"]
+
+
+def test_a_folder_is_searched_once_and_again_after_a_fork(tmp_path, monkeypatch):
+    counts = counted_calls(monkeypatch, "scandir")
+    for _ in range(3):
+        atomic.remove_abandoned(str(tmp_path))
+    assert counts == {"scandir": 1}
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    atomic.remove_abandoned(str(tmp_path))
+    assert counts == {"scandir": 2}
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [

@@ -11,6 +11,8 @@ import runtime_checks as checks
 
 import gradtape as tf
 from gradtape._src.arrays.checks import summary
+from gradtape._src.core.primitive import registry
+from gradtape._src.graph import bounds
 
 RECORDED = json.loads(checks.RECORD.read_text("utf-8"))
 InvalidArgument = tf.errors.InvalidArgumentError
@@ -412,6 +414,10 @@ def in_array(x):
         (lambda x: tf.gather(T, tf.argmax(x, 1)), 0),
         (lambda x: tf.gather(T, tf.argsort(x, 1)), 0),
         (lambda x: tf.gather(T, tf.math.top_k(x, 2).indices), 0),
+        (lambda x: tf.gather(T, tf.math.top_k(tf.cast(x, tf.int32), 2).values), 1),
+        (lambda x: tf.gather(T, tf.math.top_k(tf.cast(x, tf.int32) % 10, 2).values), 0),
+        (lambda x: tf.gather(T, tf.reduce_max(tf.cast(x, tf.int32) % 10)), 0),
+        (lambda x: tf.gather(T, tf.reduce_min(tf.cast(x[:, :0], tf.int32) % 10, 1)), 1),
         (lambda x: tf.gather(T, tf.clip_by_value(tf.cast(x, tf.int32), 0, 9)), 0),
         (lambda x: tf.gather(T, tf.clip_by_value(tf.cast(x, tf.int32), 0, 10)), 1),
         (lambda x: tf.gather(T, tf.cast(x, tf.int32) % 10), 0),
@@ -434,6 +440,28 @@ def in_array(x):
 def test_checks_that_always_hold_are_left_out(function, count):
     concrete = tf.function(function).get_concrete_function(tf.TensorSpec([4, 5]))
     assert len(concrete._traced.plain.checks) == count
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "refused"),
+    [
+        (lambda x: tf.math.top_k(x, 1).values, [100, 5, 3], "indices[0] = 100"),
+        (lambda x: tf.reduce_max(tf.clip_by_value(x, 0, 2)), [], "indices = -2147483648"),
+        (lambda x: tf.reduce_min(tf.clip_by_value(x, 0, 2)), [], "indices = 2147483647"),
+    ],
+)
+@pytest.mark.parametrize("size", [None, ...])
+def test_checks_that_may_fail_are_made(indices, values, refused, size):
+    shape = [len(values) if size is ... else None]
+    function = tf.function(lambda x: tf.gather([1.0, 2.0, 3.0], indices(x)), [tf.TensorSpec(shape, tf.int32)])
+    with pytest.raises(InvalidArgument, match=re.escape(f"{refused} is not in [0, 3)")):
+        function(tf.constant(values, tf.int32))
+
+
+def test_bounds_of_ops_with_several_outputs_say_which_one():
+    alike = {"split", "unstack"}
+    for name in (set(bounds._RULES) & set(registry)) - alike:
+        assert isinstance(bounds._RULES[name], tuple) == bool(registry[name].outputs), name
 
 
 def test_programs_on_a_gpu_make_assertions_alone():

@@ -79,6 +79,10 @@ def test_products_are_exact_at_zeros_to_second_order(zeros):
 
 def test_dtypes():
     assert tf.math.segment_mean([3, 2], [0, 0]).numpy().tolist() == [2]
+    assert tf.math.segment_mean(tf.constant([-3, -2], tf.int8), [0, 0]).numpy().tolist() == [-2]
+    for unsigned in (tf.uint8, tf.uint16, tf.uint32, tf.uint64):
+        mean = tf.math.segment_mean(tf.constant([1, 2, 6, 200, 203], unsigned), [0, 0, 1, 3, 3])
+        assert (mean.numpy().tolist(), mean.dtype) == ([1, 6, 0, 73 if unsigned == tf.uint8 else 201], unsigned)
     assert tf.math.segment_max([1, 2], [0, 2]).numpy().tolist() == [1, 0, 2]
     assert tf.math.unsorted_segment_min([1, 2], [0, 2], 4).numpy().tolist() == [1, 2**31 - 1, 2, 2**31 - 1]
     assert tf.math.unsorted_segment_max([1.0, 2.0], [0, 2], 3).numpy().tolist() == [1, LOWEST, 2]

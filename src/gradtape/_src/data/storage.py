@@ -181,7 +181,7 @@ def save(source: Recipe, path: str, compression: str | None) -> None:
     way, spec = TFRecordOptions(compression).compression_type, _described(source.spec)
     with named_errors(path):
         os.makedirs(path, exist_ok=True)
-        part = Staged(path)
+        part = Staged(path, like=os.path.join(path, _element_file(0)))
     with part:
         stream, count = RecordStream(part.file, way), 0
         for element in source.elements(Run()):

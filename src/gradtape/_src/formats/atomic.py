@@ -47,6 +47,8 @@ def _remove_staged() -> None:
 class Staged:
     """A file that is written under a temporary name in `folder`, until `move` gives it its own.
 
+    It has the permissions of the file at the path `like`, if there is one: that which it is to replace.
+
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
     >>> with Staged(folder) as part:
@@ -56,11 +58,12 @@ class Staged:
     ['name']
     """
 
-    def __init__(self, folder: str) -> None:
-        self._flushed, self._process = False, os.getpid()
+    def __init__(self, folder: str, like: str | None = None) -> None:
+        self._flushed, self._moved, self._process = False, False, os.getpid()
+        permissions = None if like is None else _permissions(like)
         while True:
             self.path = temporary_name(folder)
-            self.file: Any = open(self.path, "xb")  # noqa: SIM115 - close() closes it
+            self.file: Any = _created(self.path, permissions)
             _lock(self.file.fileno())
             if os.fstat(self.file.fileno()).st_nlink:  # else it was removed before it was locked
                 break
@@ -78,13 +81,15 @@ class Staged:
         os.fsync(self.file.fileno())
         self._flushed = True
 
-    def move(self, path: str) -> None:
-        """Rename the file, which replaces the one that has this name."""
-        if not self._flushed:
+    def move(self, path: str, durable: bool = True) -> None:
+        """Rename the file, which replaces the one that has this name; if `durable`, when the content is on the disk."""
+        if durable and not self._flushed:
             self.flush()
+        self.file.flush()
         if fcntl is None:
             self.file.close()
         os.replace(self.path, path)
+        self._moved = True
 
     def close(self) -> None:
         """Release the file, and remove it if it has not been moved."""
@@ -95,7 +100,8 @@ class Staged:
             with contextlib.suppress(OSError):  # of a flush that fails: nobody will read this
                 self.file.close()
         finally:
-            remove(self.path)
+            if not self._moved:
+                remove(self.path)
 
     def _abandon(self) -> None:
         """Close the file in a forked child, without what the buffer held when the process was forked."""
@@ -118,8 +124,11 @@ class Staged:
             raise
 
 
-def write(path: str, content: Callable[[Any], Any]) -> None:
+def write(path: str, content: Callable[[Any], Any], durable: bool = True) -> None:
     """Write a file by a function that gets it opened. A link is followed; a pipe or a device is written directly.
+
+    One that is not `durable` is as whole when the process is killed, but may be lost when the machine stops: nothing
+    waits for the disk.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -133,11 +142,13 @@ def write(path: str, content: Callable[[Any], Any]) -> None:
             content(file)
         return
     folder = os.path.dirname(path)
-    remove_abandoned(folder)
-    with Staged(folder) as part:
+    if durable:
+        remove_abandoned(folder)
+    with Staged(folder, like=path) as part:
         content(part.file)
-        part.move(path)
-    flush_folder(folder)
+        part.move(path, durable)
+    if durable:
+        flush_folder(folder)
 
 
 def publish(
@@ -156,7 +167,7 @@ def publish(
     """
     folder = os.path.dirname(index) or "."
     number = next(n for n in itertools.count() if not os.path.lexists(name(n)))
-    with Staged(folder) as part:
+    with Staged(folder, like=index) as part:
         part.file.writelines(content(number))
         part.flush()
         try:
@@ -186,6 +197,23 @@ def _is_regular(path: str) -> bool:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return True
+
+
+def _permissions(path: str) -> int | None:
+    """Who may read and write a file; None where there is none."""
+    try:
+        return os.stat(path).st_mode & 0o777
+    except OSError:
+        return None
+
+
+def _created(path: str, permissions: int | None) -> IO[bytes]:
+    """A new file, open to write. Nobody else reads it in the meantime who is not to read it later."""
+    if permissions is None or not hasattr(os, "fchmod"):  # Windows
+        return open(path, "xb")
+    file = open(path, "xb", opener=lambda path, flags: os.open(path, flags, permissions & 0o600))
+    os.fchmod(file.fileno(), permissions)
+    return file
 
 
 def temporary_name(folder: str) -> str:
@@ -227,8 +255,22 @@ def _lock(handle: int, wait: bool = True) -> bool:
     return True
 
 
+_searched: set[str] = set()
+"""The folders in which this process has looked for abandoned files, since it was last forked: a child may be killed."""
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_parent=_searched.clear, after_in_child=_searched.clear)
+
+
 def remove_abandoned(folder: str) -> None:
-    """Remove the temporary files of processes that were killed. Those of living ones are locked, and stay."""
+    """Remove the temporary files of processes that were killed. Those of living ones are locked, and stay.
+
+    A process looks once in a folder, which may hold many files.
+    """
+    place = os.path.abspath(folder)
+    if place in _searched:
+        return
+    _searched.add(place)
     with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
         for entry in entries:
             if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):

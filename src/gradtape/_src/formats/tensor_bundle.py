@@ -63,7 +63,7 @@ def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
     folder = os.path.dirname(prefix) or "."
     with named_errors(prefix):
         os.makedirs(folder, exist_ok=True)
-    with Staged(folder) as values:
+    with Staged(folder, like=_shard(prefix, 0, 1)) as values:
         entries = _write_values(values.file, tensors)
         values.flush()
         with alone_in(folder):

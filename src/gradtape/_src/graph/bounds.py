@@ -65,7 +65,7 @@ class Bounds:
             return None
         node = self._maker(symbol)
         if node is not None:
-            rule = _RULES.get(node.name)
+            rule = _rule_of(node, symbol)
             found = None if rule is None else rule(self, node, depth + 1)
             return found if found is None or _fits(found, symbol.dtype) else None
         feed = next((f for f in symbol.graph.feeds if f.symbol is symbol and f.kind == "array"), None)
@@ -118,12 +118,23 @@ def _same(bounds: Bounds, node: Node, depth: int) -> Interval | None:
     return bounds.interval(first, depth)
 
 
+def _reduced(bounds: Bounds, node: Node, depth: int) -> Interval | None:
+    """An element of the first operand for each reduction; a reduction of none gives the limit of the dtype."""
+    sizes = [bounds.size(node.args[0].shape[axis]) for axis in node.attrs["axis"]]
+    return _same(bounds, node, depth) if all(size is not None and size > 0 for size in sizes) else None
+
+
+def _below(size: int | None) -> Interval | None:
+    """A position among so many, if there are any."""
+    return None if size is None or size < 1 else (0, size - 1)
+
+
 def _checked(bounds: Bounds, node: Node, depth: int) -> Interval | None:
     """The value that a check hands on: after a check of indices, one that lies inside."""
     if node.attrs["rule"].proved is inside:
-        size = bounds.size(dict(node.attrs["params"])["size"])
-        if size is not None:
-            return 0, size - 1
+        found = _below(bounds.size(dict(node.attrs["params"])["size"]))
+        if found is not None:
+            return found
     return _same(bounds, node, depth)
 
 
@@ -183,8 +194,7 @@ def _quotient(bounds: Bounds, node: Node, depth: int) -> Interval | None:
 
 def _places(bounds: Bounds, node: Node, depth: int) -> Interval | None:
     """Positions along an axis of the first operand."""
-    size = bounds.size(node.args[0].shape[node.attrs.get("axis", -1)])
-    return None if size is None else (0, size - 1)
+    return _below(bounds.size(node.args[0].shape[node.attrs.get("axis", -1)]))
 
 
 def _gaps(bounds: Bounds, node: Node, depth: int) -> Interval | None:
@@ -194,8 +204,7 @@ def _gaps(bounds: Bounds, node: Node, depth: int) -> Interval | None:
 
 
 def _classes(bounds: Bounds, node: Node, depth: int) -> Interval | None:
-    size = bounds.size(node.args[1].shape[-1])
-    return None if size is None else (0, size - 1)
+    return _below(bounds.size(node.args[1].shape[-1]))
 
 
 def _drawn(bounds: Bounds, node: Node, depth: int) -> Interval | None:
@@ -217,11 +226,13 @@ def _dimensions(bounds: Bounds, node: Node, depth: int) -> Interval | None:
     return (min(known), max(known)) if known and len(known) == len(sizes) else None
 
 
-_RULES: dict[str, _Rule] = {
+_RULES: dict[str, _Rule | tuple[_Rule, ...]] = {
     **dict.fromkeys(("identity", "stop_gradient", "reshape", "transpose", "broadcast_to", "getitem"), _same),
     **dict.fromkeys(("flip", "take", "take_along_axis", "gather_nd", "unstack", "split", "roll", "sort"), _same),
-    **dict.fromkeys(("astype", "discrete_cast", "max", "min"), _same),
-    **dict.fromkeys(("argmax", "argmin", "argsort", "top_k"), _places),
+    **dict.fromkeys(("astype", "discrete_cast"), _same),
+    **dict.fromkeys(("max", "min"), _reduced),
+    **dict.fromkeys(("argmax", "argmin", "argsort"), _places),
+    "top_k": (_same, _places),
     **dict.fromkeys(("concatenate", "stack"), _union()),
     "check": _checked,
     "where": _union(1),
@@ -238,3 +249,12 @@ _RULES: dict[str, _Rule] = {
     "arange": _counted,
     "extents": _dimensions,
 }
+"""By op: one rule for all outputs, or one for each."""
+
+
+def _rule_of(node: Node, symbol: Symbolic) -> _Rule | None:
+    """The rule for one of the outputs of a node."""
+    rules = _RULES.get(node.name)
+    if isinstance(rules, tuple):
+        return next(rule for rule, output in zip(rules, node.outputs, strict=True) if output is symbol)
+    return rules

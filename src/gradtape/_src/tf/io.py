@@ -408,7 +408,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     path, data = _path(filename, "WriteFile"), _bytes(contents, "WriteFile")
     with named_errors(path, "WriteFile"):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        write(path, lambda file: file.write(data))
+        write(path, lambda file: file.write(data), durable=False)
 
 
 def decode_raw(

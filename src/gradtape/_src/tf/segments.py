@@ -213,6 +213,9 @@ def _sizes(ids: Any, count: int, x: Tensor) -> Tensor:
 def _mean(x: Tensor, ids: Any, count: int) -> Tensor:
     y = widened(x)
     total, sizes = _sum(y, ids, count), cast(_sizes(ids, count, x), y.dtype)
+    if x.dtype.is_unsigned:
+        quotient: Tensor = math.floor_divide(total, sizes)
+        return quotient
     if x.dtype.is_integer:  # as TensorFlow's kernel: towards zero
         rounded: Tensor = math.sign(total) * math.floor_divide(math.absolute(total), sizes)
         return rounded
