@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import gradtape as tf
+from gradtape._src.arrays import seeds
 
 Dataset = tf.data.Dataset
 quick = settings(max_examples=60, deadline=None)
@@ -411,6 +412,18 @@ def test_seeds_of_shuffles():
             fixed = source.shuffle(20, seed=seed, reshuffle_each_iteration=False)
             assert plain(fixed) == plain(fixed)
             assert plain(fixed.repeat(2)) == plain(fixed) * 2
+
+
+def test_what_functions_of_elements_draw_from_is_made_once_for_an_iteration(monkeypatch):
+    made, make = [], seeds._Run.__init__
+    monkeypatch.setattr(seeds._Run, "__init__", lambda run, *args: made.append(run) or make(run, *args))
+    monkeypatch.setattr(os, "getpid", lambda: pytest.fail("a call to the system for every element"))
+    tf.random.set_seed(1)
+    data = Dataset.range(50).map(lambda x: x + tf.random.uniform([], 0, 9, tf.int64)).filter(lambda x: x >= 0)
+    first, second = [[int(x) for x in data] for _ in range(2)]
+    assert first == second != list(range(50))
+    assert len(made) == 4
+    assert seeds._run.get() is None
 
 
 def test_the_global_seed():

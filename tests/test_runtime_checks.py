@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import jax
 import numpy as np
 import pytest
 import runtime_checks as checks
@@ -307,6 +308,19 @@ def test_updates_of_rows_are_made_in_place():
     assert program.checks
     compiled = program.checked("all").lower(*program.specs).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < table.numpy().nbytes  # no copy of the table
+
+
+def test_a_check_that_fails_again_compiles_nothing(monkeypatch):
+    rows = tf.function(lambda x: tf.gather(T, x))
+    both = tf.function(lambda x: tf.vectorized_map(lambda i: tf.gather(T, i), x))
+    compilations, jit = [], jax.jit
+    monkeypatch.setattr(jax, "jit", lambda *args, **options: compilations.append(args) or jit(*args, **options))
+    for function in (rows, both):
+        for value in (10, 11, 12):
+            compilations.clear()
+            with pytest.raises(InvalidArgument, match=rf"indices.* = {value} is not in \[0, 10\)"):
+                function(tf.constant([1, value]))
+        assert compilations == []
 
 
 def test_effects_happen_once(capfd):

@@ -18,6 +18,9 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 without_xla: list[None] = []
 """Has an entry in a process that was forked from one in which XLA was running."""
 
+generation = 0
+"""How many times this process and those that it comes from were forked: another number in a child."""
+
 ADVICE = (
     "This process was forked from one in which XLA was running, and XLA's threads do not exist here. Start processes "
     "with multiprocessing.get_context('spawn') instead."
@@ -45,6 +48,8 @@ def _xla_is_running() -> bool:
 
 
 def _begin_child() -> None:
+    global generation
+    generation += 1
     for each in _locks:
         each._at_fork_reinit()
     if not without_xla and _xla_is_running():

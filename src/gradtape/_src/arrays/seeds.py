@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import Any
@@ -172,6 +173,23 @@ _run: ContextVar[_Run | None] = ContextVar("gradtape_random_ops", default=None)
 def drawing_from(streams: OpStreams) -> setting[_Run | None]:
     """Within the block eager code is a function with these streams, or a part of one that is running."""
     return setting(_run, _run.get() or _Run(streams, sys._getframe(1).f_code))
+
+
+def with_streams(function: Callable[[Any], Any], streams: OpStreams) -> Callable[[Any], Any]:
+    """A function that is called for many elements, each time as within `drawing_from` these streams."""
+    current, switch = _run.get, _run.set
+
+    def drawing(element: Any) -> Any:
+        if current() is not None:
+            return function(element)
+        try:
+            switch(run)
+            return function(element)
+        finally:
+            switch(None)
+
+    run = _Run(streams, drawing.__code__)
+    return drawing
 
 
 rows_drawn: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("gradtape_rows_drawn", default=())

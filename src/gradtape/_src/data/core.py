@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src import conversion, errors, forks, nest
-from gradtape._src.arrays.seeds import OpStreams, drawing_from, seeds
+from gradtape._src.arrays.seeds import OpStreams, seeds, with_streams
 from gradtape._src.arrays.symbolic import current_graph, graph_traced
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.tape import active, active_stack
@@ -113,18 +113,12 @@ class Pulled:
         return element
 
 
-def with_own_ops(function: Callable[..., Any]) -> Callable[[Run], Callable[..., Any]]:
+def with_own_ops(function: Callable[[Any], Any]) -> Callable[[Run], Callable[[Any], Any]]:
     """A function for an iteration: as in TensorFlow its random ops start again with each one."""
     seed = seeds.seed
 
-    def for_run(run: Run) -> Callable[..., Any]:
-        streams = run.op_streams.setdefault(for_run, OpStreams(seed))
-
-        def drawing(*args: Any) -> Any:
-            with drawing_from(streams):
-                return function(*args)
-
-        return drawing
+    def for_run(run: Run) -> Callable[[Any], Any]:
+        return with_streams(function, run.op_streams.setdefault(for_run, OpStreams(seed)))
 
     return for_run
 

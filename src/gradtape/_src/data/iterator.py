@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +26,7 @@ class IteratorBase(PythonState):
         self._recipe = recipe
         self._lock = forks.rlock()  # threads may share an iterator
         self._interrupted = False
-        self._process = os.getpid()
+        self._generation = forks.generation
         self._start([], 0)
 
     def _start(self, seeds: list[int], position: int) -> None:
@@ -37,7 +36,7 @@ class IteratorBase(PythonState):
             elements = self._recipe.elements(run)
             _skip(elements, position)
         self._run, self._elements, self._position = run, elements, position
-        self._interrupted, self._process = False, os.getpid()
+        self._interrupted, self._generation = False, forks.generation
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -45,7 +44,7 @@ class IteratorBase(PythonState):
     def __next__(self) -> Any:
         refuse_tracing()
         with self._lock, outside():
-            if self._interrupted or self._process != os.getpid():
+            if self._interrupted or self._generation != forks.generation:
                 # A signal may have ended the generators that make the elements; a forked child lacks their threads.
                 self._start(self._run.seeds, self._position)
             try:

@@ -211,7 +211,7 @@ def _created(path: str, permissions: int | None) -> IO[bytes]:
     """A new file, open to write. Nobody else reads it in the meantime who is not to read it later."""
     if permissions is None or not hasattr(os, "fchmod"):  # Windows
         return open(path, "xb")
-    file = open(path, "xb", opener=lambda path, flags: os.open(path, flags, permissions & 0o600))
+    file = open(path, "xb", opener=lambda path, flags: os.open(path, flags, permissions & 0o600))  # noqa: SIM115
     os.fchmod(file.fileno(), permissions)
     return file
 

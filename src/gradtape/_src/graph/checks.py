@@ -2,8 +2,8 @@
 
 See arrays/checks.py. A program with checks has one more result, the number of the first check that failed, and the
 caller compares it with 0: that is all that values in range cost. If a check failed every variable keeps its old value:
-those whose memory the program was given get back what they had. Then a second program is compiled for the values that
-the check looked at, and the error is made of them.
+those whose memory the program was given get back what they had. Then a second program, compiled when a check fails for
+the first time, computes the values that the check looked at, and the error is made of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -162,24 +161,28 @@ class _Updates:
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------
-def failure(program: Any, number: int, arrays: Sequence[Any], batched: Sequence[bool] = ()) -> Exception:
-    """The error of a check that failed in a run on these arrays, of which some are rows of a batch."""
-    from gradtape._src.graph.host_calls import forget_failures
-    from gradtape._src.graph.program import evaluate
-
-    rule, params = program.checks[number]
+def explaining(program: Any, number: int) -> Callable[..., Record]:
+    """The part of a program that leads to a check: its number, if it fails, and the values that it looks at."""
     needed = _needed(program.nodes, lambda node: number in _checks_of(node))
     nodes = [node for node in program.nodes if id(node) in needed]
 
     def run(*arrays: Any) -> Record:
+        from gradtape._src.graph.program import evaluate
+
         env = program.environment(arrays)
         with collecting(Collector(number=number)) as records:
             evaluate(nodes, env)
         return first(records)
 
-    if any(batched):
-        run = jax.vmap(run, in_axes=[0 if flag else None for flag in batched])
-    found, *values = map(np.asarray, jax.jit(run)(*arrays))
+    return run
+
+
+def failure(program: Any, number: int, arrays: Sequence[Any], batched: Sequence[bool] = ()) -> Exception:
+    """The error of a check that failed in a run on these arrays, of which some are rows of a batch."""
+    from gradtape._src.graph.host_calls import forget_failures
+
+    rule, params = program.checks[number]
+    found, *values = map(np.asarray, program.explaining(number, tuple(batched))(*arrays))
     if program.acts:
         forget_failures()
     if any(batched):

@@ -83,6 +83,7 @@ class Program:
         self._lock = forks.lock()
         self._batched: dict[Any, Callable[..., Any]] = {}
         self._checked: dict[checks.Mode, Callable[..., Any]] = {}
+        self._explaining: dict[Any, Callable[..., Any]] = {}
         self._sized: dict[Sizes, Program] = {}
 
     def with_sizes(self, sizes: Sizes) -> Program:
@@ -242,7 +243,7 @@ class Program:
         """Run it, compiled; within a trace of JAX's, as a part of that. With checks as `checked` says."""
         if forks.without_xla:
             return self._on_numpy(arrays)
-        run = self.checked(mode) if mode else self.jitted
+        run = (self._checked.get(mode) or self.checked(mode)) if mode else self.jitted
         if self.first_seconds is not None:
             return run(*arrays)
         with self._lock:
@@ -351,6 +352,15 @@ class Program:
             batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags])
             found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
             self._batched[flags, mode] = found
+        return found
+
+    def explaining(self, number: int, flags: tuple[bool, ...] = ()) -> Callable[..., Any]:
+        """The program for the values that one of its checks looks at, also over many rows of some inputs at once."""
+        found = self._explaining.get((number, flags))
+        if found is None:
+            run = checks.explaining(self, number)
+            batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags]) if any(flags) else run
+            found = self._explaining[number, flags] = jax.jit(batched)
         return found
 
 

@@ -345,8 +345,9 @@ class Traced:
                     found = program(*given, mode=mode)
             if not mode:
                 return found
-            if number := int(to_numpy(found[-1])):
-                raise failure(program, number, given)
+            number = np.asarray(found[-1])
+            if number:
+                raise failure(program, int(number), given)
             return found[:-1]
         end = len(program.outputs)
         first = end - len(changing)
@@ -358,11 +359,11 @@ class Traced:
                     given = program.launch(arrays, passed, (), launched, mode)
             else:
                 given = program.launch(arrays, passed, changing if at_once else (), launched, mode)
-            number = int(to_numpy(launched[end])) if mode else 0
-            if number:  # then the program has given variables their old values, if it had their memory
+            failed = np.asarray(launched[end]) if mode else None
+            if failed:  # then the program has given variables their old values, if it had their memory
                 for position, slot in program.restored:
                     given[slot] = launched[position]
-                raise failure(program, number, given)
+                raise failure(program, int(failed), given)
             if not at_once:
                 program.store(changing, launched)
         return launched[:first]
