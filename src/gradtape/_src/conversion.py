@@ -17,7 +17,7 @@ from gradtape._src.tensor import CONSTANT, Array, Tensor, uids
 Converter = Callable[[Any], Tensor]
 
 converters: dict[type, Converter] = {}
-"""How each library type (Variable, IndexedSlices, …) becomes a tensor; the rooms above register themselves."""
+"""How each library type (Variable, IndexedSlices, …) becomes a tensor; the layers above register themselves."""
 
 defers_to: set[type] = set()
 """Classes whose operators come first where one of them stands beside a tensor, also on its right."""

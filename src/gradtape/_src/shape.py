@@ -451,5 +451,5 @@ class VariableSpec:
 
 
 def _is_tensor(value: Any) -> bool:
-    # Tensors live in a higher room: they are known by their attributes here. Arrays have NumPy's dtypes.
+    # Tensors live in a higher layer: they are known by their attributes here. Arrays have NumPy's dtypes.
     return isinstance(getattr(value, "dtype", None), dtypes.DType) and isinstance(value.shape, TensorShape)

@@ -35,7 +35,7 @@ def _nobody() -> None:
 
 
 recording: Callable[[], Any] = _nobody
-"""Who is recording, and wants to know which values leave the library; the engine, a room above, answers here."""
+"""Who is recording, and wants to know which values leave the library; the core, a layer above, sets it."""
 
 CONSTANT = 0
 """The uid of tensors made from Python or NumPy operands: nobody can hold one, so no tape will ever follow it."""

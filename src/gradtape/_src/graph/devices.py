@@ -368,7 +368,7 @@ def _to_gpu(self: Tensor, gpu_index: int = 0) -> Tensor:
     return move(self, found)
 
 
-setattr(Tensor, "cpu", _to_cpu)  # noqa: B010 - a method from a room above
+setattr(Tensor, "cpu", _to_cpu)  # noqa: B010 - a method from a layer above
 setattr(Tensor, "gpu", _to_gpu)  # noqa: B010
 
 if os.environ.get("GRADTAPE_ENGINE"):

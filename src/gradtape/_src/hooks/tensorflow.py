@@ -43,7 +43,7 @@ __all__ = ["install_as_tensorflow", "uninstall_as_tensorflow"]
 
 _ALIAS = "tensorflow"
 _PACKAGE = __name__.partition(".")[0]
-# TensorFlow's own rooms, which its users are asked not to enter and some do.
+# TensorFlow's private packages, which some programs import although they are told not to.
 _PRIVATE = frozenset({"compiler", "core", "dtensor", "python", "tools"})
 _SHOWN = (Tensor, Variable, IndexedSlices, SparseTensor, TensorShape, TensorSpec, DType, TensorArray, GradientTape)
 _homes: dict[type, str] = {}

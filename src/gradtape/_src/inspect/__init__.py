@@ -25,7 +25,7 @@ VIEWS: dict[str, str] = {
     "to_mermaid": "picture",
     "to_svg": "picture",
 }
-"""The method's name -> the module in this room that has a function `<name>(tape, ...)`."""
+"""The method's name -> the module of this package that has a function `<name>(tape, ...)`."""
 
 
 def attach() -> None:
