@@ -33,6 +33,8 @@ _MOST_AXES = 64  # NumPy's limit; a list that contains itself never ends
 def array_from(value: Any, dtype: DType | None = None) -> ndarray:
     """A fresh NumPy array of a plain value, with TensorFlow's dtype inference (float32, int32) and errors."""
     kind = type(value)
+    if kind is float and dtype is None and -3e38 < value < 3e38:
+        return np.array(value, _FLOAT32)
     if kind is float or kind is int or kind is bool:
         found = _number(value, kind, dtype)
         return _from_plain(value, dtype) if found is None else found
