@@ -172,7 +172,10 @@ def mapped(source: Recipe, function: Any, kind: str = "_MapDataset") -> Recipe:
     function = _callable(function, "func")
 
     def of_element(element: Any) -> Any:
-        result = returned(call(function, element))
+        result = function(*element) if type(element) is tuple else function(element)
+        if type(result) is Tensor:  # the fast path, without calls of Python functions
+            return result
+        result = returned(result)
         if result is None:
             raise errors.invalid_argument(
                 "Length for attr 'output_types' of 0 must be at least minimum 1: the function returned None",
