@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from gradtape import nest
+from gradtape._src import nest
 
 Point = collections.namedtuple("Point", "u v")
 AgainPoint = collections.namedtuple("Point", "u v")

@@ -81,8 +81,8 @@ def _values(arrays: Sequence[Any], needed: bool) -> list[Any] | None:
         if not needed:
             return None
     raise TypeError(
-        "A check of values was called inside of jax.jit, where tensors are traced and have none. Use tf.function instead "
-        "of jax.jit, which checks them when the function runs, or check the results outside."
+        "A check of values was called inside of jax.jit, where tensors are traced and have none. Use tf.function "
+        "instead of jax.jit, which checks them when the function runs, or check the results outside."
     )
 
 
