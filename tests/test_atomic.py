@@ -392,17 +392,23 @@ def test_a_plain_file_waits_for_no_disk_and_searches_no_folder(tmp_path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["name"]
 
 
-def test_a_folder_is_searched_once_and_again_after_a_fork(tmp_path, monkeypatch):
-    counts = counted_calls(monkeypatch, "scandir")
-    for _ in range(3):
-        atomic.remove_abandoned(str(tmp_path))
-    assert counts == {"scandir": 1}
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-    atomic.remove_abandoned(str(tmp_path))
-    assert counts == {"scandir": 2}
+def test_a_folder_is_searched_once_and_again_after_a_fork(tmp_path):
+    run(
+        """
+from gradtape._src.formats import atomic
+searches = []
+sys.addaudithook(lambda event, args: searches.append(args) if event == "os.scandir" else None)
+for _ in range(3):
+    atomic.remove_abandoned(sys.argv[1])
+assert len(searches) == 1, searches
+if not os.fork():
+    os._exit(0)
+os.wait()
+atomic.remove_abandoned(sys.argv[1])
+assert len(searches) == 2, searches
+""",
+        tmp_path,
+    )
 
 
 @pytest.mark.parametrize(
