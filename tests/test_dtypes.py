@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gradtape import dtypes
-from gradtape.dtypes import DType, as_dtype, dtype_of
+from gradtape._src import dtypes
+from gradtape._src.dtypes import DType, as_dtype, dtype_of
 
 ALL = {name: value for name, value in vars(dtypes).items() if isinstance(value, DType)}
 ARRAYS = [d for name, d in ALL.items() if name == d.name and d.is_numpy_compatible and not d.is_quantized]

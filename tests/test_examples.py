@@ -47,7 +47,7 @@ def run_without(module: str) -> list[str]:
         "import importlib.util, sys\n"
         "find = importlib.util.find_spec\n"
         f"importlib.util.find_spec = lambda name, package=None: None if name == {module!r} else find(name, package)\n"
-        "from gradtape.cli import main\n"
+        "from gradtape._src.cli.main import main\n"
         "sys.exit(main(['run', *sys.argv[1:]]))\n",
     ]
 

@@ -454,3 +454,14 @@ def test_lists_of_numpy_scalars_take_the_default_dtypes():
     assert tf.constant([np.float64(1.5), 2]).dtype == tf.float64
     assert tf.constant([np.array([1, 2]), np.array([3, 4])]).dtype == tf.int32
     assert tf.convert_to_tensor([tf.constant(1), 2.5], tf.float64).numpy().tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int64", "complex64"])
+def test_size_in_any_dtype_of_numbers(dtype):
+    sizes = [tf.size(tf.ones([2, 3]), dtype), tf.function(lambda: tf.size(tf.ones([2, 3]), dtype))()]
+    assert [(s.dtype.name, s.numpy()) for s in sizes] == [(dtype, 6)] * 2
+
+
+def test_size_is_no_text():
+    with pytest.raises(TypeError, match="Cannot convert 6 to EagerTensor of dtype string"):
+        tf.size(tf.ones([2, 3]), tf.string)

@@ -183,7 +183,11 @@ def publish(
         if number:
             link = temporary_name(folder)
             os.link(name(number), link)
-            os.replace(link, name(0))
+            try:
+                os.replace(link, name(0))
+            except OSError:
+                remove(link)
+                raise
             flush_folder(folder)
             write(index, lambda file: file.writelines(content(0)))
         for path in old():

@@ -425,8 +425,10 @@ def size(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor
     """The number of elements as a tensor."""
     if type(input) is SparseTensor:
         return reduce.prod(cast(input.dense_shape, out_type), axis=(0,))
-    kind, count = index_type(out_type, "Size"), _math.prod(operand(input).array.shape)
-    return wrap(number(count, kind) if is_dimension(count) else np.array(count, kind))
+    found, count = element_type("int32" if out_type is None else out_type), _math.prod(operand(input).array.shape)
+    if found.name == "string":
+        raise TypeError(f"Cannot convert {count} to EagerTensor of dtype string")
+    return wrap(number(count, found.numpy_dtype) if is_dimension(count) else np.array(count, found.numpy_dtype))
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
