@@ -1,19 +1,20 @@
 # Every target sets up what it needs in .venv, on a machine that has only Python (3.10 or newer) and make.
 #
 #   make demo      train a digit classifier written for TensorFlow, on gradtape
-#   make test      the whole test suite
+#   make test      the test suite, without the tests that take long
+#   make test-slow the tests that take long: Keras' own, what wheels hold, long examples
 #   make lint      style, format and types
 #   make coverage  the test suite, and which lines it does not run
-#   make bench        measure gradtape against its budgets
+#   make bench     measure gradtape against its budgets
 #   make docs      build the documentation as a site, in site/ (its examples are run by make test)
-#   make clean        remove all that these targets made
+#   make clean     remove all that these targets made
 
 PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 PIP    := $(RUN) -m pip --disable-pip-version-check install --quiet
 
-.PHONY: help demo test coverage lint bench docs clean
+.PHONY: help demo test test-slow coverage lint bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -23,7 +24,10 @@ demo: $(VENV)/viz.stamp
 	$(VENV)/bin/gradtape run examples/digits.py
 
 test: $(VENV)/dev.stamp
-	$(RUN) -m pytest --numprocesses auto --dist worksteal
+	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not slow"
+
+test-slow: $(VENV)/dev.stamp
+	$(RUN) -m pytest --numprocesses auto --dist worksteal -m slow
 
 coverage: $(VENV)/dev.stamp
 	$(RUN) -m pytest --numprocesses auto --dist worksteal --cov=gradtape --cov-report=term:skip-covered --cov-report=html

@@ -107,7 +107,10 @@ def test_digits_without_matplotlib_says_so_and_draws_svg(tmp_path: Path) -> None
     assert not (tmp_path / "digits_loss.png").exists()
 
 
-@pytest.mark.parametrize("example", QUICK)
+SLOW = {"keras_style_transfer.py", "keras_text.py", "keras_dcgan.py", "deepdream.py", "pix2pix.py"}
+
+
+@pytest.mark.parametrize("example", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in QUICK])
 def test_example_shows_what_it_promises(example: str, tmp_path: Path) -> None:
     if example.startswith("keras_") and importlib.util.find_spec("keras") is None:
         pytest.skip("Keras is not installed")
