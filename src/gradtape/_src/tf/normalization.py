@@ -13,7 +13,7 @@ from gradtape._src.arrays.symbolic import number
 from gradtape._src.conversion import is_library, operand, operands, wrap
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType
-from gradtape._src.ops import array, math, reduce
+from gradtape._src.ops import array, math, normalization as ops
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math as tfmath, random
 from gradtape._src.tf.arguments import axes_of, integers, same_dtype, shape_of, truth
@@ -39,9 +39,7 @@ def moments(
     if y.dtype.is_complex:
         distance = math.squared_difference(y, tfmath.reduce_mean(y, axis, keepdims=True))
         return mean, tfmath.reduce_mean(distance, axis, keepdims)
-    # The derivative by the mean is 0. TensorFlow leaves it out, and so it is missing from the second derivative.
-    fixed = array.stop_gradient(reduce.mean(y, axis=axis, keepdims=True))
-    variance = tfmath.reduce_mean(math.squared_difference(y, fixed), axis, keepdims)
+    variance = ops.variance(y, axis=axis, keepdims=truth(keepdims))
     return narrowed(mean, x.array.dtype), narrowed(variance, x.array.dtype)
 
 
