@@ -308,10 +308,10 @@ def binary(
 
 def product(
     name: str, dx: Rule, dy: Rule, flags: tuple[str, str], **facts: Any
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Declare a product of two tensors of one dtype with two static flags: its call, and the call without flags.
+) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Declare a product of two tensors of one dtype with two static flags.
 
-    The second one is for the hot path (benchmarks: rnn, mlp32).
+    Returns its call, and two without flags: the plain call and the operator (benchmarks: rnn, mlp32).
     """
     op = Op(name, ("x", "y"), (dx, dy), **facts)
     calls = {
@@ -326,7 +326,7 @@ def product(
             return plain(x, y)
         return calls[given.get(flags[0], False), given.get(flags[1], False)](x, y)
 
-    return declare(op, call), plain
+    return declare(op, call), plain, _differentiable_call(op, True, dict.fromkeys(flags, False))
 
 
 def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -485,6 +485,7 @@ _REFLECTED = {
     "subtract": "__rsub__",
     "multiply": "__rmul__",
     "divide": "__rtruediv__",
+    "matmul": "__rmatmul__",
 }
 
 

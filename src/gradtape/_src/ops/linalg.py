@@ -126,7 +126,7 @@ def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = F
     return errors.invalid_argument(message, "MatMul")
 
 
-matmul, plain_matmul = product(
+matmul, plain_matmul, matmul_operator = product(
     "matmul",
     _matmul_dx,
     _matmul_dy,

@@ -178,10 +178,6 @@ def _iterate(x: Any) -> Iterator[Any]:
     return iter(array.unstack(x, axis=0)) if x.array.shape[0] else iter(())
 
 
-def _matmul(x: Any, y: Any) -> Any:
-    return linalg.plain_matmul(*(hinted_operands(x, y) if is_library(x) else operands(x, y)))
-
-
 def reflected(function: Operator) -> Operator:
     """The operator with its operands the other way round."""
 
@@ -199,7 +195,7 @@ BINARY: dict[str, Operator] = {
     "floordiv": _method(floor_divide, "floordiv"),
     "mod": _method(floor_mod, "mod"),
     "pow": _method(power, "pow"),
-    "matmul": _method(_matmul, "matmul"),
+    "matmul": linalg.matmul_operator,
     "and": _method(_truth(math.logical_and, math.bitwise_and), "and"),
     "or": _method(_truth(math.logical_or, math.bitwise_or), "or"),
     "xor": _method(_truth(math.logical_xor, math.bitwise_xor), "xor"),
