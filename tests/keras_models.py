@@ -1,6 +1,6 @@
 """Models that Keras trains on different backends, from the same weights and data: what they compute must be the same.
 
-KERAS_BACKEND=jax python tests/keras_models.py      record what Keras computes on JAX, in tests/data/keras_on_jax.npz
+KERAS_BACKEND=jax python tests/keras_models.py     record what Keras computes on JAX, in tests/recorded/keras_on_jax.npz
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-RECORD = Path(__file__).parent / "data" / "keras_on_jax.npz"
+RECORD = Path(__file__).parent / "recorded" / "keras_on_jax.npz"
 STEPS = 10
 
 

@@ -821,3 +821,16 @@ for _name in ("shift_left", "shift_right"):
 # -- Python's own functions -----------------------------------------------------------------------
 row("numpy_function", S(numbers(3)), S(numbers(2, 2)), differentiable=False,
     function=lambda x: tf.numpy_function(np.sin, [x], tf.float64))  # fmt: skip
+
+
+def is_floating(array: np.ndarray) -> bool:
+    return array.dtype.kind in "fc"
+
+
+def batch_row(row: Row, operand: np.ndarray, i: int) -> np.ndarray:
+    """Row i of a batch: the operand, changed a little; rows of indices change places."""
+    if row.batches is not None:
+        return row.batches(operand, i)
+    if is_floating(operand):
+        return operand * (1 + 0.02 * i)
+    return np.roll(operand, i, axis=0) if operand.ndim else operand

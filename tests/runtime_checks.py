@@ -1,7 +1,7 @@
 """What TensorFlow checks by value when an op runs: one case for each check, and TensorFlow's answers to them.
 
 A case is a function of a library and tensors, and values for the tensors that it must refuse. `python
-tests/runtime_checks.py` under TensorFlow writes its answers to `data/runtime_checks.json`, which
+tests/runtime_checks.py` under TensorFlow writes its answers to `recorded/runtime_checks.json`, which
 `test_runtime_checks.py` compares with: eager, in a `tf.function`, and in a `tf.function` that sees the values while it
 is traced.
 """
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-RECORD = Path(__file__).parent / "data" / "runtime_checks.json"
+RECORD = Path(__file__).parent / "recorded" / "runtime_checks.json"
 
 
 class Case(NamedTuple):

@@ -227,7 +227,7 @@ for name, kind in public.items():
 
 
 # -- the public surface ---------------------------------------------------------------------------------------------
-TENSORFLOW = json.loads((Path(__file__).parent / "data" / "tensorflow_names.json").read_text("utf-8"))
+TENSORFLOW = json.loads((Path(__file__).parent / "recorded" / "tensorflow_names.json").read_text("utf-8"))
 EXTRAS = {
     "install_as_tensorflow",  # lets `import tensorflow` find gradtape
     "mixed_precision",  # loss scaling for tape loops

@@ -16,7 +16,7 @@ import gradtape as tf
 from gradtape._src.arrays.seeds import seeds
 from gradtape._src.core import tape as recorders
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "recorded"
 PACKAGE = str(Path(tf.__file__).parent)
 
 

@@ -1,1 +1,1 @@
-"""Questions put to TensorFlow once, whose answers are stored in tests/data and compared with on every run."""
+"""Questions put to TensorFlow once, whose answers are stored in tests/recorded and compared with on every run."""

@@ -1,6 +1,6 @@
 """What becomes of Python and NumPy values in `tf.convert_to_tensor`, `tf.constant` and `tf.Variable`.
 
-    python -m tests.tf_cases.conversions tests/data/conversions_tensorflow.json     where TensorFlow is installed
+    python -m tests.tf_cases.conversions tests/recorded/conversions_tensorflow.json     where TensorFlow is installed
 
 The record says for every value and dtype what TensorFlow makes of it: dtype, shape and the first numbers, or the class
 of the error. `test_misuse.py` compares gradtape with the record.

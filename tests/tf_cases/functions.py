@@ -1,7 +1,7 @@
 """Programs with `tf.function`: what they give in TensorFlow is stored, and compared with on every run.
 
-    python -m tests.tf_cases.functions tests/data/functions_tensorflow.json     where TensorFlow is installed
-    python -m tests.tf_cases.functions tests/data/functions_tensorflow.json forward_twice_inside
+    python -m tests.tf_cases.functions tests/recorded/functions_tensorflow.json     where TensorFlow is installed
+    python -m tests.tf_cases.functions tests/recorded/functions_tensorflow.json forward_twice_inside
 
 The second line is needed because TensorFlow keeps functions for tangents, and takes those of earlier programs.
 

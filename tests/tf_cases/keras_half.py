@@ -1,6 +1,6 @@
 """Keras in half precision: losses, batch normalisation and `fit`. What they give with TensorFlow is stored.
 
-KERAS_BACKEND=tensorflow python -m tests.tf_cases.keras_half tests/data/keras_half_tensorflow.json
+KERAS_BACKEND=tensorflow python -m tests.tf_cases.keras_half tests/recorded/keras_half_tensorflow.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Wrong arguments, one at a time, in a correct call of every public function: TensorFlow's outcome of each.
 
-    python -m tests.tf_cases.misuse tests/data/misuse_tensorflow.json     where TensorFlow is installed
+    python -m tests.tf_cases.misuse tests/recorded/misuse_tensorflow.json     where TensorFlow is installed
 
 `outcomes` replaces each argument of each call by each wrong value and notes the class of the error, or dtype and shape
 of what comes back. `test_misuse.py` compares gradtape with the record. A call that ends TensorFlow's process is noted

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-DATA = pathlib.Path(__file__).parent.parent / "data"
+DATA = pathlib.Path(__file__).parent.parent / "recorded"
 
 
 def answers(tf: Any, case: Any) -> list[Any] | str:

@@ -20,7 +20,7 @@ from gradtape._src.checkpoint import state, tracking
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.variable import waiting
 
-HERE = Path(__file__).parent / "data" / "checkpoints"
+HERE = Path(__file__).parents[1] / "recorded" / "checkpoints"
 RECORDED = json.loads((HERE / "values.json").read_text("utf-8"))  # what TensorFlow reads in its own files
 END = "/.ATTRIBUTES/VARIABLE_VALUE"
 

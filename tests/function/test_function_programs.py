@@ -13,7 +13,7 @@ from tf_cases.functions import answer, programs
 import gradtape as tf
 from gradtape._src.graph.program import Program
 
-RECORD = json.loads((pathlib.Path(__file__).parent / "data" / "functions_tensorflow.json").read_text())
+RECORD = json.loads((pathlib.Path(__file__).parents[1] / "recorded" / "functions_tensorflow.json").read_text())
 PROGRAMS = programs(tf)
 
 DIFFERENT: dict[str, str] = {

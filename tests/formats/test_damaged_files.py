@@ -1,7 +1,7 @@
 """Damaged and hostile files of every format that is read: a named error, or the very content; little memory, no hang.
 
 The mutations are drawn from fixed seeds: a failure names the format and the number of the mutation. More of them:
-`GRADTAPE_MUTATIONS=5000 pytest tests/test_damaged_files.py -k mutations`.
+`GRADTAPE_MUTATIONS=5000 pytest tests/formats/test_damaged_files.py -k mutations`.
 """
 
 from __future__ import annotations

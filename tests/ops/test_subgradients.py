@@ -1,4 +1,4 @@
-"""Derivatives where they are a choice (kinks, ties, ends of domains): data/subgradients.json holds TensorFlow's.
+"""Derivatives where they are a choice (kinks, ties, ends of domains): recorded/subgradients.json holds TensorFlow's.
 
 An entry is an expression in x (and y), a point, and what TensorFlow gives there: value, gradient, second derivative,
 or the error that asking for the gradient raises.
@@ -17,7 +17,7 @@ import pytest
 
 import gradtape as tf
 
-ENTRIES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "subgradients.json").read_text())
+ENTRIES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "recorded" / "subgradients.json").read_text())
 
 OURS: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     # (expression, x): what gradtape gives instead, and why.

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from op_table import ROWS, Kink, Row, Sample, complexes, numbers
+from op_table import ROWS, Kink, Row, Sample, batch_row, complexes, is_floating, numbers
 
 import gradtape as tf
 from gradtape._src.arrays import batched, generic_kernels, numpy_namespace
@@ -26,10 +26,6 @@ DIFFERENTIABLE = [p for p in SAMPLES + COMPLEX if p.values[0].differentiable and
 KERNELS = [p for p in SAMPLES + COMPLEX if hasattr(numpy_namespace, p.values[0].name)]  # not those that run users' code
 FEW_BITS = {"float32": 2e-5, "float16": 4 * 2**-10, "bfloat16": 4 * 2**-7}
 SEVERAL_ROUNDINGS = {"attention_gradient"}  # it starts from what `attention` gave
-
-
-def is_floating(array: np.ndarray) -> bool:
-    return array.dtype.kind in "fc"
 
 
 def test_every_primitive_has_a_row():
@@ -125,15 +121,6 @@ def test_squared_difference_of_complex_numbers():
 
 
 # -- batches -------------------------------------------------------------------------------------
-def batch_row(row: Row, operand: np.ndarray, i: int) -> np.ndarray:
-    """Row i of a batch: the operand, changed a little; rows of indices change places."""
-    if row.batches is not None:
-        return row.batches(operand, i)
-    if is_floating(operand):
-        return operand * (1 + 0.02 * i)
-    return np.roll(operand, i, axis=0) if operand.ndim else operand
-
-
 def outputs(value: object) -> tuple:
     return value if isinstance(value, tuple) else (value,)
 

@@ -14,7 +14,7 @@ import gradtape as tf
 pytest.importorskip("gradtape.keras", exc_type=ImportError)
 pytest.importorskip("jax")
 
-RECORD = json.loads((pathlib.Path(__file__).parent / "data" / "keras_half_tensorflow.json").read_text())
+RECORD = json.loads((pathlib.Path(__file__).parents[1] / "recorded" / "keras_half_tensorflow.json").read_text())
 CASES = cases(tf, tf.keras)
 
 

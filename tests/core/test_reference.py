@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from op_table import ROWS, Row, Sample
-from test_properties import programs
+from random_programs import programs
 
 import gradtape as tf
 from gradtape._src.core.fast.backward import backward_pass as fast_pass

@@ -14,8 +14,7 @@ pytest.importorskip("jax")
 
 import jax
 import jax.numpy as jnp
-from op_table import ROWS, Row, Sample
-from test_op_table import batch_row
+from op_table import ROWS, Row, Sample, batch_row
 
 import gradtape as tf
 from gradtape._src.arrays import batched, numpy_namespace

@@ -815,7 +815,7 @@ def test_what_cannot_be_exported_says_what_to_do(tmp_path):
 def test_a_sample_of_keras_own_tests():
     """The whole of them, and what is excused, is for tests/keras_suite/run.py."""
     areas = ["losses", "regularizers", "constraints", "random", "layers/merging", "optimizers/adam_test.py"]
-    command = [sys.executable, str(Path(__file__).parent / "keras_suite" / "run.py"), *areas]
+    command = [sys.executable, str(Path(__file__).parents[1] / "keras_suite" / "run.py"), *areas]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout
     assert "layers/merging" in done.stdout

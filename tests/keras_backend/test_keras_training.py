@@ -16,7 +16,6 @@ import gradtape as tf
 if importlib.util.find_spec("keras") is None or importlib.util.find_spec("jax") is None:
     pytest.skip("Keras or JAX is not installed", allow_module_level=True)
 
-sys.path.insert(0, os.path.dirname(__file__))
 import keras_models
 
 keras = tf.keras

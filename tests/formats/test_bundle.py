@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from gradtape import errors
 from gradtape._src.formats import crc32c as checksum, leveldb as table, protobuf as wire, tensor_bundle as bundle
 
-RECORDED = Path(__file__).parent / "data" / "checkpoints"
+RECORDED = Path(__file__).parents[1] / "recorded" / "checkpoints"
 CONTENTS = runpy.run_path(str(RECORDED / "contents.py"))
 DATA = ".data-00000-of-00001"
 

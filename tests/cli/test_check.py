@@ -20,7 +20,7 @@ from gradtape._src.cli.names import MISSING, NOTE, SUPPORTED, Call, judge
 from gradtape._src.cli.reasons import RENAMED
 from gradtape._src.cli.scan import read_notebook, read_source
 
-SAMPLES = Path(__file__).parent / "data" / "check"
+SAMPLES = Path(__file__).parents[1] / "recorded" / "check"
 
 
 def used(text: str) -> list[str]:
