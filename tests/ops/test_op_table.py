@@ -11,7 +11,8 @@ import pytest
 from op_table import ROWS, Kink, Row, Sample, batch_row, complexes, is_floating, numbers
 
 import gradtape as tf
-from gradtape._src.arrays import batched, generic_kernels, numpy_namespace
+from gradtape._src.arrays import batched, numpy_namespace
+from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.owners import RowIndex
 from gradtape._src.core import dispatch, primitive as op

@@ -7,40 +7,15 @@ a kernel of the engine's module, or a kernel written once over `xp` for every en
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from types import ModuleType
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from gradtape._src.arrays.base import Engine
 from gradtape._src.arrays.numpy import core, image, linalg, neural, random, segment, signal, special, state
 
-generic_kernels: dict[str, Callable[..., Any]] = {}
-"""Kernels that are compositions: functions of `xp` and arrays, good for every engine."""
-
-
-class Namespace:
-    """The functions of one engine; a missing one is looked up among the generic kernels, once.
-
-    The rank says whose functions take arrays of two kinds: NumPy 0, XLA 1, graphs 2, tensors 3, batches 4, strong
-    zeros 5, each of which may hold, or stand beside, arrays of a lower rank.
-    """
-
-    def __init__(self, engine: str, *families: ModuleType, rank: int = 0) -> None:
-        self._engine, self._families, self.rank = engine, families, rank
-
-    def __getattr__(self, name: str) -> Any:
-        function = next((vars(family)[name] for family in self._families if name in vars(family)), None)
-        if function is None and name in generic_kernels:
-            function = partial(generic_kernels[name], self)
-        if function is None:
-            raise AttributeError(f"the {self._engine} engine has no function '{name}'")
-        setattr(self, name, function)
-        return function
-
-
-numpy_namespace: Any = Namespace("NumPy", core, special, linalg, neural, signal, image, random, segment, state)
+numpy_namespace: Any = Engine("NumPy", np, core, special, linalg, neural, signal, image, random, segment, state)
 
 
 class _ByType(dict[type, Any]):

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays import attach_operators, common_namespace, namespace_of, register_namespace
+from gradtape._src.arrays.base import Interpreter
 from gradtape._src.arrays.owners import RowIndex, owned, rows_of
 from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.memory import LazyArray
@@ -148,20 +149,13 @@ def _owners(rows: Batched) -> RowIndex:
     return rows.owners or RowIndex.each(rows.shape[0])
 
 
-class BatchedNamespace:
+class BatchedNamespace(Interpreter):
     """The primitives over batches."""
 
     rank = 4
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("__"):
-            raise AttributeError(name)
-
-        def call(*args: Any, **attrs: Any) -> Any:
-            return apply(name, args, attrs)
-
-        setattr(self, name, call)
-        return call
+    def interpret(self, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        return apply(name, args, attrs)
 
     def is_complex(self, x: Any) -> bool:
         return bool(_dtype(x).kind == "c")  # x may be a saved tensor, without a batch

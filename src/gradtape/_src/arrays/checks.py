@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape._src import errors
-from gradtape._src.arrays import generic_kernels
+from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import Node, Symbolic, current_graph

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradtape._src.arrays import attach_operators, generic_kernels, numpy_namespace, register_namespace
+from gradtape._src.arrays import attach_operators, numpy_namespace, register_namespace
+from gradtape._src.arrays.base import Interpreter, generic_kernels
 from gradtape._src.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape._src.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
 from gradtape._src.interrupts import contextmanager, float_errors_ignored, setting
@@ -497,23 +498,13 @@ def _described(result: Any) -> _Specs:
     return several, tuple([(tuple(out.shape), np.dtype(out.dtype)) for out in outputs])
 
 
-class SymbolicNamespace:
+class SymbolicNamespace(Interpreter):
     """The functions of every engine, written down instead of run."""
 
     rank = 2
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("__"):
-            raise AttributeError(name)
-
-        def function(*args: Any, **attrs: Any) -> Any:
-            return call(name, args, attrs)
-
-        setattr(self, name, function)
-        return function
-
-    def is_complex(self, x: Any) -> bool:
-        return bool(x.dtype.kind == "c")
+    def interpret(self, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        return call(name, args, attrs)
 
     def zeros(self, shape: Shape, dtype: Any) -> Any:
         return _filled(shape, dtype, 0)

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
+from gradtape._src.arrays.base import Namespace
 from gradtape._src.arrays.batched import Batched, batched_namespace
 from gradtape._src.arrays.symbolic import Symbolic, zeros
 from gradtape._src.conversion import (
@@ -54,7 +55,7 @@ by_values: dict[type, Callable[[str, Callable[..., Any], Any], Any]] = {}
 values of one: a sparse tensor."""
 
 
-class TensorNamespace:
+class TensorNamespace(Namespace):
     """The primitives over tensors: what a rule computes in when the backward sweep itself is recorded."""
 
     rank = 3

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src.arrays import batched, generic_kernels, namespace_of, numpy_namespace
+from gradtape._src.arrays import batched, namespace_of, numpy_namespace
+from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.half import is_half
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)

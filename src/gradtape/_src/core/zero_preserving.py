@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays import attach_operators, common_namespace, namespace_of, register_namespace
+from gradtape._src.arrays.base import Interpreter
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import constant_operand
@@ -92,23 +93,13 @@ def is_zero_preserving(value: Any) -> bool:
     return type(value) is ZeroPreserving
 
 
-class ZeroPreservingNamespace:
-    """The primitives over strong zeros."""
+class ZeroPreservingNamespace(Interpreter):
+    """The primitives over zero-preserving arrays."""
 
     rank = 5
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("__"):
-            raise AttributeError(name)
-
-        def call(*args: Any, **attrs: Any) -> Any:
-            return apply(name, args, attrs)
-
-        setattr(self, name, call)
-        return call
-
-    def is_complex(self, x: Any) -> bool:
-        return bool(getattr(x.dtype, "numpy_dtype", x.dtype).kind == "c")
+    def interpret(self, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        return apply(name, args, attrs)
 
     def zeros(self, shape: Any, dtype: Any) -> ZeroPreserving:
         return ZeroPreserving(np.zeros(shape, dtype))

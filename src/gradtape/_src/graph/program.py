@@ -19,7 +19,8 @@ import jax
 import numpy as np
 
 from gradtape._src import errors, forks
-from gradtape._src.arrays import Namespace, numpy_namespace
+from gradtape._src.arrays import numpy_namespace
+from gradtape._src.arrays.base import Engine
 from gradtape._src.arrays.dimensions import Sizes, evaluated
 from gradtape._src.arrays.numpy import control
 from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic
@@ -369,7 +370,7 @@ _set_buffer, _set_held, _set_lent = [vars(Variable)[name].__set__ for name in ("
 _NONE, _FALSE = repeat(None), repeat(False)
 
 
-_replaying: Any = Namespace("NumPy", *numpy_namespace._families)
+_replaying: Any = Engine("NumPy", np, *numpy_namespace.modules)
 """NumPy's functions, with branches and loops of programs."""
 for _function in control.FUNCTIONS:
     setattr(_replaying, _function.__name__, partial(_function, _replaying))

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape._src import errors, forks
-from gradtape._src.arrays import common_namespace, generic_kernels
+from gradtape._src.arrays import common_namespace
+from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.batched import Batched, EscapeError, batch_rules
 from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, is_dimension
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, call, current_graph, tracing, zeros

@@ -13,60 +13,6 @@ from math import prod as prod_of
 from typing import Any
 
 import numpy as np
-from numpy import (  # noqa: F401 - these are the kernels
-    absolute,
-    add,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    ceil,
-    cos,
-    cosh,
-    divide,
-    equal,
-    exp,
-    expm1,
-    floor,
-    fmod,
-    greater,
-    greater_equal,
-    invert,
-    isfinite,
-    isinf,
-    isnan,
-    left_shift,
-    less,
-    less_equal,
-    log,
-    log1p,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    mod,
-    multiply,
-    ndarray,
-    negative,
-    not_equal,
-    right_shift,
-    rint,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    subtract,
-    tan,
-    tanh,
-)
 
 from gradtape._src.arrays.half import HALF, in_float32, mean_dtype, sum_dtype, widened
 
@@ -108,13 +54,13 @@ def power(x: Array, y: Array) -> Array:
     if not y.ndim and y.dtype.kind in "fiu":
         exponent = y.item()
         if exponent == 2:
-            return square(x)
+            return np.square(x)
         if exponent == 1:
             return np.positive(x)
         if exponent == 3:
             return x * x * x
         if exponent == 0.5:
-            return sqrt(x)
+            return np.sqrt(x)
         if exponent == -1 and x.dtype.kind != "i":
             return np.reciprocal(x)
     return np.power(x, y)
@@ -365,12 +311,12 @@ def all(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
 
 def argmax(x: Array, *, axis: int) -> Array:
     found = x.argmax(axis)
-    return np.where(isnan(x), x.dtype.type(-np.inf), x).argmax(axis) if _finds_nan(x, found, axis) else found
+    return np.where(np.isnan(x), x.dtype.type(-np.inf), x).argmax(axis) if _finds_nan(x, found, axis) else found
 
 
 def argmin(x: Array, *, axis: int) -> Array:
     found = x.argmin(axis)
-    return np.where(isnan(x), x.dtype.type(np.inf), x).argmin(axis) if _finds_nan(x, found, axis) else found
+    return np.where(np.isnan(x), x.dtype.type(np.inf), x).argmin(axis) if _finds_nan(x, found, axis) else found
 
 
 def _finds_nan(x: Array, places: Array, axis: int) -> bool:
@@ -384,7 +330,7 @@ def _finds_nan(x: Array, places: Array, axis: int) -> bool:
         extremes = x[others, places] if axis else x[places, others]
     else:
         extremes = np.take_along_axis(x, np.expand_dims(places, axis), axis)
-    return bool(isnan(extremes).any())
+    return bool(np.isnan(extremes).any())
 
 
 def argsort(x: Array, *, axis: int, descending: bool = False) -> Array:
@@ -691,7 +637,7 @@ def from_numpy(x: Array) -> Array:
 
 def alongside(x: Array, y: Array) -> Array:
     """x as an array of the engine, and on the device, of y."""
-    return x if type(x) is ndarray else np.asarray(x)
+    return x if type(x) is np.ndarray else np.asarray(x)
 
 
 def transfer(x: Array, *, device: Any, source: Any) -> Array:

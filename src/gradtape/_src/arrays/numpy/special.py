@@ -358,9 +358,6 @@ def xdivy(x: Array, y: Array) -> Array:
     return _where_zero(np.equal(x, 0), np.divide(x, y))
 
 
-nextafter = np.nextafter
-
-
 def truncate_divide(x: Array, y: Array) -> Array:
     if x.dtype.kind not in "iu":
         return np.trunc(np.divide(x, y))

@@ -18,7 +18,8 @@ import jax
 import numpy as np
 
 from gradtape._src import forks
-from gradtape._src.arrays import Namespace, numpy_namespace, register_namespace
+from gradtape._src.arrays import numpy_namespace, register_namespace
+from gradtape._src.arrays.base import Engine, Interpreter
 
 _settings: Any = jax.config
 _settings.update("jax_enable_x64", True)
@@ -38,8 +39,8 @@ from gradtape._src.arrays.xla import (  # noqa: E402 - arrays made at import hav
     state,
 )
 
-_FAMILIES = (core, special, linalg, neural, signal, image, random, segment, state, control)
-xla_namespace: Any = Namespace("XLA", *_FAMILIES, rank=1)
+_MODULES = (core, special, linalg, neural, signal, image, random, segment, state, control)
+xla_namespace: Any = Engine("XLA", jax.numpy, *_MODULES, rank=1)
 _ARRAYS: tuple[Any, ...] = (jax.Array, type(jax.numpy.zeros(())))
 
 for _kind in (*_ARRAYS, jax.core.Tracer):
@@ -56,14 +57,13 @@ def in_memory(value: Any) -> Any:
     raise RuntimeError(f"A value is not in the memory of this process. {forks.ADVICE}")
 
 
-class _WithoutThreads:
+class _WithoutThreads(Interpreter):
     """The functions for JAX's arrays in a forked child: NumPy's."""
 
     rank = 1
 
-    def __getattr__(self, name: str) -> Any:
-        function = getattr(numpy_namespace, name)
-        return lambda *args, **attrs: function(*map(in_memory, args), **attrs)
+    def interpret(self, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        return getattr(numpy_namespace, name)(*map(in_memory, args), **attrs)
 
 
 def _begin_child() -> None:

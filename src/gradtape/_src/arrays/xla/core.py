@@ -16,63 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.numpy import (  # noqa: F401 - these are the kernels
-    absolute,
-    add,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    ceil,
-    cos,
-    cosh,
-    divide,
-    equal,
-    exp,
-    expm1,
-    floor,
-    fmod,
-    greater,
-    greater_equal,
-    invert,
-    isfinite,
-    isinf,
-    isnan,
-    left_shift,
-    less,
-    less_equal,
-    log,
-    log1p,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    mod,
-    multiply,
-    negative,
-    not_equal,
-    ones_like,
-    right_shift,
-    rint,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    subtract,
-    tan,
-    tanh,
-    zeros,
-    zeros_like,
-)
+from jax.numpy import ones_like, sign, zeros, zeros_like  # noqa: F401 - these are the kernels
 
 from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.half import in_float32, is_half, mean_dtype, sum_dtype, widened
@@ -88,7 +32,7 @@ def power(x: Array, y: Array) -> Array:
     if type(y) is np.ndarray and not y.ndim and y.dtype.kind in "fiu":
         exponent = y.item()
         if exponent == 0.5:
-            return sqrt(x)
+            return jnp.sqrt(x)
         if exponent in (1, 2, 3) or (exponent == -1 and x.dtype.kind not in "iu"):
             return lax.integer_pow(x, int(exponent))
     return jnp.power(x, y)

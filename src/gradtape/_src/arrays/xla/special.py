@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.numpy import nextafter  # noqa: F401 - a kernel
 
 from gradtape._src.arrays.numpy import special_tables as table
 from gradtape._src.arrays.numpy.special import (
