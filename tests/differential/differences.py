@@ -12,7 +12,7 @@ REASONS = {
     "dtypes": "Some ops take dtypes for which TensorFlow has no kernel",
     "empty transforms": "Fourier transforms of nothing are empty or zero",
     "diagonal of a scalar": "`tf.linalg.tensor_diag_part` of a scalar is refused.",
-    "reversed scalar": "`tf.reverse` of a scalar is the scalar in functions too",
+    "reversed scalar": "`tf.reverse` of a scalar has a Jacobian",
     "Jacobian": "The Jacobian of an elementwise function is 0 off its diagonal",
     "equal colours": "Second derivatives of `tf.image.rgb_to_hsv` differ where two colours are equal",
     "denormal numbers": "Eagerly NumPy computes with them",
@@ -88,6 +88,6 @@ ON_PURPOSE: dict[str, tuple[str, ...]] = {
         "grad(tf.abs, [1e-45, -1e-45, 2.])",
     ),
     "tangent of sign": ("jvp(tf.sign, draw(361, [5], 'float64', 'normal'))",),
-    "reversed scalar": ("traced(lambda x: tf.reverse(x, [0]))(tf.constant(3.0))",),
+    "reversed scalar": ("jacobian(lambda x: tf.reverse(x, [0]), 3.)",),
 }
 """Reason -> the questions whose answer differs because of it."""

@@ -135,6 +135,10 @@ def contextmanager(function: Callable[P, Iterator[T]]) -> Callable[P, _Block[T]]
     return block
 
 
+graph_traced: ContextVar[Any] = ContextVar("gradtape_graph", default=None)
+"""The graph that ops go into while a function is traced; None in eager code."""
+
+
 class setting(Generic[T]):
     """Within the block a context variable has another value.
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src.dtypes import DType, dtype_of
-from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.interrupts import float_errors_ignored, graph_traced
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _INT32, _INT64, _BOOL, _OBJECT = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.bool_), np.dtype(np.object_)
@@ -154,14 +154,13 @@ def _from_plain(value: Any, dtype: DType | None) -> ndarray:
     if letter == "x":
         raise unsupported_value(first)
     leaves, letters = _leaves(value, shape)
-    if dtype is not None and dtype.name in _TRIED_FIRST:
-        wanted = _TRIED_FIRST[dtype.name]
-        if _problem(letters, wanted) is None:
-            try:
-                return _block(leaves, shape, wanted, dtype.numpy_dtype)
-            except ValueError:
-                if dtype.name in ("uint64", "string"):
-                    raise
+    wanted = None if dtype is None else _first_try(dtype, letters)
+    if dtype is not None and wanted is not None and _problem(letters, wanted) is None:
+        try:
+            return _block(leaves, shape, wanted, dtype.numpy_dtype)
+        except ValueError:
+            if dtype.name in ("uint64", "string"):
+                raise
     found = _inferred(leaves, shape, letters, letter, first, dtype is not None)
     if dtype is None or found.dtype == dtype.numpy_dtype:
         return found
@@ -169,6 +168,13 @@ def _from_plain(value: Any, dtype: DType | None) -> ndarray:
         raise cannot_convert(value, dtype)
     with float_errors_ignored():
         return found.astype(dtype.numpy_dtype)
+
+
+def _first_try(dtype: DType, letters: set[str]) -> str | None:
+    """The letter of a dtype that is tried before the inferred one. While a function is traced, True is 1 in each."""
+    if dtype.name in _TRIED_FIRST or "b" not in letters or graph_traced.get() is None:
+        return _TRIED_FIRST.get(dtype.name)
+    return "f" if dtype.is_floating else "c" if dtype.is_complex else "i"
 
 
 def _inferred(leaves: Any, shape: list[int], letters: set[str], letter: str, first: Any, asked: bool) -> ndarray:

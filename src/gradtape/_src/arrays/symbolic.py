@@ -20,7 +20,7 @@ from gradtape._src.arrays import attach_operators, numpy_namespace, register_nam
 from gradtape._src.arrays.base import Interpreter, generic_kernels
 from gradtape._src.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape._src.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
-from gradtape._src.interrupts import contextmanager, float_errors_ignored, setting
+from gradtape._src.interrupts import contextmanager, float_errors_ignored, graph_traced as graph_traced, setting
 from gradtape._src.memory import LazyArray
 
 Shape = tuple[int, ...]
@@ -399,8 +399,7 @@ def _around(graph: Graph | None) -> Iterator[Graph]:
         graph = graph.outer
 
 
-graph_traced: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
-current_graph = graph_traced.get
+current_graph: Callable[[], Graph | None] = graph_traced.get
 
 
 def tracing(graph: Graph | None) -> setting[Graph | None]:

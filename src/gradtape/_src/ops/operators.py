@@ -11,6 +11,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import Interval, Rule, checked
 from gradtape._src.arrays.dimensions import broadcast_shapes
+from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import hinted_operands, is_library, operand, operands, wrap
 from gradtape._src.core.dispatch import as_operator, defers
 from gradtape._src.ops import array, linalg, math
@@ -117,7 +118,12 @@ def power(x: Any, y: Any, name: str | None = None) -> Any:
     >>> power(2.0, [1.0, 3.0]).numpy().tolist()
     [2.0, 8.0]
     """
-    x, y = operands(x, y)
+    try:
+        x, y = operands(x, y)
+    except ValueError:
+        if isinstance(x, Tensor) and x.dtype.is_bool and current_graph() is not None:  # a trace looks at x before y
+            raise errors.unsupported_dtype("Pow", x.dtype, "fci") from None
+        raise
     whole = x.array.dtype.kind == "i" and y.array.dtype == x.array.dtype
     return math.power(x, checked(_NO_NEGATIVES, y)) if whole and 0 not in x.array.shape else math.power(x, y)
 

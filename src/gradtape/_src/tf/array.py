@@ -12,7 +12,7 @@ import numpy as np
 from gradtape._src import conversion, errors
 from gradtape._src.arrays import common_namespace, numpy_namespace
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension
-from gradtape._src.arrays.symbolic import arange, filled, is_known, number, sizes_of, unknown_shape
+from gradtape._src.arrays.symbolic import arange, current_graph, filled, is_known, number, sizes_of, unknown_shape
 from gradtape._src.conversion import array_from, convert, holds_tensor, is_library, operand, operands, wrap
 from gradtape._src.dtypes import DType, as_dtype, float32, int64
 from gradtape._src.graph import devices
@@ -623,7 +623,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     x = operand(tensor)
     plain = integers(axis, "ReverseV2")
     rank = len(x.array.shape)
-    if not rank or 0 in x.array.shape:  # TensorFlow gives these back without a look at the axes
+    if (not rank or 0 in x.array.shape) and current_graph() is None:  # only functions look at the axes then
         return array.identity(x)
     if np.ndim(plain) != 1:
         raise errors.invalid_argument(f"'dims' must be 1-dimension, not {np.ndim(plain)}", "ReverseV2")
