@@ -24,7 +24,7 @@ from gradtape import keras
 from gradtape._src import interrupts, tensor, variable
 from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.checkpoint.checkpoint import saving
-from gradtape._src.core import dispatch, tape as stack
+from gradtape._src.core import observe, tape as stack
 from gradtape._src.formats import atomic
 from gradtape._src.graph import devices, program
 from gradtape._src.interrupts import is_interrupt
@@ -46,7 +46,7 @@ def state():
         "names": (variable.name_prefix.get(), compat._variable_prefix.get()),
         "device": devices.chosen_device.get(),
         "lock": (variable.updating() is variable._guests, variable.updating()._is_owned()),
-        "kernels": (dispatch.active_stack, dispatch._lookup),
+        "kernels": {op.name: op.kernel for op in observe.with_kernel},
     }
 
 

@@ -15,10 +15,10 @@ import pytest
 
 import gradtape as tf
 from gradtape._src import memory, tensor
-from gradtape._src.autodiff.gradient_tape import GradientTape
 from gradtape._src.core.fast.calls import write_vjps
 from gradtape._src.core.primitive import registry
 from gradtape._src.core.tape import active_recorders
+from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.tensor import Tensor
 
 

@@ -43,7 +43,7 @@ from gradtape._src.autodiff.custom_gradient import (
     grad_pass_through as grad_pass_through,
     recompute_grad as recompute_grad,
 )
-from gradtape._src.autodiff.gradient_tape import GradientTape as GradientTape, logger as get_logger
+from gradtape._src.call_sites import logger as get_logger
 from gradtape._src.conversion import register_tensor_conversion_function as register_tensor_conversion_function
 from gradtape._src.dtypes import (
     DType as DType,
@@ -75,7 +75,7 @@ from gradtape._src.function.function import (
 from gradtape._src.graph.gradients import gradients as gradients, hessians as hessians
 from gradtape._src.hooks import keras as _keras_hook
 from gradtape._src.indexed_slices import IndexedSlices as IndexedSlices
-from gradtape._src.inspect import attach as _attach_views
+from gradtape._src.inspect.gradient_tape import GradientTape as GradientTape
 from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
 from gradtape._src.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
 from gradtape._src.tensor import Tensor as Tensor
@@ -278,7 +278,6 @@ from gradtape._src.variable import (
 )
 from gradtape._src.version import __version__ as __version__
 
-_attach_views()
 _keras_hook.install()
 
 # NumPy warns where TensorFlow is silent (1/0, overflow): within gradtape only, and nowhere else.

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.autodiff import gradient_tape
+from gradtape._src import call_sites
 from gradtape._src.core.fast.elementwise import FastPath
 from gradtape._src.core.primitive import registry
 
@@ -23,7 +23,7 @@ X = 3.0
 @pytest.fixture(autouse=True)
 def nothing_said_yet(monkeypatch):
     """Warnings are counted for each line of a program; every test starts at zero."""
-    monkeypatch.setattr(gradient_tape, "_said", {})
+    monkeypatch.setattr(call_sites, "_warnings", {})
 
 
 def c(value, dtype=tf.float32):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.autodiff import gradient_tape
+from gradtape._src.autodiff import recording as recording_module
 from gradtape._src.inspect.explain import (
     INSTEAD,
     Explanation,
@@ -924,15 +924,15 @@ def test_a_plain_tape_records_with_the_lists_own_append():
             y = tf.tanh(x * 2.0)
         assert recording.append == recording.records.append
         assert recording.events == []
-        assert tape._witness is None
+        assert tape._op_logger is None
         assert len(tape._log) == 1
     assert tape.options == {}
     tape.gradient(y, x)
     assert [event[0] for event in tape._log] == ["start", "exit"]
 
 
-def test_the_skeleton_holds_no_arrays_and_is_bounded(monkeypatch):
-    monkeypatch.setattr(gradient_tape, "SKELETON", 100)
+def test_the_summary_holds_no_arrays_and_is_bounded(monkeypatch):
+    monkeypatch.setattr(recording_module, "LIMIT", 100)
     x, w = tf.Variable(2.0), tf.Variable(3.0)
     with tf.GradientTape() as tape:
         for _ in range(500):
@@ -942,16 +942,16 @@ def test_the_skeleton_holds_no_arrays_and_is_bounded(monkeypatch):
             x * 1.0
         y = w * w
     assert tape.gradient(y, x) is None
-    skeleton = tape._skeleton
-    assert len(skeleton.unreached) == 100
-    assert skeleton.records == []
-    assert len(skeleton.events) == 100
-    assert len(skeleton.tracked) <= 100
-    assert not [o for o in gc.get_referents(*skeleton.unreached) if isinstance(o, tf.Tensor)]
+    summary = tape._summary
+    assert len(summary.unreached) == 100
+    assert summary.records == []
+    assert len(summary.events) == 100
+    assert len(summary.tracked) <= 100
+    assert not [o for o in gc.get_referents(*summary.unreached) if isinstance(o, tf.Tensor)]
     assert tape.explain(y, x).connected is False
 
 
-def test_the_skeleton_keeps_no_tensor_alive():
+def test_the_summary_keeps_no_tensor_alive():
     import weakref
 
     x = tf.Variable([1.0, 2.0])

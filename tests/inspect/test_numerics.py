@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.core import dispatch
-from gradtape._src.core.tape import active_recorders, active_stack
+from gradtape._src.core import observe
+from gradtape._src.core.tape import active_recorders
 from gradtape._src.inspect.causes import Cause, operand
 from gradtape._src.inspect.numerics import Checker, NumericsError, Origin
 
@@ -393,8 +393,7 @@ def test_a_checked_tape_explains_and_leaves_nothing_behind() -> None:
     x = tf.Variable(2.0)
     with tf.GradientTape(check_numerics=True) as tape:
         y = x * x
-    assert isinstance(tape._witness, Checker)
-    assert tape._witness._pending is None
+    assert isinstance(tape._op_logger, Checker)
     kept = weakref.ref(tape._recording.records[0][3][0])
     assert kept() is x._tensor
     assert float(tape.gradient(y, x)) == 4.0
@@ -511,7 +510,7 @@ def everywhere() -> Any:
     tf.debugging.enable_check_numerics()
     yield
     tf.debugging.disable_check_numerics()
-    assert dispatch.active_stack is active_stack
+    assert not observe._wrappers
 
 
 def test_every_op_is_checked(everywhere: None) -> None:
@@ -590,20 +589,19 @@ def test_limits_of_what_is_shown() -> None:
 
 
 def test_nothing_is_left_when_it_is_off() -> None:
-    before = dispatch.active_stack
+    before = [op.kernel for op in observe.with_kernel]
     tf.debugging.disable_check_numerics()  # twice is as good as once
     tf.debugging.enable_check_numerics()
     tf.debugging.enable_check_numerics()
-    assert dispatch.active_stack is not before
+    assert [op.kernel for op in observe.with_kernel] != before
     tf.debugging.disable_check_numerics()
-    assert dispatch.active_stack is before
-    assert before is active_stack
+    assert [op.kernel for op in observe.with_kernel] == before
     x = tf.Variable([0.0, 1.0])
     with tf.GradientTape() as tape:
         y = tf.math.log(x)
-    assert tape._witness is None
+    assert tape._op_logger is None
     assert tape._recording.append == tape._recording.records.append
-    assert tf.GradientTape._on_sweep is None or tf.GradientTape._on_sweep(tape, None, {}, {}, None) is None
+    assert tape._backward_observer(tape._recording, {}, {}) is None
     assert tape.gradient(y, x).numpy()[0] == INF
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors, memory
+from gradtape._src.active import active_stack, report_escape
 from gradtape._src.buffers import exports_buffers
 from gradtape._src.dtypes import DType, dtype_of
 from gradtape._src.interrupts import setting
@@ -29,13 +30,6 @@ uids: Iterator[int] = itertools.count(1)
 
 next_uid: Callable[[], int] = uids.__next__
 
-
-def _nobody() -> None:
-    return None
-
-
-recording: Callable[[], Any] = _nobody
-"""Who is recording, and wants to know which values leave the library; the core, a layer above, sets it."""
 
 CONSTANT = 0
 """The uid of tensors made from Python or NumPy operands: nobody can hold one, so no tape will ever follow it."""
@@ -190,8 +184,8 @@ class Tensor:
         >>> tf.constant([1, 2]).numpy().tolist()
         [1, 2]
         """
-        if recording() is not None:
-            _leaves(self, ".numpy()")
+        if active_stack() is not None:
+            report_escape(".numpy()", self.uid)
         value = self.array
         if type(value) is not ndarray and hasattr(value, "graph"):
             raise AttributeError(
@@ -205,8 +199,8 @@ class Tensor:
         return memory.copy(value) if value.ndim else value[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
-        if recording() is not None:
-            _leaves(self, "NumPy")
+        if active_stack() is not None:
+            report_escape("NumPy", self.uid)
         if copy is False:
             raise ValueError("A tensor's memory is never shared, because tensors never change: a copy is needed.")
         value = np.array(self.array)
@@ -217,21 +211,21 @@ class Tensor:
         view = memoryview(np.array(self.array, order="C"))  # type: ignore[arg-type]
         if view.format == "O":
             raise BufferError("Strings have no buffer.")
-        if recording() is not None:
-            _leaves(self, "NumPy")
+        if active_stack() is not None:
+            report_escape("NumPy", self.uid)
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
-        if recording() is not None:
-            _leaves(self, "DLPack")
+        if active_stack() is not None:
+            report_escape("DLPack", self.uid)
         return np.array(self.array).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def _scalar(self, how: str) -> Any:
-        if recording() is not None:
-            _leaves(self, how)
+        if active_stack() is not None:
+            report_escape(how, self.uid)
         value = np.asarray(self.array)
         if value.ndim:
             raise TypeError(
@@ -254,8 +248,8 @@ class Tensor:
         return value
 
     def __bool__(self) -> bool:
-        if recording() is not None:
-            _leaves(self, "bool()")
+        if active_stack() is not None:
+            report_escape("bool()", self.uid)
         if type(self.array) is not ndarray and hasattr(self.array, "graph"):
             raise errors.OperatorNotAllowedInGraphError(
                 "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed: it has no value while the function "
@@ -317,6 +311,11 @@ class Tensor:
         if self._is_symbolic():
             return f"<tf.Tensor '{_symbol_name(self.array)}' shape={self.shape} dtype={self.dtype.name}>"
         return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(np.asarray(self.array))}>"
+
+    def _repr_html_(self) -> str:
+        from gradtape._src.notebook import card
+
+        return card("tf.Tensor", self.array)
 
     def __copy__(self) -> Tensor:
         return self
@@ -446,8 +445,8 @@ class LazyTensor(Tensor):
         recipe = self.recipe
         if recipe is None:  # another thread has had it written: this is no `Unwritten` any more
             return Tensor.numpy(self)
-        if recording() is not None:
-            _leaves(self, ".numpy()")
+        if active_stack() is not None:
+            report_escape(".numpy()", self.uid)
         return recipe.write()
 
 
@@ -459,13 +458,6 @@ def _static_shape(shape: tuple[Any, ...]) -> TensorShape:
     if _shown.get():
         return known_shape(tuple(shape))
     return known_shape(tuple([n if isinstance(n, (int, np.integer)) else None for n in shape]))  # type: ignore[misc]
-
-
-def _leaves(tensor: Tensor, how: str) -> None:
-    stack = recording()
-    while stack is not None:
-        _, _, recorder, stack = stack
-        recorder.on_escape(how, tensor.uid)
 
 
 # -- handing over an array instead of a copy -------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import nest
-from gradtape._src.autodiff.gradient_tape import GradientTape
 from gradtape._src.conversion import convert, wrap
+from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.ops import array as shaping
 from gradtape._src.tensor import Tensor
 

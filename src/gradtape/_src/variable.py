@@ -406,6 +406,15 @@ class Variable:
     def __complex__(self) -> complex:
         return complex(self.read())
 
+    def _repr_html_(self) -> str:
+        """The variable in a notebook; looking at it does not count as reading it."""
+        from html import escape
+
+        from gradtape._src.notebook import card
+
+        fixed = "" if self.trainable else ", not trainable"
+        return card(f"tf.Variable {escape(repr(self.name.removesuffix(':0')))}{fixed}", self._tensor.array)
+
     def __repr__(self) -> str:
         if current_graph() is not None:
             return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"

@@ -12,7 +12,7 @@ import numpy as np
 from gradtape._src import nest
 from gradtape._src.arrays.batched import Batched, EscapeError
 from gradtape._src.autodiff.arguments import leaves
-from gradtape._src.autodiff.gradient_tape import GradientTape
+from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.dispatch import record
@@ -235,7 +235,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
                 result = f(*args, **kwargs)
 
             def grad(*upstream: Any, variables: Any = ()) -> Any:
-                with GradientTape() as tape:
+                with Tape() as tape:
                     # A tensor of its own for every argument: one that is passed twice counts once for each place.
                     own = nest.map_structure(_fresh, args)
                     tensors = [t for t in nest.flatten(own) if isinstance(t, Tensor)]

@@ -18,7 +18,7 @@ from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import is_differentiable
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
 
 
 def carry(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int, Any]:
@@ -45,14 +45,14 @@ def _outputs(records: list[Any]) -> set[int]:
     return produced
 
 
-def jvp(tape: GradientTape, target: Any, sources: Any, tangents: Any, policy: UnconnectedGradients) -> Any:
+def jvp(tape: Tape, target: Any, sources: Any, tangents: Any, policy: UnconnectedGradients) -> Any:
     """See `GradientTape.jvp`."""
     recording = tape._require_record()
     nest.assert_same_structure(sources, tangents)
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     targets = [only_tensor("target", t) for t in nest.flatten(target)]
     directions = [_direction(s, t) for s, t in zip(flat, nest.flatten(tangents), strict=True)]
-    with tape._asking("jvp") as traced, float_errors_ignored():
+    with tape._gradient_call("jvp") as traced, float_errors_ignored():
         start: dict[int, Any] = {}
         for source, direction in zip(flat, directions, strict=True):
             if is_differentiable(array_of(source)):
@@ -74,7 +74,7 @@ def _direction(source: Any, tangent: Any) -> Any:
     return direction
 
 
-def forward_jacobian(tape: GradientTape, recording: Any, target: Any, source: Any, traced: bool) -> Any:
+def forward_jacobian(tape: Tape, recording: Any, target: Any, source: Any, traced: bool) -> Any:
     """The Jacobian by columns: one forward walk carries a chunk of directions of the source."""
     value, x = array_of(target), array_of(source)
     size = math.prod(x.shape)
@@ -97,7 +97,7 @@ def forward_jacobian(tape: GradientTape, recording: Any, target: Any, source: An
     return xp.reshape(flipped, shape=(*value.shape, *x.shape))
 
 
-def hessian(tape: GradientTape, target: Any, sources: Any, policy: UnconnectedGradients) -> Any:
+def hessian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients) -> Any:
     """See `GradientTape.hessian`."""
     second, gradients, flat = _recorded_gradient(tape, target, sources, "hessian")
     blocks = []
@@ -111,7 +111,7 @@ def hessian(tape: GradientTape, target: Any, sources: Any, policy: UnconnectedGr
     return nest.pack_sequence_as(sources, blocks) if nest.is_nested(sources) else blocks[0]
 
 
-def hvp(tape: GradientTape, target: Any, sources: Any, vectors: Any, policy: UnconnectedGradients) -> Any:
+def hvp(tape: Tape, target: Any, sources: Any, vectors: Any, policy: UnconnectedGradients) -> Any:
     """See `GradientTape.hvp`."""
     nest.assert_same_structure(sources, vectors)
     second, gradients, flat = _recorded_gradient(tape, target, sources, "hvp")
@@ -124,16 +124,16 @@ def hvp(tape: GradientTape, target: Any, sources: Any, vectors: Any, policy: Unc
     return nest.pack_sequence_as(sources, results)
 
 
-def _recorded_gradient(tape: GradientTape, target: Any, sources: Any, method: str) -> tuple[Any, list[Any], list[Any]]:
+def _recorded_gradient(tape: Tape, target: Any, sources: Any, method: str) -> tuple[Any, list[Any], list[Any]]:
     """A second tape that holds this one's record and, behind it, the walk back from the target."""
     recording = tape._require_record()
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     target = only_tensor("target", target)
     second = type(tape)(persistent=True)
     second.options = {name: on for name, on in tape.options.items() if name in ("check_numerics", "strong_zeros")}
-    with tape._asking(method), float_errors_ignored():
-        second._recording = recording.twin()
+    with tape._gradient_call(method), float_errors_ignored():
+        second._recording = recording.copy()
         with second:
-            second._witness = tape._witness  # it knows the lines, and looks on no more
-            gradients = second._quiet_gradient(target, flat)
+            second._op_logger = tape._op_logger  # it knows the lines, and looks on no more
+            gradients = second._recorded_gradient(target, flat)
     return second, [None if g is None else convert(g) for g in gradients], flat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -10,8 +11,8 @@ from gradtape._src import nest
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.autodiff.arguments import UnconnectedGradients, leaves
-from gradtape._src.autodiff.gradient_tape import logger
 from gradtape._src.autodiff.rows import next_level
+from gradtape._src.call_sites import logger
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.jvp import push
@@ -43,9 +44,9 @@ class _Pusher(Recorder):
         outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
         with stack.use_recorders(outside), float_errors_ignored():
             push(record, self.tangents, self.tracked, traced=True)
-        return True  # to be shown the outputs
+        return True  # on_op follows
 
-    def on_output(self, outputs: Any) -> None:
+    def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         for tensor in outputs if type(outputs) is tuple else (outputs,):
             if tensor.uid in self.tangents:
                 self._results[tensor.uid] = _Result(tensor, self)

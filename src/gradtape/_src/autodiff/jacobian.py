@@ -20,7 +20,7 @@ from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import is_differentiable
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
 
 
 def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
@@ -38,7 +38,7 @@ def _seed(hot: Any, value: Any, traced: bool, block_diagonal: bool = False) -> B
 
 
 def jacobian(
-    tape: GradientTape,
+    tape: Tape,
     target: Any,
     sources: Any,
     policy: UnconnectedGradients,
@@ -60,7 +60,7 @@ def jacobian(
     shape = tuple(value.shape)
     if mode == "auto":  # one walk carries rows or columns: the fewer of the two
         mode = "forward" if 0 < sum(math.prod(array_of(s).shape) for s in flat) < math.prod(shape) else "reverse"
-    with tape._asking("jacobian") as traced, float_errors_ignored():
+    with tape._gradient_call("jacobian") as traced, float_errors_ignored():
         if not is_differentiable(value):
             blocks = [[None] for _ in flat]
             joined = 0
@@ -80,7 +80,7 @@ def jacobian(
             blocks, joined = _row_by_row(tape, recording, target, flat, traced), 0
         parts = [_assembled(block, shape, source, joined) for block, source in zip(blocks, flat, strict=True)]
         results = [or_zeros(r, shape, s, policy) for r, s in zip(parts, flat, strict=True)]
-    tape._answered("jacobian", [target], flat, parts, policy)
+    tape._finish("jacobian", [target], flat, parts, policy)
     return nest.pack_sequence_as(sources, results)
 
 
@@ -89,7 +89,7 @@ def _checked(target: Any, sources: Any) -> tuple[Any, list[Any]]:
 
 
 def _vectorised(
-    tape: GradientTape, recording: Any, target: Any, sources: list[Any], traced: bool, asked: int | None
+    tape: Tape, recording: Any, target: Any, sources: list[Any], traced: bool, asked: int | None
 ) -> tuple[list[list[Any]], int]:
     """Blocks of rows for each source, and the axis along which they are joined.
 
@@ -110,7 +110,7 @@ def _vectorised(
             hot = hot.reshape(stop - start, *shape)
         seed = _seed(hot, value, traced, block_diagonal)
         last = stop == spans[-1][1]
-        cotangents = tape._sweep(recording, {target.uid: seed}, sources, traced, last=last)
+        cotangents = tape._backward(recording, {target.uid: seed}, sources, traced, last=last)
         for block, source in zip(blocks, sources, strict=True):
             rows = rows_of(cotangents.get(source.uid), seed)
             if rows is not None and block_diagonal:
@@ -119,7 +119,7 @@ def _vectorised(
     return blocks, 1 if block_diagonal else 0
 
 
-def _row_by_row(tape: GradientTape, recording: Any, target: Any, sources: list[Any], traced: bool) -> list[list[Any]]:
+def _row_by_row(tape: Tape, recording: Any, target: Any, sources: list[Any], traced: bool) -> list[list[Any]]:
     value = array_of(target)
     size = math.prod(value.shape)
     blocks: list[list[Any]] = [[] for _ in sources]
@@ -127,7 +127,7 @@ def _row_by_row(tape: GradientTape, recording: Any, target: Any, sources: list[A
         hot = np.zeros(size, value.dtype)
         hot[i] = 1
         hot = namespace_of(value).from_numpy(hot.reshape(value.shape))
-        cotangents = tape._sweep(recording, {target.uid: wrap(hot) if traced else hot}, sources, traced, last=False)
+        cotangents = tape._backward(recording, {target.uid: wrap(hot) if traced else hot}, sources, traced, last=False)
         for block, source in zip(blocks, sources, strict=True):
             c = cotangents.get(source.uid)
             c = c.dense() if isinstance(c, SparseCotangent) else c
@@ -144,7 +144,7 @@ def _assembled(block: list[Any], shape: tuple[int, ...], source: Any, axis: int)
 
 
 def batch_jacobian(
-    tape: GradientTape,
+    tape: Tape,
     target: Any,
     source: Any,
     policy: UnconnectedGradients,
@@ -170,12 +170,12 @@ def batch_jacobian(
     unit = row_bytes(recording, [source], value.dtype.itemsize)
     spans = chunks(columns, unit, parallel_iterations if use_pfor else 1)
     blocks: list[Any] = []
-    with tape._asking("batch_jacobian") as traced, float_errors_ignored():
+    with tape._gradient_call("batch_jacobian") as traced, float_errors_ignored():
         for start, stop in spans:
             hot = _columns(shape, start, stop, value.dtype)
             seed = _seed(hot, value, traced)
             start_at = {target.uid: seed} if is_differentiable(value) else {}
-            cotangents = tape._sweep(recording, start_at, [source], traced, last=stop == spans[-1][1])
+            cotangents = tape._backward(recording, start_at, [source], traced, last=stop == spans[-1][1])
             blocks.append(rows_of(cotangents.get(source.uid), seed))
         found = [rows for rows in blocks if rows is not None]
         if not found:  # TensorFlow gives zeros here whatever was asked for
@@ -189,9 +189,7 @@ def batch_jacobian(
     return as_tensor(result)
 
 
-def batch_gradient(
-    tape: GradientTape, target: Any, sources: Any, output_gradients: Any, policy: UnconnectedGradients
-) -> Any:
+def batch_gradient(tape: Tape, target: Any, sources: Any, output_gradients: Any, policy: UnconnectedGradients) -> Any:
     """See `GradientTape.batch_gradient`."""
     recording = tape._require_record()
     target, flat = _checked(target, sources)
@@ -200,14 +198,14 @@ def batch_gradient(
     if not shape:
         raise ValueError("Shape () must have rank at least 1")
     (given,) = seeds_of(target, [target], output_gradients)
-    with tape._asking("batch_gradient") as traced, float_errors_ignored():
+    with tape._gradient_call("batch_gradient") as traced, float_errors_ignored():
         start: Any = given if given is not None else wrap(namespace_of(value).ones_like(value))
         start = start if traced else start.array
         seed = Batched(namespace_of(start).reshape(start, shape=(1, *shape)), next_level(), block_diagonal=True)
-        cotangents = tape._sweep(
+        cotangents = tape._backward(
             recording, {target.uid: seed} if is_differentiable(value) else {}, flat, traced, last=True
         )
         rows = [rows_of(cotangents.get(source.uid), seed) for source in flat]
         results = [or_zeros(r, shape[:1], source, policy) for r, source in zip(rows, flat, strict=True)]
-    tape._answered("batch_gradient", [target], flat, rows, policy)
+    tape._finish("batch_gradient", [target], flat, rows, policy)
     return nest.pack_sequence_as(sources, results)

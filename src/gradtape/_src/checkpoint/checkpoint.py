@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from gradtape._src import errors, forks
 from gradtape._src.arrays.symbolic import current_graph
-from gradtape._src.autodiff.gradient_tape import logger
+from gradtape._src.call_sites import logger
 from gradtape._src.checkpoint.state import get_checkpoint_state, update_checkpoint_state
 from gradtape._src.checkpoint.tracking import (
     GRAPH,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradtape._src.autodiff.gradient_tape import logger
+from gradtape._src.call_sites import logger
 from gradtape._src.formats import atomic
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")

@@ -1,4 +1,4 @@
-"""The one hot path: run a kernel, wrap the result, append a record where somebody follows an input.
+"""The one hot path: run a kernel, wrap the result, append a record where a recorder tracks an input.
 
 `unary` and `binary` build closures that are used as TensorFlow's functions and as the tensor's operators directly, so
 that `x * y` is one Python call. They repeat a few lines on purpose; the benchmark `chain` is why.
@@ -7,13 +7,13 @@ that `x * y` is one Python call. They repeat a few lines on purpose; the benchma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors
+from gradtape._src.active import active_stack
 from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Namespace
 from gradtape._src.arrays.batched import Batched, batched_namespace
@@ -31,17 +31,14 @@ from gradtape._src.conversion import (
     register_converter,
     wrap,
 )
-from gradtape._src.core import tape as stack
+from gradtape._src.core import observe, tape as stack
 from gradtape._src.core.primitive import Op, Rule, registry
 from gradtape._src.core.tape import use_recorders
 from gradtape._src.dtypes import as_dtype, dtype_of
 from gradtape._src.tensor import CONSTANT, Tensor, uids
 
-active_stack: Callable[[], stack.Stack] = stack.active_stack
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
-_hot: list[tuple[Op, Callable[..., Any], Callable[..., Any]]] = []  # the calls that have their kernel at hand
-_lookup: Callable[[Any, str], Any] = getattr  # how the others find it
 
 colocate: Callable[[Op, Sequence[Tensor]], Sequence[Tensor]] | None = None
 """Brings the inputs of an op to one device, once there is more than one."""
@@ -75,14 +72,15 @@ register_converter(Symbolic, constant_operand)  # a count that only the program 
 def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     """Give a primitive its call, and the call its name."""
     call.__name__ = call.__qualname__ = op.name
-    op.call = call
+    op.call, op.kernel = call, getattr(numpy_namespace, op.name, None)
+    observe.with_kernel.append(op)
     setattr(TensorNamespace, op.name, staticmethod(call))
     return call
 
 
 # -- recording -------------------------------------------------------------------------------------------------------
 def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...], attrs: dict[str, Any]) -> None:
-    """Tell every recorder that follows an input. The general form of what `unary` and `binary` spell out."""
+    """Append a record to every recorder that tracks an input. The hot forms below have these lines inline."""
     recorders = active_stack()
     while recorders is not None:
         tracked, append, recorder, recorders = recorders
@@ -108,8 +106,9 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
                 recorder.may_raise = True
             if op.saves or op.vjp_all_saves:
                 values = saved_values(op, uids, (*inputs, *outs))
-        if append((op, uids, output, values, attrs, dtype)) is True:
-            recorder.on_output(outputs)
+        entry = (op, uids, output, values, attrs, dtype)
+        if append(entry) is True:
+            recorder.on_op(entry, inputs, outputs)
 
 
 def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
@@ -128,17 +127,17 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     if colocate is not None:
         inputs = colocate(op, inputs)
     arrays = [t.array for t in inputs]
-    xp = numpy_namespace
+    kernel = op.kernel
     for array in arrays:
         if type(array) is not ndarray:
             if _recorded_inside(arrays):
                 return _run_inside(op, inputs, attrs)
             if rewrite is not None and (other := rewrite(op, inputs, attrs)) is not None:
                 return other
-            xp = common_namespace(arrays)
+            kernel = _kernel(op, common_namespace(arrays))
             break
     try:
-        value = _lookup(xp, op.name)(*arrays, **attrs)
+        value = kernel(*arrays, **attrs)
     except _RAW as error:
         raise _explained(op, arrays, error) from None
     outputs: Any
@@ -203,7 +202,7 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
         if type(array) is not ndarray or colocate is not None:
             return run(op, (x,), attrs)
         try:
-            value = _lookup(numpy_namespace, op.name)(array, **attrs)
+            value = op.kernel(array, **attrs)
         except _RAW as error:
             raise _explained(op, (array,), error) from None
         out = wrap(value if type(value) is ndarray else _as_array(value))
@@ -233,7 +232,6 @@ def unary(
 
 
 def _differentiable_unary(op: Op) -> Callable[..., Any]:
-    kernel = _numpy_kernel(op)
     keep_x, keep_out = [slot in op.saves for slot in range(2)]
     keep_out_only = keep_out and not keep_x
 
@@ -248,11 +246,12 @@ def _differentiable_unary(op: Op) -> Callable[..., Any]:
         array = x.array
         try:
             if type(array) is ndarray:
+                kernel = op.kernel
                 value = kernel(array)
                 if type(value) is not ndarray:
                     value = _as_array(value)
             else:
-                value = _lookup(namespace_of(array), op.name)(array)
+                value = _kernel(op, namespace_of(array))(array)
         except _RAW as error:
             raise _explained(op, (array,), error) from None
         dtype = array.dtype
@@ -268,11 +267,11 @@ def _differentiable_unary(op: Op) -> Callable[..., Any]:
             if source in tracked:
                 tracked[uid] = tracked[source]
                 saved = out if keep_out_only else (x, out) if keep_out else x if keep_x else ()
-                if append((op, source, uid, saved, _NO_ATTRS, dtype)) is True:
-                    recorder.on_output(out)
+                entry = (op, source, uid, saved, _NO_ATTRS, dtype)
+                if append(entry) is True:
+                    recorder.on_op(entry, (x,), out)
         return out
 
-    _hot.append((op, call, kernel))
     return call
 
 
@@ -286,7 +285,7 @@ def _non_differentiable_unary(op: Op) -> Callable[..., Any]:
         array = x.array
         if not _allowed(op, array):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
-        out = wrap(_as_array(_lookup(namespace_of(array), op.name)(array)))
+        out = wrap(_as_array(_kernel(op, namespace_of(array))(array)))
         record(op, (x,), out, _NO_ATTRS)
         return out
 
@@ -347,7 +346,7 @@ def _differentiable_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATT
     reflected = _REFLECTED.get(op.name, "")
     multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
     kinds = op.kinds + "b" if multiplies else op.kinds
-    kernel = partial(_numpy_kernel(op), **attrs) if any(attrs.values()) else _numpy_kernel(op)
+    given = attrs if any(attrs.values()) else _NO_ATTRS  # what the kernel has to be told
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
     keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
 
@@ -381,7 +380,8 @@ def _differentiable_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATT
         dtype = a.dtype
         if dtype is b.dtype and type(a) is ndarray and type(b) is ndarray:
             try:
-                value = kernel(a, b)
+                kernel = op.kernel
+                value = kernel(a, b, **given) if given else kernel(a, b)
             except (ValueError, TypeError):
                 value = _general_binary(op, a, b, attrs, (x, y))
                 if type(value) is Tensor:
@@ -413,11 +413,11 @@ def _differentiable_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATT
                     slots = op.keep[0] if first else op.keep[1]
                     values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
                 tracked[uid] = value.shape
-                if append((op, (first, second), uid, values, attrs, dtype)) is True:
-                    recorder.on_output(out)
+                entry = (op, (first, second), uid, values, attrs, dtype)
+                if append(entry) is True:
+                    recorder.on_op(entry, (x, y), out)
         return out
 
-    _hot.append((op, call, kernel))
     return call
 
 
@@ -450,35 +450,11 @@ def _non_differentiable_call(op: Op) -> Callable[..., Any]:
     return call
 
 
-def _numpy_kernel(op: Op) -> Callable[..., Any]:
-    kernel: Callable[..., Any] = getattr(numpy_namespace, op.name)
-    return kernel
-
-
-def wrap_kernels(around: Callable[[Op, Callable[..., Any]], Callable[..., Any]] | None) -> None:
-    """Let every kernel run as `around(op, kernel)`; None puts back what was there.
-
-    That is how a profiler measures kernels: it reaches into the closures of the hot calls, so that they need not ask
-    anybody while nobody measures.
-    """
-    global _lookup
-    for op, call, kernel in _hot:
-        cell = call.__closure__[call.__code__.co_freevars.index("kernel")]  # type: ignore[index]
-        cell.cell_contents = kernel if around is None else around(op, kernel)
-    if around is None:
-        _lookup = getattr
-    else:
-        wrapper = around
-        _lookup = lambda namespace, name: wrapper(registry[name], getattr(namespace, name))  # noqa: E731
-
-
-def replace_stack(active: Callable[[], stack.Stack] | None) -> None:
-    """Let ops of every thread be seen by these recorders; None puts back the ones that are active.
-
-    That is how all ops are checked while somebody wants it, with nothing to ask while nobody does.
-    """
-    global active_stack
-    active_stack = stack.active_stack if active is None else active
+def _kernel(op: Op, xp: Any) -> Callable[..., Any]:
+    """The kernel of a primitive in a namespace."""
+    if xp is numpy_namespace:
+        return op.kernel
+    return observe.wrapped(op, getattr(xp, op.name))
 
 
 _REFLECTED = {
@@ -526,7 +502,7 @@ def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tupl
     try:
         if _recorded_inside((a, b)):
             return _run_inside(op, tensors, attrs)
-        return _as_array(_lookup(common_namespace((a, b)), op.name)(a, b, **attrs))
+        return _as_array(_kernel(op, common_namespace((a, b)))(a, b, **attrs))
     except _RAW as error:
         raise _binary_error(op, a, b) or _explained(op, (a, b), error) from None
 

@@ -1,4 +1,4 @@
-"""The declaring words: a primitive, its kernel and its derivative stand in one entry.
+"""Primitives: each declares its kernel and its derivative in one entry.
 
 A rule is a formula whose parameter names say what it needs:
 
@@ -60,6 +60,7 @@ class Op:
         "hinted",
         "jvp",
         "keep",
+        "kernel",
         "kinds",
         "linear",
         "may_raise",
@@ -131,6 +132,7 @@ class Op:
         self.fast: Any = None  # generated for elementwise ops: see `fast/elementwise.py`
         self.differentiable = vjp_all is not None or any(rule is not None for rule in self.rules)
         self.call: Callable[..., Any] = _undeclared
+        self.kernel: Any = None  # of NumPy; found when the call is declared
         if kernel is not None:
             generic_kernels[name] = kernel
         if elementwise:

@@ -1,4 +1,4 @@
-"""Records, and who is recording.
+"""Records, and what is recording.
 
 A record is a plain tuple, because one is made for every op (benchmark: chain):
 
@@ -9,12 +9,12 @@ A record is a plain tuple, because one is made for every op (benchmark: chain):
     attrs   the primitive's static arguments
     dtype   NumPy's dtype of the output, or a tuple of them
 
-Where `unary` declared the primitive, inputs is the one uid and values the one tensor, without tuples around them. Who
-is not in a hurry reads a record through `Record.of`, which makes all of them alike and names their parts.
+Where `unary` declared the primitive, inputs is the one uid and values the one tensor, without tuples around them. Off
+the hot path read a record through `Record.of`, which gives every record the same form and names its parts.
 
-A recorder is anything with `tracked` (uid -> shape of what it follows) and `append(record)`: a tape appends to its
-list, a forward accumulator consumes the record at once. A recorder whose `append` returns True is shown the result of
-the op too, by `note`: that is how views look on (lines, times, NaNs) and why a plain tape pays nothing for them.
+A recorder is an observer with `tracked` (uid -> shape of what it tracks) and `append(record)`: a tape appends to its
+list, a forward accumulator consumes the record at once. Where `append` returns True, `on_op` follows with the tensors
+of the op: that is how the lines, times and NaN of ops are found, and why a plain tape pays nothing for them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gradtape._src import tensor
+from gradtape._src.active import Stack, active, active_stack as active_stack
+from gradtape._src.core.observe import Observer
 from gradtape._src.interrupts import guarded, setting
 
 if TYPE_CHECKING:
@@ -60,13 +61,14 @@ def saved_by_slot(op: Op, value: Any) -> tuple[Any, ...]:
     return (value, None) if 0 in op.saves else (None, value)
 
 
-class Recorder:
-    """What ops look at: the uids it follows, and where to put a record."""
+class Recorder(Observer):
+    """An observer that ops visit: the uids it tracks, and where to put a record."""
 
     __slots__ = ("append", "born", "may_raise", "records", "tracked")
 
     tracked: dict[int, tuple[int, ...]]
     append: Callable[[Any], Any]
+    may_raise: bool  # whether some record's rule may raise (user code, singular matrices)
     pushes: ClassVar[bool] = False  # whether `append` computes with the outputs of the op, as forward mode does
 
     def __init__(self) -> None:
@@ -74,29 +76,11 @@ class Recorder:
         self.append = self.records.append
         self.tracked = {}
         self.born = 0  # when it first began to record: see `clock`
-        self.may_raise = False  # whether some record's rule may raise (user code, singular matrices)
-
-    def on_output(self, outputs: Any) -> None:
-        """The result of the op just recorded: a tensor, or a tuple of them. Only for who asked by `append`."""
-
-    def on_read(self, variable: Any) -> None:
-        """A variable that is not followed yet was read; a recorder may begin to follow it."""
-
-    def on_escape(self, event: str, uid: int, other: int = 0) -> None:
-        """A value went where no op is recorded: to Python or NumPy, into a branch, into a variable (`other`)."""
+        self.may_raise = False
 
 
 clock: Callable[[], int] = itertools.count(1).__next__
 """Numbers batches and recorders: one that began to record after a batch was made stands inside of it."""
-
-Stack: TypeAlias = tuple[Any, Any, Any, Any] | None
-"""Who is recording: nobody, or what the innermost recorder follows, its `append`, the recorder itself, and the stack
-around it. An op finds there all it needs, without an iterator (benchmark: chain)."""
-
-# A context variable is per thread and per asyncio task: nobody records another one's ops.
-active: ContextVar[Stack] = ContextVar("gradtape_active", default=None)
-active_stack: Callable[[], Stack] = active.get
-tensor.recording = active_stack
 
 
 def link(recorder: Recorder, around: Stack) -> Stack:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src import conversion, errors, forks, nest
+from gradtape._src.active import active, active_stack
 from gradtape._src.arrays.seeds import OpStreams, seeds, with_streams
 from gradtape._src.arrays.symbolic import current_graph, graph_traced
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.core.tape import active, active_stack
 from gradtape._src.graph.devices import chosen_device
 from gradtape._src.interrupts import settings
 from gradtape._src.tensor import Tensor

@@ -236,7 +236,7 @@ def _transformed(function: FunctionType) -> FunctionType:
 
 
 def _warn(function: FunctionType, error: Exception) -> None:
-    from gradtape._src.autodiff.gradient_tape import logger
+    from gradtape._src.call_sites import logger
 
     logger().warning(
         "AutoGraph could not transform %s and will run it as-is.\nCause: %s\nAn `if`, `while` or `for` in it cannot "

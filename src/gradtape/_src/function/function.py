@@ -17,6 +17,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors, forks, nest
+from gradtape._src.active import active
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.seeds import OpStreams, drawing_from, seeds
@@ -31,7 +32,7 @@ from gradtape._src.arrays.symbolic import (
     no_value,
     tracing,
 )
-from gradtape._src.autodiff.gradient_tape import logger
+from gradtape._src.call_sites import logger
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.interrupts import contextmanager, settings
@@ -114,7 +115,7 @@ def init_scope() -> settings:
     >>> _ = f(tf.constant(1.0))
     True
     """
-    return settings((graph_traced, None), (stack.active, None))
+    return settings((graph_traced, None), (active, None))
 
 
 class Function:

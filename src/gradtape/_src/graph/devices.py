@@ -343,7 +343,7 @@ def _follow_policy(op: Op, tensor: Tensor, position: int, actual: str, expected:
         return
     what = f"{op.tf_name} as input #{position} was expected to be on {expected} but is actually on {actual}"
     if _policy == "warn":
-        from gradtape._src.autodiff.gradient_tape import logger
+        from gradtape._src.call_sites import logger
 
         logger().warning("before computing %s. This triggers a copy which can be a performance bottleneck.", what)
         return

@@ -145,7 +145,7 @@ def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
 
 def _pull_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any]) -> list[Any]:
     """The gradient of a Python function is a Python function: run it again under a tape."""
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
 
     tensors = [t if isinstance(t, Tensor) else wrap(t) for t in inputs]
     asked = [i for i, shape in enumerate(needs) if shape is not None]
@@ -153,7 +153,7 @@ def _pull_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, functi
 
     def gradient(*values: Tensor) -> list[Any]:
         xs, upstream = list(values[: len(tensors)]), values[len(tensors) :]
-        with GradientTape() as tape:
+        with Tape() as tape:
             tape.watch([x for x in xs if is_differentiable(x.array)])
             result = function(*xs)
         results = list(result) if isinstance(result, (list, tuple)) else [result]

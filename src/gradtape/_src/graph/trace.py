@@ -72,11 +72,11 @@ class Trace(Recorder):
 
         def append(record: Any) -> bool:
             records.append(Record.of(record))
-            return True  # to be shown the outputs
+            return True  # on_op follows
 
         self.append = append
 
-    def on_output(self, outputs: Any) -> None:
+    def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         for tensor in outputs if type(outputs) is tuple else (outputs,):
             self.follow(tensor)
 
@@ -874,8 +874,9 @@ def record(
         for out in outputs:
             if is_differentiable(out.array):
                 tracked[out.uid] = tuple(out.array.shape)
-        if recorder.append((op, uids, output, values, attrs, dtypes)) is True:
-            recorder.on_output(outputs)
+        entry = (op, uids, output, values, attrs, dtypes)
+        if recorder.append(entry) is True:
+            recorder.on_op(entry, (), outputs)
 
 
 def _pull_call(

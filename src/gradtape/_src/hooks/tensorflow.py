@@ -28,10 +28,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from gradtape._src import version
-from gradtape._src.autodiff.gradient_tape import GradientTape
 from gradtape._src.dtypes import DType
 from gradtape._src.hooks import keras as keras_hook
 from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor

@@ -1,28 +1,28 @@
 """What a tape knows beside its records: every op of its block with the user's line, and what happened between ops.
 
 A plain tape has its records (also those of ops without a derivative, where a path ends) and a short log of events. A
-tape with `lines=True` has a witness too: a recorder that follows every tensor, so that it also sees what the tape was
-not told to follow, or was told not to record. Nothing here holds an array.
+tape with `lines=True` has an op logger too: a recorder that tracks every tensor, so that it also sees ops that the tape
+does not record. Nothing here holds an array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradtape._src.autodiff.gradient_tape import Event, _user_frame, answers
+from gradtape._src.autodiff.recording import Event, gradient_calls
+from gradtape._src.call_sites import Line, user_line
 from gradtape._src.core.tape import Record, Recorder, unrecorded_reads
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
     from gradtape._src.core.primitive import Op
 
-Line = tuple[str, int]
 Shape = tuple[int, ...]
 
 MOST_OPS = 100_000
-"""How many ops a witness remembers."""
+"""How many ops an op logger holds."""
 
 
 class Node(NamedTuple):
@@ -32,7 +32,7 @@ class Node(NamedTuple):
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     dtype: Any
-    recorded: bool  # by the tape itself, and not only seen by its witness
+    recorded: bool  # by the tape itself, and not only by its op logger
     where: Line | None
     shapes: tuple[Shape, ...]
 
@@ -44,7 +44,7 @@ class Node(NamedTuple):
         return self.op.vjp_all is not None or (bool(rules) and rules[min(position, len(rules) - 1)] is not None)
 
 
-# -- the witness -----------------------------------------------------------------------------------------------------
+# -- the op logger ---------------------------------------------------------------------------------------------------
 class _Everything(dict[int, Any]):
     """Holds nothing, and says that it holds every uid."""
 
@@ -58,64 +58,63 @@ class _Everything(dict[int, Any]):
         pass
 
 
-class Witness(Recorder):
-    """Sees every op of the block, whatever the tape follows."""
+class LoggedOp(NamedTuple):
+    """An op of the block, without values."""
 
-    __slots__ = ("lines", "seen", "shapes")
+    op: Op
+    inputs: tuple[int, ...]
+    output: Any
+    dtype: Any
+    line: Line | None
+    shapes: tuple[Shape, ...]
+
+
+class OpLogger(Recorder):
+    """Logs every op of the block with the user's line, whatever the tape tracks."""
+
+    __slots__ = ("ops",)
 
     def __init__(self) -> None:
         super().__init__()
         self.tracked = _Everything()
-        self.append = self._see
-        self.seen: list[Any] = []
-        self.lines: list[Line | None] = []
-        self.shapes: list[tuple[Shape, ...]] = []
+        self.append = _report_every_op
+        self.ops: list[LoggedOp] = []
 
-    def _see(self, record: Any) -> bool:
-        if len(self.seen) >= MOST_OPS:
-            return False
-        op, inputs, output, _, _, dtype = Record.of(record)
-        frame = _user_frame()
-        self.seen.append((op, inputs, output, dtype))
-        self.lines.append(None if frame is None else (frame.f_code.co_filename, frame.f_lineno))
-        self.shapes.append(())
-        return True
-
-    def on_output(self, outputs: Any) -> None:
-        tensors = outputs if type(outputs) is tuple else (outputs,)
-        self.shapes[-1] = tuple(tuple(t.array.shape) for t in tensors)
+    def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
+        if len(self.ops) < MOST_OPS:
+            op, uids, output, _, _, dtype = Record.of(record)
+            shapes = tuple([tuple(t.array.shape) for t in (outputs if type(outputs) is tuple else (outputs,))])
+            self.ops.append(LoggedOp(op, uids, output, dtype, user_line(), shapes))
 
 
-def observe(tape: GradientTape, recording: Recorder) -> None:
-    """Give a tape that was made with `lines` its witness; `reset` does not blind it."""
-    if tape.options.get("lines") and tape._witness is None:
-        tape._witness = Witness()
+def _report_every_op(record: Any) -> bool:
+    return True  # on_op follows
 
 
-def lines_of(tape: GradientTape) -> dict[int, Line]:
+def lines_of(tape: Tape) -> dict[int, Line]:
     """The user's file and line of every op that a tape with `lines=True` saw, by the uid of the (first) output."""
-    witness = tape._witness
-    if not isinstance(witness, Witness):
+    logger = tape._op_logger
+    if not isinstance(logger, OpLogger):
         return {}
-    return {_outputs(r[2])[0]: line for r, line in zip(witness.seen, witness.lines, strict=True) if line is not None}
+    return {_outputs(logged.output)[0]: logged.line for logged in logger.ops if logged.line is not None}
 
 
 # -- everything together ---------------------------------------------------------------------------------------------
 class Facts:
     """What is known of a tape, recording, finished or used up: a graph of ops, and when what happened."""
 
-    def __init__(self, tape: GradientTape) -> None:
+    def __init__(self, tape: Tape) -> None:
         recording = tape._recording
         self.tape = tape
         self.live = recording is not None
         self.log = [Event(*fields) for fields in tape._log]
-        self.forgotten = tape._forgotten
-        known = recording or tape._skeleton
+        self.discarded = tape._discarded
+        known = recording or tape._summary
         self.tracked: dict[int, Shape] = {} if known is None else known.tracked
         self.roots: frozenset[int] = frozenset() if known is None else frozenset(known.roots)
         self.variables: dict[int, Any] = {} if known is None else known.variables
         self.events: list[Event] = [] if known is None else list(known.events)
-        self.asked: frozenset[int] = frozenset() if known is None else known.asked
+        self.sources: frozenset[int] = frozenset() if known is None else known.sources
         records: list[Any] = []
         if known is not None:
             records = known.records if self.live else known.unreached[::-1]
@@ -133,16 +132,14 @@ class Facts:
             outputs = _outputs(output)
             shapes = tuple(self.tracked.get(uid, ()) for uid in outputs) if op.differentiable else ()
             known[outputs[0]] = Node(op, inputs, outputs, dtype, True, None, shapes)
-        witness = self.tape._witness
-        self.witnessed = isinstance(witness, Witness) and len(witness.seen) < MOST_OPS
-        if isinstance(witness, Witness):
-            for (op, inputs, output, dtype), line, shapes in zip(
-                witness.seen, witness.lines, witness.shapes, strict=True
-            ):
+        logger = self.tape._op_logger
+        self.logged = isinstance(logger, OpLogger) and len(logger.ops) < MOST_OPS
+        if isinstance(logger, OpLogger):
+            for op, inputs, output, dtype, line, shapes in logger.ops:
                 outputs = _outputs(output)
                 recorded = outputs[0] in known or any(uid in self.tracked for uid in outputs)
                 known[outputs[0]] = Node(op, inputs, outputs, dtype, recorded, line, shapes)
-            self.complete = self.complete or self.witnessed
+            self.complete = self.complete or self.logged
         return [known[uid] for uid in sorted(known)]
 
     # -- when --------------------------------------------------------------------------------------------------------
@@ -157,7 +154,7 @@ class Facts:
         for event in self.log:
             if event.when > uid:
                 break
-            if event.what in ("start", "exit", "pause", "stop_recording", "reset", "question"):
+            if event.what in ("start", "exit", "pause", "stop_recording", "reset", "gradient call"):
                 found = event
         return found
 
@@ -173,8 +170,8 @@ class Facts:
         return [m for m in list(unrecorded_reads) if m[1] == uid and m[0] >= self.began]
 
     def answer_with(self, uid: int) -> tuple[str, Line] | None:
-        """The method and line of the question of some tape whose answer this tensor is."""
-        for first, last, method, where in list(answers):
+        """The method and line of the gradient call of some tape that computed this tensor."""
+        for first, last, method, where in list(gradient_calls):
             if first <= uid <= last:
                 return method, where
         return None

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src import nest
 from gradtape._src.autodiff.arguments import array_of, check_differentiable, components, leaves
-from gradtape._src.autodiff.gradient_tape import _user_frame
+from gradtape._src.autodiff.settings import settings
+from gradtape._src.call_sites import Line, user_frame
 from gradtape._src.dtypes import dtype_of
-from gradtape._src.inspect.events import Facts, Line, Node
+from gradtape._src.inspect.events import Facts, Node
 from gradtape._src.inspect.source import (
     assignments,
     built_from,
@@ -33,7 +34,7 @@ from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
 
 
 class Reason(Enum):
@@ -202,29 +203,8 @@ class Explanations:
 
 
 # -- the question ----------------------------------------------------------------------------------------------------
-def explain(tape: GradientTape, target: Any, sources: Any) -> Any:
-    """For each source whether and how it reaches the target, and if not, the reason and the fix.
-
-    Nothing is computed and the tape is not used up. It works before and after `gradient`, also on a tape that is not
-    persistent: a skeleton of the record stays. `GradientTape(lines=True)` notes the line of every op, and with it also
-    what the tape was not told to follow; then no answer has to be a guess.
-
-    Returns:
-      An `Explanation`, or for a structure of sources `Explanations`.
-
-    >>> import gradtape as tf
-    >>> x = tf.constant(3.0)
-    >>> with tf.GradientTape() as tape:
-    ...     y = x * x
-    >>> tape.gradient(y, x)
-    >>> print(tape.explain(y, x))
-    x: no gradient: the tape was not told to follow it
-      why:  x is a tensor; tapes follow tensors only when asked, and trainable variables by
-            themselves.
-      fix:  Call tape.watch(x) at the beginning of the block, or make it a tf.Variable.
-    >>> tape.explain(y, x).reason
-    <Reason.NOT_WATCHED: 'the tape was not told to follow it'>
-    """
+def explain(tape: Tape, target: Any, sources: Any) -> Any:
+    """See `GradientTape.explain`."""
     flat = leaves(sources)
     targets = [part for leaf in leaves(target) for part in components(leaf)]
     check_differentiable("target", targets)
@@ -235,21 +215,21 @@ def explain(tape: GradientTape, target: Any, sources: Any) -> Any:
 
 def _asking_frame() -> FrameType | None:
     """The frame whose names are used; a helper that hides itself from tracebacks hides from here, too."""
-    frame = _user_frame()
+    frame = user_frame()
     while frame is not None and frame.f_locals.get("__tracebackhide__") and frame.f_back is not None:
         frame = frame.f_back
     return frame
 
 
-def explained(tape: GradientTape, targets: list[Any], sources: list[Any], frame: FrameType | None) -> list[Explanation]:
+def explained(tape: Tape, targets: list[Any], sources: list[Any], frame: FrameType | None) -> list[Explanation]:
     """The explanations of sources, read from this frame's names."""
     facts = Facts(tape)
     return [_Case(facts, targets, source, frame, i).explain() for i, source in enumerate(sources)]
 
 
-def report(tape: GradientTape, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
+def report(tape: Tape, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
     """What happens to a None under the policies "warn" and "raise"."""
-    frame = _user_frame()
+    frame = user_frame()
     asker: FrameType | None = sys._getframe(1)
     level = 1
     while asker is not None and asker is not frame:
@@ -267,24 +247,16 @@ def report(tape: GradientTape, method: str, targets: list[Any], sources: list[An
 
 
 # -- the policy ------------------------------------------------------------------------------------------------------
-_policy = "none"
-
-
 def policy() -> str:
     """What happens when a gradient is None: "none", "warn" or "raise"."""
-    return _policy
+    return settings.none_policy
 
 
 def set_policy(value: str) -> None:
     """Say what happens when a gradient is None."""
-    from gradtape._src.autodiff.gradient_tape import GradientTape
-
-    global _policy
     if value not in ("none", "warn", "raise"):
         raise ValueError(f"Unknown none policy: {value!r}. Use 'none' (TensorFlow's silence), 'warn' or 'raise'.")
-    _policy = value
-    GradientTape._none_observers[:] = [] if value == "none" else [report]
-    GradientTape.lines_by_default = value != "none"
+    settings.none_policy = value
 
 
 # -- one source ------------------------------------------------------------------------------------------------------
@@ -304,7 +276,7 @@ class _Case:
             self.name = f"{python} ('{given}')"
         self.target = name_of(targets[0], frame) or "the target" if targets else "the target"
         self.tracked = self.uid in facts.tracked
-        self.same_question = sorted(facts.tape._asked) == sorted(self.uids)  # as the last one that was answered
+        self.same_question = sorted(facts.tape._targets) == sorted(self.uids)  # as the last one that was answered
         self.made = max(self.uids, default=0)  # when the (last) target was computed
         if any(isinstance(t, Variable) for t in targets):
             self.made = sys.maxsize  # a variable is what it is now
@@ -339,7 +311,7 @@ class _Case:
         if len(self.targets) > 1:
             notes.append(f"{len(self.targets)} targets: gradient() is of the sum of all of them.")
         silent = [i for i, (node, _) in enumerate(path or ()) if node.op.vjp_all is not None]
-        if path and silent and self.uid in tape._nones and self.same_question:
+        if path and silent and self.uid in tape._unconnected and self.same_question:
             return self._refused(path[: silent[0] + 1])
         reason, message, fix, where = None, "", "", None
         if path is not None:
@@ -387,8 +359,8 @@ class _Case:
             )
         if self.uid in self.uids:
             return self._yes([])
-        answered = not facts.live and self.same_question and self.uid in facts.asked
-        if answered and self.uid not in facts.tape._nones:
+        answered = not facts.live and self.same_question and self.uid in facts.sources
+        if answered and self.uid not in facts.tape._unconnected:
             return self._yes(facts.path(self.uid, self.uids, differentiable=True) if facts.complete else None)
         path = facts.path(self.uid, self.uids, differentiable=True) if self.tracked else None
         if path is not None and all(is_differentiable(array_of(t)) for t in self.targets):
@@ -557,7 +529,7 @@ class _Case:
                 "Differentiate the tensor that was assigned to it.",
             )
         state = facts.state_at(self.made)
-        if any(uid in skeleton.tracked for skeleton in facts.forgotten for uid in self.uids):
+        if any(uid in summary.tracked for summary in facts.discarded for uid in self.uids):
             where = next((e.where for e in facts.log if e.what == "reset" and e.when > self.made), None)
             return self._unrecorded(Reason.RESET, where, None)
         if state is None:
@@ -603,7 +575,7 @@ class _Case:
                 f"Keep the object that went into the computation, and create {name} once.",
                 where=self._second_assignment(),
             )
-        if any(self.uid in skeleton.tracked for skeleton in facts.forgotten):
+        if any(self.uid in summary.tracked for summary in facts.discarded):
             reset = [e for e in facts.log if e.what == "reset"][-1]
             return self.no(
                 Reason.RESET,
@@ -735,7 +707,7 @@ class _Case:
                 value = scope.get(name)
                 if type(value) is not Tensor or value.uid >= facts.began or value.uid in facts.tracked:
                     continue
-                if not facts.witnessed or value.uid in behind:
+                if not facts.logged or value.uid in behind:
                     early.append((name, assignments(name, self.frame)[0][0]))
         if early:
             name, where = early[-1]

@@ -12,44 +12,16 @@ from gradtape._src.inspect.op_table import Holding, holdings_of
 from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
 
 
-def nbytes(tape: GradientTape) -> int:
-    """Bytes of the arrays that the tape keeps alive, beyond variables and watched tensors.
-
-    Each array counts once, whoever saved it; a view counts as what it is a view of. A used-up tape keeps nothing.
-
-    >>> import gradtape as tf
-    >>> x = tf.ones([8, 4])
-    >>> w, b = tf.Variable(tf.ones([4, 16])), tf.Variable(tf.zeros(16))
-    >>> with tf.GradientTape() as tape:
-    ...     tape.watch(x)
-    ...     y = tf.nn.relu(x @ w + b)
-    >>> tape.nbytes == 8 * 16 * 4  # of three results, one is needed for the way back
-    True
-    """
+def nbytes(tape: Tape) -> int:
+    """See `GradientTape.nbytes`."""
     return sum(held.nbytes for held in holdings_of(tape) if held.kind in ("result", "input"))
 
 
-def memory_report(tape: GradientTape) -> MemoryReport:
-    """What the tape keeps alive, by op and by line of the user's code, the biggest first.
-
-    `saved` is memory that only the tape (or data you hold yourself) keeps; `elsewhere` are variables and watched
-    tensors, which would be there without the tape too. Lines are known on a tape with `lines=True`.
-
-    >>> import gradtape as tf
-    >>> x = tf.ones([8, 4])
-    >>> w = tf.Variable(tf.ones([4, 16]))
-    >>> with tf.GradientTape() as tape:
-    ...     tape.watch(x)
-    ...     y = tf.nn.relu(x @ w)
-    >>> report = tape.memory_report()
-    >>> report.saved, report.elsewhere
-    (512, 384)
-    >>> [(entry.what, entry.saved, entry.elsewhere) for entry in report.by_op]
-    [('relu', 512, 0), ('matmul', 0, 384)]
-    """
+def memory_report(tape: Tape) -> MemoryReport:
+    """See `GradientTape.memory_report`."""
     return MemoryReport(tape)
 
 
@@ -68,7 +40,7 @@ class MemoryReport(Report):
 
     max_rows = 20
 
-    def __init__(self, tape: GradientTape) -> None:
+    def __init__(self, tape: Tape) -> None:
         lines = events.lines_of(tape)
         self.holdings = holdings_of(tape, lines)
         """Every array, in the order in which they were saved."""

@@ -2,13 +2,13 @@
 
 Three ways to look, and what each costs:
 
-    GradientTape(check_numerics=True)   looks at the result of every op of its block and at every cotangent of its walks
-                                        back, and raises at the first that is not finite. It notes the user's lines.
+    GradientTape(check_numerics=True)   looks at the result of every op of its block and at every cotangent of its
+                                        backward passes, and raises at the first that is not finite. It logs lines.
     tape.nan_origin(target)             looks afterwards at what a tape recorded, and runs nothing of the user's again.
     debugging.enable_check_numerics()   looks at every op of every thread, with and without a tape.
 
-All three are silent until a number is bad, and cost nothing while nobody asks for them: forward they are recorders like
-a tape, on the way back they stand in the place of the list of records. The causes are in `causes`.
+All three say nothing until a number is bad, and cost nothing while they are off: they are observers of ops and of
+backward passes, and the last one wraps kernels (`core/observe.py`). The causes are in `causes`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from __future__ import annotations
 import html
 import sys
 import textwrap
-import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -27,9 +26,14 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.autodiff.arguments import array_of, check_differentiable, components, leaves, seed_cotangents
-from gradtape._src.autodiff.gradient_tape import _OURS, GradientTape, _reachable
-from gradtape._src.core import dispatch, jvp as forward, tape as stack
+from gradtape._src.autodiff.gradient_tape import Tape
+from gradtape._src.autodiff.recording import Recording
+from gradtape._src.autodiff.settings import settings
+from gradtape._src.call_sites import Line, is_library, user_line
+from gradtape._src.core import jvp as forward, tape as stack
 from gradtape._src.core.fast import backward
+from gradtape._src.core.observe import Observer, wrap_kernels
+from gradtape._src.core.primitive import registry
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder, active_recorders
 from gradtape._src.core.zero_preserving import concrete, zero_preserving
@@ -43,10 +47,9 @@ from gradtape._src.inspect.causes import (
     operand,
     recomputed,
 )
-from gradtape._src.inspect.events import Line, Witness, _Everything, _outputs, lines_of
+from gradtape._src.inspect.events import OpLogger, _outputs, lines_of
 from gradtape._src.inspect.source import shown, statement_at
 from gradtape._src.interrupts import float_errors_ignored
-from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
 
 if TYPE_CHECKING:
@@ -135,7 +138,11 @@ def _array(value: Any) -> Any:
 
 def _is_bad(value: Any) -> bool:
     array = _array(value)
-    return array is not None and array.dtype.kind not in "biuOSU" and not np.isfinite(array).all()
+    return (
+        isinstance(array, (np.ndarray, np.generic))
+        and array.dtype.kind not in "biuOSU"
+        and not np.isfinite(array).all()
+    )
 
 
 def _named(op: Op, inputs: list[Any], outputs: list[Any]) -> tuple[Operand, ...]:
@@ -177,163 +184,105 @@ def _forward_origin(
 
 # -- forward: an op looks bad the moment it has run ------------------------------------------------------------------
 _RULES = (backward.__file__, forward.__file__)
-_DISPATCH = dispatch.__file__
 
 
 def _within_rule() -> bool:
-    """Whether the op is part of a derivative: what a rule makes on the way may be infinite, its result is judged."""
+    """Whether the op is part of a derivative, whose own result is judged: inside it a number may be infinite."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if file in _RULES:
             return True
-        if not file.startswith(_OURS):
+        if not is_library(file):
             return False
         frame = frame.f_back
     return False
 
 
-def _operands_of_call() -> list[Any]:
-    """The arrays that went into the op that is just being noted: its call is still on the stack, and holds them."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename != _DISPATCH:
-        frame = frame.f_back
-    if frame is None:
-        return []
-    scope = frame.f_locals
-    tensors = scope["inputs"] if "inputs" in scope else [scope[name] for name in ("x", "y") if name in scope]
-    return [_array(t) if isinstance(t, Tensor) else None for t in tensors]
-
-
-def _user_line() -> Line | None:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith(_OURS):
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return None
-
-
-def _judge(record: Any, outputs: Any) -> Origin | None:
-    """What is wrong with the result of an op that has just run, if anything."""
-    results = outputs if type(outputs) is tuple else (outputs,)
-    if not any(_is_bad(t) for t in results) or _within_rule():
+def _judge(op: Op, inputs: Sequence[Any], outputs: Sequence[Any], attrs: dict[str, Any]) -> Origin | None:
+    """What is wrong with the results of an op that has just run, if anything. Its values are arrays or tensors."""
+    if not any(_is_bad(t) for t in outputs) or _within_rule():
         return None
-    op, inputs, _, _, attrs, _ = Record.of(record)
-    arrays = _operands_of_call()
-    if len(arrays) != len(inputs):
-        arrays = [None] * len(inputs)
-    return _forward_origin(op, arrays, [_array(t) for t in results], attrs, _user_line())
+    return _forward_origin(op, [_array(t) for t in inputs], [_array(t) for t in outputs], attrs, user_line())
 
 
-class Checker(Witness):
-    """The witness of a tape with `check_numerics=True`: it notes lines, and raises where a result is not finite."""
+class Checker(OpLogger):
+    """The op logger of a tape with `check_numerics=True`: it raises where a result is not finite."""
 
-    __slots__ = ("_pending", "_recording")
+    __slots__ = ("_recording",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.append = self._take
-        self._pending: Any = None
+        settings.checks_numerics = True
         self._recording = 0
 
     def attend(self, recording: Recorder) -> None:
-        """Check while this recording is active: what runs in a pause is none of the tape's business."""
+        """Check while this recording is active, and not while its tape is paused."""
         self._recording = id(recording)  # not the recording itself, whose values must be free to go
 
-    def _take(self, record: Any) -> bool:
-        self._pending = record, self._see(record)
-        return True
-
-    def on_output(self, outputs: Any) -> None:
-        (record, seen), self._pending = self._pending, None
-        if seen:
-            super().on_output(outputs)
+    def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
+        super().on_op(record, inputs, outputs)
         recorders = active_recorders()
         if not any(id(recorder) == self._recording for recorder in recorders):
             return
-        origin = _judge(record, outputs)
+        op, uids, _, _, attrs, _ = Record.of(record)
+        results = outputs if type(outputs) is tuple else (outputs,)
+        origin = _judge(op, inputs or [None] * len(uids), results, attrs)
         if origin is not None:
-            for recorder in recorders:  # who heard of the op before: it has not happened
+            for recorder in recorders:  # those that have recorded the op already: it has not happened
                 if recorder.records and recorder.records[-1][2] == record[2]:
                     recorder.records.pop()
             raise _error(origin)
 
 
-def observe(tape: GradientTape, recording: Recorder) -> None:
-    """Prepare a tape that was made with `check_numerics=True`."""
-    GradientTape._on_sweep = _on_sweep
-    witness = tape._witness
-    if not isinstance(witness, Checker):
-        tape._witness = witness = Checker()
-    witness.attend(recording)
-
-
 # -- backward: a cotangent becomes bad in one step -------------------------------------------------------------------
-class _Walk:
-    """In the place of a list of records that are walked back: looks at what each step has made, before the next."""
+class _BackwardChecker(Observer):
+    """Looks at what each step of a backward pass has computed."""
+
+    may_raise = True
 
     def __init__(
         self,
-        records: Any,
-        count: int,
-        history: list[Any],
+        recording: Recording,
+        shapes: dict[int, tuple[int, ...]],
         cotangents: dict[int, Any],
         where: Callable[[], dict[int, Line]],
-        shapes: dict[int, tuple[int, ...]],
         fail: Callable[[Origin, Any], Exception],
     ) -> None:
-        self._records, self._position, self._history, self._cotangents = records, count, history, cotangents
-        self._where, self._shapes, self._fail = where, shapes, fail
-        self._last: Any = None
-        for d in cotangents.values():
-            if _is_bad(d):
-                message = f"the upstream gradient (output_gradients) has {_word(_array(d))}"
-                found = operand("output_gradients", _array(d))
-                raise fail(Origin(None, None, False, Cause.BAD_INPUT, (found,) if found else (), message), d)
+        self._history, self._shapes, self._where, self._fail = recording.records, shapes, where, fail
+        for g in cotangents.values():
+            if _is_bad(g):
+                message = f"the upstream gradient (output_gradients) has {_word(_array(g))}"
+                found = operand("output_gradients", _array(g))
+                raise fail(Origin(None, None, False, Cause.BAD_INPUT, (found,) if found else (), message), g)
 
-    def __bool__(self) -> bool:
-        if self._last is not None:
-            self._look()
-        return bool(self._records)
+    def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
+        for uid, c in results.items():
+            if _is_bad(c):
+                raise self._fail(self._origin(record, gs, uid, c), c)
 
-    def pop(self) -> Any:
-        record = self._records.pop()
-        self._position -= 1
-        arrived = [self._cotangents.get(uid) for uid in _outputs(record[2])]
-        self._last = (Record.of(record), arrived) if any(d is not None for d in arrived) else None
-        return record
-
-    def _look(self) -> None:
-        record, arrived = self._last
-        self._last = None
-        for uid in dict.fromkeys(record.inputs):
-            c = self._cotangents.get(uid)
-            if uid in self._shapes and c is not None and _is_bad(c):
-                origin = self._origin(record, arrived, uid, c)
-                raise self._fail(origin, c)
-
-    def _origin(self, record: Any, arrived: list[Any], uid: int, c: Any) -> Origin:
+    def _origin(self, record: Record, gs: Sequence[Any], uid: int, c: Any) -> Origin:
         op, inputs, output, values, attrs, _ = record
-        incoming = [_array(d) for d in arrived if d is not None]
-        d = incoming[0] if len(incoming) == 1 else np.concatenate([a.ravel() for a in incoming if a is not None])
+        incoming = [_array(g) for g in gs if g is not None]
+        g = incoming[0] if len(incoming) == 1 else np.concatenate([a.ravel() for a in incoming if a is not None])
+        place = next(i for i, other in enumerate(self._history) if other[2] == output)
         position, cause, by_zero = 0, Cause.UNKNOWN, False
         places = [i for i, each in enumerate(inputs) if each == uid]
         for position in places:
             if op.vjp_all is None and op.rules[position] is None:
                 continue
-            cause, by_zero = backward_cause(Step(op, position, values, attrs, d, _array(c)))
+            cause, by_zero = backward_cause(Step(op, position, values, attrs, g, _array(c)))
             if cause not in (Cause.OVERFLOW, Cause.LOW_PRECISION):
                 break
         lines = self._where()
         note = ""
         if by_zero:
-            mask = self._mask_after(output)
+            mask = self._mask_after(place, output)
             if mask is not None:
                 cause = Cause.MASKED_BRANCH
-                place = shown(lines.get(_outputs(mask[2])[0]))
-                note = f"The zeros come from tf.where at {place}." if place else "The zeros come from tf.where."
-        elif cause is Cause.INFINITE_SLOPE and op.name == "sqrt" and self._made_by(inputs[0], "sum"):
+                line = shown(lines.get(_outputs(mask[2])[0]))
+                note = f"The zeros come from tf.where at {line}." if line else "The zeros come from tf.where."
+        elif cause is Cause.INFINITE_SLOPE and op.name == "sqrt" and self._made_by(place, inputs[0], "sum"):
             note = "The square root of a sum: this is the norm of a vector of zeros."
         name = op.args[position] if position < len(op.args) else f"input {position}"
         message = f"the derivative of {op.name} gave {_word(_array(c))} for its {name}, from a finite cotangent"
@@ -341,63 +290,41 @@ class _Walk:
         if at:
             message += f", at {list(at)}"
         slots = [*op.args, "result"] if len(op.args) == len(inputs) else []
-        found = [operand("cotangent in", d)]
+        found = [operand("cotangent in", g)]
         found += [operand(n, v) for n, v in zip(slots, values, strict=False) if v is not None]
         found.append(operand("cotangent out", _array(c)))
         first = _outputs(output)[0]
         saved = tuple(o for o in found if o is not None)
-        return Origin(op.name, lines.get(first), False, cause, saved, message, self._position, note)
+        return Origin(op.name, lines.get(first), False, cause, saved, message, place, note)
 
-    def _mask_after(self, output: Any) -> Any:
+    def _mask_after(self, place: int, output: Any) -> Any:
         """The first `where` that takes what was made from this output."""
         made = set(_outputs(output))
-        for record in self._history[self._position + 1 :]:
+        for record in self._history[place + 1 :]:
             if not made.isdisjoint(Record.of(record).inputs):
                 if record[0].name == "where":
                     return record
                 made.update(_outputs(record[2]))
         return None
 
-    def _made_by(self, uid: int, name: str) -> bool:
-        return any(record[0].name == name and record[2] == uid for record in self._history[: self._position])
+    def _made_by(self, place: int, uid: int, name: str) -> bool:
+        return any(record[0].name == name and record[2] == uid for record in self._history[:place])
 
 
-def _on_sweep(
-    tape: GradientTape, recording: Any, shapes: dict[int, tuple[int, ...]], cotangents: dict[int, Any], watch: Any
-) -> Callable[[list[Any]], Any] | None:
-    """How a walk back is watched: None if nobody checks numbers here."""
-    everywhere = _everywhere.enabled
+def backward_checker(
+    tape: Tape, recording: Recording, shapes: dict[int, tuple[int, ...]], cotangents: dict[int, Any]
+) -> Observer | None:
+    """The observer of a backward pass whose cotangents are to be finite; None if nothing checks numbers here."""
     around = any(isinstance(recorder, Checker) for recorder in active_recorders())
-    if not (everywhere or around or "check_numerics" in tape.options):
+    if not (_everywhere.enabled or around or "check_numerics" in tape.options):
         return None
-
-    def checked(records: list[Any]) -> _Walk:
-        history = recording.records
-        fail = _everywhere_error if everywhere else lambda origin, value: _error(origin)
-        inner = records if watch is None else watch(records)
-        return _Walk(inner, len(records), list(history), cotangents, lambda: lines_of(tape), shapes, fail)
-
-    return checked
+    fail = _everywhere_error if _everywhere.enabled else lambda origin, value: _error(origin)
+    return _BackwardChecker(recording, shapes, cotangents, lambda: lines_of(tape), fail)
 
 
 # -- after the fact --------------------------------------------------------------------------------------------------
-def nan_origin(tape: GradientTape, target: Any, sources: Any = None) -> Origin:
-    """The first op that made NaN or Inf on the way to the target, or on the way back to the sources.
-
-    Looks at what the tape saved and computes again what it did not; nothing of the user's code runs, and the tape can
-    be asked the same question, and others, afterwards. Where the target is finite the walk back is searched: without
-    `sources`, to everything that is watched. With `lines=True` or `check_numerics=True` the tape knows the line too.
-
-    >>> import gradtape as tf
-    >>> x = tf.Variable([0.0, 4.0])
-    >>> with tf.GradientTape(lines=True) as tape:
-    ...     y = tf.reduce_sum(tf.where(x > 0, x**0.5, 0.0))
-    >>> origin = tape.nan_origin(y, x)
-    >>> origin.op, origin.forward, origin.cause.name
-    ('power', False, 'MASKED_BRANCH')
-    >>> float(y), bool(tape.nan_origin(y * 0, x))
-    (2.0, False)
-    """
+def nan_origin(tape: Tape, target: Any, sources: Any = None) -> Origin:
+    """See `GradientTape.nan_origin`."""
     recording = tape._require_record()
     targets = [part for leaf in leaves(target) for part in components(leaf)]
     flat = [] if sources is None else leaves(sources)
@@ -473,28 +400,23 @@ def _search_forward(
 
 
 def _search_backward(
-    tape: GradientTape, recording: Any, targets: list[Any], sources: list[Any] | None, lines: dict[int, Line]
+    tape: Tape, recording: Any, targets: list[Any], sources: list[Any] | None, lines: dict[int, Line]
 ) -> Origin | None:
-    """Walk back with an eye on every step; nothing is consumed."""
-    uids = recording.roots if sources is None else frozenset(s.uid for s in sources)
-    shapes = recording.tracked if recording.roots <= uids else _reachable(recording, frozenset(uids))
+    """Run a backward pass and look at every step; nothing is consumed."""
+    uids = frozenset(recording.roots) if sources is None else frozenset(s.uid for s in sources)
+    shapes = recording.shapes_between(uids)
     cotangents = seed_cotangents(targets, [None] * len(targets), sources or [], False)
     if "strong_zeros" in tape.options:
-        cotangents.update({uid: zero_preserving(d) for uid, d in cotangents.items()})
-    history = list(recording.records)
-
-    def watch(records: list[Any]) -> _Walk:
-        return _Walk(records, len(records), history, cotangents, lambda: lines, shapes, lambda o, value: _error(o))
-
+        cotangents.update({uid: zero_preserving(g) for uid, g in cotangents.items()})
     try:
         backward.backward_pass(
-            history[:],
+            recording.records,
             shapes,
             cotangents,
-            kept=frozenset(uids) - recording.roots,
+            kept=uids - recording.roots,
             traced=False,
             release=False,
-            watch=watch,
+            observer=_BackwardChecker(recording, shapes, cotangents, lambda: lines, lambda o, value: _error(o)),
         )
     except NumericsError as error:
         return error.origin
@@ -523,66 +445,48 @@ _MOVING = frozenset(
 )
 
 
-class _Everywhere(threading.local):
-    """The checker of one thread, and the settings of all."""
+class _Everywhere:
+    """The check of every op of every thread."""
 
     enabled = False
     stack_height: int | None = 30
     path_length: int | None = 50
 
-    def __init__(self) -> None:
-        self.checker = _ThreadChecker()
-
-
-class _ThreadChecker(Recorder):
-    """Follows every tensor, keeps nothing, and raises where a result is not finite."""
-
-    __slots__ = ("_pending",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tracked = _Everything()
-        self.append = self._take
-        self._pending: Any = None
-
-    def _take(self, record: Any) -> bool:
-        self._pending = record
-        return record[0].name not in _MOVING
-
-    def on_output(self, outputs: Any) -> None:
-        record, self._pending = self._pending, None
-        origin = _judge(record, outputs)
-        if origin is not None:
-            results = outputs if type(outputs) is tuple else (outputs,)
-            slot = next(i for i, t in enumerate(results) if _is_bad(t))
-            raise _error(origin, _everywhere_text(origin, record[0].tf_name, results[slot], slot, len(results)))
-
 
 _everywhere = _Everywhere()
 
 
-def _checked_stack() -> stack.Stack:
-    """The recorders of this thread, with a checker before them: what it refuses has not happened for anybody."""
-    return stack.link(_everywhere.checker, stack.active_stack())
+def _checked(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that raises where its result is not finite."""
+    if op.name in _MOVING:
+        return kernel
+
+    def run(*arrays: Any, **attrs: Any) -> Any:
+        value = kernel(*arrays, **attrs)
+        results = value if type(value) is tuple else (value,)
+        origin = _judge(op, arrays, results, attrs)
+        if origin is not None:
+            slot = next(i for i, result in enumerate(results) if _is_bad(result))
+            raise _error(origin, _everywhere_text(origin, op.tf_name, results[slot], slot, len(results)))
+        return value
+
+    return run
 
 
 def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit: int | None = 50) -> None:
     """See `gradtape.debugging.enable_check_numerics`."""
-    _Everywhere.enabled = True
-    _Everywhere.stack_height, _Everywhere.path_length = stack_height_limit, path_length_limit
-    GradientTape._on_sweep = _on_sweep
-    dispatch.replace_stack(_checked_stack)
+    _everywhere.enabled = settings.checks_numerics = True
+    _everywhere.stack_height, _everywhere.path_length = stack_height_limit, path_length_limit
+    wrap_kernels("check_numerics", _checked)
 
 
 def disable_check_numerics() -> None:
     """See `gradtape.debugging.disable_check_numerics`."""
-    _Everywhere.enabled = False
-    dispatch.replace_stack(None)
+    _everywhere.enabled = False
+    wrap_kernels("check_numerics", None)
 
 
 def _everywhere_error(origin: Origin, value: Any) -> NumericsError:
-    from gradtape._src.core.primitive import registry
-
     name = f"{registry[origin.op].tf_name}Grad" if origin.op in registry else "output_gradients"
     return _error(origin, _everywhere_text(origin, name, value, 0, 1))
 
@@ -609,7 +513,7 @@ def _everywhere_text(origin: Origin, name: str, value: Any, slot: int, count: in
         "",
         str(origin),
     ]
-    frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_OURS)]
+    frames = [f for f in traceback.extract_stack() if not is_library(f.filename)]
     limit = _everywhere.stack_height
     if frames and limit != 0:
         lines += ["", "  Call stack:"]

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src.autodiff.arguments import leaves
+from gradtape._src.call_sites import Line
 from gradtape._src.core.tape import Record
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.inspect import events
-from gradtape._src.inspect.tables import Line, line_text
+from gradtape._src.inspect.tables import line_text
 from gradtape._src.tensor import CONSTANT, Tensor
 from gradtape._src.variable import Variable, held
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
 
 Shape = tuple[int, ...]
 
@@ -88,7 +89,7 @@ class Ledger:
     names: dict[int, str] = field(default_factory=dict)
 
 
-def ledger(tape: GradientTape, target: Any = None, sources: Any = None, names: dict[int, str] | None = None) -> Ledger:
+def ledger(tape: Tape, target: Any = None, sources: Any = None, names: dict[int, str] | None = None) -> Ledger:
     """Read a tape, in whatever state it is."""
     names = {**(names or {}), **_structure_names(target), **_structure_names(sources)}
     targets, asked = _uids(target, "target"), _uids(sources, "sources")
@@ -162,18 +163,19 @@ def ledger(tape: GradientTape, target: Any = None, sources: Any = None, names: d
     )
 
 
-def _seen_shapes(tape: GradientTape) -> dict[int, Shape]:
-    """What a witness saw of results that the tape does not follow."""
-    witness = tape._witness
-    if not isinstance(witness, events.Witness):
+def _seen_shapes(tape: Tape) -> dict[int, Shape]:
+    """The shapes of results that the tape does not track, from its op logger."""
+    logger = tape._op_logger
+    if not isinstance(logger, events.OpLogger):
         return {}
     shapes: dict[int, Shape] = {}
-    for (_, _, output, _), found in zip(witness.seen, witness.shapes, strict=True):
-        shapes.update(zip(output if type(output) is tuple else (output,), found, strict=False))
+    for logged in logger.ops:
+        output = logged.output
+        shapes.update(zip(output if type(output) is tuple else (output,), logged.shapes, strict=False))
     return shapes
 
 
-def _what_is_missing(tape: GradientTape, complete: bool, known: int) -> str:
+def _what_is_missing(tape: Tape, complete: bool, known: int) -> str:
     if tape._used_at is None or complete:
         return ""
     where = line_text(tape._used_at)
@@ -283,7 +285,7 @@ def array_bytes(array: Any) -> tuple[int, int]:
     return id(array), int(getattr(array, "nbytes", 0))
 
 
-def holdings_of(tape: GradientTape, lines: dict[int, Line] | None = None) -> list[Holding]:
+def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holding]:
     """The arrays that the records of a tape hold, each once, in the order in which they were saved."""
     recording = tape._recording
     if recording is None:

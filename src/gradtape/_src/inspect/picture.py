@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradtape._src.autodiff.gradient_tape import _user_frame
+from gradtape._src.call_sites import user_frame
 from gradtape._src.core.primitive import registry
 from gradtape._src.inspect import layout
 from gradtape._src.inspect.layout import Box
@@ -23,7 +23,7 @@ from gradtape._src.tensor import CONSTANT, Tensor
 from gradtape._src.variable import Variable
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
 
 TIMES = "\u00d7"
 MOST_OPS = 20_000
@@ -186,7 +186,7 @@ def _output_text(row: Row) -> str:
 
 def _names_around() -> dict[int, str]:
     """What the caller's variables call tensors and variables."""
-    frame = _user_frame()
+    frame = user_frame()
     names: dict[int, str] = {}
     if frame is None:
         return names
@@ -204,27 +204,13 @@ def _names_around() -> dict[int, str]:
     return names
 
 
-def _graph(tape: GradientTape, target: Any, sources: Any) -> _Graph:
+def _graph(tape: Tape, target: Any, sources: Any) -> _Graph:
     return _Graph(ledger(tape, target, sources, _names_around()))
 
 
 # -- the page --------------------------------------------------------------------------------------------------------
-def show(
-    tape: GradientTape, path: str | os.PathLike[str] | None = None, target: Any = None, sources: Any = None
-) -> Any:
-    """The tape as a page to look at: zoom, pan, search, and hover for shape, bytes, time and line.
-
-    With a `path` the page is written there, one file that needs nothing else, and the path is returned. Without one
-    the result shows itself in a notebook, and has `.save(path)`. `target` and `sources` are marked, and what the target
-    was not made from is paled. Dictionaries (`sources={"w": w}`) name what is in them.
-
-    >>> import gradtape as tf
-    >>> x = tf.Variable(2.0, name="x")
-    >>> with tf.GradientTape() as tape:
-    ...     y = tf.tanh(x * x)
-    >>> tape.show(target=y, sources=x)
-    <picture of a tape with 2 ops: .save(path) writes the page>
-    """
+def show(tape: Tape, path: str | os.PathLike[str] | None = None, target: Any = None, sources: Any = None) -> Any:
+    """See `GradientTape.show`."""
     page = Page(_graph(tape, target, sources))
     return page if path is None else page.save(path)
 
@@ -367,16 +353,8 @@ _STYLE = (
 )
 
 
-def to_svg(tape: GradientTape, target: Any = None, sources: Any = None, max_ops: int = 400) -> str:
-    """The graph as SVG text. Beyond `max_ops` ops, repeated blocks and long stretches are drawn as one box each.
-
-    >>> import gradtape as tf
-    >>> x = tf.Variable(2.0, name="x")
-    >>> with tf.GradientTape() as tape:
-    ...     y = tf.tanh(x * x)
-    >>> tape.to_svg().startswith("<svg ")
-    True
-    """
+def to_svg(tape: Tape, target: Any = None, sources: Any = None, max_ops: int = 400) -> str:
+    """See `GradientTape.to_svg`."""
     picture = _Picture(_graph(tape, target, sources), max_ops)
     graph, root = picture.graph, picture.root
     parts = [
@@ -522,24 +500,8 @@ def _svg_collapsed(graph: _Graph, box: Box, title: str) -> str:
 
 
 # -- text ------------------------------------------------------------------------------------------------------------
-def to_dot(tape: GradientTape, target: Any = None, sources: Any = None) -> str:
-    """The graph in Graphviz' language.
-
-    >>> import gradtape as tf
-    >>> x = tf.Variable(2.0, name="x")
-    >>> with tf.GradientTape() as tape:
-    ...     y = tf.tanh(x * x)
-    >>> print(tape.to_dot(target=y))
-    digraph tape {
-      rankdir=TB;
-      node [fontname="Helvetica", fontsize=11];
-      s0 [label="x\\n()", shape=ellipse];
-      n0 [label="multiply\\n()", shape=box];
-      n1 [label="tanh\\n()", shape=box, penwidth=3];
-      s0 -> n0;
-      n0 -> n1;
-    }
-    """
+def to_dot(tape: Tape, target: Any = None, sources: Any = None) -> str:
+    """See `GradientTape.to_dot`."""
     graph = _graph(tape, target, sources)
     lines = ["digraph tape {", "  rankdir=TB;", '  node [fontname="Helvetica", fontsize=11];']
     for k, (source, _) in enumerate(graph.sources):
@@ -564,21 +526,8 @@ def _quoted(*lines: str) -> str:
     return '"' + "\\n".join(shown) + '"'
 
 
-def to_mermaid(tape: GradientTape, target: Any = None, sources: Any = None) -> str:
-    """The graph in Mermaid's language, as Markdown viewers draw it.
-
-    >>> import gradtape as tf
-    >>> x = tf.Variable(2.0, name="x")
-    >>> with tf.GradientTape() as tape:
-    ...     y = tf.tanh(x * x)
-    >>> print(tape.to_mermaid())
-    flowchart TD
-      s0(["x<br/>#40;#41;"])
-      n0["multiply<br/>#40;#41;"]
-      n1["tanh<br/>#40;#41;"]
-      s0 --> n0
-      n0 --> n1
-    """
+def to_mermaid(tape: Tape, target: Any = None, sources: Any = None) -> str:
+    """See `GradientTape.to_mermaid`."""
     graph = _graph(tape, target, sources)
     lines = ["flowchart TD"]
     for k, (source, _) in enumerate(graph.sources):

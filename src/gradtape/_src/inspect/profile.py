@@ -2,14 +2,14 @@
 
 What is measured:
 
-    forward   the time inside an op's kernel, from its call to its return. Kernels are exchanged for measured ones while
-              a profiled tape records, so the rest of the library and the user's own Python are not in it; they are in
-              `elsewhere`, the wall time of the recording that no recorded kernel took.
-    backward  the time between two records of a walk back: an op's rules, un-broadcasting and adding up. A walk that is
+    forward   the time inside an op's kernel, from its call to its return. Kernels are wrapped while a profiled tape
+              records, so the rest of the library and the user's own Python are not in it; they are in `elsewhere`, the
+              wall time of the recording that no recorded kernel took.
+    backward  the time of one step of the backward pass: an op's rules, un-broadcasting and adding up. A pass that is
               itself recorded (a second derivative) contains the recording.
 
-A record that has no kernel (a custom gradient, whose body's ops are measured one by one; a NumPy function of the
-user's) has no forward time. Forward mode (`jvp`, `hvp`) and the second sweep of a `hessian` are not measured.
+A custom gradient has no kernel, and so no forward time: the ops of its body are measured one by one. Forward mode
+(`jvp`, `hvp`) and the second backward pass of a `hessian` are not measured.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src import forks
-from gradtape._src.core.dispatch import wrap_kernels
 from gradtape._src.core.fast.calls import write_vjps
+from gradtape._src.core.observe import Observer, wrap_kernels
 from gradtape._src.core.tape import Record
-from gradtape._src.inspect import events
 from gradtape._src.inspect.op_table import array_bytes, ledger
 from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text, time_text
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
     from gradtape._src.core.primitive import Op
 
 _now = time.perf_counter_ns
@@ -63,7 +62,7 @@ def _measured(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _measure(profiler: int, on: bool) -> None:
-    """Exchange the kernels when the first profiled tape begins, and put them back when the last one ends.
+    """Wrap the kernels when the first profiled tape begins, and unwrap them when the last one ends.
 
     Doing it twice is the same as once, so that a change that was interrupted can be made again.
     """
@@ -71,7 +70,7 @@ def _measure(profiler: int, on: bool) -> None:
         (_measuring.add if on else _measuring.discard)(profiler)
         if _measuring != {profiler} - (set() if on else {profiler}):
             return  # others measure
-        wrap_kernels(_measured if on else None)
+        wrap_kernels("profile", _measured if on else None)
 
 
 class Span(NamedTuple):
@@ -84,15 +83,14 @@ class Span(NamedTuple):
     thread: int
 
 
-class Profiler:
+class Profiler(Observer):
     """The measurements of one recording. It holds no arrays, and outlives the records."""
 
     def __init__(self, recording: Any) -> None:
-        self._append: Callable[[Any], Any] = recording.append
         self._roots: set[int] = recording.roots
         self._owners: set[int] = set()
         self.forward: list[Span] = []
-        self.backward: list[list[Span]] = []  # of every walk back
+        self.backward: list[list[Span]] = []  # of every backward pass
         self.blocks: list[tuple[int, int]] = []  # when the tape recorded
         self.saved: dict[int, int] = {}
         self.unrecorded = 0  # time in kernels of ops that the tape did not record
@@ -111,8 +109,7 @@ class Profiler:
             self.unrecorded += max(0, _clock.total - total - self._taken)
             self._began = None
 
-    def append(self, record: Any) -> Any:
-        """Stands before the tape's own append."""
+    def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         op, _, output, values, _, _ = Record.of(record)
         uid = output[0] if type(output) is tuple else output
         self.saved[uid] = self._new_bytes(values)
@@ -121,7 +118,6 @@ class Profiler:
             _, start, end = last
             self.forward.append(Span(uid, op.name, start, end, threading.get_ident()))
             self._taken += end - start
-        return self._append(record)
 
     def _new_bytes(self, values: tuple[Any, ...]) -> int:
         """Bytes of what nobody saved before and what is neither a variable nor watched; as `Row.saved`."""
@@ -134,14 +130,14 @@ class Profiler:
                     size += nbytes
         return size
 
-    def backward_pass(self, records: list[Any]) -> _Walk:
-        """In the place of a list of records that are walked back: notes when each one is taken."""
-        walk = _Walk(records)
-        self.backward.append(walk.spans)
-        return walk
+    def backward_pass(self, records: list[Any]) -> _Timer:
+        """The observer of a backward pass that is about to begin."""
+        timer = _Timer(records)
+        self.backward.append(timer.spans)
+        return timer
 
     def times(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Nanoseconds by uid, forward and (all walks together) backward."""
+        """Nanoseconds by uid, forward and (all passes together) backward."""
         forward = {span.uid: span.end - span.start for span in self.forward}
         backward: dict[int, int] = {}
         for spans in self.backward:
@@ -150,45 +146,23 @@ class Profiler:
         return forward, backward
 
 
-class _Walk:
-    """A list of records that notes the time between two calls of `pop`."""
+class _Timer(Observer):
+    """Measures the steps of one backward pass: each one from the end of the step before."""
 
-    __slots__ = ("_current", "_records", "_thread", "spans")
+    __slots__ = ("_started", "_thread", "spans")
 
     def __init__(self, records: list[Any]) -> None:
-        self._records, self._thread = records, threading.get_ident()
-        self._current: tuple[int, str, int] | None = None
+        for op in {record[0] for record in records}:
+            if op.vjps is None and op.vjp_all is None:
+                write_vjps(op)  # once in the life of a program: not part of what this pass costs
         self.spans: list[Span] = []
+        self._thread, self._started = threading.get_ident(), _now()
 
-    def __bool__(self) -> bool:
-        if not self._records:
-            self._done()
-        return bool(self._records)
-
-    def pop(self) -> Any:
-        self._done()
-        record = self._records.pop()
-        op, output = record[0], record[2]
-        if op.vjps is None and op.vjp_all is None:
-            write_vjps(op)  # once in the life of a program: no part of what this walk costs
-        self._current = (output[0] if type(output) is tuple else output, op.name, _now())
-        return record
-
-    def _done(self) -> None:
-        if self._current is not None:
-            uid, op, start = self._current
-            self.spans.append(Span(uid, op, start, _now(), self._thread))
-            self._current = None
-
-
-def observe(tape: GradientTape, recording: Any) -> None:
-    """Give a tape that was made with `profile` its profiler, and lines to report by."""
-    if not tape.options.get("profile"):
-        return
-    tape.options.setdefault("lines", True)
-    events.observe(tape, recording)
-    profiler = Profiler(recording)
-    tape._profiler, recording.append = profiler, profiler.append
+    def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
+        output = record.output
+        uid = output[0] if type(output) is tuple else output
+        self.spans.append(Span(uid, record.op.name, self._started, _now(), self._thread))
+        self._started = _now()
 
 
 # -- telling ---------------------------------------------------------------------------------------------------------
@@ -206,20 +180,8 @@ class Entry(NamedTuple):
         return self.forward + self.backward
 
 
-def profile(tape: GradientTape) -> Profile:
-    """Where the time went, by op and by line, forward and backward; for a tape made with `profile=True`.
-
-    Ask after the gradient, and the walk back is in it. `.by_op`, `.by_line` and `.rows` have the numbers (nanoseconds),
-    `.save(path)` writes a trace for Chrome's viewer (chrome://tracing, or ui.perfetto.dev).
-
-    >>> import gradtape as tf
-    >>> x = tf.Variable([1.0, 2.0])
-    >>> with tf.GradientTape(profile=True) as tape:
-    ...     y = tf.reduce_sum(tf.tanh(x) * x)
-    >>> _ = tape.gradient(y, x)
-    >>> sorted((entry.what, entry.calls) for entry in tape.profile().by_op)
-    [('multiply', 1), ('sum', 1), ('tanh', 1)]
-    """
+def profile(tape: Tape) -> Profile:
+    """See `GradientTape.profile`."""
     if tape._profiler is None:
         advice = "Make it with GradientTape(profile=True), and run the block again."
         if tape.options.get("profile"):
@@ -233,7 +195,7 @@ class Profile(Report):
 
     max_rows = 20
 
-    def __init__(self, tape: GradientTape) -> None:
+    def __init__(self, tape: Tape) -> None:
         profiler: Profiler = tape._profiler
         facts = ledger(tape)
         self.rows = facts.rows

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any
 
-from gradtape._src.inspect.events import Line
+from gradtape._src.call_sites import Line
 
 
 # -- names -----------------------------------------------------------------------------------------------------------

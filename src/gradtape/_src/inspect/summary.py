@@ -18,32 +18,14 @@ from gradtape._src.inspect.tables import (
 )
 
 if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
+    from gradtape._src.autodiff.gradient_tape import Tape
 
 MAX_ROWS = 40
 """How many ops a table shows before it is cut in the middle."""
 
 
-def summary(tape: GradientTape, target: Any = None, max_rows: int | None = MAX_ROWS) -> Summary:
-    """A table of the recorded ops: shapes, dtype, bytes saved, and, where known, time and line.
-
-    With a `target` the table says which ops the target was made from. `lines=True` on the tape adds the user's line,
-    `profile=True` times too. A long table is cut in the middle; `max_rows=None` shows all of it. `.rows` has the facts
-    as data.
-
-    >>> import gradtape as tf
-    >>> x = tf.constant([[1.0, 2.0]])
-    >>> w = tf.Variable([[1.0], [-1.0]], name="w")
-    >>> with tf.GradientTape() as tape:
-    ...     tape.watch(x)
-    ...     y = tf.nn.relu(x @ w)
-    >>> print(tape.summary())
-    GradientTape: 2 ops, 4 B saved, not recording: its `with` block has ended
-    #  op      output  dtype    saved
-    ─  ──────  ──────  ───────  ─────
-    0  matmul  (1, 1)  float32    0 B
-    1  relu    (1, 1)  float32    4 B
-    """
+def summary(tape: Tape, target: Any = None, max_rows: int | None = MAX_ROWS) -> Summary:
+    """See `GradientTape.summary`."""
     return Summary(ledger(tape, target), max_rows)
 
 

@@ -7,22 +7,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-Line = tuple[str, int]
-
-
-def bytes_text(n: int | None) -> str:
-    """
-    >>> bytes_text(0), bytes_text(640), bytes_text(1536), bytes_text(5 * 2**20), bytes_text(None)
-    ('0 B', '640 B', '1.5 KiB', '5.0 MiB', '-')
-    """
-    if n is None:
-        return "-"
-    size = float(n)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{n} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+from gradtape._src.call_sites import Line
+from gradtape._src.notebook import bytes_text as bytes_text
 
 
 def time_text(ns: float | None) -> str:

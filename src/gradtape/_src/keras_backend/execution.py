@@ -10,7 +10,7 @@ import numpy as np
 from keras.src import tree
 from numpy import ndarray
 
-from gradtape._src.autodiff.gradient_tape import logger
+from gradtape._src.call_sites import logger
 from gradtape._src.conversion import wrap
 from gradtape._src.function.function import Function, functions_run_eagerly
 from gradtape._src.interrupts import is_interrupt

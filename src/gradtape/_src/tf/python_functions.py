@@ -15,6 +15,7 @@ from gradtape._src.arrays.checks import element_text
 from gradtape._src.arrays.symbolic import current_graph, inside_eager_function, is_known
 from gradtape._src.conversion import array_from, convert, wrap
 from gradtape._src.core.dispatch import record
+from gradtape._src.core.observe import wrapped
 from gradtape._src.core.primitive import Op
 from gradtape._src.dtypes import as_dtype, dtype_of
 from gradtape._src.tensor import Tensor
@@ -117,11 +118,16 @@ def numpy_function(
 
     if current_graph() is not None:
         return _inside_program(in_function, tensors, Tout, differentiable=False)
+
     # As in TensorFlow, eager code gets what the function gives, and a tf.function what was announced.
-    result = in_function(*tensors) if inside_eager_function() else func(*[t.numpy() for t in tensors])
-    if result is None:
+    def kernel(*arrays: Any) -> tuple[Any, ...] | None:
+        result = in_function(*tensors) if inside_eager_function() else func(*arrays)
+        return None if result is None else tuple([None if v is None else array_from(v) for v in nest.flatten(result)])
+
+    results = wrapped(_NUMPY_FUNCTION, kernel)(*[t.numpy() for t in tensors])
+    if results is None:
         return None
-    outputs = [None if v is None else wrap(array_from(v)) for v in nest.flatten(result)]
+    outputs = [None if v is None else wrap(v) for v in results]
     record(_NUMPY_FUNCTION, tensors, tuple([out for out in outputs if out is not None]), {})
     return outputs[0] if len(outputs) == 1 else outputs
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src.autodiff.gradient_tape import GradientTape
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import dtype_of
 from gradtape._src.graph import devices
+from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.tensor import Tensor
 
 _DELTA = 1.0 / 1024  # a power of two is added without rounding

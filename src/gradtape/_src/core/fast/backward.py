@@ -1,13 +1,11 @@
-"""Reverse mode: walk a list of records backward, call rules, add up cotangents by uid.
+"""The backward pass that runs: `core/vjp.py` is the same algorithm without fast paths, and the tests compare the two.
 
-The walk does not know whether its cotangents are raw arrays (nothing is recording: no wrappers, no dispatch), tensors
-(somebody records the sweep, for the next order), `Batched` (a Jacobian) or `Strong` (zeros that stay zero): the rules
-run on whatever is there.
+Cotangents are arrays, tensors (the pass is itself recorded, for the next order), batches (a Jacobian) or
+zero-preserving arrays: the rules compute with whatever is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,10 @@ from numpy import ndarray
 from gradtape._src.arrays import common_namespace, namespaces
 from gradtape._src.arrays.half import is_half
 from gradtape._src.core.fast.calls import vjps_of
+from gradtape._src.core.observe import Observer
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
 from gradtape._src.core.sparse_cotangent import SparseCotangent
-from gradtape._src.core.tape import saved_by_slot
+from gradtape._src.core.tape import Record, saved_by_slot
 from gradtape._src.core.zero_preserving import as_plain, is_zero_preserving, zero_preserving
 from gradtape._src.tensor import Tensor, dimensions_shown
 
@@ -37,39 +36,63 @@ def backward_pass(
     traced: bool,
     release: bool,
     unreached: list[Any] | None = None,
-    watch: Callable[[list[Any]], Any] | None = None,
+    observer: Observer | None = None,
 ) -> Cotangents:
-    """Carry cotangents (uid -> value, of the targets to begin with) back through the records.
+    """The cotangents of sources, and of the tensors in `kept`, given those of targets: uid -> value.
 
     shapes    of the uids that may receive a cotangent; inputs not in it get none computed
-    kept      uids in the middle of the record whose cotangent somebody asked for
+    kept      uids in the middle of the record whose cotangent is a result
     traced    cotangents are tensors, and every step is itself recorded
-    release   drop each record as it is passed, so that memory shrinks during the sweep
-    unreached gets what the walk passed by, without values: enough to say later why there is no gradient
-    watch     puts something of its own in the place of the list, to notice when the walk takes the next record
+    release   drop each record as it is passed, so that memory shrinks during the pass
+    unreached gets the records that no cotangent reached, without values: enough to say later why there is no gradient
+    observer  is told of every step
     """
-    owned = _Sums()
-    found: Cotangents = {}
-    c: Any
-    pop, shape_of = cotangents.pop, shapes.get
-    shape: tuple[int, ...] | None
-    fast_dtype = None if traced else _FLOAT32  # the dtype whose records take the short way
-    asked = kept or None
+    sums, found = _Sums(), {}  # type: ignore[var-annotated]
     remaining = records if release else records[:]
-    if watch is not None:
-        remaining = watch(remaining)
-    take = remaining.pop
-    # Records mostly follow each other: what the short way computes last is kept at hand, as c for the uid `ahead`, and
-    # only put among the others if the next record does not ask for it (benchmark: chain).
-    ahead, c, may_pend = 0, None, watch is None
+    if observer is None:
+        _pass(remaining, shapes, cotangents, kept, traced, unreached, sums, found)
+    while remaining:
+        record = remaining.pop()
+        output = record[2]
+        gs = [cotangents.get(uid) for uid in (output if type(output) is tuple else (output,))]
+        _pass([record], shapes, cotangents, kept, traced, unreached, sums, found)
+        if any(g is not None for g in gs):
+            record = Record.of(record)
+            results = {uid: cotangents[uid] for uid in record.inputs if uid in shapes and uid in cotangents}
+            observer.on_vjp(record, gs, results)  # type: ignore[union-attr]
+    cotangents.update(found)
+    if sums.half is not None:
+        sums.half.finish(cotangents)
+    return cotangents
+
+
+def _pass(
+    remaining: list[Any],
+    shapes: Shapes,
+    cotangents: Cotangents,
+    kept: frozenset[int],
+    traced: bool,
+    unreached: list[Any] | None,
+    sums: _Sums,
+    found: Cotangents,
+) -> None:
+    """Pass every record of a list, the last one first, and remove it."""
+    c: Any
+    pop, take, shape_of = cotangents.pop, remaining.pop, shapes.get
+    shape: tuple[int, ...] | None
+    fast_dtype = None if traced else _FLOAT32  # records of this dtype take the fast path
+    kept_uids = kept or None
+    # The next record mostly needs what the fast path has just computed: it stays in c as the pending cotangent of the
+    # uid `pending`, and goes among the others only if the next record does not need it (benchmark: chain).
+    pending, c = 0, None
     while remaining:
         op, inputs, output, values, attrs, dtype = take()
-        if output is ahead:
-            g, c, ahead = c, None, 0
+        if output is pending:
+            g, c, pending = c, None, 0
         else:
-            if ahead:
-                cotangents[ahead] = c
-                ahead = 0
+            if pending:
+                cotangents[pending] = c
+                pending = 0
             g = pop(output, None)
         if g is None:
             if type(output) is tuple:
@@ -78,7 +101,7 @@ def backward_pass(
                 if unreached is not None:
                     unreached.append((op, inputs, output, (), attrs, dtype))
                 continue
-        elif asked is not None and output in asked:
+        elif kept_uids is not None and output in kept_uids:
             found[output] = g
         if dtype is fast_dtype and type(g) is ndarray and (fast := op.fast) is not None:
             # One or two operands of an elementwise op, without loop and vjps (benchmark: chain).
@@ -87,11 +110,9 @@ def backward_pass(
                 if inputs in shapes:
                     c = rule(g) if slot is None else rule(g, values.array) if slot >= 0 else rule(g, values)
                     if inputs in cotangents:
-                        _accumulate(cotangents, inputs, c, owned)
-                    elif may_pend:
-                        ahead = inputs
+                        _accumulate(cotangents, inputs, c, sums)
                     else:
-                        cotangents[inputs] = c
+                        pending = inputs
                 continue
             if second is not None:
                 uid, other = inputs
@@ -107,7 +128,7 @@ def backward_pass(
                     if shapes[output] != (shape := shapes[other]):
                         c = unbroadcast(c, shape)
                     if other in cotangents:
-                        _accumulate(cotangents, other, c, owned)
+                        _accumulate(cotangents, other, c, sums)
                     else:
                         cotangents[other] = c
                 if uid in shapes:
@@ -115,14 +136,12 @@ def backward_pass(
                     if shapes[output] != (shape := shapes[uid]):
                         c = unbroadcast(c, shape)
                     if uid in cotangents:
-                        _accumulate(cotangents, uid, c, owned)
-                    elif may_pend:
-                        ahead = uid
+                        _accumulate(cotangents, uid, c, sums)
                     else:
-                        cotangents[uid] = c
+                        pending = uid
                 continue
         if op.vjp_all is not None:
-            _vjp_all(op, g, dtype, inputs, values, attrs, shapes, traced, cotangents, owned)
+            _vjp_all(op, g, dtype, inputs, values, attrs, shapes, traced, cotangents, sums)
             continue
         vjps = op.vjps
         if dtype is not fast_dtype or vjps is None or type(g) is SparseCotangent:
@@ -132,29 +151,25 @@ def backward_pass(
         position = 0  # counted by hand: zip costs as much as a rule (benchmark: chain)
         for uid in inputs:
             shape = shape_of(uid)
-            if shape is not None and (pull := vjps[position]) is not None:
-                c = pull(g, values, attrs, shape)
+            if shape is not None and (vjp := vjps[position]) is not None:
+                c = vjp(g, values, attrs, shape)
                 if uid in cotangents:
-                    _accumulate(cotangents, uid, c, owned)
+                    _accumulate(cotangents, uid, c, sums)
                 elif c is not None:
                     cotangents[uid] = c
             position += 1  # noqa: SIM113 - see above
-    if ahead:
-        cotangents[ahead] = c
-    cotangents.update(found)
-    if owned.half is not None:
-        owned.half.finish(cotangents)
-    return cotangents
+    if pending:
+        cotangents[pending] = c
 
 
 def traced_backward_pass(*args: Any, **options: Any) -> Cotangents:
-    """A sweep that is itself recorded: within a trace its rules compute with dimensions that are not known yet."""
+    """A backward pass that is itself recorded: in a trace its rules compute with unknown dimensions."""
     with dimensions_shown():
         return backward_pass(*args, **{**options, "traced": True})
 
 
 class _Sums(set[int]):
-    """The uids whose cotangent is a sum that the sweep made, and the sums in half precision, if there are any."""
+    """The uids whose cotangent is a sum that this pass made, and the sums in half precision, if there are any."""
 
     half: _HalfSums | None = None
 
@@ -188,22 +203,22 @@ class _HalfSums:
                 cotangents[uid] = narrowed(cotangents[uid], dtype)
 
 
-def _accumulate(cotangents: Cotangents, uid: int, c: Any, owned: _Sums) -> None:
+def _accumulate(cotangents: Cotangents, uid: int, c: Any, sums: _Sums) -> None:
     """Add a further contribution; a sum that was made here belongs to nobody else, and is added to in place."""
     if c is None:
         return
     before = cotangents[uid]
-    if uid in owned and type(c) is ndarray and type(before) is ndarray:
+    if uid in sums and type(c) is ndarray and type(before) is ndarray:
         np.add(before, c, before)
         return
     if c.dtype is not _FLOAT32 and is_half(numpy_dtype(c)) and not type(c) is type(before) is SparseCotangent:
-        owned.half = owned.half or _HalfSums()
-        total = owned.half.add(uid, before, c)
+        sums.half = sums.half or _HalfSums()
+        total = sums.half.add(uid, before, c)
     else:
         total = before + c
     cotangents[uid] = total
     if type(total) is ndarray:
-        owned.add(uid)
+        sums.add(uid)
 
 
 def _wide(c: Any) -> Any:
@@ -264,7 +279,7 @@ def _vjp_all(
     shapes: Shapes,
     traced: bool,
     cotangents: Cotangents,
-    owned: _Sums,
+    sums: _Sums,
 ) -> None:
     """The step of an op with one rule for all its inputs."""
     if type(g) is SparseCotangent or not (dtype is _FLOAT32 or type(g) is list):
@@ -276,20 +291,20 @@ def _vjp_all(
     if half is not None:
         g, saved = ([None if v is None else widened(v) for v in part] for part in (g, saved))
     needs = [shapes.get(uid) for uid in inputs]
-    strong = op.trusted and is_zero_preserving(gs)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
-    if strong:
+    zeros = op.trusted and is_zero_preserving(gs)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    if zeros:
         g = [None if x is None else as_plain(x) for x in g]
         xp = common_namespace([x for x in g if x is not None])
     for uid, shape, c in zip(inputs, needs, op.vjp_all(xp, g, needs, *saved, **attrs), strict=True):  # type: ignore[misc]
         if c is None or shape is None:
             continue
-        if strong:
+        if zeros:
             c = zero_preserving(c)
         if not op.trusted and c.shape != shape:  # what a user's gradient returns is not looked at
             c = unbroadcast(c, shape)
         if half is not None:
             c = narrowed(c, half)
         if uid in cotangents:
-            _accumulate(cotangents, uid, c, owned)
+            _accumulate(cotangents, uid, c, sums)
         else:
             cotangents[uid] = c

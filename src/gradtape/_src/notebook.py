@@ -1,18 +1,11 @@
-"""How tensors, variables and tapes look in a notebook."""
+"""How arrays look in a notebook, and sizes as text."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-from gradtape._src.inspect.tables import bytes_text, shape_text
-
-if TYPE_CHECKING:
-    from gradtape._src.autodiff.gradient_tape import GradientTape
-    from gradtape._src.tensor import Tensor
-    from gradtape._src.variable import Variable
 
 EDGE = 5
 """Of a long axis, the first and the last so many entries are shown."""
@@ -20,30 +13,28 @@ EDGE = 5
 _CELL = 'style="text-align:right;font-variant-numeric:tabular-nums'
 
 
-def tensor(value: Tensor) -> str:
-    """A tensor as HTML: what it is, and its numbers as a table where it has one or two axes."""
-    return _card("tf.Tensor", value.array)
+def bytes_text(n: int | None) -> str:
+    """
+    >>> bytes_text(0), bytes_text(640), bytes_text(1536), bytes_text(5 * 2**20), bytes_text(None)
+    ('0 B', '640 B', '1.5 KiB', '5.0 MiB', '-')
+    """
+    if n is None:
+        return "-"
+    size = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{n} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
 
 
-def variable(value: Variable) -> str:
-    """A variable as HTML; looking at it is no reading of it."""
-    fixed = "" if value.trainable else ", not trainable"
-    return _card(f"tf.Variable {escape(repr(value.name.removesuffix(':0')))}{fixed}", value._tensor.array)
-
-
-def tape(value: GradientTape) -> str:
-    """A tape as HTML: its summary, with the picture left to `show`."""
-    from gradtape._src.inspect.summary import summary
-
-    return summary(value, max_rows=12)._repr_html_()
-
-
-def _card(title: str, array: Any) -> str:
+def card(title: str, array: Any) -> str:
+    """An array as HTML: what it is, and its numbers as a table where it has one or two axes."""
     if not isinstance(array, np.ndarray):
         return f"<code>{escape(title)}: {escape(repr(array))}</code>"
-    facts = [f"shape {shape_text(array.shape)}", str(array.dtype), bytes_text(array.nbytes)]
+    facts = [f"shape {array.shape}", str(array.dtype), bytes_text(array.nbytes)]
     if array.size > 1 and array.dtype.kind in "fiu":
-        facts.append(_spread(array))
+        facts.append(_range(array))
     head = f"<div><strong>{title}</strong> <span>{escape(' · '.join(f for f in facts if f))}</span>"
     if array.ndim in (1, 2) and array.size:
         return f"{head}{_table(array if array.ndim == 2 else array[None, :])}</div>"
@@ -51,7 +42,7 @@ def _card(title: str, array: Any) -> str:
     return f"{head}<pre>{escape(text)}</pre></div>"
 
 
-def _spread(array: np.ndarray) -> str:
+def _range(array: np.ndarray) -> str:
     finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
     parts = []
     if finite.size:

@@ -1,0 +1,171 @@
+"""What a tape has recorded: the records, what it tracks, and what stays of it once the records are freed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gradtape._src.call_sites import Line, line_of_escape
+from gradtape._src.core.observe import Observer
+from gradtape._src.core.tape import Recorder
+from gradtape._src.tensor import Tensor, is_differentiable, next_uid
+from gradtape._src.variable import Variable
+
+LIMIT = 10_000
+"""How many ops, shapes and events the summary of a freed record holds."""
+
+
+class Event(NamedTuple):
+    """Something that is no op: what, when (a uid: they only grow), about which tensors, on which line."""
+
+    what: str
+    when: int
+    uid: int = 0
+    other: int = 0
+    where: Line | None = None
+    thread: int = 0
+
+
+gradient_calls: deque[tuple[int, int, str, Line]] = deque(maxlen=32)
+"""The last gradient calls of all tapes: the uids of the results lie between the first two numbers; method; line."""
+
+
+class Recording(Recorder):
+    """The records of a tape, the uids it tracks, and the variables among them."""
+
+    __slots__ = (
+        "consumed",
+        "events",
+        "observer",
+        "roots",
+        "size",
+        "sources",
+        "unreached",
+        "unwatched",
+        "variables",
+        "watch_accessed",
+    )
+
+    def __init__(self, watch_accessed: bool) -> None:
+        super().__init__()
+        self.watch_accessed = watch_accessed
+        self.consumed = False  # a backward pass is freeing the records as it passes them
+        self.roots: set[int] = set()
+        self.variables: dict[int, Variable] = {}
+        self.unwatched: set[int] = set()  # variables that were read without being watched
+        self.events: list[Event] = []  # for `explain`; ops are not among them
+        self.unreached: list[Any] = []  # records that the pass that freed them did not reach, latest first
+        self.sources: frozenset[int] = frozenset()  # of the last backward pass
+        self.size = 0  # how many records there were when it began
+        self.observer: Observer | None = None
+
+    def copy(self) -> Recording:
+        """A recording of its own with the same records."""
+        other = Recording(self.watch_accessed)
+        other.records.extend(self.records)
+        other.tracked.update(self.tracked)
+        other.roots, other.variables, other.may_raise = set(self.roots), dict(self.variables), self.may_raise
+        other.unwatched = set(self.unwatched)
+        return other
+
+    def observe(self, observer: Observer) -> None:
+        """Report every recorded op to an observer from now on."""
+        append = self.records.append
+
+        def append_and_report(record: Any) -> bool:
+            append(record)
+            return True  # on_op follows
+
+        self.append, self.observer = append_and_report, observer
+
+    def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
+        if self.observer is not None:
+            self.observer.on_op(record, inputs, outputs)
+
+    def on_read(self, variable: Variable) -> None:
+        if self.watch_accessed and variable.trainable:
+            self.track(variable)
+        else:
+            self.unwatched.add(variable.uid)
+
+    def track(self, source: Tensor | Variable) -> None:
+        """Record the ops on a tensor or variable from now on."""
+        uid = source.uid
+        if isinstance(source, Variable):
+            self.variables.setdefault(uid, source)
+            source = source._tensor
+        value = source.array
+        if is_differentiable(value) and uid not in self.tracked:
+            self.tracked[uid] = tuple(value.shape)
+            self.roots.add(uid)  # the result of a recorded op that is watched later is no root
+
+    def detach_reads(self, uid: int) -> None:
+        """Make the recorded ops that read a variable while it was not watched independent of it."""
+        if uid not in self.unwatched:
+            return
+        self.unwatched.discard(uid)
+        other = next_uid()
+        for i, record in enumerate(self.records):
+            op, inputs, *rest = record
+            if inputs == uid if type(inputs) is int else uid in inputs:
+                inputs = other if type(inputs) is int else tuple([other if u == uid else u for u in inputs])
+                self.records[i] = (op, inputs, *rest)
+
+    def on_escape(self, event: str, uid: int, other: int = 0) -> None:
+        if (uid in self.tracked or self._is_untracked_output(uid)) and len(self.events) < LIMIT:
+            where = line_of_escape(event)
+            if where is not None:
+                self.events.append(Event(event, next_uid(), uid, other, where))
+
+    def _is_untracked_output(self, uid: int) -> bool:
+        """Whether one of the last ops, without a derivative, gave this: `if x > 0`."""
+        return any(record[2] == uid for record in self.records[-8:])
+
+    def summarise(self) -> Recording:
+        """Free the records and keep what `explain` needs: no values, and at most `LIMIT` of anything."""
+        if not self.consumed:
+            self.size = len(self.records)
+            self.unreached = self.records[-1 : -LIMIT - 1 : -1]
+        if self.unreached:
+            self.unreached = [(r[0], r[1], r[2], (), None, r[5]) for r in self.unreached[:LIMIT]]
+        self.consumed = True
+        self.records.clear()
+        if len(self.tracked) > LIMIT:
+            self.tracked = {uid: self.tracked[uid] for uid, _ in zip(self.roots, range(LIMIT), strict=False)}
+        return self
+
+    # -- what a gradient call needs to know ------------------------------------------------------------------------
+    def shapes_between(self, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:
+        """The shapes of what depends on a source: nothing else needs a cotangent."""
+        if self.roots <= sources:
+            return self.tracked
+        reached = set(sources)
+        for record in self.records:
+            inputs = record[1]
+            if inputs in reached if type(inputs) is int else not reached.isdisjoint(inputs):
+                output = record[2]
+                if type(output) is tuple:
+                    reached.update(output)
+                else:
+                    reached.add(output)
+        return {uid: self.tracked[uid] for uid in reached if uid in self.tracked}
+
+    def refuse_unregistered(self, targets: list[Any]) -> None:
+        """Integers and booleans have no gradient, silently; but some ops TensorFlow refuses to differentiate."""
+        uids = {target.uid for target in targets}
+        for op, _, output, *_ in self.records:
+            if op.unregistered and output in uids:
+                raise LookupError(
+                    f"gradient registry has no entry for: {op.tf_name}. Its result is not a smooth function of its "
+                    "input; use it to choose between values (tf.where), not as a target."
+                )
+
+    def grouped_outputs(self) -> frozenset[int]:
+        """The uids of outputs of ops with several, and of functions: integers among them have a gradient of zeros."""
+        several = [
+            output
+            for op, _, output, *_ in self.records
+            if op.outputs > 0 and op.differentiable and (op.args or op.tf_name == "PartitionedCall")
+        ]
+        return frozenset().union(*several)

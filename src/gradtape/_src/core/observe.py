@@ -1,0 +1,95 @@
+"""How ops are observed: one protocol for tapes, `explain`, the search for NaN, the profiler and traces.
+
+    on_op      an op has run, and is recorded           while the observer is an active recorder (`core/tape.py`)
+    on_read    a variable was read
+    on_escape  a value went where no op is recorded
+    on_vjp     the backward pass has computed one step   while a backward pass runs with this observer
+
+Kernels can be wrapped too, which every op of every thread then goes through: to measure them, or to look at every
+result whether or not a tape is active.
+
+Nothing here costs anything while nothing is observed: an op visits the active recorders in any case, the backward pass
+has a loop of its own for observers, and a wrapped kernel stands where the plain one stood (benchmark: views).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src import forks
+from gradtape._src.arrays import numpy_namespace
+
+if TYPE_CHECKING:
+    from gradtape._src.core.primitive import Op
+    from gradtape._src.core.tape import Record
+
+Kernel = Callable[..., Any]
+KernelWrapper = Callable[["Op", Kernel], Kernel]
+
+
+class Observer:
+    """What can be observed; each method does nothing until a subclass overrides it."""
+
+    __slots__ = ()
+
+    may_raise: bool = False
+    """Whether `on_vjp` may raise: then the backward pass frees no records, and the tape is as before after an error."""
+
+    def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
+        """An op has run: its record, its input tensors (none for a whole program) and its output tensor or tensors."""
+
+    def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
+        """The backward pass has passed a record.
+
+        `gs` are the cotangents of its outputs (None for an output without one), `results` those of its inputs by uid,
+        summed up so far.
+        """
+
+    def on_read(self, variable: Any) -> None:
+        """A variable that is not tracked yet was read."""
+
+    def on_escape(self, event: str, uid: int, other: int = 0) -> None:
+        """A value went where no op is recorded: to Python or NumPy, into a branch, into a variable (`other`)."""
+
+
+class Observers(Observer):
+    """Several observers of one backward pass."""
+
+    __slots__ = ("_observers", "may_raise")
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self._observers = tuple(observers)
+        self.may_raise = any(observer.may_raise for observer in self._observers)
+
+    def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
+        for observer in self._observers:
+            observer.on_vjp(record, gs, results)
+
+
+# -- kernels ---------------------------------------------------------------------------------------------------------
+_wrappers: dict[str, KernelWrapper] = {}
+_lock = forks.lock()
+with_kernel: list[Op] = []
+"""The primitives whose NumPy kernel is an attribute, where calls find it."""
+
+
+def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
+    """Let every kernel run as `around(op, kernel)`; None takes away what was set for this key.
+
+    Setting the same twice is the same as once, so that a change that was interrupted can be made again.
+    """
+    with _lock:
+        if around is not None:
+            _wrappers[key] = around
+        else:
+            _wrappers.pop(key, None)
+        for op in with_kernel:
+            op.kernel = wrapped(op, getattr(numpy_namespace, op.name))
+
+
+def wrapped(op: Op, kernel: Kernel) -> Kernel:
+    """A kernel with the wrappers that are set around it."""
+    for around in _wrappers.values():
+        kernel = around(op, kernel)
+    return kernel

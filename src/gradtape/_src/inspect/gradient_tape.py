@@ -1,0 +1,274 @@
+"""`GradientTape`: the tape with its views.
+
+Each view reads the tape's records and loads its module when it is first called: a plain tape pays nothing for them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src.autodiff.gradient_tape import Tape
+from gradtape._src.autodiff.recording import Recording
+from gradtape._src.autodiff.settings import settings
+from gradtape._src.core.observe import Observer, Observers
+
+if TYPE_CHECKING:
+    from gradtape._src.inspect.explain import Explanation, Explanations
+    from gradtape._src.inspect.memory import MemoryReport
+    from gradtape._src.inspect.numerics import Origin
+    from gradtape._src.inspect.profile import Profile
+    from gradtape._src.inspect.summary import Summary
+
+
+class GradientTape(Tape):
+    __doc__ = Tape.__doc__
+
+    # -- views -------------------------------------------------------------------------------------------------------
+    def explain(self, target: Any, sources: Any) -> Explanation | Explanations:
+        """Say for each source whether and how it reaches the target, and if not, the reason and the fix.
+
+        This computes nothing and does not use up the tape. It works before and after `gradient`, also on a tape that is
+        not persistent: the tape keeps a summary of its record. `GradientTape(lines=True)` logs every op with its line,
+        including ops that the tape did not record, so that the explanation need not guess.
+
+        Returns:
+          An `Explanation`, or for a structure of sources `Explanations`.
+
+        >>> import gradtape as tf
+        >>> x = tf.constant(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> tape.gradient(y, x)
+        >>> print(tape.explain(y, x))
+        x: no gradient: the tape was not told to follow it
+          why:  x is a tensor; tapes follow tensors only when asked, and trainable variables by
+                themselves.
+          fix:  Call tape.watch(x) at the beginning of the block, or make it a tf.Variable.
+        >>> tape.explain(y, x).reason
+        <Reason.NOT_WATCHED: 'the tape was not told to follow it'>
+        """
+        from gradtape._src.inspect.explain import explain
+
+        return explain(self, target, sources)
+
+    def memory_report(self) -> MemoryReport:
+        """What the tape keeps alive, by op and by line of the user's code, the largest first.
+
+        `saved` is memory that only the tape (or data you hold yourself) keeps; `elsewhere` are variables and watched
+        tensors, which exist without the tape too. Lines are known on a tape with `lines=True`.
+
+        >>> import gradtape as tf
+        >>> x = tf.ones([8, 4])
+        >>> w = tf.Variable(tf.ones([4, 16]))
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = tf.nn.relu(x @ w)
+        >>> report = tape.memory_report()
+        >>> report.saved, report.elsewhere
+        (512, 384)
+        >>> [(entry.what, entry.saved, entry.elsewhere) for entry in report.by_op]
+        [('relu', 512, 0), ('matmul', 0, 384)]
+        """
+        from gradtape._src.inspect.memory import memory_report
+
+        return memory_report(self)
+
+    def nan_origin(self, target: Any, sources: Any = None) -> Origin:
+        """Find the first op that made NaN or Inf on the way to the target, or in the backward pass to the sources.
+
+        This looks at what the tape saved and recomputes the rest; none of the user's code runs, and the tape is not
+        used up. Where the target is finite it searches the backward pass: without `sources`, to everything that is
+        watched. With `lines=True` or `check_numerics=True` the result has the line too.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable([0.0, 4.0])
+        >>> with tf.GradientTape(lines=True) as tape:
+        ...     y = tf.reduce_sum(tf.where(x > 0, x**0.5, 0.0))
+        >>> origin = tape.nan_origin(y, x)
+        >>> origin.op, origin.forward, origin.cause.name
+        ('power', False, 'MASKED_BRANCH')
+        >>> float(y), bool(tape.nan_origin(y * 0, x))
+        (2.0, False)
+        """
+        from gradtape._src.inspect.numerics import nan_origin
+
+        return nan_origin(self, target, sources)
+
+    def profile(self) -> Profile:
+        """Where the time went, by op and by line, forward and backward; for a tape made with `profile=True`.
+
+        Call it after `gradient` to include the backward pass. `.by_op`, `.by_line` and `.rows` have the numbers
+        (nanoseconds), `.save(path)` writes a trace for Chrome's viewer (chrome://tracing, or ui.perfetto.dev).
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable([1.0, 2.0])
+        >>> with tf.GradientTape(profile=True) as tape:
+        ...     y = tf.reduce_sum(tf.tanh(x) * x)
+        >>> _ = tape.gradient(y, x)
+        >>> sorted((entry.what, entry.calls) for entry in tape.profile().by_op)
+        [('multiply', 1), ('sum', 1), ('tanh', 1)]
+        """
+        from gradtape._src.inspect.profile import profile
+
+        return profile(self)
+
+    def show(self, path: str | os.PathLike[str] | None = None, target: Any = None, sources: Any = None) -> Any:
+        """The tape as a page to look at: zoom, pan, search, and hover for shape, bytes, time and line.
+
+        With a `path` it writes the page there, one file that needs nothing else, and returns the path. Without one the
+        result shows itself in a notebook, and has `.save(path)`. `target` and `sources` are marked, and what the target
+        does not depend on is faded. Dictionaries (`sources={"w": w}`) name their values.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable(2.0, name="x")
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.tanh(x * x)
+        >>> tape.show(target=y, sources=x)
+        <picture of a tape with 2 ops: .save(path) writes the page>
+        """
+        from gradtape._src.inspect.picture import show
+
+        return show(self, path, target, sources)
+
+    def summary(self, target: Any = None, max_rows: int | None = 40) -> Summary:
+        """A table of the recorded ops: shapes, dtype, bytes saved, and, where known, time and line.
+
+        With a `target` the table says which ops the target depends on. `lines=True` on the tape adds the user's line,
+        `profile=True` times too. A long table is cut in the middle; `max_rows=None` shows all of it. `.rows` has the
+        facts as data.
+
+        >>> import gradtape as tf
+        >>> x = tf.constant([[1.0, 2.0]])
+        >>> w = tf.Variable([[1.0], [-1.0]], name="w")
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = tf.nn.relu(x @ w)
+        >>> print(tape.summary())
+        GradientTape: 2 ops, 4 B saved, not recording: its `with` block has ended
+        #  op      output  dtype    saved
+        ─  ──────  ──────  ───────  ─────
+        0  matmul  (1, 1)  float32    0 B
+        1  relu    (1, 1)  float32    4 B
+        """
+        from gradtape._src.inspect.summary import summary
+
+        return summary(self, target, max_rows)
+
+    def to_dot(self, target: Any = None, sources: Any = None) -> str:
+        """The graph in Graphviz' language.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable(2.0, name="x")
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.tanh(x * x)
+        >>> print(tape.to_dot(target=y))
+        digraph tape {
+          rankdir=TB;
+          node [fontname="Helvetica", fontsize=11];
+          s0 [label="x\\n()", shape=ellipse];
+          n0 [label="multiply\\n()", shape=box];
+          n1 [label="tanh\\n()", shape=box, penwidth=3];
+          s0 -> n0;
+          n0 -> n1;
+        }
+        """
+        from gradtape._src.inspect.picture import to_dot
+
+        return to_dot(self, target, sources)
+
+    def to_mermaid(self, target: Any = None, sources: Any = None) -> str:
+        """The graph in Mermaid's language, as Markdown viewers draw it.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable(2.0, name="x")
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.tanh(x * x)
+        >>> print(tape.to_mermaid())
+        flowchart TD
+          s0(["x<br/>#40;#41;"])
+          n0["multiply<br/>#40;#41;"]
+          n1["tanh<br/>#40;#41;"]
+          s0 --> n0
+          n0 --> n1
+        """
+        from gradtape._src.inspect.picture import to_mermaid
+
+        return to_mermaid(self, target, sources)
+
+    def to_svg(self, target: Any = None, sources: Any = None, max_ops: int = 400) -> str:
+        """The graph as SVG text. Beyond `max_ops` ops, repeated blocks and long stretches are drawn as one box each.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable(2.0, name="x")
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.tanh(x * x)
+        >>> tape.to_svg().startswith("<svg ")
+        True
+        """
+        from gradtape._src.inspect.picture import to_svg
+
+        return to_svg(self, target, sources, max_ops)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that the tape keeps alive, beyond variables and watched tensors.
+
+        Each array counts once, however often it is saved; a view counts as its base. A used-up tape keeps nothing.
+
+        >>> import gradtape as tf
+        >>> x = tf.ones([8, 4])
+        >>> w, b = tf.Variable(tf.ones([4, 16])), tf.Variable(tf.zeros(16))
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = tf.nn.relu(x @ w + b)
+        >>> tape.nbytes == 8 * 16 * 4  # of three results, the backward pass needs one
+        True
+        """
+        from gradtape._src.inspect.memory import nbytes
+
+        return nbytes(self)
+
+    def _repr_html_(self) -> str:
+        return self.summary(max_rows=12)._repr_html_()
+
+    # -- observers ---------------------------------------------------------------------------------------------------
+    def _observe(self, recording: Recording) -> None:
+        if "profile" in self.options:
+            from gradtape._src.inspect.profile import Profiler
+
+            self.options.setdefault("lines", True)
+            self._profiler = Profiler(recording)
+            recording.observe(self._profiler)
+        if "check_numerics" in self.options:
+            from gradtape._src.inspect.numerics import Checker
+
+            if self._op_logger is None:
+                self._op_logger = Checker()
+            self._op_logger.attend(recording)  # type: ignore[attr-defined]
+        elif "lines" in self.options and self._op_logger is None:
+            from gradtape._src.inspect.events import OpLogger
+
+            self._op_logger = OpLogger()
+
+    def _backward_observer(
+        self, recording: Recording, shapes: dict[int, tuple[int, ...]], cotangents: dict[int, Any]
+    ) -> Observer | None:
+        observers: list[Observer] = []
+        if self._profiler is not None:
+            observers.append(self._profiler.backward_pass(recording.records))
+        if settings.checks_numerics:
+            from gradtape._src.inspect.numerics import backward_checker
+
+            checker = backward_checker(self, recording, shapes, cotangents)
+            if checker is not None:
+                observers.append(checker)
+        if len(observers) > 1:
+            return Observers(observers)
+        return observers[0] if observers else None
+
+    def _on_unconnected(self, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
+        if settings.none_policy != "none":
+            from gradtape._src.inspect.explain import report
+
+            report(self, method, targets, sources, lost)
