@@ -30,6 +30,7 @@ from gradtape._src.graph import devices, program
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.keras_backend.execution import CompiledSteps
 from gradtape._src.tf import compat
+from gradtape._src.variable import storage
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """A signal that arrives in a finalizer is lost, in every Python program."""
@@ -45,7 +46,7 @@ def state():
         "NumPy's errors": np.geterr(),
         "names": (variable.name_prefix.get(), compat._variable_prefix.get()),
         "device": devices.chosen_device.get(),
-        "lock": (variable.updating() is variable._guests, variable.updating()._is_owned()),
+        "lock": (storage.updating() is storage._callback_lock, storage.updating()._is_owned()),
         "kernels": {op.name: op.kernel for op in observe.with_kernel},
     }
 

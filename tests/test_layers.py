@@ -226,6 +226,131 @@ for name, kind in public.items():
     subprocess.run([sys.executable, "-c", code, listed, *names], check=True, timeout=120)
 
 
+# -- hooks, and private attributes ----------------------------------------------------------------------------------
+HOOKS = {  # modules that still assign attributes of others: an entry goes when the hook goes, and none is added
+    ("graph.devices", "conversion.place"),
+    ("graph.devices", "core.dispatch.colocate"),
+    ("graph.devices", "tensor.Tensor.cpu"),
+    ("graph.devices", "tensor.Tensor.gpu"),
+    ("graph.trace", "core.dispatch.TensorNamespace.traced_call"),
+    ("graph.trace", "core.dispatch.rewrite"),
+    ("ops.scatter", "arrays.symbolic.SymbolicNamespace.check_numerics"),
+}
+STATE = {  # dictionaries of a lower layer in which others enter what they define, and settings
+    "arrays.batched.batch_rules[]",
+    "arrays.batched.block_diagonal_rules[]",
+    "arrays.base.generic_kernels[]",
+    "arrays.xla.checks.refusals[]",
+    "autodiff.settings.settings.checks_numerics",
+    "autodiff.settings.settings.none_policy",
+    "core.dispatch.by_values[]",
+}
+
+
+class Assignments(ast.NodeVisitor):
+    """Every assignment to an attribute or an item of something imported from gradtape: (what, line)."""
+
+    def __init__(self, text):
+        self.found, self.imported, self.local = [], {}, [set()]
+        self.visit(ast.parse(text))
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            if alias.name.startswith("gradtape."):
+                self.imported[alias.asname or "gradtape"] = alias.name
+
+    def visit_ImportFrom(self, node):
+        if node.module.split(".")[0] == "gradtape":
+            for alias in node.names:
+                self.imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+
+    def visit_FunctionDef(self, node):
+        """Names that a function binds are its own."""
+        arguments = [a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)]
+        inside = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Global))]
+        bound = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        shared = {name for n in inside if isinstance(n, ast.Global) for name in n.names}
+        self.local.append(self.local[-1] | set(arguments) | (bound - shared))
+        self.generic_visit(node)
+        self.local.pop()
+
+    visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef
+
+    def visit_Attribute(self, node):
+        if isinstance(node.ctx, (ast.Store, ast.Del)):
+            self.note(node)
+        self.generic_visit(node)
+
+    visit_Subscript = visit_Attribute
+
+    def visit_Call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr"):
+            self.note(node.args[0], ast.unparse(node.args[1]).strip("'\""))
+        self.generic_visit(node)
+
+    def note(self, node, attribute=""):
+        line, path = node.lineno, [attribute] if attribute else []
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            path.insert(0, node.attr if isinstance(node, ast.Attribute) else "[]")
+            node = node.value
+        if isinstance(node, ast.Name) and node.id in self.imported and node.id not in self.local[-1]:
+            where = self.imported[node.id].removeprefix("gradtape.").removeprefix("_src.")
+            self.found.append((".".join([where, *path]).replace(".[]", "[]"), line))
+
+
+def test_no_module_assigns_attributes_of_another():
+    """A layer that needs something of those above it has a function with which they register it."""
+    found = {
+        (name_of(path).removeprefix("_src."), what)
+        for path in files()
+        for what, _ in Assignments(path.read_text("utf-8")).found
+        if what not in STATE
+    }
+    assert found - HOOKS == set(), "a hook: give the lower layer a function that registers what it needs"
+    assert HOOKS - found == set(), "gone: remove the entry from HOOKS"
+
+
+def test_hooks_would_be_noticed():
+    text = (
+        "from gradtape._src import conversion\nfrom gradtape._src.tensor import Tensor\n"
+        "conversion.place = print\nTensor.gpu = print\nsetattr(Tensor, 'cpu', print)\n"
+        "def f(conversion):\n    conversion.place = 1\n    Tensor.table['a'] = 2\n    own.x = conversion.place\n"
+    )
+    found = [("conversion.place", 3), ("tensor.Tensor.gpu", 4), ("tensor.Tensor.cpu", 5), ("tensor.Tensor.table[]", 8)]
+    assert Assignments(text).found == found
+
+
+@functools.cache
+def private_names_of_variables():
+    from gradtape._src import variable
+
+    kinds = [kind for kind in vars(variable).values() if isinstance(kind, type)]
+    names = {name for kind in kinds for name in (*vars(kind), *getattr(kind, "__annotations__", ()))}
+    return {name for name in names if name.startswith("_") and not name.startswith("__") and not name.endswith("_")}
+
+
+def private_accesses(text):
+    """Attributes that are private to variables and their storages, of anything but an object of a class in the file."""
+    tree = ast.parse(text)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    own = {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")}
+    own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return [(node.attr, node.lineno) for node in nodes if node.attr in private_names_of_variables() - own]
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_private_attributes_of_variables(path):
+    """Programs borrow and replace the memory of variables through `lend` and `commit`, and nothing else does."""
+    if layer_of(name_of(path)) != "variable":
+        found = private_accesses(path.read_text("utf-8"))
+        assert found == [], f"{path}: private attributes of variables"
+
+
+def test_private_attributes_would_be_noticed():
+    assert {"_buffer", "_aliased", "_home", "_put"} <= private_names_of_variables()
+    assert private_accesses("v._buffer = None\nv.storage._aliased") == [("_buffer", 1), ("_aliased", 2)]
+
+
 # -- the public surface ---------------------------------------------------------------------------------------------
 TENSORFLOW = json.loads((Path(__file__).parent / "recorded" / "tensorflow_names.json").read_text("utf-8"))
 EXTRAS = {

@@ -320,7 +320,7 @@ def test_a_thousand_jacobians_do_not_grow():
 # -- what is saved ---------------------------------------------------------------------------------
 def saved(tape, *known):
     """The arrays a tape keeps beside those given, each buffer once."""
-    owners = {id(owner(t.array if isinstance(t, Tensor) else t._tensor.array)) for t in known}
+    owners = {id(owner(t.array if isinstance(t, Tensor) else t.peek().array)) for t in known}
     found = {}
     for record in tape.records:
         for value in record.values:

@@ -18,7 +18,7 @@ import pytest
 import gradtape as tf
 from gradtape._src.checkpoint import state, tracking
 from gradtape._src.formats import tensor_bundle as bundle
-from gradtape._src.variable import waiting
+from gradtape._src.variable import deferred_restores
 
 HERE = Path(__file__).parents[1] / "recorded" / "checkpoints"
 RECORDED = json.loads((HERE / "values.json").read_text("utf-8"))  # what TensorFlow reads in its own files
@@ -28,9 +28,9 @@ END = "/.ATTRIBUTES/VARIABLE_VALUE"
 @pytest.fixture(autouse=True)
 def nothing_waits():
     yield
-    if waiting:  # for something that only a cycle holds
+    if deferred_restores:  # for something that only a cycle holds
         gc.collect()
-    assert not waiting
+    assert not deferred_restores
 
 
 @pytest.fixture
@@ -474,7 +474,7 @@ def test_attributes_that_come_later(saved):
         status.assert_consumed()
     checkpoint.step = tf.Variable(0)
     assert checkpoint.step.numpy() == 6
-    assert not waiting
+    assert not deferred_restores
 
 
 def test_variables_read_before_they_are_attached(saved):
@@ -495,7 +495,7 @@ def test_parts_outlive_the_checkpoint_and_the_status(saved):
     gone = weakref.ref(m)
     del m
     assert gone() is None
-    assert not waiting
+    assert not deferred_restores
 
 
 def test_the_newest_restoration_wins(tmp_path):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src import variable
 from gradtape._src.function import function as module
+from gradtape._src.variable import storage
 
 
 @pytest.fixture(autouse=True, params=["compiled", "eager"])
@@ -126,7 +126,7 @@ def test_switches_are_accepted():
 
 @pytest.mark.parametrize("through", [lambda v: v, lambda v: v.assign_add(tf.zeros(1000))], ids=["itself", "a view"])
 def test_updates_between_calls_are_not_lost(monkeypatch, through):
-    monkeypatch.setattr(variable, "other_threads", lambda: 0)  # so that memory is used again, also under a test runner
+    monkeypatch.setattr(storage, "other_threads", lambda: 0)  # so that memory is used again, also under a test runner
     v = tf.Variable(np.zeros(1000, np.float32))
 
     @tf.function

@@ -395,7 +395,7 @@ def test_a_checked_tape_explains_and_leaves_nothing_behind() -> None:
         y = x * x
     assert isinstance(tape._op_logger, Checker)
     kept = weakref.ref(tape._recording.records[0][3][0])
-    assert kept() is x._tensor
+    assert kept() is x.peek()
     assert float(tape.gradient(y, x)) == 4.0
     assert not active_recorders()
     middle = tf.Variable(3.0)

@@ -373,14 +373,14 @@ def test_memory_of_variables_is_reused():
     """
     model = small()()
     model.compile(optimizers.Adam(0.01), "mse")
-    kernel, buffers = model.layers[0].kernel._value, []
-    keep = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: buffers.append(kernel._buffer))
+    kernel, buffers = model.layers[0].kernel._value.storage, []
+    keep = keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: buffers.append(kernel.newest()))
     model.fit(X, Y, batch_size=20, epochs=2, verbose=0, callbacks=[keep])
     copied = [n for n, buffer in enumerate(buffers) if not (hasattr(buffer, "is_deleted") and buffer.is_deleted())]
     assert copied == [0, len(buffers) // 2]
     model.train_on_batch(X[:20], Y[:20])
     model.train_on_batch(X[:20], Y[:20])
-    before = kernel._buffer
+    before = kernel.newest()
     model.train_on_batch(X[:20], Y[:20])
     assert before.is_deleted()
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src import variable
+from gradtape._src.variable import storage
 
 I = tf.errors.InvalidArgumentError  # noqa: E741
 
@@ -234,12 +234,12 @@ def test_assign_add_keeps_the_dtype(dtype):
 
 # -- in place --------------------------------------------------------------------------------------
 def address(v):
-    return v._tensor.array.ctypes.data
+    return v.peek().array.ctypes.data
 
 
 @pytest.fixture
 def big(monkeypatch):
-    monkeypatch.setattr(variable, "other_threads", lambda: 0)  # whatever runs the tests may have threads of its own
+    monkeypatch.setattr(storage, "other_threads", lambda: 0)  # whatever runs the tests may have threads of its own
     return tf.Variable(np.zeros(1000, np.float32))
 
 

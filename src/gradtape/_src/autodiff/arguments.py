@@ -18,7 +18,7 @@ from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.memory import LazyArray
 from gradtape._src.ops.array import broadcast_to
 from gradtape._src.tensor import CONSTANT, Array, LazyTensor, Tensor, is_differentiable
-from gradtape._src.variable import Variable, held, holders
+from gradtape._src.variable import Variable, all_unwrapped, unwrapped
 
 
 class UnconnectedGradients(Enum):
@@ -48,8 +48,7 @@ def as_policy(value: Any) -> UnconnectedGradients:
 
 def leaves(structure: Any) -> list[Any]:
     """The leaves of a structure, variables of other libraries as the ones they hold."""
-    flat = nest.flatten(structure)
-    return [held(leaf) for leaf in flat] if holders else flat
+    return all_unwrapped(nest.flatten(structure))
 
 
 def components(leaf: Any) -> list[Any]:
@@ -77,14 +76,14 @@ def check_differentiable(kind: str, items: list[Any]) -> None:
 
 
 def array_of(value: Tensor | Variable) -> Array:
-    return value._tensor.array if isinstance(value, Variable) else value.array
+    return value.peek().array if isinstance(value, Variable) else value.array
 
 
 def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any]:
     """The upstream gradient of each target, checked: None stands for ones."""
     if output_gradients is None:
         return [None] * len(targets)
-    target = held(target)
+    target = unwrapped(target)
     single = isinstance(target, (Tensor, Variable))
     if single and isinstance(output_gradients, (list, tuple)) and len(output_gradients) == 1:
         flat = (
@@ -106,7 +105,7 @@ def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any
 
 
 def _plain(value: Any) -> Any:
-    return value._tensor.array if isinstance(value, Variable) else value.array if isinstance(value, Tensor) else value
+    return value.peek().array if isinstance(value, Variable) else value.array if isinstance(value, Tensor) else value
 
 
 def _seed(target: Any, gradient: Any) -> Tensor:

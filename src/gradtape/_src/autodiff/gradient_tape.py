@@ -40,7 +40,7 @@ from gradtape._src.core.tape import Record, Recorder
 from gradtape._src.core.zero_preserving import as_plain, zero_preserving
 from gradtape._src.interrupts import float_errors_ignored, guarded
 from gradtape._src.tensor import Tensor, is_differentiable, next_uid
-from gradtape._src.variable import Variable, held
+from gradtape._src.variable import Variable, unwrapped
 
 _NOTHING: frozenset[int] = frozenset()
 
@@ -438,7 +438,7 @@ class Tape:
         >>> tape.jvp(y, x, [1.0, 10.0]).numpy().tolist()
         [2.0, 40.0]
         """
-        sources = held(sources)
+        sources = unwrapped(sources)
         if isinstance(sources, (Tensor, Variable)) and isinstance(tangents, (list, tuple)):
             tangents = np.asarray(tangents, sources.dtype.as_numpy_dtype)
         return directional.jvp(self, target, sources, tangents, as_policy(unconnected_gradients))

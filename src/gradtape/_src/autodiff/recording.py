@@ -94,7 +94,7 @@ class Recording(Recorder):
         uid = source.uid
         if isinstance(source, Variable):
             self.variables.setdefault(uid, source)
-            source = source._tensor
+            source = source.peek()
         value = source.array
         if is_differentiable(value) and uid not in self.tracked:
             self.tracked[uid] = tuple(value.shape)

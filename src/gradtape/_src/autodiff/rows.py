@@ -12,7 +12,7 @@ from gradtape._src.conversion import wrap
 from gradtape._src.core.tape import clock
 from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable, held
+from gradtape._src.variable import Variable, unwrapped
 
 next_level = clock
 
@@ -21,7 +21,7 @@ ROWS_BUDGET = 256 * 2**20
 
 
 def only_tensor(name: str, value: Any) -> Any:
-    value = held(value)
+    value = unwrapped(value)
     if not isinstance(value, (Tensor, Variable)):
         raise TypeError(f"`{name}` should be one Tensor or Variable, but received {value!r}.")
     return value

@@ -37,7 +37,7 @@ from gradtape._src.dtypes import dtype_of
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.formats.atomic import alone_in, named_errors
 from gradtape._src.interrupts import contextmanager, is_interrupt
-from gradtape._src.variable import Variable, held, stored, updating, waiting
+from gradtape._src.variable import Variable, deferred_restores, stored, unwrapped, updating
 
 saving = forks.rlock()
 """Held by the thread that saves under a number. Who needs a folder as well (`alone_in`) takes this first."""
@@ -97,7 +97,7 @@ class Checkpoint:
             _check_trackable("root", root, (tuple, list, Mapping))
             parts = parts_of(root) or {}
             for name, value in kwargs.items():
-                if name in parts and held(parts[name]) is not held(value):
+                if name in parts and unwrapped(parts[name]) is not unwrapped(value):
                     raise ValueError(
                         f"Cannot create a Checkpoint with keyword argument {name} if root.{name} already exists."
                     )
@@ -288,7 +288,7 @@ class PythonState:
 def _stateful(value: Any) -> Any:
     """The variable or state that an object in a checkpoint is, or None. One that is the root is the root's root."""
     while isinstance(value, Checkpoint):
-        value = held(value._root)
+        value = unwrapped(value._root)
     return value if isinstance(value, (Variable, PythonState)) else None
 
 
@@ -348,7 +348,7 @@ class Restoration:
         actions: list[tuple[int, Callable[[], Any] | None]] = []
         number = 0
         variables = [stored(v) for _, value in pairs if isinstance(v := _stateful(value), Variable)]
-        before = [(v, v._held, v._buffer, v._lent) for v in variables]
+        rollbacks = [v.storage.snapshot() for v in variables]
         try:
             for number, value in pairs:
                 if number not in self._done and number not in self._refused:
@@ -357,24 +357,24 @@ class Restoration:
                 if act is not None:
                     act()
         except BaseException as error:
-            for variable, reading, buffer, lent in before:
-                variable._held, variable._buffer, variable._lent = reading, buffer, lent
+            for rollback in rollbacks:
+                rollback()
             # It is said once. A checkpoint that waits goes on with what else is attached; one that does not, ends here.
             if not is_interrupt(error):
                 self._refused.add(number)
-            self.partial = self.partial or self.look not in waiting
+            self.partial = self.partial or self.look not in deferred_restores
             raise
         self._served |= served
         self._done.update(number for number, _ in actions)
         if not self.left_over():
             self.forget()
-        elif self.look not in waiting and self.is_reachable():
-            waiting.append(self.look)
+        elif self.look not in deferred_restores and self.is_reachable():
+            deferred_restores.append(self.look)
 
     def forget(self) -> None:
         """Nothing will be found any more."""
         with suppress(ValueError):
-            waiting.remove(self.look)
+            deferred_restores.remove(self.look)
 
     def is_reachable(self) -> bool:
         """Whether an object is left to which something could be attached."""
@@ -392,7 +392,7 @@ class Restoration:
             parts = parts_of(value) or {}
             for name, child in self.nodes[number].parts.items():
                 if name in parts and child not in seen:
-                    part = held(parts[name])
+                    part = unwrapped(parts[name])
                     queue.append((child, part))
                     if number == 0 and child not in self._starts:
                         with suppress(TypeError):  # lists and dicts have no weak references
@@ -435,7 +435,7 @@ class Restoration:
 
 def _forget_the_dead(_: Any) -> None:
     """An object is gone to which something could have been attached: perhaps the last one."""
-    for look in tuple(waiting):
+    for look in tuple(deferred_restores):
         restoration = getattr(look, "__self__", None)
         if isinstance(restoration, Restoration) and not restoration.is_reachable():
             restoration.forget()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gradtape._src.formats.protobuf import Message, decode, encode, messages_in, number_in, text_in
-from gradtape._src.variable import Variable, held, waiting
+from gradtape._src.variable import Variable, deferred_restores, unwrapped
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 """The key under which a checkpoint describes the objects that its values belong to."""
@@ -22,7 +22,7 @@ STATE = "py_state"
 
 def parts_of(value: Any) -> dict[str, Any] | None:
     """The parts of an object by name, or None if it is nothing that a checkpoint follows."""
-    value = held(value)
+    value = unwrapped(value)
     if isinstance(value, Variable):
         return {}
     if isinstance(value, (list, tuple)):
@@ -37,7 +37,7 @@ def parts_of(value: Any) -> dict[str, Any] | None:
 
 def is_trackable(value: Any) -> bool:
     """Whether a checkpoint follows an object."""
-    value = held(value)
+    value = unwrapped(value)
     return isinstance(value, (Variable, list, tuple, Mapping)) or (
         not isinstance(value, type) and hasattr(value, "_trackable_children")
     )
@@ -75,11 +75,11 @@ class Found(NamedTuple):
 
 def objects_below(root: Any) -> list[Found]:
     """Everything that is reached from an object, itself first, each once, under the shortest names."""
-    found = [Found(held(root), (), {})]
-    numbers = {id(held(root)): 0}
+    found = [Found(unwrapped(root), (), {})]
+    numbers = {id(unwrapped(root)): 0}
     for value, path, parts in found:  # grows as it goes
         for name, part in (parts_of(value) or {}).items():
-            part = held(part)
+            part = unwrapped(part)
             number = numbers.get(id(part))
             if number is None:
                 number = numbers[id(part)] = len(found)
@@ -136,7 +136,7 @@ def _node(message: Message) -> Node:
 
 def resume() -> None:
     """Let restored checkpoints look whether there is something new that they have a value for."""
-    for look in tuple(waiting):
+    for look in tuple(deferred_restores):
         look()
 
 

@@ -53,7 +53,7 @@ class EagerFunction(ConcreteFunction):
         self._made_by = function.__reduce__()
         self._parameters = function._known_parameters
         self._python_function, self._autograph = function._python_function, function._autograph
-        self.name, self.reason = function._name, reason
+        self.name, self.reason = function.name, reason
         passed = distinct([leaf for leaf in leaves if isinstance(leaf, Variable)])
         specs = [_variable_spec(leaf, passed) if isinstance(leaf, Variable) else _spec_of(leaf) for leaf in leaves]
         self._given = nest.pack_sequence_as(given, specs, expand_composites=True)

@@ -207,7 +207,7 @@ class Function:
         """
         from gradtape._src.function.summary import summary
 
-        return summary(self._name, self._traces, self._functions)
+        return summary(self.name, self._traces, self._functions)
 
     @property
     def _functions(self) -> list[ConcreteFunction]:
@@ -215,11 +215,12 @@ class Function:
         return list(dict.fromkeys(self._concrete.values()))
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The name of the Python function."""
         return str(getattr(self, "__name__", type(self._python_function).__name__))
 
     def __repr__(self) -> str:
-        return f"<gradtape.Function {self._name!r}, traced {self._traces} times>"
+        return f"<gradtape.Function {self.name!r}, traced {self._traces} times>"
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method: the function bound to its object, with traces of its own."""
@@ -469,7 +470,7 @@ class Function:
             raise _as_graph_error(reason)
         concrete = EagerFunction(self, given, leaves, reason)
         signature = concrete.pretty_printed_signature(False)
-        _say_once(f"The function '{self._name}' runs eagerly. {reason} Arguments: {signature}", self)
+        _say_once(f"The function '{self.name}' runs eagerly. {reason} Arguments: {signature}", self)
         return concrete
 
     def _traced_at_last(
@@ -513,7 +514,7 @@ class Function:
     ) -> ConcreteFunction:
         from gradtape._src.graph.trace import Trace, Traced
 
-        graph = Graph(self._name)
+        graph = Graph(self.name)
         graph.seed = seeds.seed
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.open = shapes is not None
@@ -526,7 +527,7 @@ class Function:
         with tracing(graph), stack.use_recorders((trace,)):
             inputs = []
             if any(map(_is_text, tensors)):
-                raise NeedsEagerError(TypeError(f"'{self._name}' takes a string, and XLA has numbers only."))
+                raise NeedsEagerError(TypeError(f"'{self.name}' takes a string, and XLA has numbers only."))
             for i, tensor in enumerate(tensors):
                 shape = tuple(tensor.array.shape) if shapes is None else shapes[i]
                 inside = wrap(graph.argument(shape, tensor.array.dtype))
@@ -553,7 +554,7 @@ class Function:
                 result = None
             except RecursionError as error:
                 raise errors.StagingError(
-                    f"in user code:\n\n    RecursionError: {error}\n\n'{self._name}' calls itself, directly or through "
+                    f"in user code:\n\n    RecursionError: {error}\n\n'{self.name}' calls itself, directly or through "
                     "others, until Python has no stack left. A condition on a tensor does not end that, because both "
                     "branches are traced: use a loop, or a Python number to count down."
                 ) from None
@@ -633,7 +634,7 @@ class BoundFunction:
         return hash(self._function)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (self.__self__, self._function._name)
+        return getattr, (self.__self__, self._function.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
@@ -741,7 +742,7 @@ class ConcreteFunction:
         self._function = weakref.ref(function)
         self._made_by = function.__reduce__()
         self._parameters = function._known_parameters
-        self.name = function._name
+        self.name = function.name
         self._given = nest.pack_sequence_as(given, [_spec_of(leaf) for leaf in leaves], expand_composites=True)
         self._traced = traced
         flat = nest.flatten(result, expand_composites=True)
@@ -884,7 +885,7 @@ class ConcreteFunction:
                 self.name,
             )
         variable = leaf if isinstance(leaf, VariableParam) and current_graph() is not None else stored(leaf)
-        like = variable._spec(None)
+        like = variable.abstract_value()
         if variable.dtype != spec.dtype or not spec.shape.is_compatible_with(like.shape):
             raise TypeError(
                 f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} was given a variable of "
@@ -1004,7 +1005,7 @@ def distinct(variables: Sequence[Variable]) -> list[Variable]:
 def _variable_key(variable: Variable, passed: Sequence[Variable]) -> Any:
     """Not which variable it is, but which of those passed: the program is told when it is called."""
     number = next(i for i, v in enumerate(passed) if v is variable)
-    like = variable._spec(None)
+    like = variable.abstract_value()
     return ("variable", number, variable.shape, tuple(like.shape), np.dtype(like.dtype), variable.trainable)
 
 
@@ -1014,7 +1015,7 @@ def _for_these(key: Any, passed: Sequence[Variable]) -> Any:
 
 
 def _is_on_host(variable: Variable) -> bool:
-    storage = variable._spec(None)
+    storage = variable.abstract_value()
     return type(storage) is ndarray or type(storage) is Symbolic or on_host(storage)
 
 

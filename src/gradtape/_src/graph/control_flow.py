@@ -60,7 +60,7 @@ class _Block:
                 self.trace.follow(inside)
                 self.inputs.append(inside)
             self.result = function(*self.inputs[int(turn) :])
-        states = [s for s in self.graph.variables.values() if s.variable._home is not self.graph]
+        states = [s for s in self.graph.variables.values() if not s.variable.is_local_to(self.graph)]
         self.assigned = [s.variable for s in states if s.assigned]
         for state in states:  # tapes outside watch what is read here
             state.variable.notice_reading()
@@ -82,7 +82,7 @@ class _Block:
     def reading(self, variable: Variable) -> Tensor:
         """What a variable is at the end of the block."""
         with tracing(self.graph), stack.use_recorders((self.trace,)):
-            return variable._within(self.graph).reading
+            return variable.state_in(self.graph).reading
 
     def traced(self, outputs: Sequence[Tensor]) -> Traced:
         return Traced(self.graph, self.trace, self.inputs, outputs)
@@ -132,7 +132,7 @@ def switch(chosen: Tensor, functions: Sequence[Callable[[], Any]], names: Sequen
     ]
     results = _switched(chosen, traced)
     for variable, value in zip(changed, results[len(there) :], strict=True):
-        variable._tensor = variable._reading(value.array)
+        variable.store(value.array)
     flat: list[Any] = [None] * len(outputs[0])
     for i, value in zip(there, results, strict=False):
         flat[i] = value
@@ -386,7 +386,7 @@ def scan(
     traced = block.traced([*outputs[:count], *[block.reading(v) for v in changed], *outputs[count:]])
     results = _scanned(traced, [*carry, *[t for _, t in state]], rows, length, reverse)
     for variable, value in zip(changed, results[count:], strict=False):
-        variable._tensor = variable._reading(value.array)
+        variable.store(value.array)
     return results[:count], results[count + len(changed) :]
 
 
@@ -669,7 +669,7 @@ def while_loop(
 
     def whole_test(*values: Tensor) -> Any:
         for variable, value in zip(changed, values[len(flat) :], strict=True):
-            variable._tensor = variable._reading(value.array)
+            variable.store(value.array)
         truth = convert(test(*packed(values[: len(flat)])))
         check_truth(truth, "Input 'input' passed {} expected bool", "While")
         return _scalar(truth) if most is None else math.logical_and(_turn() < most, _scalar(truth))
@@ -682,7 +682,7 @@ def while_loop(
     else:
         results = _scanned(traced, carry, [], turns, False, counted)
     for variable, value in zip(changed, results[len(flat) : len(carry)], strict=True):
-        variable._tensor = variable._reading(value.array)
+        variable.store(value.array)
     return packed(results[: len(flat)])
 
 

@@ -9,10 +9,10 @@ Python, and one for which there may not be enough of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache, cached_property, partial
-from itertools import chain, islice, repeat, starmap
+from itertools import chain, islice, starmap
 from typing import Any
 
 import jax
@@ -28,7 +28,7 @@ from gradtape._src.arrays.xla import in_memory, xla_namespace
 from gradtape._src.graph import checks
 from gradtape._src.graph.bounds import Given, without_proved
 from gradtape._src.interrupts import float_errors_ignored, setting
-from gradtape._src.variable import Variable, VariableParam, updating
+from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commit, updating
 
 compiler_options: dict[str, Any] = {}
 """What XLA is told with every program that it compiles."""
@@ -145,10 +145,10 @@ class Program:
 
     @cached_property
     def plan(self) -> tuple[Any, ...]:
-        """Where the arrays of a call go: arguments by their number, variables (and whether to keep them), variables
-        among the arguments by their number (and whether to keep them), supplies."""
+        """Where the arrays of a call go: arguments by their number, storages of variables (and whether to keep them),
+        variables among the arguments by their number (and whether to keep them), supplies."""
         arguments: list[tuple[int, int]] = []
-        variables: list[tuple[int, Any, bool]] = []
+        variables: list[tuple[int, Storage, bool]] = []
         passed: list[tuple[int, int, bool]] = []
         supplies: list[tuple[int, Any]] = []
         for slot, feed in enumerate(self.feeds):
@@ -157,23 +157,13 @@ class Program:
             elif feed.kind == "variable" and type(feed.value) is VariableParam:
                 passed.append((slot, feed.value.number, slot not in self.donated))
             elif feed.kind == "variable":
-                variables.append((slot, feed.value, slot not in self.donated))
+                variables.append((slot, feed.value.storage, slot not in self.donated))
             elif feed.kind == "fresh":
                 supplies.append((slot, feed.value))
         return arguments, variables, passed, supplies
 
-    def arrays(
-        self,
-        given: Sequence[Any],
-        passed: Sequence[Variable] = (),
-        numpy_slots: list[int] | None = None,
-        stale: list[Variable] | None = None,
-    ) -> list[Any]:
-        """One array for each feed, for a call with these arguments, and these variables among them.
-
-        `numpy_slots` gets the slots of variables whose values are NumPy arrays, and `stale` the variables that do not
-        simply give their memory away, but have a value besides.
-        """
+    def arrays(self, given: Sequence[Any], passed: Sequence[Variable] = (), loan: Loan | None = None) -> list[Any]:
+        """One array for each feed, for a call with these arguments, and these variables among them."""
         if self._constants is None:
             # Constants are handed over once, and stay where the program runs.
             placed = np.asarray if forks.without_xla else jax.numpy.asarray
@@ -186,24 +176,11 @@ class Program:
         for slot, number in arguments:
             arrays[slot] = given[number]
         if variables or places:
+            loan = Loan() if loan is None else loan
             with updating():  # or another thread's program gets the memory in between
-                for slot, variable, keep in variables:
-                    buffer = variable._buffer  # spelled out: a step may have hundreds of variables
-                    if buffer is None or keep or variable._lent:
-                        buffer = variable._lend(keep)
-                        if stale is not None and not keep:
-                            stale.append(variable)
-                        if numpy_slots is not None and type(buffer) is np.ndarray:
-                            numpy_slots.append(slot)
-                    else:
-                        variable._held = None  # a copy, of what is about to change
-                    arrays[slot] = buffer
-                for slot, number, keep in places:
-                    arrays[slot] = buffer = passed[number]._lend(keep)
-                    if stale is not None and not keep:
-                        stale.append(passed[number])
-                    if numpy_slots is not None and type(buffer) is np.ndarray:
-                        numpy_slots.append(slot)
+                loan.lend(variables, arrays)
+                if places:
+                    loan.lend([(slot, passed[number].storage, keep) for slot, number, keep in places], arrays)
         for slot, supply in supplies:
             arrays[slot] = supply()
         return arrays
@@ -225,7 +202,7 @@ class Program:
     def others(self, passed: Sequence[Variable] = ()) -> list[Any]:
         """What the program captured from the graph that is being traced, and the variables among its arguments."""
         return [
-            bound(feed.value, passed)._tensor.array if feed.kind == "variable" else feed.value
+            bound(feed.value, passed).peek().array if feed.kind == "variable" else feed.value
             for feed in self.feeds
             if id(feed.symbol) not in self._numbers
         ]
@@ -287,7 +264,7 @@ class Program:
         self,
         given: Sequence[Any],
         passed: Sequence[Variable],
-        changing: Sequence[Variable],
+        changing: Sequence[Storage],
         results: list[Any],
         mode: checks.Mode = checks.NONE,
     ) -> list[Any]:
@@ -297,33 +274,25 @@ class Program:
         It happens in the course of one call of C code: no signal handler runs in between, and no thread reads. For
         arrays of kinds that it has not seen, JAX runs Python code around the launch, and gets copies of the variables.
         """
-        numpy_slots: list[int] = []
-        stale: list[Variable] = []
-        arrays = self.arrays(given, passed, numpy_slots, stale)
-        kinds = (mode, *map(type, given), *numpy_slots) if self.donated else ()
+        loan = Loan()
+        arrays = self.arrays(given, passed, loan)
+        kinds = (mode, *map(type, given), *loan.numpy_slots) if self.donated else ()
         if kinds not in self._kinds or forks.without_xla:
             results += self._on_numpy(arrays) if forks.without_xla else self._run_on_copies(arrays, kinds, mode)
-            self.store(changing, results)
+            commit(changing, self.new_values(results, len(changing)))
             return arrays
         if self.unread:
-            stale += [changing[i] for i in self.unread]
+            loan.stale += [changing[i] for i in self.unread]
         if self._new_bytes:
             _try_to_allocate(self._new_bytes)
         launching = map(results.extend, starmap(self.checked(mode) if mode else self.jitted, (arrays,)))
-        any(chain(launching, self._storing(changing, stale, results)))
+        any(chain(launching, loan.committing(changing, self.new_values(results, len(changing)))))
         return arrays
 
-    def store(self, changing: Sequence[Variable], results: list[Any]) -> None:
-        """Give all variables the new values of a launch that gave no memory away."""
-        any(self._storing(changing, changing, results))
-
-    def _storing(self, changing: Sequence[Variable], stale: Sequence[Variable], results: list[Any]) -> Iterator[None]:
-        """Gives variables their new values when C code consumes it; those that are `stale` have an old one besides."""
+    def new_values(self, results: list[Any], count: int) -> islice[Any]:
+        """The new values of variables, which are the last outputs, as soon as the results are there."""
         end = len(self.outputs)
-        storing = map(_set_buffer, changing, islice(results, end - len(changing), end))
-        if not stale:
-            return storing
-        return chain(storing, map(_set_held, stale, _NONE), map(_set_lent, stale, _FALSE))
+        return islice(results, end - count, end)
 
     def _run_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], mode: checks.Mode) -> tuple[Any, ...]:
         """Run it without giving memory away, to the end."""
@@ -363,11 +332,6 @@ class Program:
             batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags]) if any(flags) else run
             found = self._explaining[number, flags] = jax.jit(batched)
         return found
-
-
-# Attributes are set without Python code, and nothing is returned.
-_set_buffer, _set_held, _set_lent = [vars(Variable)[name].__set__ for name in ("_buffer", "_held", "_lent")]
-_NONE, _FALSE = repeat(None), repeat(False)
 
 
 _replaying: Any = Engine("NumPy", np, *numpy_namespace.modules)

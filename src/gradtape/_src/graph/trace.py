@@ -37,7 +37,7 @@ from gradtape._src.graph.program import Program, bound, default_is_processor, on
 from gradtape._src.interrupts import contextmanager, is_interrupt
 from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import LazyTensor, Tensor, dimensions_shown, is_differentiable, next_uid
-from gradtape._src.variable import Variable, updating
+from gradtape._src.variable import Storage, Variable, commit, updating
 
 Shape = tuple[int, ...]
 
@@ -86,8 +86,8 @@ class Trace(Recorder):
         self.arrays[tensor.uid] = tensor.array
 
     def on_read(self, variable: Any) -> None:
-        if variable.trainable and is_differentiable(variable._spec(None)):  # it was created while tracing
-            self.tracked[variable.uid] = tuple(variable._spec(None).shape)
+        if variable.trainable and is_differentiable(variable.abstract_value()):  # it was created while tracing
+            self.tracked[variable.uid] = tuple(variable.abstract_value().shape)
 
 
 def shape_followed(uid: int, recorders: Sequence[Recorder]) -> Shape | None:
@@ -161,10 +161,11 @@ class Traced:
         self.graph, self.trace = graph, trace
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.symbols = [t.array for t in inputs]
-        states = [s for s in graph.variables.values() if s.variable._home is not graph]
+        states = [s for s in graph.variables.values() if not s.variable.is_local_to(graph)]
         self.state = [s for s in states if s.assigned]
         self.variables = [s.variable for s in states]
-        self._changing: list[Any] = [s.variable for s in self.state]
+        self._changing: list[Variable] = [s.variable for s in self.state]
+        self._storages: list[Storage] = [v.storage for v in self._changing]
         before: Any = trace.tracked
         own = {t.uid for t in inputs}
         captured = {uid for record in trace.records for uid in record[1] if 0 < uid < before.before}
@@ -303,13 +304,13 @@ class Traced:
         count = len(self.outputs)
         if sizes is not None:
             program = program.with_sizes(sizes)
-        changing = [bound(v, passed) for v in self._changing] if passed else self._changing
         if current_graph() is not None:
             inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
-            if changing and self.graph.outer is None:  # whoever makes a branch or a loop sees to it
-                for variable in reversed(changing):
-                    variable._tensor = variable._reading(inside.pop())
+            if self._changing and self.graph.outer is None:  # `switch`, `scan` and `while_loop` store it themselves
+                for variable in reversed(self._changing):
+                    bound(variable, passed).store(inside.pop())
             return inside
+        changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
         processor = default_is_processor()
         try:
             if host and not processor:
@@ -331,7 +332,7 @@ class Traced:
         program: Program,
         arrays: Sequence[Any],
         passed: Sequence[Variable],
-        changing: Sequence[Variable],
+        changing: Sequence[Storage],
         mode: Mode,
     ) -> Sequence[Any]:
         """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
@@ -366,7 +367,7 @@ class Traced:
                     given[slot] = launched[position]
                 raise failure(program, int(failed), given)
             if not at_once:
-                program.store(changing, launched)
+                commit(changing, program.new_values(launched, len(changing)))
         return launched[:first]
 
     # -- derivatives -------------------------------------------------------------------------------------------------
@@ -512,8 +513,8 @@ class Derivative:
         traced = self.traced
         shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs if is_differentiable(t.array)}
         for uid, variable in traced.graph.passed.items():
-            if is_differentiable(variable._spec(None)):
-                shapes[uid] = tuple(variable._spec(None).shape)
+            if is_differentiable(variable.abstract_value()):
+                shapes[uid] = tuple(variable.abstract_value().shape)
         for uid in traced.captured:
             if uid not in shapes and (shape := shape_followed(uid, active_recorders())) is not None:
                 shapes[uid] = shape

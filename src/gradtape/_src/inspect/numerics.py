@@ -356,7 +356,7 @@ def _search_forward(
         if not wanted.isdisjoint(_outputs(record[2])):
             wanted.update(record[1])
             needed.append(record)
-    known: dict[int, Any] = {v.uid: _array(v._tensor) for v in variables.values()}
+    known: dict[int, Any] = {v.uid: _array(v.peek()) for v in variables.values()}
     for value in (*sources, *targets):
         known[value.uid] = _array(array_of(value))
     for _, inputs, output, values, _, _ in needed:

@@ -18,7 +18,7 @@ from gradtape._src.dtypes import as_dtype
 from gradtape._src.inspect import events
 from gradtape._src.inspect.tables import line_text
 from gradtape._src.tensor import CONSTANT, Tensor
-from gradtape._src.variable import Variable, held
+from gradtape._src.variable import Variable, unwrapped
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
@@ -200,7 +200,7 @@ def _structure_names(structure: Any) -> dict[int, str]:
     """The keys of a dictionary name what is in it: `sources={"w": w}`."""
     if not isinstance(structure, dict):
         return {}
-    values = {k: held(v) for k, v in structure.items()}
+    values = {k: unwrapped(v) for k, v in structure.items()}
     return {v.uid: str(k) for k, v in values.items() if isinstance(v, (Tensor, Variable))}
 
 
@@ -259,7 +259,7 @@ def _sources(
                 variable = variables[uid]
                 name = variable.name.removesuffix(":0")
                 name = names.get(uid, name) if name == "Variable" else name
-                found[uid] = _source(f"v{uid}", "variable", name, variable._tensor, None)
+                found[uid] = _source(f"v{uid}", "variable", name, variable.peek(), None)
             else:
                 kind = "watched" if uid in roots else "constant"
                 found[uid] = _source(f"t{uid}", kind, names.get(uid, ""), value, shapes.get(uid))
@@ -291,7 +291,7 @@ def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holdin
     if recording is None:
         return []
     variables, roots = recording.variables, recording.roots
-    current = {array_bytes(variable._tensor.array)[0] for variable in variables.values()}
+    current = {array_bytes(variable.peek().array)[0] for variable in variables.values()}
     made: set[int] = set()
     found: dict[int, Holding] = {}
     for i, (op, _, output, values, attrs, _) in enumerate(map(Record.of, recording.records)):

@@ -97,16 +97,16 @@ class Variable(KerasVariable):
 
     def _updated(self, method: str, change: Any) -> Tensor:
         """Add or subtract in the memory the variable has, where Keras' way round would give the same."""
-        held = self._value
+        variable = self._value
         if (
-            held is not None
+            variable is not None
             and type(change) is Tensor
-            and change.array.dtype == held._tensor.array.dtype
-            and change.array.shape == held._tensor.array.shape
+            and change.array.dtype == variable.peek().array.dtype
+            and change.array.shape == variable.peek().array.shape
             and get_stateless_scope() is None
         ):
-            getattr(held, method)(change)
-            return held.read()
+            getattr(variable, method)(change)
+            return variable.read()
         return getattr(super(), method)(change)
 
     def numpy(self) -> Any:
@@ -130,10 +130,10 @@ def _will_not_last() -> None:
 def _introduce(cls: type) -> None:
     """Let ops take variables of this class for tensors, and tapes for the variables they hold."""
     register_converter(cls, lambda keras_variable: keras_variable.value)
-    variables.holders[cls] = _held
+    variables.register_wrapper(cls, _variable_of)
 
 
-def _held(keras_variable: Any) -> Any:
+def _variable_of(keras_variable: Any) -> Any:
     found = keras_variable._value
     return keras_variable.value if found is None else found
 

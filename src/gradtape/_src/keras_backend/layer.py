@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gradtape._src.variable import Variable, held
+from gradtape._src.variable import Variable, unwrapped
 
 _KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_variables", "_non_trainable_variables"})
 """Lists in which Keras gathers what a layer's attributes hold."""
@@ -21,10 +21,10 @@ class Layer:
         are left out there, silently.
         """
         parts = {name: part for name, part in vars(self).items() if name not in _KERAS_OWN and _holds_state(part)}
-        named = {id(held(leaf)) for part in parts.values() for leaf in _leaves(part)}
+        named = {id(unwrapped(leaf)) for part in parts.values() for leaf in _leaves(part)}
         for name in ("_trainable_variables", "_non_trainable_variables"):
             own = vars(self).get(name, ())
-            rest = {str(i): v for i, v in enumerate(own) if id(held(v)) not in named}
+            rest = {str(i): v for i, v in enumerate(own) if id(unwrapped(v)) not in named}
             if rest:
                 parts[name] = rest
         return parts
@@ -32,7 +32,7 @@ class Layer:
 
 def _holds_state(value: Any) -> bool:
     return any(
-        isinstance(held(leaf), Variable) or (hasattr(leaf, "_trackable_children") and not isinstance(leaf, type))
+        isinstance(unwrapped(leaf), Variable) or (hasattr(leaf, "_trackable_children") and not isinstance(leaf, type))
         for leaf in _leaves(value)
     )
 

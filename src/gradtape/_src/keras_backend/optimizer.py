@@ -11,7 +11,7 @@ from gradtape._src.conversion import convert
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.keras_backend.core import cast, dense
 from gradtape._src.tf import clip
-from gradtape._src.variable import Variable, held
+from gradtape._src.variable import Variable, unwrapped
 
 
 class Optimizer(base_optimizer.BaseOptimizer):
@@ -22,7 +22,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
         return attributes_of(self)
 
     def _var_key(self, variable: Any) -> int:
-        found = held(variable)
+        found = unwrapped(variable)
         # By its reference: a program with the slots of one variable is for that one alone, see `Passed`.
         return found.ref().deref().uid if isinstance(found, Variable) else id(variable)
 
@@ -31,13 +31,13 @@ class Optimizer(base_optimizer.BaseOptimizer):
 
     def assign_add(self, variable: Any, value: Any) -> None:
         if isinstance(value, IndexedSlices):
-            held(variable).scatter_add(_like(variable, value))
+            unwrapped(variable).scatter_add(_like(variable, value))
         else:
             variable.assign_add(_like(variable, value))
 
     def assign_sub(self, variable: Any, value: Any) -> None:
         if isinstance(value, IndexedSlices):
-            held(variable).scatter_sub(_like(variable, value))
+            unwrapped(variable).scatter_sub(_like(variable, value))
         else:
             variable.assign_sub(_like(variable, value))
 
@@ -56,6 +56,6 @@ class Optimizer(base_optimizer.BaseOptimizer):
 
 def _like(variable: Any, value: Any) -> Any:
     """A new value, or rows of it, in the variable's dtype and, for a number, shape."""
-    found = held(variable)
+    found = unwrapped(variable)
     dtype = found.dtype if isinstance(found, Variable) else variable.dtype
     return cast(value, dtype)

@@ -38,7 +38,7 @@ from gradtape._src.tf.arguments import (
     truth,
     whole,
 )
-from gradtape._src.variable import Variable, held
+from gradtape._src.variable import Variable, unwrapped
 
 newaxis = None
 
@@ -440,7 +440,7 @@ def rank(input: Any, name: str | None = None) -> Tensor:
 
 def is_tensor(x: Any) -> bool:
     """Whether x is a tensor, dense or sparse, a variable, or IndexedSlices."""
-    return isinstance(held(x), (Tensor, Variable, IndexedSlices, SparseTensor))
+    return isinstance(unwrapped(x), (Tensor, Variable, IndexedSlices, SparseTensor))
 
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:

@@ -14,7 +14,7 @@ from gradtape._src import version
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import as_dtype, float32
 from gradtape._src.graph.gradients import gradients, hessians
-from gradtape._src.interrupts import settings
+from gradtape._src.interrupts import setting, settings
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import compat_initializers, nn, random
 from gradtape._src.tf.arguments import shape_of
@@ -65,19 +65,18 @@ def get_variable(
     else:
         maker = initializer() if isinstance(initializer, type) else initializer
         value = maker(shape_of(shape), dtype=kind)
-    variable = Variable(
-        value,
-        trainable,
-        validate_shape,
-        caching_device,
-        name,
-        dtype=dtype,
-        constraint=constraint,
-        synchronization=synchronization,
-        aggregation=aggregation,
-    )
-    variable._name = f"{_variable_prefix.get()}{name}:0"  # name_scope does not count here, as in TensorFlow
-    return variable
+    with setting(name_prefix, _variable_prefix.get()):  # name_scope does not count here, as in TensorFlow
+        return Variable(
+            value,
+            trainable,
+            validate_shape,
+            caching_device,
+            name,
+            dtype=dtype,
+            constraint=constraint,
+            synchronization=synchronization,
+            aggregation=aggregation,
+        )
 
 
 def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:

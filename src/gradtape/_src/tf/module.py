@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from gradtape._src.tf.scopes import name_scope
-from gradtape._src.variable import Variable, waiting
+from gradtape._src.variable import Variable, deferred_restores
 
 
 class Module:
@@ -102,7 +102,7 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        if waiting:  # a restored checkpoint may have values for what is attached here
+        if deferred_restores:  # a restored checkpoint may have values for what is attached here
             from gradtape._src.checkpoint.tracking import resume_at
 
             resume_at(self, name)

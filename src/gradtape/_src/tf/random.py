@@ -112,8 +112,8 @@ class _OpSource:
         if graph is None:
             return _seeds.stream(op, self._seed, blocks)
         state = graph.op_state(lambda: StreamState(*start_of(_pair_within(graph, self._seed))))
-        before = state._tensor.array
-        state._tensor = state._reading(_run("advanced_state", before, _count(blocks), each=1))
+        before = state.peek().array
+        state.store(_run("advanced_state", before, _count(blocks), each=1))
         return _run("stream_of_state", before)
 
 

@@ -1,0 +1,102 @@
+"""Variables with a special role in compiled functions: arguments, and the states of random ops."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays.seeds import seeds
+from gradtape._src.arrays.symbolic import Graph, Symbolic, current_graph, tracing
+from gradtape._src.conversion import register_converter
+from gradtape._src.tensor import Reference, Tensor
+from gradtape._src.variable.storage import Storage
+from gradtape._src.variable.variable import Creations, UnreadVariable, Variable, creating
+
+
+class StreamState(Variable):
+    """How far a random op of a compiled function has read its stream: a variable that its program alone knows."""
+
+    def __init__(self, key: int, counter: int) -> None:
+        self._start = np.array([counter % 2**64, counter >> 64, key], np.uint64).view(np.int64)
+        with tracing(None), creating(Creations(None)):
+            super().__init__(self._start.copy(), trainable=False, name="stream")
+        seeds.restart_with(self)
+
+    def restart(self) -> None:
+        """Read from the start again."""
+        with tracing(None):
+            self.store(self._start.copy())
+
+
+class VariableParam(Variable):
+    """What stands for a variable among the arguments of a function that is being traced.
+
+    In the program it is whichever variable a call passes. The code sees the one that the function was traced with: its
+    name and flags, which the program then has for all. Code that asks for more (its reference, an attribute somebody
+    gave it, its value outside of the program) knows the variable by itself, and the graph notes that.
+    """
+
+    __slots__ = ("_itself", "_shared", "number")
+    _is_param = True
+
+    def __init__(self, variable: Variable, number: int, graph: Graph) -> None:
+        self.number, self.uid = number, variable.uid
+        self._itself, self._shared = weakref.ref(variable), graph.shared  # what is compiled must not keep it alive
+        self._name, self._trainable, self._constraint = variable.name, variable.trainable, variable.constraint
+        self._synchronization, self._aggregation = variable.synchronization, variable.aggregation
+        self._declared_shape = variable.shape
+        like = variable.abstract_value()
+        symbol = Symbolic(graph, tuple(like.shape), np.dtype(like.dtype))
+        self.storage = Storage(self.uid, symbol, unread=True)  # for its shape and dtype
+
+    def itself(self) -> Variable:
+        """The variable that the function was traced with."""
+        found = self._itself()
+        if found is None:
+            raise errors.FailedPreconditionError(
+                None,
+                None,
+                f"Variable '{self.name}' does not exist any more. It was an argument of a tf.function, and is used "
+                "outside of the program that was made then: return its value from the function instead.",
+            )
+        self._shared.add(self.uid)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(self._itself(), name):
+            raise AttributeError(f"'Variable' object has no attribute '{name}'")
+        return getattr(self.itself(), name)
+
+    def peek(self) -> Tensor:
+        return super().peek() if current_graph() is not None else self.itself().peek()
+
+    def store(self, value: Any) -> None:
+        if current_graph() is not None:
+            super().store(value)
+        else:
+            self.itself().store(value)
+
+    @property
+    def handle(self) -> Reference:
+        return self.ref()
+
+    def ref(self) -> Reference:
+        return Reference(self.itself())
+
+
+def stored(variable: Variable) -> Variable:
+    """The variable that has the storage: the one behind what an assignment returned, or behind an argument."""
+    while type(variable) is not Variable:
+        if isinstance(variable, UnreadVariable):
+            variable = variable.variable
+        elif isinstance(variable, VariableParam):
+            variable = variable.itself()
+        else:
+            break
+    return variable
+
+
+register_converter(VariableParam, VariableParam.read)

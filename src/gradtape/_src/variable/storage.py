@@ -1,0 +1,274 @@
+"""Storage: the value of a variable, in the memory of eager code or in a buffer of a compiled program.
+
+A compiled program borrows the memory of variables with `Loan.lend` and replaces their values with a commit. Between the
+two a storage keeps its buffer, so a call that fails before its launch has nothing to give back. XLA takes donated
+memory when a program is launched: `Loan.committing` stores the new values in the same call of C code, where no signal
+handler runs and no thread reads.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import forks
+from gradtape._src.interrupts import setting
+from gradtape._src.tensor import Tensor
+
+deferred_restores: list[Callable[[], None]] = []
+"""Restored checkpoints that have values for variables which do not exist yet. Each call assigns what it can by now."""
+
+
+class Storage:
+    """The value of one variable.
+
+    tensor   the value as eager code reads it, with the variable's uid; None where only the buffer has it
+    _buffer  the value as a compiled program left it; None after an assignment by eager code
+    _aliased whether the buffer is also visible elsewhere: a program may write into a copy of it only
+
+    Where both are there, they are equal. A NumPy array in `_buffer` is the initial value of a variable that was created
+    while restores were deferred: the first read runs them.
+    """
+
+    __slots__ = ("_aliased", "_buffer", "tensor", "uid")
+
+    tensor: Tensor | None
+
+    def __init__(self, uid: int, value: Any, unread: bool = False) -> None:
+        """With `unread` there is no tensor until somebody reads the value, if ever."""
+        self.uid = uid
+        self.tensor = None if unread else self.reading(value)
+        self._buffer, self._aliased = value if unread else None, unread
+
+    def reading(self, value: Any) -> Tensor:
+        """A tensor with the variable's uid: what ops on the variable take and tapes record."""
+        tensor = Tensor()
+        tensor.array = value
+        tensor.uid = self.uid
+        return tensor
+
+    # -- eager code --------------------------------------------------------------------------------------------------
+    def store(self, value: Any) -> None:
+        """Replace the value by an array that nothing writes to."""
+        tensor = Tensor()  # `reading`, inlined (benchmark: mlp32)
+        tensor.array = value
+        tensor.uid = self.uid
+        with updating():
+            self.tensor, self._buffer = tensor, None
+
+    def newest(self) -> Any:
+        """The current array, wherever it is: for its shape, dtype and device. A program may delete it at any time."""
+        tensor = self.tensor
+        value = self._buffer if tensor is None else tensor.array
+        if value is None:  # another thread is between clearing one and setting the other
+            with updating():
+                return self._buffer if self.tensor is None else self.tensor.array
+        return value
+
+    def is_donated(self) -> bool:
+        """Whether a running program has the memory, and the value is nowhere."""
+        buffer: Any = self._buffer
+        return self.tensor is None and type(buffer) is not ndarray and bool(buffer.is_deleted())
+
+    def fetch(self) -> Tensor:
+        """The value for eager code: a copy of what a program left on the host, because the next one writes there."""
+        with updating():
+            if self.tensor is not None:  # another thread was faster
+                return self.tensor
+            value = self._buffer
+            if type(value) is ndarray:
+                return self._restored(value)
+            if on_host(value):
+                value = np.array(value)
+            else:
+                self._aliased = True  # the tensor and the buffer are one
+            self.tensor = tensor = self.reading(value)
+            return tensor
+
+    def _restored(self, value: ndarray) -> Tensor:
+        """The first read of a variable that was created while restores were deferred: one may assign to it."""
+        self.store(value)
+        for restore in tuple(deferred_restores):
+            restore()
+        return self.tensor if self.tensor is not None else self.fetch()
+
+    def snapshot(self) -> Callable[[], None]:
+        """A function that restores the value of this moment, provided that no program has run since."""
+        tensor, buffer, aliased = self.tensor, self._buffer, self._aliased
+
+        def restore() -> None:
+            self.tensor, self._buffer, self._aliased = tensor, buffer, aliased
+
+        return restore
+
+    def update_in_place(self, how: np.ufunc, change: Any) -> bool:
+        """Compute `how(value, change)` in the memory of the value, if nothing else can see that; whether it was done.
+
+        The reference counts tell: no tape, tensor or view has the array, or the aligned memory that it is in. Another
+        thread could begin to read between this test and the update: where there is one, nothing is done.
+        """
+        tensor = self.tensor
+        if tensor is None:
+            return False
+        value = tensor.array
+        if (
+            type(value) is ndarray is type(change)
+            and value.dtype is change.dtype
+            and value.shape == change.shape
+            and getrefcount(value) == _ARRAY_ALONE
+            and getrefcount(tensor) == _TENSOR_ALONE
+            and (
+                (base := value.base) is None
+                or (type(base) is ndarray and base.base is None and getrefcount(base) == _MEMORY_ALONE)
+            )
+            and value.ndim != 0
+            and value.flags.writeable
+            and not other_threads()
+        ):
+            self._buffer = None  # what a compiled program left is older from now on, also if a signal comes next
+            how(value, change, value)
+            return True
+        return False
+
+    # -- compiled programs -------------------------------------------------------------------------------------------
+    def lend(self, keep: bool) -> Any:
+        """The array for a compiled program, which may write into it unless `keep`."""
+        buffer = self._buffer
+        if buffer is None or type(buffer) is ndarray:
+            tensor = self.tensor
+            value = (self.fetch() if tensor is None else tensor).array
+            return value if keep or type(value) is ndarray else value.copy()
+        if keep:
+            self._aliased = True
+        elif self._aliased:
+            return buffer.copy()
+        return buffer
+
+
+Slots = Iterable[tuple[int, Storage, bool]]
+"""Where the arrays of storages go among the inputs of a program, and whether to keep what is in them."""
+
+
+class Loan:
+    """What one call of a compiled program borrows.
+
+    numpy_slots  the inputs that are NumPy arrays
+    stale        the storages that have an old value besides the buffer which the program replaces
+    """
+
+    __slots__ = ("numpy_slots", "stale")
+
+    def __init__(self) -> None:
+        self.numpy_slots: list[int] = []
+        self.stale: list[Storage] = []
+
+    def lend(self, slots: Slots, arrays: list[Any]) -> None:
+        """Fill the slots of `arrays`. The caller holds the lock until the commit, if there will be one."""
+        replaced, on_numpy = self.stale.append, self.numpy_slots.append
+        for slot, storage, keep in slots:
+            buffer = storage._buffer  # `Storage.lend`, inlined: a step may have hundreds of variables (call_overhead)
+            if buffer is None or keep or storage._aliased:
+                buffer = storage.lend(keep)
+                if not keep:
+                    replaced(storage)
+                if type(buffer) is ndarray:
+                    on_numpy(slot)
+            else:
+                storage.tensor = None  # a copy, of what is about to change
+            arrays[slot] = buffer
+
+    def committing(self, storages: Iterable[Storage], values: Iterable[Any]) -> Iterator[None]:
+        """Replaces values, without running Python code, when C code consumes it."""
+        return _committing(storages, values, self.stale)
+
+
+def commit(storages: Sequence[Storage], values: Iterable[Any]) -> None:
+    """Replace the values of all storages by those of a program to which no memory was donated: all, or none."""
+    any(_committing(storages, values, storages))
+
+
+def _committing(storages: Iterable[Storage], values: Iterable[Any], stale: Sequence[Storage]) -> Iterator[None]:
+    storing = map(_set_buffer, storages, values)
+    return chain(storing, map(_set_tensor, stale, _NONE), map(_set_aliased, stale, _FALSE)) if stale else storing
+
+
+# Attributes are set without Python code, and nothing is returned.
+_set_buffer, _set_tensor, _set_aliased = [vars(Storage)[name].__set__ for name in ("_buffer", "tensor", "_aliased")]
+_NONE, _FALSE = repeat(None), repeat(False)
+
+
+def on_host(array: Any) -> bool:
+    """Whether an array of the XLA engine is in the memory of the processor, where eager code uses NumPy."""
+    return all(device.platform == "cpu" for device in array.devices())
+
+
+# -- the lock --------------------------------------------------------------------------------------------------------
+_lock: ContextVar[Any] = ContextVar("gradtape_storage_lock", default=forks.rlock())  # noqa: B039 - one for all threads
+_callback_lock = forks.rlock()
+
+updating: Callable[[], Any] = _lock.get
+"""The lock to hold while values change: two threads that add to one must not lose a sum, and none may read one whose
+memory a program has."""
+
+
+def called_back() -> setting[Any]:
+    """Within the block there is another lock. Python that a program calls runs while the thread which waits for the
+    program holds the usual one."""
+    return setting(_lock, _callback_lock)
+
+
+def _around_forks() -> None:
+    """Fork between two updates, not during one: the child would find variables whose memory a program has."""
+    acquired: list[Any] = []
+
+    def wait() -> None:
+        if updating().acquire(timeout=10.0):
+            acquired.append(updating())
+
+    def release() -> None:
+        if acquired:
+            acquired.pop().release()
+
+    os.register_at_fork(before=wait, after_in_parent=release, after_in_child=acquired.clear)
+
+
+if hasattr(os, "register_at_fork"):
+    _around_forks()
+
+# -- in-place updates ------------------------------------------------------------------------------------------------
+other_threads: Callable[[], int] = getattr(_thread, "_count", lambda: 1)
+"""How many threads there are beside the main one: `threading.active_count() - 1`, without its lock (benchmark: mlp32),
+and with the threads that `threading` has not started."""
+
+getrefcount: Callable[[Any], int] = getattr(sys, "getrefcount", lambda value: 0)  # not every Python counts
+
+
+class _Probe:
+    """Something like a storage, to learn what `update_in_place` sees where nothing else has the value."""
+
+    tensor: Any
+
+    def counts(self) -> tuple[int, int, int]:
+        """The reference counts of the array, the tensor, and the memory that the array is in."""
+        tensor = self.tensor
+        value = tensor.array
+        base = value.base
+        return getrefcount(value), getrefcount(tensor), getrefcount(base)
+
+
+def _calibrate() -> tuple[int, int, int]:
+    probe = _Probe()
+    probe.tensor = Tensor()
+    probe.tensor.array = np.zeros(2)[1:]
+    return probe.counts()
+
+
+_ARRAY_ALONE, _TENSOR_ALONE, _MEMORY_ALONE = _calibrate() if hasattr(sys, "getrefcount") else (-1, -1, -1)

@@ -1,0 +1,621 @@
+"""Variable: a tensor that changes. Reading it is what tapes see."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors
+from gradtape._src.arrays import common_namespace, namespace_of
+from gradtape._src.arrays.batched import Batched, EscapeError
+from gradtape._src.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, only_eager, tracing
+from gradtape._src.conversion import array_from, convert, placed, register_converter
+from gradtape._src.core.tape import active_recorders, active_stack, add_unrecorded_read, open_tapes
+from gradtape._src.dtypes import DType, as_dtype, dtype_of
+from gradtape._src.interrupts import setting
+from gradtape._src.ops import array, operators
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import Reference, Tensor, array_text, next_uid
+from gradtape._src.variable.slices import IndexedUpdates, slice_of
+from gradtape._src.variable.storage import Storage, deferred_restores, updating
+
+name_prefix: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
+"""What `name_scope` puts in front of the names of variables, for each thread and task."""
+
+
+class Creations:
+    """The variables that a tf.function creates: they belong to its first trace, `refuse` raises later on."""
+
+    def __init__(self, refuse: Callable[[], None] | None = None) -> None:
+        self.refuse = refuse
+        self.created: list[weakref.ref[Variable]] = []
+
+
+_creations: ContextVar[Creations | None] = ContextVar("gradtape_creations", default=None)
+
+
+def creating(creations: Creations) -> setting[Creations | None]:
+    """Within the block, and in init_scope there, variables belong to a tf.function."""
+    return setting(_creations, creations)
+
+
+class VariableSynchronization(Enum):
+    """When replicas of a variable are brought together."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(Enum):
+    """How replicas of a variable are brought together."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+class Variable(IndexedUpdates):
+    """A tensor that can be assigned to, and that tapes watch by themselves while it is trainable.
+
+    All readings share the variable's own identity, so that a gradient with respect to the variable adds up every
+    reading, before and after assignments.
+
+    >>> import gradtape as tf
+    >>> v = tf.Variable([1.0, 2.0], name="v")
+    >>> v.assign_add([1.0, 1.0])
+    <tf.Variable 'UnreadVariable' shape=(2,) dtype=float32, numpy=array([2., 3.], dtype=float32)>
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_aggregation",
+        "_constraint",
+        "_declared_shape",
+        "_name",
+        "_synchronization",
+        "_trainable",
+        "storage",
+        "uid",
+    )
+    __array_priority__ = 100
+
+    _is_param = False  # whether it stands for any variable that a call of a program passes
+    _home: Graph | None = None  # the graph of which it is a local variable (experimental_enable_variable_lifting=False)
+    storage: Storage
+    uid: int
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: Any = None,
+        constraint: Callable[[Any], Any] | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: Any = None,
+        experimental_enable_variable_lifting: bool = True,
+    ) -> None:
+        _check_arguments(initial_value, name, constraint)
+        graph, creations = current_graph(), _creations.get()
+        local = graph is not None and not experimental_enable_variable_lifting
+        if creations is not None and creations.refuse is not None and not local:
+            creations.refuse()
+        if local:
+            value = _local_array(initial_value, dtype)
+        else:
+            with tracing(None):  # a variable outlives the function that creates it
+                if callable(initial_value) and not isinstance(initial_value, Variable):
+                    initial_value = initial_value()
+                value = _initial_array(initial_value, dtype, graph)
+        self._declared_shape = _declared_shape(shape, value)
+        self.uid = next_uid()
+        self._name = f"{name_prefix.get()}{name or 'Variable'}:0"
+        self._trainable = (
+            _truth(trainable) if trainable is not None else synchronization is not VariableSynchronization.ON_READ
+        )
+        self._constraint, self._synchronization, self._aggregation = constraint, synchronization, aggregation
+        unread = local or (bool(deferred_restores) and type(value) is ndarray)
+        self.storage = Storage(self.uid, value, unread)
+        if local:
+            assert graph is not None
+            self._home = graph
+            graph.variables[self.uid] = VariableState(self, self.storage.reading(value))
+        elif creations is not None:
+            creations.created.append(weakref.ref(self))
+        self._notice_origin(initial_value)
+
+    # -- the value, unseen by tapes ----------------------------------------------------------------------------------
+    def peek(self) -> Tensor:
+        """The current value, of the storage or of the graph that is being traced, with the variable's uid."""
+        graph = current_graph()
+        if graph is not None:
+            return self.state_in(graph).reading
+        tensor = self.storage.tensor
+        return tensor if tensor is not None else self._fetch()
+
+    def store(self, value: Any) -> None:
+        """Replace the value in the storage, or in the graph that is being traced."""
+        graph = current_graph()
+        if graph is None:
+            self.storage.store(value)
+        else:
+            state = self.state_in(graph)
+            state.reading, state.assigned = self.storage.reading(value), True
+
+    def state_in(self, graph: Graph) -> VariableState:
+        """The state of this variable in a graph, to which it is an input from now on."""
+        if self.uid in graph.passed and not self._is_param:
+            graph.shared.add(self.uid)  # an argument, which the code reaches in another way
+        state = graph.variables.get(self.uid)
+        if state is None:
+            self._check_scope(graph)
+            if graph.outer is not None:  # a branch or a loop: it begins with what the variable is outside
+                symbol = graph.input("array", self.state_in(graph.outer).reading.array)
+            else:
+                symbol = graph.input("variable", self, self.abstract_value(graph.first))
+            state = graph.variables[self.uid] = VariableState(self, self.storage.reading(symbol))
+        return state
+
+    def is_local_to(self, graph: Graph) -> bool:
+        """Whether every call of the graph has a variable of its own."""
+        return self._home is graph
+
+    def abstract_value(self, graph: Graph | None = None) -> Any:
+        """An array for its shape and dtype only: of the value in a graph or, where that does not use it, outside."""
+        while graph is not None:
+            state = graph.variables.get(self.uid)
+            if state is not None:
+                return state.reading.array
+            graph = graph.outer or graph.first
+        return self.storage.newest()
+
+    def _check_scope(self, graph: Graph | None) -> None:
+        """A local variable exists in its program only, and programs cannot use every variable."""
+        if self._home is not None:
+            if graph is None or not graph.reaches(self._home):
+                raise TypeError(
+                    f"{self.name} is out of scope and cannot be used here. Use return values, explicit Python locals "
+                    f"or TensorFlow collections to access it: it was created while tracing '{self._home.name}', with "
+                    "experimental_enable_variable_lifting=False, and every call of the function has its own."
+                )
+            return
+        if graph is None or graph.outer is not None or self._is_param:
+            return
+        if self.dtype.name == "string":
+            raise only_eager(TypeError(f"'{self.name}' holds strings, and XLA has numbers only."))
+        if not self._declared_shape.is_fully_defined():
+            raise only_eager(
+                ValueError(
+                    f"'{self.name}' may change its shape, which is {self._declared_shape}, and a compiled program has "
+                    "fixed shapes. Declare its shape, or pass it to the function as an argument."
+                )
+            )
+
+    def _fetch(self) -> Tensor:
+        """What a compiled program left, for eager code."""
+        self._check_scope(None)
+        with updating():
+            if self.storage.is_donated():
+                raise errors.FailedPreconditionError(
+                    None,
+                    None,
+                    f"Variable '{self.name}' cannot be read here: Python that a compiled function calls back reads it "
+                    "while the function writes to it. Pass its value to that Python as an argument.",
+                )
+            return self.storage.fetch()
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+    def read(self) -> Tensor:
+        """The current reading, for ops: tapes that watch what is accessed notice it."""
+        recorders = active_stack()
+        if recorders is not None:
+            while recorders is not None:
+                tracked, _, recorder, recorders = recorders
+                if self.uid not in tracked:
+                    recorder.on_read(self)
+        elif open_tapes:
+            add_unrecorded_read(self)
+        tensor = self.storage.tensor
+        return tensor if tensor is not None and current_graph() is None else self.peek()
+
+    def notice_reading(self) -> None:
+        """Let tapes that watch what is accessed know that a compiled program reads it."""
+        for recorder in active_recorders():
+            if self.uid not in recorder.tracked:
+                recorder.on_read(self)
+
+    def value(self) -> Tensor:
+        """The current value, as a tensor of its own that later assignments do not change."""
+        result: Tensor = array.identity(self.read())
+        return result
+
+    def read_value(self) -> Tensor:
+        """The current value, as a tensor of its own that later assignments do not change."""
+        return self.value()
+
+    def numpy(self) -> Any:
+        """The current value as a NumPy array (a copy)."""
+        return self.read().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        return self.read().__array__(dtype, copy)
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.storage.newest())
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._declared_shape
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        return self._constraint
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        return self._synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        return self._aggregation
+
+    @property
+    def device(self) -> str:
+        return self.peek().device
+
+    @property
+    def handle(self) -> Reference:
+        """The identity of the variable's storage."""
+        return Reference(self)
+
+    @property
+    def ndim(self) -> int:
+        return self.peek().ndim
+
+    @property
+    def initial_value(self) -> Any:
+        raise RuntimeError("This property is not supported when eager execution is enabled.")
+
+    def get_shape(self) -> TensorShape:
+        """The shape, as `variable.shape`."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Merge more knowledge into the declared shape."""
+        self._declared_shape = self._declared_shape.merge_with(shape)
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """Always true: a variable is created with its value."""
+        return convert(True)
+
+    def ref(self) -> Reference:
+        """A hashable reference to this very variable."""
+        return Reference(self)
+
+    def __hash__(self) -> int:
+        raise TypeError(f"Variable is unhashable. Instead, use variable.ref() as the key. (Variable: {self!r})")
+
+    def __bool__(self) -> bool:
+        return bool(self.read())
+
+    def __float__(self) -> float:
+        return float(self.read())
+
+    def __int__(self) -> int:
+        return int(self.read())
+
+    def __complex__(self) -> complex:
+        return complex(self.read())
+
+    def _repr_html_(self) -> str:
+        """The variable in a notebook; looking at it does not count as reading it."""
+        from html import escape
+
+        from gradtape._src.notebook import card
+
+        fixed = "" if self.trainable else ", not trainable"
+        return card(f"tf.Variable {escape(repr(self.name.removesuffix(':0')))}{fixed}", self.peek().array)
+
+    def __repr__(self) -> str:
+        if current_graph() is not None:
+            return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
+        value = np.asarray(self.read().array)
+        text = array_text(value)
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
+
+    def __copy__(self) -> Variable:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        copy = _unpickle(*self.__reduce__()[1])
+        memo[id(self)] = copy
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts = (
+            np.array(self.peek().array),
+            self._name,
+            self._trainable,
+            self._declared_shape,
+            self._constraint,
+            self._synchronization,
+            self._aggregation,
+        )
+        return (_unpickle, facts)
+
+    # -- assigning ---------------------------------------------------------------------------------------------------
+    def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Replace the value.
+
+        >>> import gradtape as tf
+        >>> v = tf.Variable(1.0)
+        >>> float(v.assign(5.0))
+        5.0
+        """
+        new = self._incoming(value)
+        if not self._declared_shape.is_compatible_with(new.shape):
+            sentence = (
+                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable shape {self.shape}, and "
+                f"the assigned value shape {tuple(new.shape)} are incompatible."
+            )
+            # While a function is traced: a ValueError, or where shapes are not known an error of the run.
+            raise ValueError(sentence) if current_graph() is None else errors.invalid_argument(sentence)
+        return self._put(new, read_value, value)
+
+    def assign_add(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Add to the value."""
+        return self._update(np.add, delta, "AssignAddVariableOp", read_value)
+
+    def assign_sub(self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+        """Subtract from the value."""
+        return self._update(np.subtract, delta, "AssignSubVariableOp", read_value)
+
+    def _incoming(self, value: Any) -> Any:
+        """A value that is to be stored: of the variable's dtype, in an array that nobody will write to."""
+        held = self.peek().array
+        if type(value) is Tensor:
+            new = value.array
+            if type(new) is ndarray is type(held) and new.dtype is held.dtype:
+                return new  # the common case, at once (benchmark: mlp32)
+            if type(new) is Batched:
+                raise EscapeError("a variable holds one value, and cannot be assigned a batch of them")
+        if type(value) is Tensor and value.array.dtype is held.dtype:
+            new = value.array
+        elif type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float)):
+            new = convert(value, self.dtype).array
+        else:
+            new = array_from(value, self.dtype)
+        if type(held) is ndarray is type(new) or Symbolic in (type(held), type(new)):
+            return new
+        return namespace_of(held).alongside(new, held)  # a variable stays on its device
+
+    def _update(self, how: np.ufunc, delta: Any, op: str, read_value: bool) -> Any:
+        change = delta.array if type(delta) is Tensor else self._incoming(delta)
+        if current_graph() is None and self.storage.update_in_place(how, change):
+            if active_stack() is not None:
+                self._notice(delta)
+            return _view_of(self) if read_value else None
+        if type(delta) is Tensor:
+            change = self._incoming(delta)
+        with updating():
+            value = self.peek().array
+            if change.shape != value.shape:
+                raise errors.invalid_argument(
+                    f"Cannot update variable with shape {errors.brackets(value.shape)} using a Tensor with shape "
+                    f"{errors.brackets(change.shape)}, shapes must be equal.",
+                    op,
+                )
+            kernel = getattr(common_namespace((value, change)), how.__name__)
+            return self._put(solid(kernel(value, change)), read_value, delta)
+
+    def _put(self, value: Any, read_value: bool, given: Any = None) -> Any:
+        self.store(value)
+        if active_stack() is not None:
+            self._notice(given)
+        return _view_of(self) if read_value else None
+
+    def _notice(self, value: Any = None) -> None:
+        for recorder in active_recorders():  # an assignment counts as an access, as in TensorFlow
+            if self.uid not in recorder.tracked:
+                recorder.on_read(self)
+        self._notice_origin(value)
+
+    def _notice_origin(self, value: Any) -> None:
+        """Tell tapes that a value goes on in this variable, where they cannot follow it."""
+        if isinstance(value, (Tensor, Variable)):
+            for recorder in active_recorders():
+                recorder.on_escape("assign", value.uid, self.uid)
+
+    if TYPE_CHECKING:  # attached below
+
+        def __getitem__(self, key: Any) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+
+
+def _check_arguments(initial_value: Any, name: Any, constraint: Any) -> None:
+    if initial_value is None:
+        raise ValueError(
+            "The `initial_value` arg to `tf.Variable` must be specified except when you are not providing a "
+            "`variable_def`. You provided neither."
+        )
+    if name is not None and not isinstance(name, str):
+        raise ValueError(f"The `name` of a tf.Variable must be a string. Received {name!r}.")
+    if constraint is not None and not callable(constraint):
+        raise ValueError(f"The `constraint` must be a callable. Received {constraint!r}.")
+
+
+def _declared_shape(shape: Any, value: Any) -> TensorShape:
+    declared = TensorShape(value.shape) if shape is None else TensorShape(shape)
+    if not declared.is_compatible_with(value.shape):
+        raise ValueError(
+            f"In this `tf.Variable` creation, the initial value's shape ({tuple(value.shape)}) is not compatible "
+            f"with the explicitly supplied `shape` argument ({shape})."
+        )
+    return declared
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, ndarray) and value.size > 1:
+        raise ValueError(f"The truth value of an array with more than one element is ambiguous: trainable={value!r}.")
+    return bool(value)
+
+
+def solid(value: Any) -> Any:
+    """NumPy gives scalars where arrays have no axes: variables hold arrays."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def _initial_array(value: Any, dtype: Any, graph: Graph | None) -> Any:
+    if isinstance(value, (Tensor, Variable)):
+        tensor = value.read() if isinstance(value, Variable) else value
+        if dtype is not None and as_dtype(dtype) != tensor.dtype:
+            raise ValueError(
+                f"initial_value: Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
+                f"{tensor.dtype.name}: {tensor!r}"
+            )
+        if type(tensor.array) is Symbolic:
+            return tensor.array if graph is None else graph.concrete(tensor.array)
+        return placed(np.array(tensor.array)) if type(tensor.array) is ndarray else tensor.array
+    return convert(value, dtype).array
+
+
+def _local_array(value: Any, dtype: Any) -> Any:
+    """The initial value of a local variable of a program: computed by the program, at every call."""
+    if callable(value) and not isinstance(value, Variable):
+        return _initial_array(value(), dtype, None)
+    if isinstance(value, Tensor) and type(value.array) is Symbolic:
+        raise ValueError(
+            f"Argument `initial_value` ({value!r}) could not be lifted out of a `tf.function`. To avoid this error, "
+            "when constructing `tf.Variable`s inside of `tf.function` you can create the `initial_value` tensor in a "
+            "callable: `tf.Variable(lambda: value)`."
+        )
+    return _initial_array(value, dtype, None)
+
+
+def _unpickle(value: Any, name: str, trainable: bool, shape: Any, *rest: Any) -> Variable:
+    constraint, synchronization, aggregation = rest
+    copy = Variable(
+        value, trainable, constraint=constraint, synchronization=synchronization, aggregation=aggregation, shape=shape
+    )
+    copy._name = name
+    return copy
+
+
+class UnreadVariable(Variable):
+    """What an assignment returns: the same variable, read when used."""
+
+    __slots__ = ("variable",)
+
+    variable: Variable
+
+    def __getattr__(self, name: str) -> Any:  # whatever the view has not is the variable's: its own slots stay empty
+        return getattr(self.variable, name)
+
+    @property
+    def name(self) -> str:
+        return "UnreadVariable"
+
+    def peek(self) -> Tensor:
+        return self.variable.peek()
+
+    def store(self, value: Any) -> None:
+        self.variable.store(value)
+
+    def state_in(self, graph: Graph) -> VariableState:
+        return self.variable.state_in(graph)
+
+    def read(self) -> Tensor:
+        return self.variable.read()
+
+    def _update(self, *args: Any) -> Any:
+        return self.variable._update(*args)
+
+
+def _view_of(variable: Variable) -> UnreadVariable:
+    view: UnreadVariable = _empty(UnreadVariable)  # an `__init__` would cost every update a call (benchmark: mlp32)
+    view.variable = variable
+    return view
+
+
+_empty = object.__new__
+
+
+operators.attach(Variable)
+setattr(Variable, "__getitem__", slice_of)  # noqa: B010 - the operators above are attached the same way
+register_converter(Variable, Variable.read)
+register_converter(UnreadVariable, UnreadVariable.read)
+
+
+def _refuse(symbol: str, method: str) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        advice = f"Use `variable.{method}(value)` to modify the variable, or" if method else "Use"
+        raise RuntimeError(
+            f"`variable {symbol}= value` with `tf.Variable`s is not supported. {advice} "
+            f"`out = variable {symbol} value` if you need to get a new output Tensor."
+        )
+
+    return operator
+
+
+for _name, _symbol, _method in (
+    ("iadd", "+", "assign_add"),
+    ("isub", "-", "assign_sub"),
+    ("imul", "*", ""),
+    ("itruediv", "/", ""),
+    ("ifloordiv", "//", ""),
+    ("imod", "%", ""),
+    ("ipow", "**", ""),
+):
+    setattr(Variable, f"__{_name}__", _refuse(_symbol, _method))
+
+
+def _variable_equality(name: str) -> Callable[[Any, Any], Any]:
+    compare = getattr(Tensor, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if other is None:
+            raise ValueError(
+                "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor."
+            )
+        return compare(self.read(), other)
+
+    return method
+
+
+for _name in ("__eq__", "__ne__"):
+    setattr(Variable, _name, _variable_equality(_name))
