@@ -42,7 +42,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("shape",),
     ("literals",),
     ("nest", "dtypes"),
-    ("active", "buffers", "call_sites", "errors", "interrupts", "memory", "notebook", "version"),
+    ("active", "buffers", "call_sites", "errors", "interrupts", "memory", "notebook", "typing", "version"),
     ("forks",),
 )
 HEIGHT = {layer: len(LAYERS) - i for i, layers in enumerate(LAYERS) for layer in layers}

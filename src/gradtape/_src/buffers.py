@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
 _AS_BUFFER = object.__basicsize__ + 18 * _POINTER  # where `tp_as_buffer` is in CPython's PyTypeObject
@@ -17,7 +19,7 @@ _GetBuffer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, 
 _ReleaseBuffer = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)
 
 
-def exports_buffers(kind: type) -> type:
+def exports_buffers(kind: type[T]) -> type[T]:
     """Decorate a class whose `__buffer__` returns a memoryview, for a Python that does not know of the method."""
     if sys.version_info < (3, 12) and sys.implementation.name == "cpython":
         _fill_in(kind)

@@ -7,7 +7,7 @@ that `x * y` is one Python call. They repeat a few lines on purpose; the benchma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy import ndarray
@@ -36,6 +36,9 @@ from gradtape._src.core.primitive import Op, Rule, registry
 from gradtape._src.core.tape import use_recorders
 from gradtape._src.dtypes import as_dtype, dtype_of
 from gradtape._src.tensor import CONSTANT, Tensor, uids
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import Activation, Binary, OpCall, OpCallOfMany, Unary
 
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
@@ -178,6 +181,10 @@ def _as_array(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
+@overload
+def primitive(name: str, args: Sequence[str], *rules: Rule | None, outputs: int, **facts: Any) -> OpCallOfMany: ...
+@overload
+def primitive(name: str, args: Sequence[str], *rules: Rule | None, **facts: Any) -> OpCall: ...
 def primitive(name: str, args: Sequence[str], *rules: Rule | None, **facts: Any) -> Callable[..., Any]:
     """Declare a primitive with `len(args)` tensor inputs; its call takes tensors and static keywords."""
     op = Op(name, args, rules or (None,) * len(args), **facts)
@@ -213,12 +220,16 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
     return call
 
 
-def linear(name: str, transpose: Rule, **facts: Any) -> Callable[..., Any]:
+def linear(name: str, transpose: Rule, **facts: Any) -> OpCall:
     """Declare a linear primitive of one tensor: the reverse rule is its transpose, forward mode is itself."""
     return primitive(name, ("x",), transpose, linear=True, **facts)
 
 
 # -- the hot forms ---------------------------------------------------------------------------------------------------
+@overload
+def unary(name: str, dx: Rule | None, *, arg: Literal["features"], **facts: Any) -> Activation: ...
+@overload
+def unary(name: str, dx: Rule | None, **facts: Any) -> Unary: ...
 def unary(
     name: str, dx: Rule | None, *, tf_name: str | None = None, kinds: str = "fc", arg: str = "x", **facts: Any
 ) -> Callable[..., Any]:
@@ -300,7 +311,7 @@ def binary(
     tf_name: str | None = None,
     kinds: str = "fciu",
     **facts: Any,
-) -> Callable[..., Any]:
+) -> Binary:
     """Declare an elementwise primitive of two tensors of one dtype; the engine un-broadcasts its derivative."""
     op = Op(name, ("x", "y"), (dx, dy), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
     return declare(op, _binary_call(op, operator=False))

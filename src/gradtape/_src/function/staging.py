@@ -627,7 +627,7 @@ def not_(value: Any) -> Any:
             f"Input 'x' of 'LogicalNot' Op has type {value.dtype.name} that does not match expected type of bool. Use "
             "tf.cast, or compare it with 0."
         )
-    result = math.logical_not(value)
+    result: Any = math.logical_not(value)
     result._negates = value
     return result
 

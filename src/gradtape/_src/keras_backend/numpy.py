@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math as pymath
 from itertools import pairwise
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -113,7 +114,7 @@ def arange(start, stop=None, step=None, dtype=None):
     if dtype is None:
         dtype = result_type(*[getattr(x, "dtype", type(x)) for x in given])
     first, last = (0, start) if stop is None else (start, stop)
-    bounds = [x.numpy() if isinstance(x, Tensor) else x for x in (first, last, 1 if step is None else step)]
+    bounds: list[Any] = [x.numpy() if isinstance(x, Tensor) else x for x in (first, last, 1 if step is None else step)]
     kind = as_dtype(dtype)
     steps = np.arange(*bounds, dtype=np.float64 if kind.is_floating else None)
     return constant(steps, kind.numpy_dtype)
@@ -215,7 +216,8 @@ def add(x1, x2):
 
 @sparse.unites
 def subtract(x1, x2):
-    return math.subtract(*promoted(x1, x2))
+    x1, x2 = promoted(x1, x2)
+    return math.subtract(x1, x2)
 
 
 @sparse.intersects
@@ -226,7 +228,8 @@ def multiply(x1, x2):
 
 @sparse.divides
 def divide(x1, x2):
-    return math.divide(*promoted(x1, x2, also=(float,)))
+    x1, x2 = promoted(x1, x2, also=(float,))
+    return math.divide(x1, x2)
 
 
 def true_divide(x1, x2):
@@ -483,7 +486,8 @@ def expm1(x):
 
 
 def arctan2(x1, x2):
-    return math.arctan2(*promoted(x1, x2, also=(float,)))
+    x1, x2 = promoted(x1, x2, also=(float,))
+    return math.arctan2(x1, x2)
 
 
 def _wide_floats(x):
@@ -697,15 +701,18 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
 
 # -- bits ------------------------------------------------------------------------------------------------------------
 def bitwise_and(x, y):
-    return math.bitwise_and(*promoted(x, y))
+    x1, x2 = promoted(x, y)
+    return math.bitwise_and(x1, x2)
 
 
 def bitwise_or(x, y):
-    return math.bitwise_or(*promoted(x, y))
+    x1, x2 = promoted(x, y)
+    return math.bitwise_or(x1, x2)
 
 
 def bitwise_xor(x, y):
-    return math.bitwise_xor(*promoted(x, y))
+    x1, x2 = promoted(x, y)
+    return math.bitwise_xor(x1, x2)
 
 
 def bitwise_invert(x):

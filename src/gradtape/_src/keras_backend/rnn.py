@@ -48,7 +48,8 @@ def rnn(
         chosen = tree.map_structure(lambda new, old: _chosen(valid, new, old), new_states, tuple(states))
         return _chosen(valid, new_output, before), chosen
 
-    output, states = None, tuple(initial_states)
+    output: Any = None
+    states = tuple(initial_states)
     if not unroll and is_traced(rows, states):
         rows = tree.map_structure(lambda row: _swapped(row, axis), rows)
         output, outputs, states = _looped(step, states, rows, go_backwards)

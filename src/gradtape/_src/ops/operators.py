@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,15 @@ from gradtape._src.ops import array, linalg, math
 from gradtape._src.ops.indexing import get_item
 from gradtape._src.tensor import Tensor
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import Binary, Operand
+
 Operator = Callable[..., Any]
 
 _divide = as_operator(math.divide)
 
 
-def true_divide(x: Any, y: Any, name: str | None = None) -> Any:
+def true_divide(x: Operand, y: Operand, name: str | None = None) -> Tensor:
     """x / y; integers are divided in float64 (the small ones in float32), as TensorFlow does."""
     return _quotient(*hinted_operands(x, y))
 
@@ -39,7 +42,7 @@ def _divide_operator(x: Any, y: Any) -> Any:
     return _quotient(*(hinted_operands(x, y) if is_library(x) else operands(x, y)))
 
 
-def _quotient(x: Tensor, y: Tensor) -> Any:
+def _quotient(x: Tensor, y: Tensor) -> Tensor:
     kind = x.array.dtype.kind
     if x.array.dtype != y.array.dtype:
         raise TypeError(f"`x` and `y` must have the same dtype, got {x.dtype!r} != {y.dtype!r}.")
@@ -53,17 +56,17 @@ def _quotient(x: Tensor, y: Tensor) -> Any:
     return math.divide(x, y)
 
 
-def floor_divide(x: Any, y: Any, name: str | None = None) -> Any:
+def floor_divide(x: Operand, y: Operand, name: str | None = None) -> Tensor:
     """Division towards minus infinity."""
     return _integer_checked(math.floor_divide, x, y, "FloorDiv")
 
 
-def floor_mod(x: Any, y: Any, name: str | None = None) -> Any:
+def floor_mod(x: Operand, y: Operand, name: str | None = None) -> Tensor:
     """The remainder of floor division: it has the divisor's sign."""
     return _integer_checked(math.mod, x, y, "FloorMod")
 
 
-def _integer_checked(function: Operator, x: Any, y: Any, op: str) -> Any:
+def _integer_checked(function: Binary, x: Any, y: Any, op: str) -> Tensor:
     x, y = operands(x, y)
     whole = x.array.dtype.kind in "iu" and y.array.dtype == x.array.dtype
     if op == "FloorDiv" and x.array.dtype.kind == "c" and y.array.dtype == x.array.dtype:
@@ -112,7 +115,7 @@ def _negative_power(y: Any) -> Exception:
 _NO_NEGATIVES = Rule(_is_negative, _negative_power, lambda interval: interval[0] >= 0)
 
 
-def power(x: Any, y: Any, name: str | None = None) -> Any:
+def power(x: Operand, y: Operand, name: str | None = None) -> Tensor:
     """x to the power of y, elementwise.
 
     >>> power(2.0, [1.0, 3.0]).numpy().tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math as _math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -40,11 +40,14 @@ from gradtape._src.tf.arguments import (
 )
 from gradtape._src.variable import Variable, unwrapped
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 newaxis = None
 
 
 # -- making ----------------------------------------------------------------------------------------------------------
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
     """A tensor of a Python or NumPy value (copied).
 
     >>> constant([1, 2]).dtype, constant(0.5).dtype
@@ -84,7 +87,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     )
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
+def convert_to_tensor(value: TensorLike, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
     """A tensor of anything that can be one; a tensor as it is.
 
     >>> convert_to_tensor([1.0, constant(2.0)]).numpy().tolist()
@@ -98,7 +101,13 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     return convert(value, dtype, dtype_hint)
 
 
-def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+@overload
+def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor: ...
+@overload
+def cast(x: SparseTensor, dtype: Any, name: str | None = None) -> SparseTensor: ...
+@overload
+def cast(x: IndexedSlices, dtype: Any, name: str | None = None) -> IndexedSlices: ...
+def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | None = None) -> Any:
     """The same numbers in another dtype. Integers are cut off towards zero, and wrap around in a smaller dtype.
 
     Floating-point numbers beyond the range of an integer dtype become its largest or smallest number, and NaN 0.
@@ -118,7 +127,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     return array.cast(tensor, wanted)
 
 
-def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
     """A cast after which numbers, also infinite ones, are at most the largest that both dtypes have.
 
     Of complex numbers each part is limited, or the real part alone if the new dtype is real.
@@ -193,7 +202,7 @@ def _collected(shape: Any) -> Any:
     return shape
 
 
-def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Tensor:
+def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:
     """A shape full of one value; the gradient flows to the value.
 
     >>> fill([2], 7).numpy().tolist()
@@ -210,12 +219,12 @@ def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> 
     return result
 
 
-def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
+def zeros_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
     """Zeros of another tensor's shape."""
     return _like(0, input, dtype)
 
 
-def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
+def ones_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
     """Ones of another tensor's shape."""
     return _like(1, input, dtype)
 
@@ -258,7 +267,9 @@ def positions(count: Any, dtype: Any = np.int32) -> Tensor:
     return wrap(arange(0, count, 1, dtype) if is_dimension(count) else np.arange(count, dtype=dtype))
 
 
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
+def range(
+    start: TensorLike, limit: Any = None, delta: TensorLike = 1, dtype: Any = None, name: str = "range"
+) -> Tensor:
     """Numbers from start (0) up to limit, in steps of delta.
 
     >>> range(5, 0, -2).numpy().tolist()
@@ -313,7 +324,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     )
 
 
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced values, both ends included."""
     first = operand(start)
     last = convert(stop, first.dtype)
@@ -348,7 +359,7 @@ def _places(shape: Axes) -> builtins.range:
 
 
 def one_hot(
-    indices: Any,
+    indices: TensorLike,
     depth: Any,
     on_value: Any = None,
     off_value: Any = None,
@@ -394,6 +405,12 @@ def _hot_value(otherwise: int, word: str, given: Any, kind: DType) -> Any:
     return value
 
 
+@overload
+def identity(input: TensorLike, name: str | None = None) -> Tensor: ...
+@overload
+def identity(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
+@overload
+def identity(input: IndexedSlices, name: str | None = None) -> IndexedSlices: ...
 def identity(input: Any, name: str | None = None) -> Any:
     """The same values, as a tensor of its own; within `tf.device`, on that device."""
     if type(input) is SparseTensor:
@@ -405,6 +422,10 @@ def _identity(x: Any) -> Tensor:
     return devices.identity(operand(x))
 
 
+@overload
+def stop_gradient(input: TensorLike | IndexedSlices, name: str | None = None) -> Tensor: ...
+@overload
+def stop_gradient(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
 def stop_gradient(input: Any, name: str | None = None) -> Any:
     """The same values; no gradient flows back through."""
     if type(input) is SparseTensor:
@@ -414,14 +435,14 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
 
 
 # -- asking ----------------------------------------------------------------------------------------------------------
-def shape(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
+def shape(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The shape as a tensor."""
     if type(input) is SparseTensor:
         return cast(input.dense_shape, out_type)
     return wrap(sizes_of(operand(input).array.shape, index_type(out_type, "Shape")))
 
 
-def size(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor:
+def size(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The number of elements as a tensor."""
     if type(input) is SparseTensor:
         return reduce.prod(cast(input.dense_shape, out_type), axis=(0,))
@@ -431,14 +452,14 @@ def size(input: Any, out_type: Any = "int32", name: str | None = None) -> Tensor
     return wrap(number(count, found.numpy_dtype) if is_dimension(count) else np.array(count, found.numpy_dtype))
 
 
-def rank(input: Any, name: str | None = None) -> Tensor:
+def rank(input: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     """The number of axes as a tensor."""
     if type(input) is SparseTensor:
         return size(input.dense_shape)
     return wrap(np.array(len(operand(input).array.shape), np.int32))
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: TensorLike | SparseTensor | IndexedSlices) -> bool:
     """Whether x is a tensor, dense or sparse, a variable, or IndexedSlices."""
     return isinstance(unwrapped(x), (Tensor, Variable, IndexedSlices, SparseTensor))
 
@@ -483,7 +504,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
         raise errors.incompatible_shapes("BroadcastArgs", x, y) from None
 
 
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """x, after a check that its shape is compatible."""
     x = operand(x)
     if not TensorShape(shape).is_compatible_with(x.shape):
@@ -507,7 +528,7 @@ def _vector_of_sizes(shape: Any, op: str, attr: str) -> Axes:
 
 
 # -- shaping ---------------------------------------------------------------------------------------------------------
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """The same elements in another shape; one -1 stands for what is left over.
 
     >>> reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
@@ -540,7 +561,9 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
+def transpose(
+    a: TensorLike, perm: TensorLike | None = None, conjugate: bool = False, name: str = "transpose"
+) -> Tensor:
     """Axes in another order, the reverse by default."""
     x = operand(a)
     rank = len(x.array.shape)
@@ -561,7 +584,7 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
     return math.conj(result) if truth(conjugate) and x.dtype.is_complex else result
 
 
-def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
+def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """A new axis of length 1."""
     x = operand(input)
     have, at = tuple(x.array.shape), integer(axis, "ExpandDims", "Tdim", vector=True)
@@ -574,7 +597,7 @@ def expand_dims(input: Any, axis: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """Without axes of length 1: all of them, or just the given ones."""
     x = operand(input)
     have = tuple(x.array.shape)
@@ -600,7 +623,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Tensor:
     return result
 
 
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """Repeated to a larger shape, as elementwise ops do by themselves."""
     x, wanted = operand(input), _vector_of_sizes(shape, "BroadcastTo", "Tidx")
     if len(x.array.shape) > len(wanted):
@@ -618,7 +641,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Backward along axes."""
     x = operand(tensor)
     plain = integers(axis, "ReverseV2")
@@ -637,7 +660,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
     """Tensors end to end along an axis.
 
     >>> concat([[1, 2], [3]], 0).numpy().tolist()
@@ -689,7 +712,7 @@ def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
     return tensors
 
 
-def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
+def stack(values: TensorLike, axis: Any = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape along a new axis."""
     at = whole(axis, "axis")
     if not at and not isinstance(values, (Tensor, Variable)):
@@ -725,7 +748,7 @@ def _members(values: Any) -> list[Any]:
     return list(values)
 
 
-def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
+def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
     """The slices along an axis, as a list."""
     x = operand(value)
     rank, at = len(x.array.shape), whole(axis, "axis", 0)
@@ -743,7 +766,9 @@ def unstack(value: Any, num: int | None = None, axis: Any = 0, name: str = "unst
     return list(array.unstack(x, axis=at))
 
 
-def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split") -> list[Tensor]:
+def split(
+    value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split"
+) -> list[Tensor]:
     """Pieces along an axis: a number of equal ones, or of the given sizes."""
     x = operand(value)
     rank, at = len(x.array.shape), integer(axis, "Split", fixed=True)
@@ -801,7 +826,9 @@ def _split_sizes(given: Any) -> Any:
     return integers(given, "SplitV", "Tlen")
 
 
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
+def where(
+    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
+) -> Tensor:
     """x where the condition holds, y elsewhere; without x and y the coordinates where it holds.
 
     >>> where([True, False], [1, 2], [10, 20]).numpy().tolist()
@@ -849,8 +876,8 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 # -- looking up ------------------------------------------------------------------------------------------------------
 def gather(
-    params: Any,
-    indices: Any,
+    params: TensorLike,
+    indices: TensorLike,
     validate_indices: Any = None,
     axis: Any = None,
     batch_dims: int = 0,
@@ -893,7 +920,7 @@ def gather(
 
 
 def gather_nd(
-    params: Any, indices: Any, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
+    params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
 ) -> Tensor:
     """Elements or slices at coordinates (the last axis of indices); with the policy IGNORE, zeros for those outside."""
     x, where = operand(params), index_operand(indices, "GatherNd", "Tindices", "int16, int32, int64", empty=False)
@@ -939,7 +966,7 @@ def _check_batch_dims(params: tuple[int, ...], indices: tuple[int, ...], batch_d
         )
 
 
-def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Tensor:
+def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: str = "boolean_mask") -> Tensor:
     """The elements where a mask holds."""
     return _boolean_mask(tensor, mask, None if axis is None else extent(axis, "axis", "Where"))
 
@@ -953,7 +980,7 @@ def moveaxis_last(x: Tensor, axis: int) -> Tensor:
     return result
 
 
-def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
+def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
     """Complex numbers from their parts, which are both float32 or both float64.
 
     >>> complex(1.0, -2.0).numpy().item()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape._src import errors
 from gradtape._src.conversion import operand, operands
 from gradtape._src.ops import math, special
 from gradtape._src.tensor import Tensor
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
-def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
+
+def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The bits that both have.
 
     >>> bitwise_and([12, 7], [10, 1]).numpy().tolist()
@@ -20,7 +23,7 @@ def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     return _of_integers(math.bitwise_and, "BitwiseAnd", *operands(x, y))
 
 
-def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
+def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The bits that either has.
 
     >>> bitwise_or(12, 10).numpy().item()
@@ -29,7 +32,7 @@ def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     return _of_integers(math.bitwise_or, "BitwiseOr", *operands(x, y))
 
 
-def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
+def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The bits in which they differ.
 
     >>> bitwise_xor(12, 10).numpy().item()
@@ -38,7 +41,7 @@ def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
     return _of_integers(math.bitwise_xor, "BitwiseXor", *operands(x, y))
 
 
-def invert(x: Any, name: str | None = None) -> Tensor:
+def invert(x: TensorLike, name: str | None = None) -> Tensor:
     """Every bit flipped.
 
     >>> invert([0, 5]).numpy().tolist()
@@ -47,7 +50,7 @@ def invert(x: Any, name: str | None = None) -> Tensor:
     return _of_integers(math.invert, "Invert", operand(x))
 
 
-def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
+def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The bits of x moved up by y places; y counts as at least 0 and less than the width of the dtype.
 
     >>> left_shift([1, 3], [4, 1]).numpy().tolist()
@@ -56,7 +59,7 @@ def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     return _of_integers(special.shift_left, "LeftShift", *operands(x, y))
 
 
-def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
+def right_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The bits of x moved down by y places; the sign stays.
 
     >>> right_shift([16, -8], [4, 1]).numpy().tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -11,14 +11,25 @@ from gradtape._src import errors
 from gradtape._src.conversion import convert, operand
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType
-from gradtape._src.indexed_slices import map_values
+from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.ops import math, reduce
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import axes_of
 from gradtape._src.tf.array import cast
 from gradtape._src.tf.linalg import global_norm
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
+
+@overload
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Tensor: ...
+@overload
+def clip_by_value(
+    t: IndexedSlices, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> IndexedSlices: ...
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """Each value kept between two bounds; at a bound the gradient still flows.
 
@@ -36,6 +47,10 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
     return map_values(clip, t)
 
 
+@overload
+def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None) -> Tensor: ...
+@overload
+def clip_by_norm(t: IndexedSlices, clip_norm: Any, axes: Any = None, name: str | None = None) -> IndexedSlices: ...
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """Scaled down, where needed, to a Euclidean norm of at most `clip_norm`; a negative one counts as 0.
 
@@ -68,6 +83,14 @@ def _at_least_zero(clip_norm: Any, dtype: DType) -> Tensor:
     return cast(limit, dtype)
 
 
+@overload
+def clip_by_global_norm(
+    t_list: Sequence[Tensor], clip_norm: TensorLike, use_norm: TensorLike | None = None, name: str | None = None
+) -> tuple[list[Tensor], Tensor]: ...
+@overload
+def clip_by_global_norm(
+    t_list: Sequence[Any], clip_norm: TensorLike, use_norm: TensorLike | None = None, name: str | None = None
+) -> tuple[list[Tensor | None], Tensor]: ...
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
     """All tensors scaled by one factor, so that together their norm is at most `clip_norm`; also returns the norm.
 

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from operator import attrgetter
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from gradtape._src.tf.arguments import shape_of
 from gradtape._src.tf.normalization import fused_batch_norm
 from gradtape._src.tf.scopes import name_scope
 from gradtape._src.variable import Variable, VariableAggregation, VariableSynchronization, name_prefix
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 _variable_prefix: ContextVar[str] = ContextVar("gradtape_variable_scope", default="")
 
@@ -103,30 +106,32 @@ class variable_scope(settings):
         return scope
 
 
-def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
+def assign(
+    ref: Any, value: TensorLike, validate_shape: Any = None, use_locking: Any = None, name: str | None = None
+) -> Any:
     """Replace the value of a variable."""
     return ref.assign(value)
 
 
-def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+def assign_add(ref: Any, value: TensorLike, use_locking: Any = None, name: str | None = None) -> Any:
     """Add to the value of a variable."""
     return ref.assign_add(value)
 
 
-def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+def assign_sub(ref: Any, value: TensorLike, use_locking: Any = None, name: str | None = None) -> Any:
     """Subtract from the value of a variable."""
     return ref.assign_sub(value)
 
 
 def convolution(
-    input: Any,
+    input: TensorLike,
     filter: Any = None,
     padding: Any = None,
     strides: Any = None,
     dilation_rate: Any = None,
     name: str | None = None,
     data_format: str | None = None,
-    filters: Any = None,
+    filters: TensorLike | None = None,
     dilations: Any = None,
 ) -> Tensor:
     """Convolution over one, two or three axes of space; the filters say how many."""

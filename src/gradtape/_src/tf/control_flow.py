@@ -10,7 +10,7 @@ import builtins
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod as _prod
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from gradtape._src.tf.array import concat, stack, zeros
 from gradtape._src.tf.debugging import Assert
 from gradtape._src.tf.tensor_array import TensorArray, wrong_dtype
 from gradtape._src.variable import Variable
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 
 # -- branches --------------------------------------------------------------------------------------------------------
@@ -371,7 +374,7 @@ def _turns(items: Iterable[Item]) -> Iterator[Item]:
 
 def map_fn(
     fn: Callable[[Any], Any],
-    elems: Any,
+    elems: TensorLike | SparseTensor,
     dtype: Any = None,
     parallel_iterations: Any = None,
     back_prop: bool = True,
@@ -477,7 +480,9 @@ def _element(value: Any, kind: DType, before: list[Tensor]) -> Tensor:
     return tensor
 
 
-def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+def vectorized_map(
+    fn: Callable[[Any], Any], elems: TensorLike, fallback_to_while_loop: bool = True, warn: bool = True
+) -> Any:
     """`fn` of every row, stacked, with one call of `fn` that works on all rows at once.
 
     A function that looks at the values of its argument (`if row[0] > 0`, `.numpy()`) is called row by row instead.
@@ -552,7 +557,7 @@ def _row_by_row(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], cou
 # -- folds and scans -------------------------------------------------------------------------------------------------
 def foldl(
     fn: Callable[[Any, Any], Any],
-    elems: Any,
+    elems: TensorLike,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -569,7 +574,7 @@ def foldl(
 
 def foldr(
     fn: Callable[[Any, Any], Any],
-    elems: Any,
+    elems: TensorLike,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -586,7 +591,7 @@ def foldr(
 
 def scan(
     fn: Callable[[Any, Any], Any],
-    elems: Any,
+    elems: TensorLike,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -698,7 +703,7 @@ def group(*inputs: Any, **kwargs: Any) -> None:
         raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
 
 
-def tuple_(tensors: Any, control_inputs: Any = None, name: str | None = None) -> Any:
+def tuple_(tensors: TensorLike, control_inputs: Any = None, name: str | None = None) -> Any:
     """The tensors, all of them computed: eager ones are."""
     return tensors
 

@@ -7,7 +7,7 @@ list of pairs, one for each axis.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from gradtape._src.ops import array, convolution as ops, index, math, reduce
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import allowed_text, choice, flag, index_type, integers, number, shape_of, text, whole
 from gradtape._src.tf.array import cast
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 Axes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
@@ -228,8 +231,8 @@ def _convolve(
 
 
 def conv1d(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     stride: Any,
     padding: Any,
     data_format: str = "NWC",
@@ -245,8 +248,8 @@ def conv1d(
 
 
 def conv2d(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     strides: Any,
     padding: Any,
     data_format: str = "NHWC",
@@ -265,8 +268,8 @@ def conv2d(
 
 
 def conv3d(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     strides: Any,
     padding: Any,
     data_format: str = "NDHWC",
@@ -280,8 +283,8 @@ def conv3d(
 
 
 def convolution(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     strides: Any = None,
     padding: Any = "VALID",
     data_format: str | None = None,
@@ -304,7 +307,9 @@ def convolution(
     return _convolve(x, y, n, strides, padding, data_format, dilations, op)
 
 
-def atrous_conv2d(value: Any, filters: Any, rate: Any, padding: Any, name: str | None = None) -> Tensor:
+def atrous_conv2d(
+    value: TensorLike, filters: TensorLike, rate: TensorLike, padding: Any, name: str | None = None
+) -> Tensor:
     """A convolution whose filters reach out: `rate` - 1 places are left out between their taps."""
     choice(padding, "padding", ("SAME", "VALID"))
     for word, given in (("value", value), ("filters", filters)):
@@ -387,8 +392,8 @@ def conv_sizes(sizes: Axes, window: Axes, strides: Axes, dilations: Axes, paddin
 
 
 def conv1d_transpose(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     output_shape: Any,
     strides: Any,
     padding: Any = "SAME",
@@ -401,8 +406,8 @@ def conv1d_transpose(
 
 
 def conv2d_transpose(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     output_shape: Any,
     strides: Any,
     padding: Any = "SAME",
@@ -419,8 +424,8 @@ def conv2d_transpose(
 
 
 def conv3d_transpose(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     output_shape: Any,
     strides: Any,
     padding: Any = "SAME",
@@ -435,8 +440,8 @@ def conv3d_transpose(
 
 
 def conv_transpose(
-    input: Any,
-    filters: Any,
+    input: TensorLike,
+    filters: TensorLike,
     output_shape: Any,
     strides: Any,
     padding: Any = "SAME",
@@ -455,7 +460,7 @@ def conv_transpose(
 
 
 def atrous_conv2d_transpose(
-    value: Any, filters: Any, output_shape: Any, rate: Any, padding: Any, name: str | None = None
+    value: TensorLike, filters: TensorLike, output_shape: Any, rate: TensorLike, padding: Any, name: str | None = None
 ) -> Tensor:
     """The transpose of `atrous_conv2d`."""
     return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=_rate(rate))
@@ -473,7 +478,7 @@ def _depthwise_filters(y: Tensor, channels: int, op: str) -> Tensor:
 
 
 def depthwise_conv2d(
-    input: Any,
+    input: TensorLike,
     filter: Any,
     strides: Any,
     padding: Any,
@@ -517,7 +522,7 @@ def depthwise_conv2d_backprop_input(
 
 
 def depthwise_conv2d_backprop_filter(
-    input: Any,
+    input: TensorLike,
     filter_sizes: Any,
     out_backprop: Any,
     strides: Any,
@@ -544,7 +549,7 @@ def depthwise_conv2d_backprop_filter(
 
 
 def separable_conv2d(
-    input: Any,
+    input: TensorLike,
     depthwise_filter: Any,
     pointwise_filter: Any,
     strides: Any,
@@ -565,7 +570,13 @@ def separable_conv2d(
 
 # -- morphology ------------------------------------------------------------------------------------------------------
 def dilation2d(
-    input: Any, filters: Any, strides: Any, padding: Any, data_format: str, dilations: Any, name: str | None = None
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str,
+    dilations: Any,
+    name: str | None = None,
 ) -> Tensor:
     """Greyscale dilation: the largest of input + filter in every window, channel by channel.
 
@@ -616,7 +627,13 @@ def _lowest(x: Tensor) -> Any:
 
 
 def erosion2d(
-    value: Any, filters: Any, strides: Any, padding: Any, data_format: str, dilations: Any, name: str | None = None
+    value: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str,
+    dilations: Any,
+    name: str | None = None,
 ) -> Tensor:
     """Greyscale erosion: the smallest of value - flipped filter in every window."""
     x, y = hinted_operands(value, filters)
@@ -712,14 +729,14 @@ def _average(
 
 
 def max_pool1d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Tensor:
     """The largest of every window of [batch, width, channels]."""
     return _max(input, 1, ksize, strides, padding, data_format)
 
 
 def max_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
     """The largest of every window of [batch, height, width, channels]; of equal ones the first gets the gradient.
 
@@ -730,21 +747,21 @@ def max_pool2d(
 
 
 def max_pool3d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The largest of every window of a volume."""
     return _max(input, 3, ksize, strides, padding, data_format)
 
 
 def avg_pool1d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Tensor:
     """The mean of every window of [batch, width, channels]."""
     return _average(input, 1, ksize, strides, padding, data_format)
 
 
 def avg_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
     """The mean of every window of [batch, height, width, channels]; padding does not count.
 
@@ -755,7 +772,7 @@ def avg_pool2d(
 
 
 def avg_pool3d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The mean of every window of a volume."""
     return _average(input, 3, ksize, strides, padding, data_format)
@@ -769,7 +786,7 @@ def _axes_of_space(x: Tensor) -> int:
 
 
 def max_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
     """The largest of every window; the input's rank says how many axes of space there are."""
     x = operand(input)
@@ -777,7 +794,7 @@ def max_pool(
 
 
 def avg_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+    input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
     """The mean of every window; the input's rank says how many axes of space there are."""
     x = operand(input)
@@ -785,7 +802,7 @@ def avg_pool(
 
 
 def pool(
-    input: Any,
+    input: TensorLike,
     window_shape: Any,
     pooling_type: str,
     strides: Any = None,
@@ -817,7 +834,7 @@ class MaxPoolWithArgmax(NamedTuple):
 
 
 def max_pool_with_argmax(
-    input: Any,
+    input: TensorLike,
     ksize: Any,
     strides: Any,
     padding: Any,
@@ -855,7 +872,7 @@ def _four_axes(x: Tensor, op: str) -> Axes:
     return shape
 
 
-def space_to_depth(input: Any, block_size: Any, data_format: str = "NHWC", name: str | None = None) -> Tensor:
+def space_to_depth(input: TensorLike, block_size: Any, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Blocks of pixels become channels.
 
     >>> space_to_depth([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2).numpy().ravel().tolist()
@@ -878,7 +895,7 @@ def space_to_depth(input: Any, block_size: Any, data_format: str = "NHWC", name:
     return _to_second(result) if second else result
 
 
-def depth_to_space(input: Any, block_size: Any, data_format: str = "NHWC", name: str | None = None) -> Tensor:
+def depth_to_space(input: TensorLike, block_size: Any, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Channels become blocks of pixels: the inverse of `space_to_depth`."""
     op = "DepthToSpace"
     x, b = operand(input), _block(block_size, op)
@@ -912,7 +929,7 @@ def _blocks(block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pai
     return blocks, tuple((low, high) for low, high in amounts)
 
 
-def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+def space_to_batch(input: TensorLike, block_shape: Any, paddings: TensorLike, name: str | None = None) -> Tensor:
     """Pixels of blocks become images of their own.
 
     >>> space_to_batch([[[[1], [2]], [[3], [4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel().tolist()
@@ -945,7 +962,7 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
 space_to_batch_nd = space_to_batch
 
 
-def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """Images become the pixels of blocks: the inverse of `space_to_batch`.
 
     >>> batch_to_space([[[[1]]], [[[2]]], [[[3]]], [[[4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel().tolist()
@@ -976,7 +993,12 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
 
 
 def local_response_normalization(
-    input: Any, depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5, name: str | None = None
+    input: TensorLike,
+    depth_radius: int = 5,
+    bias: float = 1,
+    alpha: float = 1,
+    beta: float = 0.5,
+    name: str | None = None,
 ) -> Tensor:
     """x / (bias + alpha * sum of squares over the channels nearby) ** beta."""
     x = operand(input)

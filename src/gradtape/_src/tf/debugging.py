@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import integer, static, text, truth
 from gradtape._src.variable import Variable
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 
 def _is_staged(*tensors: Tensor) -> bool:
     """Whether a check is left to a program: one is being traced, and does not know the values, or will fail."""
@@ -32,7 +35,7 @@ def _described(letter: str, tensor: Tensor) -> str:
 
 # -- comparing two tensors -------------------------------------------------------------------------------------------
 def assert_equal(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x == y everywhere.
 
@@ -42,35 +45,35 @@ def assert_equal(
 
 
 def assert_none_equal(
-    x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
+    x: TensorLike, y: TensorLike, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> None:
     """x != y everywhere."""
     _compare("!=", math.not_equal, x, y, message, summarize)
 
 
 def assert_less(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x < y everywhere."""
     _compare("<", math.less, x, y, message, summarize)
 
 
 def assert_less_equal(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x <= y everywhere."""
     _compare("<=", math.less_equal, x, y, message, summarize)
 
 
 def assert_greater(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x > y everywhere."""
     _compare(">", math.greater, x, y, message, summarize)
 
 
 def assert_greater_equal(
-    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x >= y everywhere."""
     _compare(">=", math.greater_equal, x, y, message, summarize)
@@ -113,8 +116,8 @@ def _compare(
 
 
 def assert_near(
-    x: Any,
-    y: Any,
+    x: TensorLike,
+    y: TensorLike,
     rtol: Any = None,
     atol: Any = None,
     message: str | None = None,
@@ -183,25 +186,29 @@ def _summary(values: Any, most: int) -> str:
 
 
 # -- comparing with zero ---------------------------------------------------------------------------------------------
-def assert_positive(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+def assert_positive(
+    x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x > 0 everywhere."""
     _compare_zero(">", x, message, summarize)
 
 
-def assert_negative(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+def assert_negative(
+    x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
     """x < 0 everywhere."""
     _compare_zero("<", x, message, summarize)
 
 
 def assert_non_negative(
-    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x >= 0 everywhere."""
     _compare_zero(">=", x, message, summarize)
 
 
 def assert_non_positive(
-    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
     """x <= 0 everywhere."""
     _compare_zero("<=", x, message, summarize)
@@ -237,7 +244,7 @@ def _compare_zero(sign: str, x: Any, message: str | None, summarize: int | None)
 
 
 # -- ranks and shapes ------------------------------------------------------------------------------------------------
-def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_rank(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """x has this rank.
 
     >>> assert_rank([[1.0]], 2)
@@ -246,13 +253,13 @@ def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None 
     _check_rank(x, lambda have: have == wanted, f"rank {wanted}", message)
 
 
-def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """x has this rank or a higher one."""
     wanted = _rank(rank)
     _check_rank(x, lambda have: have >= wanted, f"rank at least {wanted}", message)
 
 
-def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: str | None = None) -> None:
     """x has one of these ranks."""
     if not isinstance(ranks, (list, tuple, set, frozenset, range)):
         raise TypeError(f"Expected a list of ranks for argument 'ranks', but got {ranks!r}.")
@@ -260,7 +267,7 @@ def assert_rank_in(x: Any, ranks: Any, message: str | None = None, name: str | N
     _check_rank(x, lambda have: have in wanted, f"rank in {wanted}", message)
 
 
-def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """The tensor has no axes."""
     shape = convert(tensor).shape
     if shape.rank:
@@ -288,7 +295,11 @@ def _check_rank(x: Any, holds: Callable[[int], bool], words: str, message: str |
 
 
 def assert_shapes(
-    shapes: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+    shapes: Any,
+    data: TensorLike | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> None:
     """Tensors have the given shapes, and sizes under the same name are equal.
 
@@ -361,7 +372,7 @@ def _any_number(size: Any) -> bool:
 
 
 # -- types -----------------------------------------------------------------------------------------------------------
-def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
     """The tensor has this dtype."""
     have, wanted = convert(tensor).dtype, as_dtype(tf_type)
     if have != wanted:
@@ -369,7 +380,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
         raise TypeError(f"{prefix}tensor must be of type tf.{wanted.name}; got tf.{have.name}")
 
 
-def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """x is of an integer dtype."""
     dtype = convert(x).dtype
     if not dtype.is_integer:
@@ -402,7 +413,7 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
     return found
 
 
-def assert_proper_iterable(values: Any) -> None:
+def assert_proper_iterable(values: TensorLike) -> None:
     """A list or another iterable, but no tensor, array or string, which are one thing each."""
     if isinstance(values, (Tensor, Variable, np.ndarray, bytes, str)):
         raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
@@ -410,13 +421,13 @@ def assert_proper_iterable(values: Any) -> None:
         raise TypeError(f'Expected argument "values" to be iterable.  Found: {type(values)}')
 
 
-def is_numeric_tensor(tensor: Any) -> bool:
+def is_numeric_tensor(tensor: TensorLike) -> bool:
     """Whether this is a tensor of numbers."""
     return isinstance(tensor, Tensor) and not (tensor.dtype.is_bool or tensor.dtype.name == "string")
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
-def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """The tensor, if it has neither NaN nor infinite values; its gradient is checked on the way back."""
     x = operand(tensor)
     if not x.dtype.is_floating:
@@ -425,7 +436,7 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
     return result
 
 
-def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
+def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
     """The tensor, if it has neither NaN nor infinite values."""
     return check_numerics(x, message)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from gradtape._src.tf.arguments import (
 from gradtape._src.tf.array import cast, positions
 from gradtape._src.tf.control_flow import while_loop
 from gradtape._src.tf.indexing import PERMUTATION
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -127,7 +130,7 @@ def _matmul(x: Tensor, y: Tensor, adjoint_x: bool = False, adjoint_y: bool = Fal
 
 
 # -- inverses and determinants ---------------------------------------------------------------------------------------
-def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their adjoints.
 
     >>> inv([[2.0, 0.0], [0.0, 4.0]]).numpy().tolist()
@@ -137,7 +140,7 @@ def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     return _adjoint(result) if flag(adjoint, "adjoint") else result
 
 
-def det(input: Any, name: str | None = None) -> Tensor:
+def det(input: TensorLike, name: str | None = None) -> Tensor:
     """The determinant.
 
     >>> det([[4.0, 1.0], [2.0, 3.0]]).numpy().round(4).item()
@@ -146,12 +149,12 @@ def det(input: Any, name: str | None = None) -> Tensor:
     return _widened(factorisations.det, _checked(operand(input), "MatrixDeterminant"))
 
 
-def slogdet(input: Any, name: str | None = None) -> LogMatrixDeterminant:
+def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
     """The sign of the determinant and the logarithm of its absolute value, without overflow."""
     return LogMatrixDeterminant(*_widened(factorisations.slogdet, _checked(operand(input), "LogMatrixDeterminant")))
 
 
-def logdet(matrix: Any, name: str | None = None) -> Tensor:
+def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of Hermitian positive definite matrices."""
     factor = _real(diag_part(cholesky(matrix)))
     total = reduce.sum_(math.log(factor), axis=(len(factor.array.shape) - 1,), keepdims=False)
@@ -159,7 +162,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
 
 
 # -- linear systems --------------------------------------------------------------------------------------------------
-def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The solution x of matrix x = rhs.
 
     >>> solve([[2.0, 0.0], [0.0, 4.0]], [[2.0], [2.0]]).numpy().tolist()
@@ -189,7 +192,7 @@ def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None)
 
 
 def triangular_solve(
-    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+    matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
     """The solution x of matrix x = rhs, where only one triangle of the matrix is read; batch axes broadcast.
 
@@ -229,7 +232,7 @@ def _broadcast_batches(a: tuple[int, ...], b: tuple[int, ...], op: str) -> tuple
         ) from None
 
 
-def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
+def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
     """The solution x of A x = rhs, given the Cholesky factor of A."""
     x, y = _pair(chol, rhs, "MatrixTriangularSolve")
     return triangular_solve(x, triangular_solve(x, y), adjoint=True)
@@ -239,7 +242,9 @@ def _real_dtype(x: Tensor) -> DType:
     return x.dtype.real_dtype
 
 
-def lstsq(matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None) -> Tensor:
+def lstsq(
+    matrix: TensorLike, rhs: TensorLike, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
+) -> Tensor:
     """Least squares: the x that makes |matrix x - rhs|² + l2_regularizer |x|² smallest.
 
     `fast` solves the normal equations; otherwise a pseudo-inverse is used, which takes matrices of any rank, gives
@@ -312,8 +317,8 @@ def _bands(diagonals: Any, diagonals_format: str) -> Tensor:
 
 
 def tridiagonal_solve(
-    diagonals: Any,
-    rhs: Any,
+    diagonals: TensorLike,
+    rhs: TensorLike,
     diagonals_format: str = "compact",
     transpose_rhs: bool = False,
     conjugate_rhs: bool = False,
@@ -354,7 +359,9 @@ def tridiagonal_solve(
     return array.reshape(result, shape=result.array.shape[:-1]) if vector else result
 
 
-def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
+def tridiagonal_matmul(
+    diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
+) -> Tensor:
     """Tridiagonal matrices times matrices.
 
     >>> tridiagonal_matmul([[1, 1, 0], [4, 4, 4], [0, 1, 1]], [[1], [1], [1]]).numpy().tolist()
@@ -384,7 +391,7 @@ def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compac
 
 
 def banded_triangular_solve(
-    bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+    bands: Any, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
     """The solution of triangular systems given by their bands [..., k, n] (alignment 'LEFT_RIGHT').
 
@@ -409,7 +416,9 @@ def banded_triangular_solve(
     return triangular_solve(matrix, y, lower=lower, adjoint=adjoint)
 
 
-def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+def lu_solve(
+    lower_upper: Any, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
     """The solution x of A x = rhs, given the LU factors of A."""
     x, order = operand(lower_upper), operand(perm)
     _check_lu(x, order)
@@ -430,7 +439,9 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False,
     return triangular_solve(x, triangular_solve(_unit_lower(x), permuted), lower=False)
 
 
-def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+def lu_matrix_inverse(
+    lower_upper: Any, perm: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
     """The inverse of A, given its LU factors."""
     x = operand(lower_upper)
     _check_lu(x, operand(perm))
@@ -438,7 +449,7 @@ def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, 
     return lu_solve(x, perm, constant_operand(eye), validate_args)
 
 
-def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Tensor:
+def lu_reconstruct(lower_upper: Any, perm: TensorLike, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The matrix A, given its LU factors.
 
     >>> lu_reconstruct(*lu([[1.0, 2.0], [4.0, 3.0]])).numpy().tolist()
@@ -473,7 +484,7 @@ def _check_lu(x: Tensor, perm: Tensor) -> None:
 
 
 # -- factorisations --------------------------------------------------------------------------------------------------
-def cholesky(input: Any, name: str | None = None) -> Tensor:
+def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """The lower triangular L with L L^H = input, for Hermitian positive definite matrices.
 
     >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy().tolist()
@@ -482,14 +493,14 @@ def cholesky(input: Any, name: str | None = None) -> Tensor:
     return _widened(factorisations.cholesky, _checked(operand(input), "Cholesky"))
 
 
-def lu(input: Any, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
+def lu(input: TensorLike, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
     """LU with row swaps: both triangles in one matrix (the lower one has ones on its diagonal), and the rows' order."""
     wanted = index_type(output_idx_type, "Lu", "output_idx_type")
     factors, order = _widened(factorisations.lu, _checked(operand(input), "Lu"))
     return Lu(factors, order if order.array.dtype == wanted else array.discrete_cast(order, dtype=wanted))
 
 
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
+def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Qr:
     """QR: orthonormal columns times an upper triangle.
 
     >>> q, r = qr([[3.0, 1.0], [4.0, 2.0]])
@@ -500,7 +511,7 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Qr:
     return Qr(*_widened(factorisations.qr, x, full_matrices=flag(full_matrices, "full_matrices")))
 
 
-def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues (rising) and eigenvectors (columns) of Hermitian matrices, read from the lower triangle.
 
     >>> values, vectors = eigh([[2.0, 1.0], [1.0, 2.0]])
@@ -511,12 +522,12 @@ def eigh(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-def eigvalsh(tensor: Any, name: str | None = None) -> Tensor:
+def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The eigenvalues (rising) of Hermitian matrices, read from the lower triangle."""
     return _widened(factorisations.eigvalsh, _checked(operand(tensor), "SelfAdjointEigV2"))
 
 
-def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Complex eigenvalues and eigenvectors (columns of length 1) of square matrices.
 
     >>> values, vectors = eig([[0.0, 1.0], [-1.0, 0.0]])
@@ -527,7 +538,7 @@ def eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-def eigvals(tensor: Any, name: str | None = None) -> Tensor:
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The complex eigenvalues of square matrices."""
     return factorisations.eigvals(_single(_checked(operand(tensor), "Eig")))
 
@@ -538,7 +549,7 @@ def _single(x: Tensor) -> Tensor:
     return array.astype(x, dtype=_FLOAT32, source=narrow) if narrow.itemsize <= 2 else x
 
 
-def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """Singular values (falling), left and right singular vectors (columns): tensor = u diag(s) v^H.
 
     >>> svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False).numpy().tolist()
@@ -551,7 +562,7 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
     return _widened(factorisations.svdvals, x)
 
 
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The pseudo-inverse; singular values up to `rcond` times the largest count as 0.
 
     >>> pinv([[1.0], [1.0]]).numpy().round(5).tolist()
@@ -604,7 +615,7 @@ def _cut_pinv(x: Tensor, rcond: Any) -> Tensor:
     return linalg.matmul(v * weights, u, adjoint_y=True)
 
 
-def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """How many singular values are above `tol` (by default what rounding can make of 0).
 
     A `tol` with axes is compared with the singular values as it is: give it a last axis of size 1.
@@ -639,8 +650,8 @@ def _epsilon(x: Tensor) -> float:
 
 
 def eigh_tridiagonal(
-    alpha: Any,
-    beta: Any,
+    alpha: TensorLike,
+    beta: TensorLike,
     eigvals_only: bool = True,
     select: str = "a",
     select_range: Any = None,
@@ -709,7 +720,7 @@ def _within_interval(main: Tensor, side: Tensor, values: Tensor, low: Any, high:
 
 
 # -- functions of matrices -------------------------------------------------------------------------------------------
-def expm(input: Any, name: str | None = None) -> Tensor:
+def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """The matrix exponential.
 
     >>> expm([[0.0, 1.0], [0.0, 0.0]]).numpy().tolist()
@@ -727,7 +738,7 @@ def expm(input: Any, name: str | None = None) -> Tensor:
     return _widened(factorisations.expm, _checked(x, "MatrixExponential"))
 
 
-def sqrtm(input: Any, name: str | None = None) -> Tensor:
+def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal square root of matrices.
 
     >>> sqrtm([[4.0, 0.0], [0.0, 9.0]]).numpy().tolist()
@@ -736,7 +747,7 @@ def sqrtm(input: Any, name: str | None = None) -> Tensor:
     return _widened(factorisations.sqrtm, _checked(operand(input), "MatrixSquareRoot"))
 
 
-def logm(input: Any, name: str | None = None) -> Tensor:
+def logm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal logarithm of complex matrices."""
     x = _checked(operand(input), "MatrixLogarithm")
     if not x.dtype.is_complex:
@@ -794,7 +805,7 @@ def _places(low: int, high: int, rows: int, columns: int, align: str) -> tuple[A
 
 
 def diag(
-    diagonal: Any,
+    diagonal: TensorLike,
     name: str = "diag",
     k: Any = 0,
     num_rows: Any = -1,
@@ -852,7 +863,7 @@ def diag(
 
 
 def diag_part(
-    input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+    input: TensorLike, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
     """The main diagonal of matrices, diagonal k, or all from k[0] to k[1] (the highest first, padded to equal length).
 
@@ -894,7 +905,9 @@ def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
+def set_diag(
+    input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
     """Matrices with diagonals replaced: the main one, diagonal k, or all from k[0] to k[1].
 
     >>> set_diag([[1, 2], [3, 4]], [0, 0]).numpy().tolist()
@@ -924,7 +937,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, alig
     return math.where(inside, array.setitem(values, index=at, shape=shape), x)
 
 
-def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """Matrices with zeros outside a band: `num_lower` diagonals below the main one, `num_upper` above; -1 for all.
 
     >>> band_part([[1, 2], [3, 4]], 0, -1).numpy().tolist()
@@ -965,7 +978,7 @@ def _too_many_bands(number: Any, size: int, word: str, lines: str) -> errors.Inv
 _BAND = Rule(lambda xp, number, size, **_: number > size, _too_many_bands)
 
 
-def trace(x: Any, name: str | None = None) -> Tensor:
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the main diagonal.
 
     >>> trace([[1.0, 2.0], [3.0, 4.0]]).numpy().item()
@@ -975,7 +988,7 @@ def trace(x: Any, name: str | None = None) -> Tensor:
     return reduce.sum_(diagonal, axis=(len(diagonal.array.shape) - 1,), keepdims=False)
 
 
-def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
+def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of twice the rank, zero except where both halves of an index are equal."""
     x = _diagonal_operand(diagonal, "Diag")
     shape = tuple(x.array.shape)
@@ -985,7 +998,7 @@ def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     return array.reshape(diag(flat), shape=(*shape, *shape))
 
 
-def tensor_diag_part(input: Any, name: str | None = None) -> Tensor:
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     """The elements whose index has two equal halves: undoes `tensor_diag`."""
     x = _diagonal_operand(input, "DiagPart")
     shape = tuple(x.array.shape)
@@ -1016,7 +1029,7 @@ def _half_or(x: Tensor, op: str, message: str) -> errors.OpError:
     return errors.no_kernel(op, x.dtype, traced=ValueError) if half else errors.invalid_argument(message, op)
 
 
-def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """The cross product of vectors of three elements along the last axis.
 
     >>> cross([1, 0, 0], [0, 1, 0]).numpy().tolist()
@@ -1042,10 +1055,10 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
 
 # -- iterative -------------------------------------------------------------------------------------------------------
 def conjugate_gradient(
-    operator: Any,
-    rhs: Any,
+    operator: TensorLike,
+    rhs: TensorLike,
     preconditioner: Any = None,
-    x: Any = None,
+    x: TensorLike | None = None,
     tol: float = 1e-5,
     max_iter: int = 20,
     name: str = "conjugate_gradient",

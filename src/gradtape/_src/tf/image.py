@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math as _math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from gradtape._src.tf.arguments import (
 )
 from gradtape._src.tf.array import cast
 from gradtape._src.tf.debugging import Assert
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 # -- files (tf.io has them too) --------------------------------------------------------------------------------------
 decode_bmp, decode_gif, decode_image = _io.decode_bmp, _io.decode_gif, _io.decode_image
@@ -148,7 +151,7 @@ _METHODS = frozenset(v for k, v in vars(ResizeMethod).items() if k.isupper())
 
 
 def resize(
-    images: Any,
+    images: TensorLike,
     size: Any,
     method: str = ResizeMethod.BILINEAR,
     preserve_aspect_ratio: bool = False,
@@ -195,7 +198,11 @@ def _new_size(size: Any) -> tuple[int, ...]:
 
 
 def resize_with_pad(
-    image: Any, target_height: Any, target_width: Any, method: str = ResizeMethod.BILINEAR, antialias: bool = False
+    image: TensorLike,
+    target_height: Any,
+    target_width: Any,
+    method: str = ResizeMethod.BILINEAR,
+    antialias: bool = False,
 ) -> Tensor:
     """Resize without distortion, and put zeros where the shape differs."""
     height, width = integer(target_height), integer(target_width)
@@ -215,7 +222,7 @@ def resize_with_pad(
 
 # -- cropping, padding, turning --------------------------------------------------------------------------------------
 def crop_to_bounding_box(
-    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """The part of an image under a box."""
     x, single = _batch_of(image)
@@ -237,7 +244,7 @@ def crop_to_bounding_box(
 
 
 def pad_to_bounding_box(
-    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
     """An image on a ground of zeros."""
     x, single = _batch_of(image)
@@ -300,7 +307,7 @@ def _require(condition: Any, message: str) -> None:
         raise ValueError(message)
 
 
-def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
     """Crop around the centre, or pad with zeros, to a height and width.
 
     >>> resize_with_crop_or_pad([[[1.0], [2.0], [3.0]]], 3, 1).numpy().ravel().tolist()
@@ -317,7 +324,7 @@ def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -
     return _unbatched(padded, single)
 
 
-def central_crop(image: Any, central_fraction: Any) -> Tensor:
+def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
     """The middle part of an image."""
     x, fraction = _one_or_batch(image), plain_number(central_fraction, "central_fraction")
     if not 0 < fraction <= 1:
@@ -337,8 +344,8 @@ _BOX_INDICES = index.WITHIN._replace(
 
 
 def crop_and_resize(
-    image: Any,
-    boxes: Any,
+    image: TensorLike,
+    boxes: TensorLike,
     box_indices: Any,
     crop_size: Any,
     method: str = "bilinear",
@@ -417,7 +424,7 @@ def _neighbours(at: Tensor, size: int, method: str) -> list[tuple[Tensor, Tensor
     return [(row(low), 1 - part), (row(math.ceil(at)), part)]
 
 
-def flip_left_right(image: Any) -> Tensor:
+def flip_left_right(image: TensorLike) -> Tensor:
     """Mirror images along their width.
 
     >>> flip_left_right([[[1.0], [2.0]]]).numpy().ravel().tolist()
@@ -426,7 +433,7 @@ def flip_left_right(image: Any) -> Tensor:
     return _flipped(_one_or_batch(image), -2)
 
 
-def flip_up_down(image: Any) -> Tensor:
+def flip_up_down(image: TensorLike) -> Tensor:
     """Mirror images along their height."""
     return _flipped(_one_or_batch(image), -3)
 
@@ -436,7 +443,7 @@ def _flipped(x: Tensor, axis: int) -> Tensor:
     return result
 
 
-def transpose(image: Any, name: str | None = None) -> Tensor:
+def transpose(image: TensorLike, name: str | None = None) -> Tensor:
     """Swap height and width."""
     x = _one_or_batch(image)
     rank = len(x.array.shape)
@@ -444,7 +451,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
+def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
     """Turn images by k times 90 degrees, counter-clockwise."""
     x, turns = _one_or_batch(image), count_of(k, "k") % 4
     if turns == 0:
@@ -483,33 +490,33 @@ def _mix(images: Any, matrix: Any) -> Tensor:
     return result
 
 
-def rgb_to_yiq(images: Any) -> Tensor:
+def rgb_to_yiq(images: TensorLike) -> Tensor:
     """Red, green, blue to luma and two chroma axes (NTSC)."""
     return _mix(images, _YIQ)
 
 
-def yiq_to_rgb(images: Any) -> Tensor:
+def yiq_to_rgb(images: TensorLike) -> Tensor:
     """Undo `rgb_to_yiq`."""
     return _mix(images, _FROM_YIQ)
 
 
-def rgb_to_yuv(images: Any) -> Tensor:
+def rgb_to_yuv(images: TensorLike) -> Tensor:
     """Red, green, blue to luma and two chroma axes (PAL)."""
     return _mix(images, _YUV)
 
 
-def yuv_to_rgb(images: Any) -> Tensor:
+def yuv_to_rgb(images: TensorLike) -> Tensor:
     """Undo `rgb_to_yuv`."""
     return _mix(images, _FROM_YUV)
 
 
-def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """Brightness as the eye weighs it; one channel."""
     x = operand(images)
     return convert_image_dtype(_mix(convert_image_dtype(x, float32), _GRAY), x.dtype)
 
 
-def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """One channel three times."""
     x = operand(images)
     if not x.array.shape or x.array.shape[-1] != 1:
@@ -531,7 +538,7 @@ def _colours(images: Any, op: str) -> tuple[Tensor, list[Tensor]]:
     return x, [_slice(x, ..., i) for i in range(3)]
 
 
-def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation, value of colours in [0, 1].
 
     >>> rgb_to_hsv([[[1.0, 0.5, 0.5]]]).numpy().ravel().tolist()
@@ -575,7 +582,7 @@ def _unit(x: Tensor) -> Tensor:
     return result
 
 
-def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Undo `rgb_to_hsv`."""
     _, (h, s, v) = _colours(images, "HSVToRGB")
     turn = h * 6
@@ -594,12 +601,12 @@ def _adjusted(image: Any, change: Callable[[Tensor], Tensor], *kept: Any) -> Ten
     return convert_image_dtype(change(_floating(x, *kept)), x.dtype, saturate=True)
 
 
-def adjust_brightness(image: Any, delta: Any) -> Tensor:
+def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
     """Add to every number; integer images are scaled to [0, 1] on the way."""
     return _adjusted(image, lambda x: x + cast(operand(delta), x.dtype))
 
 
-def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
     """Move every number away from (or towards) its channel's mean."""
     _for_kernel(images, "AdjustContrastv2")
 
@@ -627,7 +634,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     return _adjusted(image, change)
 
 
-def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
     """Turn the colour wheel by a part of it."""
     if not is_library(delta) and (plain_number(delta, "delta") < -1 or plain_number(delta, "delta") > 1):
         raise ValueError("delta must be in the interval [-1, 1]")
@@ -644,7 +651,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     return _adjusted(image, change)
 
 
-def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Make colours stronger or weaker."""
     _for_kernel(image, "AdjustSaturation", channels=3)
 
@@ -658,7 +665,7 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
     return _adjusted(image, change)
 
 
-def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
+def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
     """What is left of an image after JPEG compression (needs Pillow)."""
     x = operand(image)
     if len(x.array.shape) != 3:
@@ -681,7 +688,7 @@ def _quality(given: Any) -> int:
     return found
 
 
-def per_image_standardization(image: Any) -> Tensor:
+def per_image_standardization(image: TensorLike) -> Tensor:
     """Each image with mean 0 and variance 1; even ones are not divided by less than 1/sqrt(numbers)."""
     x = _image(image)
     x = _floating(x)
@@ -693,7 +700,7 @@ def per_image_standardization(image: Any) -> Tensor:
 
 
 # -- measures --------------------------------------------------------------------------------------------------------
-def total_variation(images: Any, name: str | None = None) -> Tensor:
+def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the differences between neighbouring pixels, for each image.
 
     >>> total_variation([[[0.0], [1.0]], [[1.0], [3.0]]]).numpy().item()
@@ -708,7 +715,7 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
     return _sum(math.absolute(down), -1, -2, -3) + _sum(math.absolute(across), -1, -2, -3)
 
 
-def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
+def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """Differences to the pixel below and to the pixel on the right; zeros in the last row and column."""
     x = operand(image)
     if len(x.array.shape) != 4:
@@ -731,7 +738,7 @@ def _reflected(x: Tensor, axis: int) -> Tensor:
     return result
 
 
-def sobel_edges(image: Any) -> Tensor:
+def sobel_edges(image: TensorLike) -> Tensor:
     """Sobel's edge filters, vertical and horizontal, behind each channel: [batch, height, width, channels, 2]."""
     x = operand(image)
     if len(x.array.shape) != 4:
@@ -752,7 +759,7 @@ def sobel_edges(image: Any) -> Tensor:
     return _stacked(dy, dx)
 
 
-def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
+def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
     """The peak signal-to-noise ratio in decibels, over the last three axes."""
     first, second = operand(a), operand(b)
     peak = convert_image_dtype(cast(operand(max_val), first.dtype), float32)
@@ -909,7 +916,9 @@ def _halved(x: Tensor) -> Tensor:
 
 
 # -- patches ---------------------------------------------------------------------------------------------------------
-def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
+def extract_patches(
+    images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
+) -> Tensor:
     """Windows of images, each laid out along the channels.
 
     >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
@@ -1044,67 +1053,67 @@ def _random_crop(value: Any, size: Any, draw: Draw) -> Tensor:
     return x
 
 
-def random_brightness(image: Any, max_delta: float, seed: Any = None) -> Tensor:
+def random_brightness(image: TensorLike, max_delta: float, seed: Any = None) -> Tensor:
     """`adjust_brightness` by a number in [-max_delta, max_delta)."""
     return _random_brightness(image, max_delta, _stateful(seed))
 
 
-def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> Tensor:
+def stateless_random_brightness(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
     """`random_brightness` that depends on `seed` alone."""
     return _random_brightness(image, max_delta, _stateless(seed))
 
 
-def random_contrast(image: Any, lower: float, upper: float, seed: Any = None) -> Tensor:
+def random_contrast(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
     """`adjust_contrast` by a number in [lower, upper)."""
     return _random_contrast(image, lower, upper, _stateful(seed))
 
 
-def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any) -> Tensor:
+def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: Any) -> Tensor:
     """`random_contrast` that depends on `seed` alone."""
     return _random_contrast(image, lower, upper, _stateless(seed))
 
 
-def random_saturation(image: Any, lower: float, upper: float, seed: Any = None) -> Tensor:
+def random_saturation(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
     """`adjust_saturation` by a number in [lower, upper)."""
     return _random_saturation(image, lower, upper, _stateful(seed))
 
 
-def stateless_random_saturation(image: Any, lower: float, upper: float, seed: Any = None) -> Tensor:
+def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
     """`random_saturation` that depends on `seed` alone."""
     return _random_saturation(image, lower, upper, _stateless(seed))
 
 
-def random_hue(image: Any, max_delta: float, seed: Any = None) -> Tensor:
+def random_hue(image: TensorLike, max_delta: float, seed: Any = None) -> Tensor:
     """`adjust_hue` by a number in [-max_delta, max_delta)."""
     return _random_hue(image, max_delta, _stateful(seed))
 
 
-def stateless_random_hue(image: Any, max_delta: float, seed: Any) -> Tensor:
+def stateless_random_hue(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
     """`random_hue` that depends on `seed` alone."""
     return _random_hue(image, max_delta, _stateless(seed))
 
 
-def random_flip_left_right(image: Any, seed: Any = None) -> Tensor:
+def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
     """Mirror each image along its width, or not."""
     return _random_flip(image, -2, _stateful(seed))
 
 
-def stateless_random_flip_left_right(image: Any, seed: Any) -> Tensor:
+def stateless_random_flip_left_right(image: TensorLike, seed: Any) -> Tensor:
     """`random_flip_left_right` that depends on `seed` alone."""
     return _random_flip(image, -2, _stateless(seed))
 
 
-def random_flip_up_down(image: Any, seed: Any = None) -> Tensor:
+def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
     """Mirror each image along its height, or not."""
     return _random_flip(image, -3, _stateful(seed))
 
 
-def stateless_random_flip_up_down(image: Any, seed: Any) -> Tensor:
+def stateless_random_flip_up_down(image: TensorLike, seed: Any) -> Tensor:
     """`random_flip_up_down` that depends on `seed` alone."""
     return _random_flip(image, -3, _stateless(seed))
 
 
-def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
+def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
     """A part of a tensor, of this size, at a place drawn.
 
     >>> random_crop([[1, 2], [3, 4]], [1, 2]).shape
@@ -1113,17 +1122,17 @@ def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None
     return _random_crop(value, size, _stateful(seed))
 
 
-def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Tensor:
+def stateless_random_crop(value: TensorLike, size: Any, seed: Any, name: str | None = None) -> Tensor:
     """`random_crop` that depends on `seed` alone."""
     return _random_crop(value, size, _stateless(seed))
 
 
-def random_jpeg_quality(image: Any, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None) -> Tensor:
+def random_jpeg_quality(image: TensorLike, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None) -> Tensor:
     """`adjust_jpeg_quality` with a quality drawn (needs Pillow)."""
     return _random_quality(image, integer(min_jpeg_quality), integer(max_jpeg_quality), _stateful(seed))
 
 
-def stateless_random_jpeg_quality(image: Any, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any) -> Tensor:
+def stateless_random_jpeg_quality(image: TensorLike, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any) -> Tensor:
     """`random_jpeg_quality` that depends on `seed` alone."""
     return _random_quality(image, integer(min_jpeg_quality), integer(max_jpeg_quality), _stateless(seed))
 
@@ -1213,8 +1222,8 @@ def _boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
 
 
 def non_max_suppression(
-    boxes: Any,
-    scores: Any,
+    boxes: TensorLike,
+    scores: TensorLike,
     max_output_size: Any,
     iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
@@ -1263,8 +1272,8 @@ def _most(max_output_size: Any, op: str) -> int:
 
 
 def non_max_suppression_with_scores(
-    boxes: Any,
-    scores: Any,
+    boxes: TensorLike,
+    scores: TensorLike,
     max_output_size: Any,
     iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
@@ -1285,7 +1294,7 @@ def _sigma_of(soft_nms_sigma: Any) -> float:
 
 def non_max_suppression_overlaps(
     overlaps: Any,
-    scores: Any,
+    scores: TensorLike,
     max_output_size: Any,
     overlap_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
@@ -1312,8 +1321,8 @@ def non_max_suppression_overlaps(
 
 
 def non_max_suppression_padded(
-    boxes: Any,
-    scores: Any,
+    boxes: TensorLike,
+    scores: TensorLike,
     max_output_size: Any,
     iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
@@ -1349,8 +1358,8 @@ def non_max_suppression_padded(
 
 
 def combined_non_max_suppression(
-    boxes: Any,
-    scores: Any,
+    boxes: TensorLike,
+    scores: TensorLike,
     max_output_size_per_class: Any,
     max_total_size: Any,
     iou_threshold: Any = 0.5,
@@ -1424,7 +1433,7 @@ _COLOURS = np.array(
 )
 
 
-def draw_bounding_boxes(images: Any, boxes: Any, colors: Any, name: str | None = None) -> Tensor:
+def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name: str | None = None) -> Tensor:
     """Images with the outlines of boxes (y1, x1, y2, x2 in [0, 1]), in the colours given or in ten others by turns."""
     given = [images, boxes] if colors is None else [images, boxes, colors]
     spec = TensorSpec(operand(images).shape, operand(images).dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math as _math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,14 @@ from gradtape._src.tf.arguments import (
 from gradtape._src.tf.array import cast
 from gradtape._src.tf.debugging import assert_less, assert_non_negative
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 
 # -- scatters --------------------------------------------------------------------------------------------------------
-def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: str = "", name: str | None = None) -> Tensor:
+def scatter_nd(
+    indices: TensorLike, updates: TensorLike, shape: Any, bad_indices_policy: str = "", name: str | None = None
+) -> Tensor:
     """Zeros of a shape with the updates added at the coordinates that the last axis of indices holds.
 
     >>> scatter_nd([[1], [3], [1]], [5, 6, 7], [5]).numpy().tolist()
@@ -52,7 +57,9 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: str =
     return result
 
 
-def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_nd_update(
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+) -> Tensor:
     """The tensor with some of its elements or slices replaced; of repeated indices the last one stays.
 
     >>> tensor_scatter_nd_update([1, 2, 3], [[0], [2]], [7, 9]).numpy().tolist()
@@ -64,7 +71,7 @@ def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str 
 
 
 def tensor_scatter_nd_add(
-    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
     """The tensor with the updates added at the indices; repeated ones add up."""
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterAdd", bad_indices_policy)
@@ -74,7 +81,7 @@ def tensor_scatter_nd_add(
 
 
 def tensor_scatter_nd_sub(
-    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
     """The tensor with the updates subtracted at the indices; repeated ones add up."""
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterSub", bad_indices_policy)
@@ -84,7 +91,7 @@ def tensor_scatter_nd_sub(
 
 
 def tensor_scatter_nd_max(
-    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
     """The larger of the tensor and the updates at the indices; equal ones share the gradient."""
     result: Tensor = scatter.scatter_max(
@@ -94,7 +101,7 @@ def tensor_scatter_nd_max(
 
 
 def tensor_scatter_nd_min(
-    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
     """The smaller of the tensor and the updates at the indices; equal ones share the gradient."""
     result: Tensor = scatter.scatter_min(
@@ -179,7 +186,9 @@ def _muted(where: Tensor, values: Tensor, shape: Axes, op: str) -> tuple[Tensor,
 
 
 # -- partitions ------------------------------------------------------------------------------------------------------
-def dynamic_partition(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> list[Tensor]:
+def dynamic_partition(
+    data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None
+) -> list[Tensor]:
     """The rows of data, each in the list's tensor that `partitions` names.
 
     >>> [p.numpy().tolist() for p in dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
@@ -290,7 +299,11 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
 
 # -- searching -------------------------------------------------------------------------------------------------------
 def searchsorted(
-    sorted_sequence: Any, values: Any, side: Any = "left", out_type: Any = "int32", name: str | None = None
+    sorted_sequence: TensorLike,
+    values: TensorLike,
+    side: Any = "left",
+    out_type: Any = "int32",
+    name: str | None = None,
 ) -> Tensor:
     """Where each value would have to be inserted to keep its row in order.
 
@@ -330,7 +343,7 @@ class UniqueWithCounts(NamedTuple):
     count: Tensor  # type: ignore[assignment]  # TensorFlow's name, although tuples have a method of that name
 
 
-def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> Unique:
+def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Unique:
     """The distinct elements in the order in which they first occur, and where each element's is.
 
     >>> [t.numpy().tolist() for t in unique([3, 1, 3])]
@@ -341,7 +354,7 @@ def unique(x: Any, out_idx: Any = "int32", name: str | None = None) -> Unique:
     return Unique(y, _as(idx, out_idx))
 
 
-def unique_with_counts(x: Any, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
+def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
     """As `unique`, and how often each element occurs.
 
     >>> unique_with_counts([3, 1, 3]).count.numpy().tolist()
@@ -366,7 +379,7 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
     return wrap(np.asarray(x.array).astype(numpy_dtype("int32" if dtype is None else dtype)))
 
 
-def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """The permutation that undoes this one.
 
     >>> invert_permutation([2, 0, 1]).numpy().tolist()
@@ -400,14 +413,14 @@ PERMUTATION = Rule(_is_not_permutation, _no_permutation)
 """Every row holds each of the numbers from 0 on once."""
 
 
-def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether no element, read row by row, is smaller than the one before it."""
     flat = array.reshape(_numeric(x), shape=(-1,))
     result: Tensor = reduce.all_(math.greater_equal(flat[1:], flat[:-1]), axis=(0,), keepdims=False)
     return result
 
 
-def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether every element, read row by row, is larger than the one before it."""
     flat = array.reshape(_numeric(x), shape=(-1,))
     result: Tensor = reduce.all_(math.greater(flat[1:], flat[:-1]), axis=(0,), keepdims=False)
@@ -423,7 +436,7 @@ def _numeric(x: Any) -> Tensor:
 
 # -- counting --------------------------------------------------------------------------------------------------------
 def histogram_fixed_width_bins(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
+    values: TensorLike, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
     """The number of the bin that each value falls into; what lies outside the range goes to the first or last.
 
@@ -434,7 +447,7 @@ def histogram_fixed_width_bins(
 
 
 def histogram_fixed_width(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
+    values: TensorLike, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
     """How many values fall into each of `nbins` equal bins.
 
@@ -492,7 +505,7 @@ _NUMBERS = Rule(
 
 def bincount(
     arr: Any,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     minlength: Any = None,
     maxlength: Any = None,
     dtype: Any = "int32",
@@ -557,7 +570,7 @@ def bincount(
     return result
 
 
-def non_negative(values: Any) -> Any:
+def non_negative(values: TensorLike) -> Any:
     """Integers to count, none of which is negative."""
     return verify(_COUNTED, values)
 
@@ -570,10 +583,10 @@ _COUNTED = Rule(
 
 
 def confusion_matrix(
-    labels: Any,
-    predictions: Any,
+    labels: TensorLike,
+    predictions: TensorLike,
     num_classes: Any = None,
-    weights: Any = None,
+    weights: TensorLike | None = None,
     dtype: Any = "int32",
     name: str | None = None,
 ) -> Tensor:

@@ -7,7 +7,7 @@ import io as _io
 import math
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import flag, integer, shape_of, truth, whole
 from gradtape._src.tf.array import cast, saturate_cast
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 
 def _pillow() -> Any:
@@ -57,7 +60,7 @@ def _bytes(contents: Any, op: str, what: str = "contents") -> bytes:
 
 
 # -- dtypes of images ------------------------------------------------------------------------------------------------
-def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
+def convert_image_dtype(image: TensorLike, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
     """An image in another dtype: floating ones hold [0, 1], integer ones the whole positive range.
 
     >>> convert_image_dtype(np.array([0, 255], np.uint8), "float32").numpy().tolist()
@@ -344,7 +347,7 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
     return np.ascontiguousarray(values)
 
 
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
+def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
     """An image [height, width, channels] of uint8 or uint16 as a PNG file."""
     compression = whole(compression, "compression", -1)
     values = _picture(image, "EncodePng", (1, 2, 3, 4), ("uint8", "uint16"))
@@ -360,7 +363,7 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
 
 
 def encode_jpeg(
-    image: Any,
+    image: TensorLike,
     format: str = "",
     quality: int = 95,
     progressive: bool = False,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from math import prod
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,14 +60,17 @@ from gradtape._src.tf.decompositions import (
     tridiagonal_solve as tridiagonal_solve,
 )
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 l2_normalize = tfmath.l2_normalize
 experimental = ModuleType(f"{__name__}.experimental", "Iterative solvers.")
 experimental.conjugate_gradient = _conjugate_gradient  # type: ignore[attr-defined]
 
 
 def matmul(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     transpose_b: bool = False,
     adjoint_a: bool = False,
@@ -112,8 +116,8 @@ def _operands_of_product(a: Any, b: Any, wanted: DType) -> list[Any]:
 
 
 def matvec(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     adjoint_a: bool = False,
     a_is_sparse: bool = False,
@@ -128,7 +132,7 @@ def matvec(
     return result
 
 
-def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
     """The last two axes swapped."""
     x = operand(a)
     rank = len(x.array.shape)
@@ -137,12 +141,12 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
     return transpose(x, (*range(rank - 2), rank - 1, rank - 2), conjugate=truth(conjugate))
 
 
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The conjugate transpose of the last two axes."""
     return matrix_transpose(matrix, conjugate=True)
 
 
-def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """The sum of products over pairs of axes.
 
     >>> tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1).numpy().tolist()
@@ -239,7 +243,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
 
 
 def norm(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None
+    tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
     """A vector norm (any order) or, over two axes, a matrix norm.
 
@@ -334,7 +338,9 @@ def _euclidean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     return math.sqrt(reduce.sum_(x * math.conj(x), axis=axes, keepdims=keep))
 
 
-def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
+def normalize(
+    tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """A tensor divided by its norm, and that norm (with its axes kept).
 
     >>> normalize([0.0, 4.0])[0].numpy().tolist()
@@ -359,13 +365,14 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     values = [t.values if isinstance(t, IndexedSlices) else convert(t) for t in t_list if t is not None]
     if not values:
         return wrap(np.zeros((), np.float32))
-    total = None
-    for v in map(widened, values):
-        axes = tuple(range(len(v.array.shape)))
-        part = reduce.sum_(v * v, axis=axes, keepdims=False)
-        total = part if total is None else total + part
+    wide = [widened(v) for v in values]
+    total = functools.reduce(math.add, [_sum_of_squares(v) for v in wide])
     result: Tensor = narrowed(math.sqrt(total), values[0].dtype.numpy_dtype)
     return result
+
+
+def _sum_of_squares(x: Tensor) -> Tensor:
+    return reduce.sum_(x * x, axis=tuple(range(len(x.array.shape))), keepdims=False)
 
 
 # -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------

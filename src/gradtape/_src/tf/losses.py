@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math as _math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,14 @@ from gradtape._src.tf.array import cast, concat, gather
 from gradtape._src.tf.random import log_uniform_candidate_sampler
 from gradtape._src.tf.sparse import to_dense
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 
 # -- losses of single numbers ----------------------------------------------------------------------------------------
-def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Tensor:
+def weighted_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, pos_weight: Any, name: str | None = None
+) -> Tensor:
     """The sigmoid cross entropy where a positive label counts `pos_weight` times.
 
     >>> round(weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy().item(), 4)
@@ -38,7 +43,9 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
     return result
 
 
-def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
+def log_poisson_loss(
+    targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
     """exp(log_input) - log_input * targets, with Stirling's formula for log(targets!) if asked.
 
     >>> log_poisson_loss([2.0], [0.0]).numpy().tolist()
@@ -114,8 +121,8 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
 
 # -- connectionist temporal classification ---------------------------------------------------------------------------
 def ctc_loss(
-    labels: Any,
-    logits: Any,
+    labels: TensorLike | SparseTensor,
+    logits: TensorLike | SparseTensor,
     label_length: Any,
     logit_length: Any,
     logits_time_major: bool = True,
@@ -181,7 +188,7 @@ def ctc_loss(
     return cast(loss, x.dtype) if few_bits else loss
 
 
-def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def collapse_repeated(labels: TensorLike, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Rows of labels with repetitions merged, and how many are left in each.
 
     >>> merged, lengths = collapse_repeated([[1, 1, 2, 2, 1]], [5])
@@ -304,10 +311,10 @@ def _sampled_logits(
 
 
 def nce_loss(
-    weights: Any,
+    weights: TensorLike,
     biases: Any,
-    labels: Any,
-    inputs: Any,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: Any,
     num_classes: Any,
     num_true: int = 1,
@@ -334,10 +341,10 @@ def nce_loss(
 
 
 def sampled_softmax_loss(
-    weights: Any,
+    weights: TensorLike,
     biases: Any,
-    labels: Any,
-    inputs: Any,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: Any,
     num_classes: Any,
     num_true: int = 1,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,6 +78,9 @@ from gradtape._src.tf.special import (
     zeta as zeta,
 )
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import Reduction, TensorLike
+
 # -- elementwise: the primitives, under TensorFlow's names -----------------------------------------------------------
 acos, acosh, asin, asinh = math.arccos, math.arccosh, math.arcsin, math.arcsinh
 atan, atan2, atanh = math.arctan, math.arctan2, math.arctanh
@@ -103,7 +106,7 @@ mod = floormod
 
 
 # -- complex numbers -------------------------------------------------------------------------------------------------
-def abs(x: Any, name: str | None = None) -> Tensor:
+def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     """The size of each number; of complex ones as real numbers.
 
     >>> abs([-1.5, 2.0]).numpy().tolist()
@@ -117,7 +120,7 @@ def abs(x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def angle(input: Any, name: str | None = None) -> Tensor:
+def angle(input: TensorLike, name: str | None = None) -> Tensor:
     """The argument of complex numbers, in radians; of real ones 0 or pi, which has no gradient."""
     x = operand(_numeric(input, "fc", "angle"))
     result: Tensor = (
@@ -128,14 +131,14 @@ def angle(input: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def real(input: Any, name: str | None = None) -> Tensor:
+def real(input: TensorLike, name: str | None = None) -> Tensor:
     """The real part; real numbers as they are."""
     x = _numeric(input, "fciu", "input must be a numeric tensor, but got tensor with dtype")
     result: Tensor = math.real(x) if x.dtype.is_complex else x
     return result
 
 
-def imag(input: Any, name: str | None = None) -> Tensor:
+def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """The imaginary part; of real numbers zeros."""
     x = operand(input)
     if x.dtype.name == "string":
@@ -144,7 +147,7 @@ def imag(input: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def conj(x: Any, name: str | None = None) -> Tensor:
+def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate; real numbers as they are.
 
     >>> conj(1 + 2j).numpy().item()
@@ -165,7 +168,7 @@ def _numeric(value: Any, kinds: str, sentence: str) -> Tensor:
     return x
 
 
-def sign(x: Any, name: str | None = None) -> Tensor:
+def sign(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     """-1, 0 or 1; of a complex number x / |x|, and 0 at 0.
 
     >>> sign([-2.0, 0.0, 3.0]).numpy().tolist()
@@ -177,7 +180,7 @@ def sign(x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """(x - y) squared; of complex numbers (x - y) times its conjugate.
 
     >>> squared_difference([1.0, 5.0], 3.0).numpy().tolist()
@@ -192,14 +195,14 @@ def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def divide(x: Any, y: Any, name: str | None = None) -> Any:
+def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y as Python divides."""
     if not is_library(x) and not is_library(y) and type(x) is not SparseTensor:
         x = convert(x)
     return x / y
 
 
-def realdiv(x: Any, y: Any, name: str | None = None) -> Any:
+def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y of floating or complex numbers."""
     x, y = operands(x, y)
     if x.array.dtype.kind not in "fcV":
@@ -207,7 +210,7 @@ def realdiv(x: Any, y: Any, name: str | None = None) -> Any:
     return math.divide(x, y)
 
 
-def round(x: Any, name: str | None = None) -> Tensor:
+def round(x: TensorLike, name: str | None = None) -> Tensor:
     """To the nearest integer, halves to even.
 
     >>> round([0.5, 1.5, -2.7]).numpy().tolist()
@@ -220,7 +223,7 @@ def round(x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
+def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The remainder of division towards zero: it has the dividend's sign."""
     x, y = operands(x, y)
     if x.array.dtype != y.array.dtype:
@@ -233,14 +236,14 @@ def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x * y, and 0 where y is 0 even if x is infinite or NaN."""
     first = convert(x)
     result: Tensor = math.multiply_no_nan(first, convert(y, first.dtype))
     return result
 
 
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+def scalar_mul(scalar: Any, x: TensorLike | IndexedSlices, name: str | None = None) -> Any:
     """A scalar times a tensor, or times the values of IndexedSlices."""
     factor = operand(scalar, None if isinstance(x, IndexedSlices) or is_library(scalar) else convert(x).dtype)
     if factor.array.shape:
@@ -253,7 +256,7 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     return map_values(lambda t: factor * t, x)
 
 
-def add_n(inputs: Any, name: str | None = None) -> Tensor:
+def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape.
 
     >>> add_n([1.0, 2.0, 3.0]).numpy().item()
@@ -290,7 +293,7 @@ def _listed(inputs: Any) -> list[Tensor]:
     return [convert(value) for value in inputs]
 
 
-def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow."""
     return -math.softplus(-operand(x))
 
@@ -301,14 +304,15 @@ def _condition(value: Any) -> Tensor:
 
 
 # -- reductions ------------------------------------------------------------------------------------------------------
-def _reduction(name: str, function: Any, doc: str, kinds: str = "fciuV") -> Any:
+def _reduction(name: str, function: Any, doc: str, kinds: str = "fciuV") -> Reduction:
     convert_first = _condition if kinds == "b" else operand
 
-    def reduction(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+    def reduction(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
         x = input_tensor if type(input_tensor) is Tensor else convert_first(input_tensor)
         if x.array.dtype.kind not in kinds:
             raise errors.unsupported_dtype(function.__name__.title(), x.dtype, kinds)
-        return function(x, axis=axes_of(axis, len(x.array.shape)), keepdims=truth(keepdims))
+        result: Tensor = function(x, axis=axes_of(axis, len(x.array.shape)), keepdims=truth(keepdims))
+        return result
 
     reduction.__name__ = reduction.__qualname__ = name
     reduction.__doc__ = doc
@@ -327,7 +331,9 @@ reduce_logsumexp = _reduction(
 )
 
 
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+def reduce_variance(
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
     """The mean squared distance from the mean."""
     x = operand(input_tensor)
     if x.dtype.is_integer:
@@ -336,13 +342,13 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     return result
 
 
-def _variance(x: Tensor, axis: Any, keepdims: bool) -> Any:
+def _variance(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     centred = x - reduce_mean(x, axis, keepdims=True)
     squared = math.real(centred * math.conj(centred)) if x.dtype.is_complex else math.square(centred)
     return reduce_mean(squared, axis, keepdims)
 
 
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The standard deviation."""
     x = operand(input_tensor)
     variance = reduce_variance(widened(x), axis, keepdims)
@@ -351,7 +357,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 def reduce_euclidean_norm(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """The square root of the sum of squares."""
     x = operand(input_tensor)
@@ -365,7 +371,7 @@ def reduce_euclidean_norm(
 
 
 def count_nonzero(
-    input: Any, axis: Any = None, keepdims: bool = False, dtype: Any = "int64", name: str | None = None
+    input: TensorLike, axis: Any = None, keepdims: bool = False, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
     """How many elements are not zero."""
     x, keep = operand(input), truth(keepdims)
@@ -379,7 +385,7 @@ def _is_nonzero(x: Tensor) -> Tensor:
     return there
 
 
-def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """The part of the elements that are zero."""
     x = operand(value)
     absent = math.logical_not(_is_nonzero(x))
@@ -387,7 +393,7 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
+def argmax(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
     """The index of the largest along an axis (0 by default); of equal ones the first.
 
     >>> argmax([[1, 5], [7, 2]]).numpy().tolist()
@@ -396,7 +402,7 @@ def argmax(input: Any, axis: Any = None, output_type: Any = "int64", name: str |
     return _arg(reduce.argmax, input, axis, output_type, "ArgMax", "int16, uint16, int32, int64")
 
 
-def argmin(input: Any, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
+def argmin(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
     """The index of the smallest along an axis (0 by default); of equal ones the first."""
     return _arg(reduce.argmin, input, axis, output_type, "ArgMin", "int32, int64")
 
@@ -430,7 +436,9 @@ def _position(axis: Any, op: str) -> int:
 
 
 # -- scans -----------------------------------------------------------------------------------------------------------
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+def cumsum(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
     """Running sums.
 
     >>> cumsum([1, 2, 3]).numpy().tolist()
@@ -439,7 +447,9 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
     return _scan(reduce.cumsum, x, axis, exclusive, reverse, "Cumsum")
 
 
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+def cumprod(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
     """Running products. As TensorFlow has it, a factor that is 0 gets the gradient 0."""
     return _scan(segment.running_product, x, axis, exclusive, reverse, "Cumprod")
 
@@ -459,7 +469,7 @@ def _scan(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: 
 
 # -- order -----------------------------------------------------------------------------------------------------------
 def argsort(
-    values: Any, axis: Any = -1, direction: Any = "ASCENDING", stable: bool = False, name: str | None = None
+    values: TensorLike, axis: Any = -1, direction: Any = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
     """The indices that sort; equal elements keep their order."""
     x, at = operand(values), _sort_axis(axis)
@@ -486,7 +496,7 @@ def _sort_axis(axis: Any) -> int:
     return int(plain)
 
 
-def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
+def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
     """The elements in order along an axis.
 
     >>> sort([3.0, 1.0, 2.0]).numpy().tolist()
@@ -498,7 +508,7 @@ def sort(values: Any, axis: Any = -1, direction: str = "ASCENDING", name: str | 
     return result
 
 
-def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis, the last by default."""
     x = operand(logits)
     result: Tensor = nn.softmax(x, axis=_softmax_axis(x, axis, "Softmax"))
@@ -516,14 +526,14 @@ def _softmax_axis(x: Tensor, axis: Any, op: str) -> int:
     return at + rank if at < 0 else at
 
 
-def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """log(softmax(x)), without overflow."""
     x = operand(logits)
     result: Tensor = nn.log_softmax(x, axis=_softmax_axis(x, axis, "LogSoftmax"))
     return result
 
 
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """x divided by its Euclidean norm along axes, which counts as at least sqrt(epsilon)."""
     x = operand(x)
     y = widened(x)
@@ -536,7 +546,7 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
 
 
 # -- polynomials -----------------------------------------------------------------------------------------------------
-def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
+def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Tensor:
     """The polynomial with these coefficients, the highest power first, by Horner's rule."""
     if not isinstance(coeffs, (list, tuple)):
         raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")

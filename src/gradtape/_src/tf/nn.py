@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -92,6 +92,9 @@ from gradtape._src.tf.special import (
     softsign as softsign,
 )
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 relu = math.relu
 sigmoid, softplus, tanh = math.sigmoid, math.softplus, math.tanh
 softmax, log_softmax = tfmath.softmax, tfmath.log_softmax
@@ -102,7 +105,7 @@ l2_normalize, zero_fraction = tfmath.l2_normalize, tfmath.zero_fraction
 swish = silu
 
 
-def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
+def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Tensor:
     """Add a bias along the channel axis: the last, or the second in NC… formats."""
     x, b = operands(value, bias)
     second = data_format is not None and _channels_come_second(data_format)
@@ -134,7 +137,7 @@ def _channels_come_second(data_format: Any) -> bool:
     return data_format.startswith("NC")
 
 
-def l2_loss(t: Any, name: str | None = None) -> Tensor:
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Half the sum of squares."""
     x = operand(t)
     if not x.dtype.is_floating:
@@ -144,7 +147,7 @@ def l2_loss(t: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
+def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """Rows of a table; the gradient with respect to the table is sparse."""
     if isinstance(params, (list, tuple)):
         if len(params) != 1:
@@ -159,7 +162,11 @@ def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | No
 
 
 def layer_normalization(
-    x: Any, scale: Any = None, offset: Any = None, epsilon: float = 1e-5, name: str | None = None
+    x: TensorLike,
+    scale: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    epsilon: float = 1e-5,
+    name: str | None = None,
 ) -> Tensor:
     """Each row (the last axis) with mean 0 and variance 1, times `scale`, plus `offset`.
 
@@ -182,11 +189,11 @@ def layer_normalization(
 
 
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
-    scale: Any = None,
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    mask: TensorLike | None = None,
+    scale: TensorLike | None = None,
     is_causal: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -267,7 +274,9 @@ def _is_boolean(mask: Any) -> bool:
 
 
 # -- cross entropies -------------------------------------------------------------------------------------------------
-def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, name: str | None = None) -> Tensor:
+def softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, axis: int = -1, name: str | None = None
+) -> Tensor:
     """The cross entropy between rows of probabilities and the softmax of logits.
 
     >>> loss = softmax_cross_entropy_with_logits([[0.0, 1.0]], [[0.0, 0.0]])
@@ -310,7 +319,7 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, 
     return result
 
 
-def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Tensor:
+def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """The cross entropy between class indices and the softmax of logits.
 
     >>> loss = sparse_softmax_cross_entropy_with_logits([1], [[0.0, 0.0]])
@@ -362,7 +371,9 @@ def _within(labels: Any, classes: int) -> bool:
     return bool(labels.item(labels.argmax()) < classes and labels.item(labels.argmin()) >= 0)
 
 
-def sigmoid_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: str | None = None) -> Tensor:
+def sigmoid_cross_entropy_with_logits(
+    labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
+) -> Tensor:
     """The cross entropy between probabilities and the sigmoid of logits, each on its own."""
     if labels is None or logits is None:
         raise ValueError("Both labels and logits must be provided.")

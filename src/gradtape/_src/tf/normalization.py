@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,13 @@ from gradtape._src.tf import math as tfmath, random
 from gradtape._src.tf.arguments import axes_of, integers, same_dtype, shape_of, truth
 from gradtape._src.tf.array import cast
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 
 # -- moments ---------------------------------------------------------------------------------------------------------
 def moments(
-    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: Any, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance along axes (of float16 and bfloat16, computed in float32).
 
@@ -44,7 +47,7 @@ def moments(
 
 
 def sufficient_statistics(
-    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: Any, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """The count, the (shifted) sum and the (shifted) sum of squares along axes, and the shift."""
     x = operand(x)
@@ -63,7 +66,7 @@ def sufficient_statistics(
 
 
 def normalize_moments(
-    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+    counts: TensorLike, mean_ss: Any, variance_ss: Any, shift: TensorLike | None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance from what `sufficient_statistics` gives."""
     sums, squares = operands(mean_ss, variance_ss)
@@ -79,7 +82,7 @@ def normalize_moments(
 
 
 def weighted_moments(
-    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance along axes of elements that count `frequency_weights` times.
 
@@ -112,7 +115,13 @@ def weighted_moments(
 
 # -- batch normalization ---------------------------------------------------------------------------------------------
 def batch_normalization(
-    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike | None,
+    scale: TensorLike | None,
+    variance_epsilon: Any,
+    name: str | None = None,
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon), times a scale and plus an offset where they are given.
 
@@ -156,11 +165,11 @@ def batch_norm_with_global_normalization(
 
 
 def fused_batch_norm(
-    x: Any,
-    scale: Any,
-    offset: Any,
-    mean: Any = None,
-    variance: Any = None,
+    x: TensorLike,
+    scale: TensorLike,
+    offset: TensorLike,
+    mean: TensorLike | None = None,
+    variance: TensorLike | None = None,
     epsilon: float = 0.001,
     data_format: str = "NHWC",
     is_training: bool = True,
@@ -256,7 +265,9 @@ def _unbiased(count: Any, dtype: Any) -> Any:
     return number(count, dtype) / number(less, dtype) if is_dimension(count) else count / less
 
 
-def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
+def dropout(
+    x: TensorLike, rate: TensorLike, noise_shape: Any = None, seed: Any = None, name: str | None = None
+) -> Tensor:
     """Zero each element with probability `rate`, and scale the others so that the mean stays.
 
     >>> dropout([1.0, 2.0], 0.0).numpy().tolist()
@@ -266,7 +277,7 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: 
 
 
 def stateless_dropout(
-    x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
+    x: TensorLike, rate: TensorLike, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
 ) -> Tensor:
     """Dropout that depends on nothing but its arguments: the same seed (two integers), the same elements."""
 
@@ -277,7 +288,11 @@ def stateless_dropout(
 
 
 def general_dropout(
-    x: Any, rate: Any, uniform_sampler: Callable[..., Any], noise_shape: Any = None, name: str | None = None
+    x: TensorLike,
+    rate: TensorLike,
+    uniform_sampler: Callable[..., Any],
+    noise_shape: Any = None,
+    name: str | None = None,
 ) -> Tensor:
     """Dropout with your own source of uniform numbers: `uniform_sampler(shape=..., dtype=...)`."""
     return _dropout(x, rate, noise_shape, lambda shape, dtype: uniform_sampler(shape=shape, dtype=dtype))

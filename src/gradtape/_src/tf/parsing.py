@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from gradtape._src.formats.tfrecord import TFRecordOptions as TFRecordOptions, T
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 __all__ = [
     "FixedLenFeature",
@@ -58,7 +61,9 @@ class VarLenFeature(NamedTuple):
 
 
 # -- examples --------------------------------------------------------------------------------------------------------
-def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
+def parse_single_example(
+    serialized: Any, features: TensorLike, example_names: Any = None, name: str | None = None
+) -> Any:
     """The features of one example as tensors, by name.
 
     >>> import gradtape as tf
@@ -73,7 +78,7 @@ def parse_single_example(serialized: Any, features: Any, example_names: Any = No
     return _parsed_examples([_example(np.asarray(texts.array).item())], features, ())
 
 
-def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
+def parse_example(serialized: Any, features: TensorLike, example_names: Any = None, name: str | None = None) -> Any:
     """The features of several examples as tensors with one more axis in front, by name."""
     texts = convert(serialized, "string")
     shape = tuple(texts.array.shape)
@@ -235,7 +240,7 @@ _PARSERS: dict[type, Any] = {
 
 
 # -- tensors ---------------------------------------------------------------------------------------------------------
-def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
+def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
     """A tensor as a string, in TensorFlow's format.
 
     >>> parse_tensor(serialize_tensor([1, 2]), "int32").numpy().tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape._src import errors
 from gradtape._src.conversion import operand
@@ -10,6 +10,9 @@ from gradtape._src.dtypes import float32
 from gradtape._src.ops import array, math
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import flag, number, same_dtype, scalar_operand, whole
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 
 def _levels(low: Tensor, high: Tensor, num_bits: int, narrow_range: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -40,7 +43,12 @@ def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: Any, narrow_ra
 
 
 def fake_quant_with_min_max_args(
-    inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+    inputs: TensorLike,
+    min: float = -6,
+    max: float = 6,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Round to 2**num_bits levels between two numbers; the gradient passes inside the range.
 
@@ -60,7 +68,7 @@ def fake_quant_with_min_max_args(
 
 
 def fake_quant_with_min_max_vars(
-    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+    inputs: TensorLike, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """The same with bounds that are tensors: they get the gradient of what lies beyond them."""
     op = "FakeQuantWithMinMaxVars"
@@ -69,7 +77,7 @@ def fake_quant_with_min_max_vars(
 
 
 def fake_quant_with_min_max_vars_per_channel(
-    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+    inputs: TensorLike, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """The same with bounds for each position of the last axis."""
     op = "FakeQuantWithMinMaxVarsPerChannel"

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from enum import IntEnum
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from gradtape._src.ops import array, index, math, random as ops
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import index_operand, integer, required_flag, shape_of, static, whole
 from gradtape._src.variable import StreamState, Variable
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 Array = Any
 Shape = tuple[int, ...]
@@ -326,7 +329,12 @@ def _plain_unit(minval: Any, maxval: Any) -> bool:
 
 
 def normal(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None, name: str | None = None
+    shape: Any,
+    mean: TensorLike = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: str | None = None,
 ) -> Tensor:
     """Normal numbers; they follow `mean` and `stddev`.
 
@@ -350,7 +358,12 @@ def uniform(
 
 
 def truncated_normal(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None, name: str | None = None
+    shape: Any,
+    mean: TensorLike = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: str | None = None,
 ) -> Tensor:
     """Normal numbers at most two standard deviations from the mean; they follow `mean` and `stddev`."""
     return _truncated(_OpSource(seed), shape, mean, stddev, dtype, "TruncatedNormal")
@@ -390,7 +403,12 @@ def _samples(parameters: Shape, full: Shape, op: str) -> Shape:
 
 
 def gamma(
-    shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", seed: Any = None, name: str | None = None
+    shape: Any,
+    alpha: TensorLike,
+    beta: TensorLike | None = None,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: str | None = None,
 ) -> Tensor:
     """Gamma numbers, `shape` of them for each pair of parameters; they follow `alpha` and `beta`.
 
@@ -433,7 +451,9 @@ def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name
     return _counts("random_poisson", "RandomPoissonV2", _OpSource(seed), blocks, full, where, dtype, rate)
 
 
-def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> Tensor:
+def categorical(
+    logits: TensorLike, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None
+) -> Tensor:
     """Class numbers [batch, num_samples] with the probabilities softmax(logits).
 
     >>> categorical([[0.0, -100.0]], 3).numpy().tolist()
@@ -467,7 +487,7 @@ def _order(source: Source, size: Any, op: Any) -> Tensor:
     return constant_operand(_run("random_order", source(op, (size + 2) // 4), count=size))  # a word for all but one
 
 
-def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
+def shuffle(value: TensorLike, seed: Any = None, name: str | None = None) -> Tensor:
     """The rows of a tensor in a random order; as in TensorFlow no gradient goes through it.
 
     >>> sorted(shuffle([1, 2, 3]).numpy().tolist())
@@ -496,7 +516,7 @@ def _known_algorithm(alg: Any, op: str) -> None:
 def stateless_normal(
     shape: Any,
     seed: Any,
-    mean: Any = 0.0,
+    mean: TensorLike = 0.0,
     stddev: Any = 1.0,
     dtype: Any = "float32",
     name: str | None = None,
@@ -532,7 +552,7 @@ def stateless_uniform(
 def stateless_truncated_normal(
     shape: Any,
     seed: Any,
-    mean: Any = 0.0,
+    mean: TensorLike = 0.0,
     stddev: Any = 1.0,
     dtype: Any = "float32",
     name: str | None = None,
@@ -544,7 +564,12 @@ def stateless_truncated_normal(
 
 
 def stateless_gamma(
-    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", name: str | None = None
+    shape: Any,
+    seed: Any,
+    alpha: TensorLike,
+    beta: TensorLike | None = None,
+    dtype: Any = "float32",
+    name: str | None = None,
 ) -> Tensor:
     """Gamma numbers that depend on `seed` alone; `alpha` and `beta` broadcast into `shape`, and are followed."""
     return _gamma(_from_seed(seed), shape, alpha, beta, dtype, "StatelessRandomGammaV3", prefix=False)
@@ -559,7 +584,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", nam
 
 
 def stateless_binomial(
-    shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = "int32", name: str | None = None
+    shape: Any, seed: Any, counts: TensorLike, probs: TensorLike, output_dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
     """Binomial counts that depend on `seed` alone; the parameters broadcast into `shape`."""
     return _binomial(_from_seed(seed), shape, counts, probs, output_dtype, "StatelessRandomBinomial")
@@ -578,7 +603,7 @@ def _binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any, o
 
 
 def stateless_categorical(
-    logits: Any, num_samples: Any, seed: Any, dtype: Any = "int64", name: str | None = None
+    logits: TensorLike, num_samples: Any, seed: Any, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
     """Class numbers with the probabilities softmax(logits), that depend on `seed` alone."""
     return _categorical(_from_seed(seed), logits, num_samples, dtype, "StatelessMultinomial")
@@ -619,7 +644,7 @@ def stateless_parameterized_truncated_normal(
     return _fresh(ops.truncated_sample(x, y, part, z) * stddev + mean)
 
 
-def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Tensor:
+def stateless_shuffle(value: TensorLike, seed: Any, alg: Any = "auto_select", name: str | None = None) -> Tensor:
     """The rows of a tensor in an order that depends on `seed` alone; gradients go through it."""
     _known_algorithm(alg, "StatelessShuffle")
     x = operand(value)
@@ -644,7 +669,7 @@ def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
     )
 
 
-def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
+def fold_in(seed: Any, data: TensorLike, alg: Any = "auto_select") -> Tensor:
     """A new seed from a seed and a number, say of a step or of a replica."""
     data = operand(data)
     mixed = stateless_uniform([], seed, None, None, data.dtype, alg=alg)

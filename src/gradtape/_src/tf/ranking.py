@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from gradtape._src.ops import array, index, math, reduce
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import axis_of, flag, index_operand, index_type as integer_type, integer, whole
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 
 class TopKV2(NamedTuple):
     """The largest entries of the last axis, and where they were."""
@@ -21,7 +24,9 @@ class TopKV2(NamedTuple):
     indices: Any
 
 
-def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None) -> TopKV2:
+def top_k(
+    input: TensorLike, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None
+) -> TopKV2:
     """The k largest of the last axis, the largest first; of equal ones the lower index first.
 
     >>> values, indices = top_k([1.0, 4.0, 3.0, 4.0], 3)
@@ -77,10 +82,11 @@ def _along(x: Any, k: Any, axis: int, *, largest: bool) -> tuple[Tensor, Tensor]
     have = x.array.shape[at]
     if not 0 <= count <= have:
         raise errors.invalid_argument(f"input must have at least k columns. Had {have}, needed {count}", "ApproxTopK")
-    return reduce.top_k(x, axis=at, k=count, descending=largest, dtype=np.dtype(np.int32))
+    values, indices = reduce.top_k(x, axis=at, k=count, descending=largest, dtype=np.dtype(np.int32))
+    return values, indices
 
 
-def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Tensor:
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
     """Whether the prediction of each row's target is among the k largest; ties count as in.
 
     >>> in_top_k([1, 0], [[0.1, 0.9], [0.2, 0.8]], 1).numpy().tolist()

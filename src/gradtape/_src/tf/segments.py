@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,12 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import Axes, flag, integer, integers
 from gradtape._src.tf.array import cast
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 
 # -- ids in order ----------------------------------------------------------------------------------------------------
-def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the rows with each id; ids do not decrease.
 
     >>> segment_sum([1, 2, 3, 4], [0, 0, 1, 3]).numpy().tolist()
@@ -30,18 +33,18 @@ def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     return _sum(*_in_order(data, segment_ids, "SegmentSum"))
 
 
-def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The mean of the rows with each id; 0 where there are none."""
     x, ids, count = _in_order(data, segment_ids, "SegmentMean")
     return _mean(x, ids, count)
 
 
-def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
     return _product(*_in_order(data, segment_ids, "SegmentProd"))
 
 
-def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The largest of the rows with each id, 0 where there are none; equal ones share the gradient.
 
     >>> segment_max([1, 5, 3], [0, 0, 2]).numpy().tolist()
@@ -52,7 +55,7 @@ def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The smallest of the rows with each id, 0 where there are none; equal ones share the gradient."""
     x, ids, count = _in_order(data, segment_ids, "SegmentMin", ordered=True)
     result: Tensor = segment.segment_min(x, ids, count=count, gaps=True)
@@ -106,7 +109,9 @@ def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tenso
 
 
 # -- ids in any order ------------------------------------------------------------------------------------------------
-def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_sum(
+    data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+) -> Tensor:
     """The sum of the rows with each id; rows with a negative id are left out.
 
     >>> unsorted_segment_sum([1, 2, 3, 4], [1, 0, -1, 1], 3).numpy().tolist()
@@ -115,7 +120,9 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
     return _unsorted(_sum, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_mean(
+    data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+) -> Tensor:
     """The mean of the rows with each id; 0 where there are none."""
 
     def mean(x: Tensor, ids: Any, count: int) -> Tensor:
@@ -124,7 +131,9 @@ def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: 
     return _unsorted(mean, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_sqrt_n(
+    data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+) -> Tensor:
     """The sum of the rows with each id, divided by the square root of how many there are."""
 
     def root(x: Tensor, ids: Any, count: int) -> Tensor:
@@ -138,12 +147,16 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
     return _unsorted(root, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
-def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_prod(
+    data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+) -> Tensor:
     """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
     return _unsorted(_product, data, segment_ids, num_segments, "UnsortedSegmentProd")
 
 
-def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_max(
+    data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+) -> Tensor:
     """The largest of the rows with each id, the dtype's lowest number where there are none; ties share the gradient."""
 
     def largest(x: Tensor, ids: Any, count: int) -> Any:
@@ -152,7 +165,9 @@ def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: s
     return _unsorted(largest, data, segment_ids, num_segments, "UnsortedSegmentMax", ordered=True)
 
 
-def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_min(
+    data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+) -> Tensor:
     """The smallest of the rows with each id, the dtype's highest number where there are none; ties share gradients."""
 
     def smallest(x: Tensor, ids: Any, count: int) -> Any:
@@ -269,7 +284,7 @@ def _prod(block: Tensor) -> Any:
 
 # -- scans and sums --------------------------------------------------------------------------------------------------
 def cumulative_logsumexp(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """log of the running sums of exp(x), without overflow.
 
@@ -296,7 +311,7 @@ def scan_axis(axis: Any, rank: int, op: str) -> int:
     return at + rank if at < 0 else at
 
 
-def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
+def accumulate_n(inputs: TensorLike, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
     """The sum of tensors of one shape and dtype.
 
     >>> accumulate_n([[1.0, 2.0], [3.0, 4.0]]).numpy().tolist()

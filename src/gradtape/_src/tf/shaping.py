@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from gradtape._src.tf.arguments import (
 from gradtape._src.tf.array import cast, positions, stack
 from gradtape._src.variable import Variable
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
 
 def picked(x: Tensor, positions: Any, axis: int) -> Tensor:
     """Slices along an axis, with a dense gradient (a lookup along the first axis alone would have a sparse one)."""
@@ -40,7 +43,7 @@ def picked(x: Tensor, positions: Any, axis: int) -> Tensor:
 
 
 # -- repeating -------------------------------------------------------------------------------------------------------
-def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
     """The tensor laid side by side with itself, `multiples[i]` times along axis i.
 
     >>> tile([1, 2], [2]).numpy().tolist()
@@ -68,7 +71,7 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Every element (or slice along an axis) as often as `repeats` says; without an axis the tensor is flattened.
 
     >>> repeat([3, 4], [1, 2], axis=0).numpy().tolist()
@@ -148,7 +151,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
 
 # -- padding ---------------------------------------------------------------------------------------------------------
 def pad(
-    tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
+    tensor: TensorLike, paddings: TensorLike, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
     """More elements before and after, along every axis: constants, or a mirror image of what is there.
 
@@ -222,7 +225,7 @@ def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
 
 
 # -- turning ---------------------------------------------------------------------------------------------------------
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+def roll(input: TensorLike, shift: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Shifted along axes; what falls off one end comes back at the other.
 
     >>> roll([1, 2, 3, 4], 1, 0).numpy().tolist()
@@ -261,7 +264,7 @@ def _rolled(x: Tensor, shift: Tensor, axes: Axes) -> Tensor:
 
 
 def reverse_sequence(
-    input: Any, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
+    input: TensorLike, seq_lengths: TensorLike, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
 ) -> Tensor:
     """The first `seq_lengths[i]` elements of row i backward, the rest as they are.
 
@@ -446,7 +449,7 @@ def _slice_ends(given: Any) -> Axes:
 
 
 # -- masks, several tensors at once ----------------------------------------------------------------------------------
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
+def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
     """True for the first `lengths[i]` places of row i.
 
     >>> sequence_mask([1, 3], 4).numpy().astype(int).tolist()
@@ -485,18 +488,18 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = bool_, name: st
     return mask if wanted.is_bool else wrap(mask.array.astype(wanted.numpy_dtype))
 
 
-def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+def parallel_stack(values: TensorLike, name: str = "parallel_stack") -> Tensor:
     """`stack` along a new first axis. Eager tensors are all there already: nothing is left to run in parallel."""
     return stack(values, axis=0)
 
 
-def shape_n(input: Any, out_type: Any = "int32", name: str | None = None) -> list[Tensor]:
+def shape_n(input: TensorLike, out_type: Any = "int32", name: str | None = None) -> list[Tensor]:
     """The shapes of several tensors."""
     kind = index_type(out_type, "ShapeN")
     return [wrap(np.array(operand(x).array.shape, kind)) for x in _listed(input, "ShapeN")]
 
 
-def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
+def identity_n(input: TensorLike, name: str | None = None) -> list[Tensor]:
     """The same values, as tensors of their own."""
     return [array.identity(operand(x)) for x in _listed(input, "IdentityN")]
 
@@ -515,13 +518,13 @@ def _listed(values: Any, op: str) -> list[Any]:
     return found
 
 
-def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
     """The same values; TensorFlow has no gradient through this op."""
     result: Tensor = scatter.guarantee_const(operand(input))
     return result
 
 
-def get_static_value(tensor: Any, partial: bool = False) -> Any:
+def get_static_value(tensor: TensorLike | SparseTensor, partial: bool = False) -> Any:
     """The value as a NumPy array, or None where it is not known while a function is traced."""
     if isinstance(tensor, SparseTensor):
         return None
@@ -529,7 +532,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     return np.array(known.array) if is_known(known) else None
 
 
-def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
     """The same bytes, read as another dtype.
 
     >>> hex(bitcast(1.0, "uint32").numpy().item())
@@ -557,7 +560,7 @@ _FLAT_INDEX = index.WITHIN._replace(
 )
 
 
-def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
     """Flat positions as coordinates: one row for each axis.
 
     >>> unravel_index([1, 5], [2, 3]).numpy().tolist()

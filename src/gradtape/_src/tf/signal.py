@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math as _math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from gradtape._src.tf.arguments import (
     tensor_or,
     truth,
 )
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 Window = Callable[..., Any]
 
@@ -223,14 +226,14 @@ def _normed(result: Tensor, norm: str | None, points: int, inverse: bool) -> Ten
 
 
 def fftnd(
-    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+    input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """The Fourier transform over any axes, all of them by default."""
     return _nd(input_tensor, fft_length, axes, norm, inverse=False)
 
 
 def ifftnd(
-    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+    input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """The inverse Fourier transform over any axes, all of them by default."""
     return _nd(input_tensor, fft_length, axes, norm, inverse=True)
@@ -247,7 +250,7 @@ def _nd(input_tensor: Any, fft_length: Any, axes: Any, norm: str | None, inverse
 
 
 def rfftnd(
-    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+    input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """The transform of real numbers over any axes: of the last one given, half is kept."""
     x = _real_input(operand(input_tensor), "RFFTND", 1)
@@ -259,7 +262,7 @@ def rfftnd(
 
 
 def irfftnd(
-    input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+    input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """Real numbers from half of their transform over any axes."""
     x = _complex_input(operand(input_tensor), "IRFFTND", 1)
@@ -268,7 +271,7 @@ def irfftnd(
     return _normed(result, norm, _math.prod(result.array.shape[a] for a in over), inverse=True)
 
 
-def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Move the zero frequency to the middle.
 
     >>> fftshift([0.0, 1.0, 2.0, -2.0, -1.0]).numpy().tolist()
@@ -277,7 +280,7 @@ def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
     return _shift(x, axes, lambda n: n // 2)
 
 
-def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Undo `fftshift`."""
     return _shift(x, axes, lambda n: -(n // 2))
 
@@ -308,7 +311,7 @@ def _checked_dct(type: Any, n: Any, norm: Any) -> None:
 
 
 def dct(
-    input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
+    input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """The cosine transform of an axis, of type 1, 2, 3 or 4; scaled as SciPy scales it.
 
@@ -397,7 +400,7 @@ def _real_part(x: Tensor) -> Tensor:
 
 
 def idct(
-    input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
+    input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Tensor:
     """The inverse cosine transform: the transform of the inverse type (2 and 3 undo each other, 1 and 4 themselves)."""
     _checked_dct(type, n, norm)
@@ -406,7 +409,7 @@ def idct(
 
 # -- frames ----------------------------------------------------------------------------------------------------------
 def frame(
-    signal: Any,
+    signal: TensorLike,
     frame_length: Any,
     frame_step: Any,
     pad_end: bool = False,
@@ -451,7 +454,7 @@ def _pad_value(value: Any, dtype: DType) -> Tensor:
     return found
 
 
-def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
     """Lay frames [..., frames, length] `frame_step` apart and add them up: the transpose of `frame`.
 
     >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy().tolist()
@@ -526,7 +529,9 @@ def _kaiser(length: int, beta: float) -> Any:
     return np.i0(beta * np.sqrt(np.maximum(1 - (at / half) ** 2, 0))) / np.i0(beta)
 
 
-def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None) -> Tensor:
+def kaiser_window(
+    window_length: Any, beta: TensorLike = 12.0, dtype: Any = "float32", name: str | None = None
+) -> Tensor:
     """The Kaiser window."""
     kind = _window_dtype(dtype)
     return wrap(_kaiser(_window_length(window_length, 1), _beta(beta)).astype(kind))
@@ -542,7 +547,7 @@ def _beta(given: Any) -> float:
 
 
 def kaiser_bessel_derived_window(
-    window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None
+    window_length: Any, beta: TensorLike = 12.0, dtype: Any = "float32", name: str | None = None
 ) -> Tensor:
     """The window made of running sums of a Kaiser window: squared halves add up to 1."""
     kind = _window_dtype(dtype)
@@ -557,7 +562,7 @@ def _enclosing_power_of_two(n: int) -> int:
 
 
 def stft(
-    signals: Any,
+    signals: TensorLike,
     frame_length: Any,
     frame_step: Any,
     fft_length: Any = None,
@@ -599,7 +604,7 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_win
 
 
 def inverse_stft(
-    stfts: Any,
+    stfts: TensorLike,
     frame_length: Any,
     frame_step: Any,
     fft_length: Any = None,
@@ -624,7 +629,7 @@ def _mdct_window(window_fn: Window | None, length: int, dtype: Any) -> Any:
 
 
 def mdct(
-    signals: Any,
+    signals: TensorLike,
     frame_length: Any,
     window_fn: Window | None = vorbis_window,
     pad_end: bool = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import shape_of
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
-def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+
+def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> SparseTensor:
     """The elements of a tensor that are not zero."""
     x = operand(tensor)
     if not x.array.shape:

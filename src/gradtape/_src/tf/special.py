@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from gradtape._src.ops.operators import no_zeros
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import axis_of, tensor_or, truth
 from gradtape._src.tf.array import cast
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
 
 # -- functions of one tensor: the primitives themselves --------------------------------------------------------------
 erf, erfc, erfinv, ndtri = ops.erf, ops.erfc, ops.erfinv, ops.ndtri
@@ -44,7 +47,7 @@ special = SimpleNamespace(
 )
 
 
-def erfcinv(x: Any, name: str | None = None) -> Tensor:
+def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of erfc.
 
     >>> erfcinv([0.5, 1.0]).numpy().round(4)
@@ -55,7 +58,7 @@ def erfcinv(x: Any, name: str | None = None) -> Tensor:
 
 
 # -- functions of several --------------------------------------------------------------------------------------------
-def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
+def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The derivative of order `a` of digamma; NaN where `a` is not a whole number. Only x has a gradient.
 
     >>> polygamma(1.0, [1.0, 2.0]).numpy().round(4)
@@ -65,7 +68,7 @@ def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
+def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
     """Hurwitz' zeta function, the sum of (q + k)**-x over k = 0, 1, ... There is no gradient with respect to x.
 
     >>> zeta(2.0, [1.0, 2.0]).numpy().round(4)
@@ -75,7 +78,7 @@ def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
+def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised lower incomplete gamma function P(a, x); both arguments have gradients of every order.
 
     >>> igamma(2.0, [1.0, 3.0]).numpy().round(4)
@@ -85,7 +88,7 @@ def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
+def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where it is small.
 
     >>> igammac(2.0, [1.0, 30.0]).numpy()
@@ -95,7 +98,7 @@ def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
+def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised incomplete beta function. Only x has a gradient, as in TensorFlow.
 
     The arguments have one shape, except for scalars.
@@ -123,7 +126,7 @@ def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def lbeta(x: Any, name: str | None = None) -> Tensor:
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the beta function of the vectors along the last axis.
 
     >>> lbeta([[1.0, 2.0], [3.0, 4.0]]).numpy().round(4)
@@ -136,7 +139,7 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0; integers are divided as floats.
 
     >>> divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy().tolist()
@@ -152,7 +155,7 @@ def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """1 / x, and 0 where x is 0.
 
     >>> reciprocal_no_nan([2.0, 0.0]).numpy().tolist()
@@ -165,7 +168,7 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
+def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
     """The number next to x1 in the direction of x2.
 
     >>> float(nextafter(1.0, 2.0)) - 1
@@ -178,7 +181,7 @@ def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Division towards zero.
 
     >>> truncatediv([7, -7], [2, 2]).numpy().tolist()
@@ -192,7 +195,7 @@ def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 # -- activations -----------------------------------------------------------------------------------------------------
-def relu6(features: Any, name: str | None = None) -> Tensor:
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """x between 0 and 6, the nearer of them outside.
 
     >>> relu6([-1.0, 3.0, 8.0]).numpy().tolist()
@@ -202,7 +205,7 @@ def relu6(features: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """x where x is positive, alpha * x elsewhere; integers become float32.
 
     >>> leaky_relu([-1.0, 2.0]).numpy().tolist()
@@ -234,7 +237,7 @@ def _slope(alpha: Any) -> Tensor:
     raise TypeError(f"Expected float for argument 'alpha' not {alpha!r}.")
 
 
-def elu(features: Any, name: str | None = None) -> Tensor:
+def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """x where x is positive, exp(x) - 1 elsewhere.
 
     >>> elu([-1.0, 2.0]).numpy().round(4)
@@ -244,7 +247,7 @@ def elu(features: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def selu(features: Any, name: str | None = None) -> Tensor:
+def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """The scaled elu that keeps mean 0 and variance 1.
 
     >>> selu([-1.0, 1.0]).numpy().round(4)
@@ -254,7 +257,7 @@ def selu(features: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Tensor:
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
     """x times the normal distribution function of x, or a formula with tanh that comes close to it.
 
     >>> gelu([-1.0, 1.0]).numpy().round(4)
@@ -283,7 +286,7 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
     return result
 
 
-def softsign(features: Any, name: str | None = None) -> Tensor:
+def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """x / (1 + |x|).
 
     >>> softsign([-1.0, 3.0]).numpy().tolist()
@@ -293,7 +296,7 @@ def softsign(features: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def crelu(features: Any, axis: Any = -1, name: str | None = None) -> Tensor:
+def crelu(features: TensorLike, axis: Any = -1, name: str | None = None) -> Tensor:
     """relu of x and of -x, side by side along an axis.
 
     >>> crelu([-1.0, 2.0]).numpy().tolist()
