@@ -737,9 +737,9 @@ POOLS = (
     (numbers(1, 5, 4, 1), windows(window=(2, 2), dilations=(2, 1), strides=(2, 1))),
     (numbers(2, 5, 2), windows(window=(3,), strides=(2,), dilations=(1,), padding=((1, 1),))),
 )
-for _name in ("conv_patches", "sum_pool", "max_pool"):
+for _name in ("conv_patches", "sum_pool", "avg_pool", "max_pool"):
     row(_name, *(S(x, **attrs) for x, attrs in POOLS))
-for _name, _back in (("conv_patches_grad", "conv_patches"), ("sum_unpool", "sum_pool")):
+for _name, _back in (("conv_patches_grad", "conv_patches"), ("sum_unpool", "sum_pool"), ("avg_unpool", "avg_pool")):
     row(
         _name,
         *(

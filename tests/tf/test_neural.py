@@ -188,6 +188,18 @@ def test_pieces_give_the_same_as_the_whole(case, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("images", "windows"), [((2, 1, 4, 2), (2, 0, 1, 3)), ((0, 5, 5, 2), (0, 2, 2, 3))])
+@pytest.mark.parametrize("pfor", [True, False])
+def test_jacobians_of_a_convolution_without_outputs(images, windows, pfor):
+    x, filters = tf.ones(images), tf.ones([3, 3, 2, 3])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, filters])
+        y = tf.nn.conv2d(x, filters, 2, "VALID")
+    assert y.shape == windows
+    for source in (x, filters):
+        assert tape.jacobian(y, source, experimental_use_pfor=pfor).shape == (*windows, *source.shape)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_low_precision_convolution(dtype):
     x, y = normal(2, 5, 5, 3), normal(3, 3, 3, 4)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays import namespace_of, numpy_namespace
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.core.dispatch import linear, primitive
 from gradtape._src.ops.batching import spread
@@ -136,7 +136,9 @@ def _filter_batch(xp: Any, size: int, batched: list[bool], x: Any, z: Any, *, gr
 def _keeps_images_apart(name: str) -> Any:
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
         x, *others = operands
-        if type(x) is not Batched or not x.block_diagonal or any(type(o) is Batched for o in others):
+        if type(x) is not Batched or not x.block_diagonal or not x.array.shape[0]:
+            return None
+        if any(type(o) is Batched for o in others):
             return None
         result = getattr(xp, name)(_into_batch(xp, x.array), *others, **attrs)
         return Batched(_out_of_batch(xp, result, x.array.shape[0]), level, block_diagonal=True)
@@ -147,7 +149,7 @@ def _keeps_images_apart(name: str) -> Any:
 def _filter_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, groups: int, **attrs: Any) -> Any:
     """One gradient of the filters for each image: the images become groups."""
     x, z = operands
-    if type(x) is Batched or not z.block_diagonal or z.owners is not None:
+    if type(x) is Batched or not z.block_diagonal or z.owners is not None or not z.array.shape[0]:
         return None
     count, images, *out, channels = z.array.shape
     rank = len(out)
@@ -239,14 +241,32 @@ def _forth(name: str) -> Any:
     return rule
 
 
-def _of_images(name: str, transpose: Any, tf_name: str) -> Any:
-    return linear(name, transpose, tf_name=tf_name, batch=_images(name), block_diagonal=_keeps_images_apart(name))
+def _of_images(name: str, transpose: Any, tf_name: str, kernel: Any = None) -> Any:
+    rules = {"batch": _images(name), "block_diagonal": _keeps_images_apart(name)}
+    return linear(name, transpose, tf_name=tf_name, kernel=kernel, **rules)
+
+
+def _counts(sizes: Any, dtype: Any, how: dict[str, Any]) -> Any:
+    """How many numbers each window holds: padding does not count."""
+    if not any(low or high for low, high in how["padding"]):
+        return dtype.type(prod(how["window"]))
+    return numpy_namespace.sum_pool(np.ones((1, *sizes, 1), dtype), **how)
+
+
+def _average(xp: Any, x: Any, **how: Any) -> Any:
+    return xp.divide(xp.sum_pool(x, **how), _counts(x.shape[1:-1], x.dtype, how))
+
+
+def _average_grad(xp: Any, z: Any, *, shape: Any, **how: Any) -> Any:
+    return xp.sum_unpool(xp.divide(z, _counts(shape, z.dtype, how)), shape=shape, **how)
 
 
 conv_patches = _of_images("conv_patches", _back("conv_patches_grad"), "ExtractImagePatches")
 conv_patches_grad = _of_images("conv_patches_grad", _forth("conv_patches"), "ExtractImagePatchesGrad")
 sum_pool = _of_images("sum_pool", _back("sum_unpool"), "AvgPool")
 sum_unpool = _of_images("sum_unpool", _forth("sum_pool"), "AvgPoolGrad")
+avg_pool = _of_images("avg_pool", _back("avg_unpool"), "AvgPool", _average)
+avg_unpool = _of_images("avg_unpool", _forth("avg_pool"), "AvgPoolGrad", _average_grad)
 
 
 # -- the largest of a window -----------------------------------------------------------------------------------------

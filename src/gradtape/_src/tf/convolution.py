@@ -719,12 +719,7 @@ def _average(
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype(op, x.dtype, "f")
     few_bits = x.dtype.size < 4
-    sums = ops.sum_pool(cast(x, "float32") if few_bits else x, **windows.how)
-    counts: Any = float(prod(windows.how["window"]))
-    if any(low or high for low, high in windows.how["padding"]):  # only what lies inside counts
-        ones = np.ones((1, *x.array.shape[1:-1], 1), sums.array.dtype)
-        counts = numpy_namespace.sum_pool(ones, **windows.how)
-    result = sums / counts
+    result = ops.avg_pool(cast(x, "float32") if few_bits else x, **windows.how)
     return _pooled(cast(result, x.dtype) if few_bits else result, windows)
 
 

@@ -58,7 +58,7 @@ def get_current_name_scope() -> str:
     return name_prefix.get().rstrip("/")
 
 
-class device(device_scope):
+def device(device_name: Any) -> AbstractContextManager[None]:
     """Where new tensors and variables are put: "/CPU:0", "GPU:1", "/device:GPU:0", a `DeviceSpec`, None.
 
     Ops run where their inputs are; `tf.identity` within the block copies a tensor to the device. A device that is not
@@ -69,6 +69,11 @@ class device(device_scope):
     ...     print(tf.constant(1.0).device)
     /job:localhost/replica:0/task:0/device:CPU:0
     """
+    return _EagerDeviceContext(device_name)
+
+
+class _EagerDeviceContext(device_scope):
+    """The block of a `tf.device`."""
 
 
 def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
