@@ -21,12 +21,12 @@ from interrupts import every_interrupt, interrupted_at
 
 import gradtape as tf
 from gradtape import keras
-from gradtape._src import interrupts, tensor, variable
+from gradtape._src import devices, interrupts, tensor, variable
 from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.checkpoint.checkpoint import saving
 from gradtape._src.core import observe, tape as stack
 from gradtape._src.formats import atomic
-from gradtape._src.graph import devices, program
+from gradtape._src.graph import program
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.keras_backend.execution import CompiledSteps
 from gradtape._src.tf import compat

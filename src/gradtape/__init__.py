@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os as _os
 import sys as _sys
 import warnings as _warnings
 from typing import Any as _Any
@@ -45,6 +46,7 @@ from gradtape._src.autodiff.custom_gradient import (
 )
 from gradtape._src.call_sites import logger as get_logger
 from gradtape._src.conversion import register_tensor_conversion_function as register_tensor_conversion_function
+from gradtape._src.devices import set_engine as _set_engine
 from gradtape._src.dtypes import (
     DType as DType,
     as_dtype as as_dtype,
@@ -279,6 +281,8 @@ from gradtape._src.variable import (
 from gradtape._src.version import __version__ as __version__
 
 _keras_hook.install()
+if "GRADTAPE_ENGINE" in _os.environ:
+    _set_engine(_os.environ["GRADTAPE_ENGINE"] or "numpy")
 
 # NumPy warns where TensorFlow is silent (1/0, overflow): within gradtape only, and nowhere else.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradtape\.")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.graph import devices
+from gradtape._src import devices
 
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="needs JAX")
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"

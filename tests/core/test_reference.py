@@ -14,6 +14,7 @@ import gradtape as tf
 from gradtape._src.core.fast.backward import backward_pass as fast_pass
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.vjp import backward_pass
+from gradtape._src.core.vmap import jacobian
 
 SAMPLES = [
     pytest.param(row, sample, id=f"{row.name}-{i}")
@@ -71,6 +72,24 @@ def test_random_programs(traced, example):
     function, args = example
     for dtype in ("float32", "float16"):
         assert_equal_bits(*both_passes(function, [np.asarray(a, dtype) for a in args], traced))
+
+
+@settings(deadline=None, max_examples=40)
+@given(example=programs())
+def test_jacobians_of_random_programs(example):
+    """One backward pass over a batch of rows gives what the reference gives row by row."""
+    function, args = example
+    tensors = [tf.constant(np.asarray(a, "float64")) for a in args]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        y = function(*tensors)
+    recording = tape._recording
+    if y.uid not in recording.tracked:
+        return
+    expected = jacobian(list(recording.records), recording.tracked, y, [t.uid for t in tensors])
+    found = tape.jacobian(y, tensors, unconnected_gradients="zero")
+    for t, j in zip(tensors, found, strict=True):
+        np.testing.assert_allclose(j, expected[t.uid], rtol=1e-12, atol=1e-13)
 
 
 def test_sparse_cotangents():

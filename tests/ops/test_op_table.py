@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.owners import RowIndex
 from gradtape._src.core import dispatch, primitive as op
 from gradtape._src.core.fast.calls import write_vjps
+from gradtape._src.core.vmap import vmap
 from gradtape.testing import check_gradients
 
 SAMPLES = [pytest.param(row, s, id=f"{row.name}-{i}") for row in ROWS.values() for i, s in enumerate(row.samples)]
@@ -154,12 +156,10 @@ def test_batch_rule(row: Row, sample: Sample):
                 Batched(np.stack(c)[:count], 1) if flag else c[0] for c, flag in zip(columns, flags, strict=True)
             ]
             got = outputs(many(*operands, **attrs))
-            one_by_one = [
-                outputs(kernel(*(c[i] if flag else c[0] for c, flag in zip(columns, flags, strict=True)), **attrs))
-                for i in range(size)
-            ]
-            for k, found in enumerate(got):
-                expected = np.stack([np.asarray(r[k]) for r in one_by_one])[:count]
+            rows = [np.stack(c) if flag else c[0] for c, flag in zip(columns, flags, strict=True)]
+            one_by_one = outputs(vmap(partial(kernel, **attrs), rows, flags))
+            for found, results in zip(got, one_by_one, strict=True):
+                expected = results[:count]
                 array = np.asarray(found.array if type(found) is Batched else np.broadcast_to(found, expected.shape))
                 assert array.shape == expected.shape, (flags, count)
                 assert array.dtype == expected.dtype, (flags, count)

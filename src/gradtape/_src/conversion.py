@@ -9,6 +9,8 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors
+from gradtape._src.calls import calls
+from gradtape._src.devices import place, placement
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.literals import array_from as array_from
 from gradtape._src.shape import TensorShape
@@ -22,26 +24,16 @@ converters: dict[type, Converter] = {}
 defers_to: set[type] = set()
 """Classes whose operators come first where one of them stands beside a tensor, also on its right."""
 
-pack: list[Callable[[list[Any]], Tensor]] = []
-"""Holds the op that stacks a list with tensors in it, once `ops` is loaded."""
-
-cast: list[Callable[[Tensor, DType], Tensor]] = []
-"""Holds the op that changes a tensor's dtype, once `ops` is loaded."""
-
-
-place: Callable[[ndarray], Array] | None = None
-"""Puts new NumPy arrays on the device that is chosen, once somebody has chosen one."""
-
 
 def placed(array: Array) -> Array:
     """An array that nobody else will write to, on the device where new arrays go."""
-    return array if place is None or type(array) is not ndarray else place(array)
+    return place(array) if placement.places and type(array) is ndarray else array
 
 
 def wrap(array: Array) -> Tensor:
     """A new tensor around an array that nobody else will write to."""
     tensor = Tensor()
-    tensor.array = array if place is None or type(array) is not ndarray else place(array)
+    tensor.array = place(array) if placement.places and type(array) is ndarray else array
     tensor.uid = next(uids)
     return tensor
 
@@ -97,7 +89,7 @@ def convert(value: Any, dtype: Any = None, dtype_hint: Any = None, *, name: str 
         converter = converter_of(value)
         if converter is not None:
             value = converter(value)
-        elif isinstance(value, (list, tuple)) and pack and holds_tensor(value):
+        elif isinstance(value, (list, tuple)) and holds_tensor(value):
             value = _packed(value, dtype, dtype_hint)
     if isinstance(value, Tensor):
         if dtype is not None and as_dtype(dtype) != value.dtype:
@@ -221,14 +213,42 @@ def holds_tensor(values: list[Any] | tuple[Any, ...]) -> bool:
     return False
 
 
+def _stack(values: list[Any]) -> Tensor:
+    """Tensors of one shape as one tensor with an axis more."""
+    have = values[0].array.shape
+    for i, value in enumerate(values):
+        if value.array.shape != have:
+            raise errors.invalid_argument(
+                f"Shapes of all inputs must match: values[0].shape = {errors.brackets(have)} != values[{i}].shape = "
+                f"{errors.brackets(value.array.shape)}",
+                "Pack",
+            )
+    result: Tensor = calls["stack"](*values, axis=0)
+    return result
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """A tensor in another dtype, whatever the two are."""
+    have = x.dtype
+    if have == dtype:
+        return x
+    if "string" in (have.name, dtype.name):
+        raise errors.UnimplementedError(None, None, f"Cast {have.name} to {dtype.name} is not supported [Op:Cast]")
+    if (dtype.is_floating or dtype.is_complex) and (have.is_floating or have.is_complex):
+        result: Tensor = calls["astype"](x, dtype=dtype.numpy_dtype, source=have.numpy_dtype)
+    else:
+        result = calls["discrete_cast"](x, dtype=dtype.numpy_dtype)
+    return result
+
+
 def _packed(values: Any, dtype: Any, hint: Any) -> Tensor:
     """A list with tensors in it as one tensor, in the dtype of the hint if that is possible."""
     if dtype is None and hint is not None:
         try:
-            return pack[0](list(_common_dtype(values, hint)))
+            return _stack(list(_common_dtype(values, hint)))
         except (TypeError, ValueError):
             pass
-    return pack[0](list(_common_dtype(values, dtype)))
+    return _stack(list(_common_dtype(values, dtype)))
 
 
 def _common_dtype(values: Any, dtype: Any) -> Iterator[Tensor]:
@@ -241,7 +261,7 @@ def _common_dtype(values: Any, dtype: Any) -> Iterator[Tensor]:
     for value in values:
         if isinstance(value, (list, tuple)):
             packed = holds_tensor(value)
-            yield pack[0](list(_common_dtype(value, wanted))) if packed else wrap(array_from(value, wanted))
+            yield _stack(list(_common_dtype(value, wanted))) if packed else wrap(array_from(value, wanted))
             continue
         tensor = convert(value) if isinstance(value, Tensor) or converter_of(value) is not None else None
         if tensor is None:
@@ -251,7 +271,7 @@ def _common_dtype(values: Any, dtype: Any) -> Iterator[Tensor]:
         elif wanted == inferred:
             raise errors.mismatched_dtypes("Pack", wanted, tensor.dtype)
         else:
-            yield cast[0](tensor, wanted)
+            yield cast(tensor, wanted)
 
 
 def _first_dtype(values: Any) -> DType:

@@ -6,9 +6,8 @@ know which tapes follow it, and tapes do not hold tensors they do not need: noth
 
 from __future__ import annotations
 
-import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,9 +17,11 @@ from numpy import ndarray
 from gradtape._src import errors, memory
 from gradtape._src.active import active_stack, report_escape
 from gradtape._src.buffers import exports_buffers
+from gradtape._src.devices import CPU, device_name, to_cpu, to_gpu
 from gradtape._src.dtypes import DType, dtype_of
 from gradtape._src.interrupts import setting
 from gradtape._src.shape import TensorShape, known_shape
+from gradtape._src.uids import CONSTANT as CONSTANT, next_uid as next_uid, uids as uids
 
 if TYPE_CHECKING:
     from gradtape._src.typing import Operand
@@ -28,34 +29,9 @@ if TYPE_CHECKING:
 Array: TypeAlias = Any
 """A value of some engine: `numpy.ndarray`, `jax.Array`, `Batched`."""
 
-uids: Iterator[int] = itertools.count(1)
-"""The numbers of everything that has an identity; the hot path takes the next one without a function between."""
-
-next_uid: Callable[[], int] = uids.__next__
-
-
-CONSTANT = 0
-"""The uid of tensors made from Python or NumPy operands: nobody can hold one, so no tape will ever follow it."""
-
-CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
-
 _NUMPY_STYLE = frozenset({"T", "size", "astype", "reshape", "ravel", "tolist", "clip", "data", "transpose"})
 _GRAPH_ONLY = frozenset({"name", "op", "graph", "value_index", "consumers"})
 _ABSENT = _NUMPY_STYLE | _GRAPH_ONLY
-
-
-def device_name(array: Array) -> str:
-    """TensorFlow's name for where an array is; "" where that is not known yet, or not one device."""
-    while type(array) is not ndarray and hasattr(array, "array"):  # a batch
-        array = array.array
-    if type(array) is ndarray:
-        return CPU
-    devices: Any = array.devices() if hasattr(array, "devices") else ()
-    if len(devices) != 1:
-        return ""
-    (device,) = devices
-    kind = {"cpu": "CPU", "tpu": "TPU"}.get(device.platform, "GPU")
-    return f"/job:localhost/replica:0/task:0/device:{kind}:{device.id}"
 
 
 def _autograph_advice() -> str:
@@ -162,6 +138,14 @@ class Tensor:
     @property
     def device(self) -> str:
         return device_name(self.array)
+
+    def cpu(self) -> Tensor:
+        """A copy of this tensor in the memory of the processor."""
+        return to_cpu(self)
+
+    def gpu(self, gpu_index: int = 0) -> Tensor:
+        """A copy of this tensor on a GPU."""
+        return to_gpu(self, gpu_index)
 
     def get_shape(self) -> TensorShape:
         """The shape, as `tensor.shape`."""
@@ -343,8 +327,6 @@ class Tensor:
 
     if TYPE_CHECKING:  # attached by ops/operators.py: the operators are the ops themselves, with nothing between
 
-        def cpu(self) -> Tensor: ...
-        def gpu(self, gpu_index: int = 0) -> Tensor: ...
         def __add__(self, other: Operand) -> Tensor: ...
         def __radd__(self, other: Operand) -> Tensor: ...
         def __sub__(self, other: Operand) -> Tensor: ...
@@ -442,7 +424,7 @@ class LazyTensor(Tensor):
 
     @property
     def device(self) -> str:
-        return CPU
+        return CPU.name
 
     def numpy(self) -> ndarray:
         recipe = self.recipe

@@ -19,9 +19,17 @@ numpy_namespace: Any = Engine("NumPy", np, core, special, linalg, neural, signal
 
 
 class _ByType(dict[type, Any]):
-    """Namespaces by type of array; a subclass has its base's, Python numbers and whatever is unknown count as NumPy."""
+    """Namespaces by type of array; a subclass has its base's, Python numbers and whatever is unknown count as NumPy.
+
+    The first array of JAX loads the namespace for JAX's.
+    """
 
     def __missing__(self, kind: type) -> Any:
+        if kind.__module__.startswith(("jax.", "jaxlib.")):
+            from gradtape._src.arrays import xla  # noqa: F401 - registers its arrays
+
+            if kind in self:
+                return self[kind]
         self[kind] = found = next((self[base] for base in kind.__mro__[1:] if base in self), numpy_namespace)
         return found
 

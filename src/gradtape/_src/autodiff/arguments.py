@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src import conversion, errors, nest
+from gradtape._src import errors, nest
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.sparse_cotangent import SparseCotangent
+from gradtape._src.devices import placement
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.memory import LazyArray
 from gradtape._src.ops.array import broadcast_to
@@ -189,7 +190,7 @@ def as_tensor(result: Any) -> Tensor:
 
 def _unwritten(recipe: LazyArray) -> Tensor:
     """A result that is made of small arrays: to be written when somebody reads it."""
-    if conversion.place is None and all(type(a) is np.ndarray for a in recipe.arrays):
+    if not placement.places and all(type(a) is np.ndarray for a in recipe.arrays):
         return LazyTensor.of(recipe)
     tensor = as_tensor(recipe.write())
     if type(tensor.array) is Symbolic:  # by the caller of the function, if it reaches that

@@ -533,7 +533,8 @@ class Tape:
         strong = "strong_zeros" in self.options
         if strong:
             cotangents.update({uid: zero_preserving(g) for uid, g in cotangents.items()})
-        observer = self._backward_observer(recording, shapes, cotangents)
+        observed = self._profiler is not None or settings.checks_numerics
+        observer = self._backward_observer(recording, shapes, cotangents) if observed else None
         may_raise = recording.may_raise or (observer is not None and observer.may_raise)
         release = last and not self._persistent and not traced and not may_raise
         recording.consumed = release

@@ -15,9 +15,10 @@ from numpy import ndarray
 from gradtape._src import errors
 from gradtape._src.active import active_stack
 from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
-from gradtape._src.arrays.base import Namespace
-from gradtape._src.arrays.batched import Batched, batched_namespace
+from gradtape._src.arrays.base import Namespace, generic_kernels
+from gradtape._src.arrays.batched import Batched, batch_rules, batched_namespace
 from gradtape._src.arrays.symbolic import Symbolic, zeros
+from gradtape._src.calls import calls
 from gradtape._src.conversion import (
     constant_operand,
     converter_of,
@@ -34,6 +35,7 @@ from gradtape._src.conversion import (
 from gradtape._src.core import observe, tape as stack
 from gradtape._src.core.primitive import Op, Rule, registry
 from gradtape._src.core.tape import use_recorders
+from gradtape._src.devices import colocate, placement
 from gradtape._src.dtypes import as_dtype, dtype_of
 from gradtape._src.tensor import CONSTANT, Tensor, uids
 
@@ -43,11 +45,13 @@ if TYPE_CHECKING:
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
 
-colocate: Callable[[Op, Sequence[Tensor]], Sequence[Tensor]] | None = None
-"""Brings the inputs of an op to one device, once there is more than one."""
+Rewrite = Callable[[Op, Sequence[Tensor], dict[str, Any]], Tensor | None]
+_rewrites: dict[str, Rewrite] = {}
 
-rewrite: Callable[[Op, Sequence[Tensor], dict[str, Any]], Tensor | None] | None = None
-"""Says what to run in the place of an op on values that are no NumPy arrays, once functions are traced."""
+
+def register_rewrite(name: str, rewrite: Rewrite) -> None:
+    """Let a function say what to run in the place of a primitive while a function is traced; None for the primitive."""
+    _rewrites[name] = rewrite
 
 
 by_values: dict[type, Callable[[str, Callable[..., Any], Any], Any]] = {}
@@ -77,8 +81,16 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = op.name
     op.call, op.kernel = call, getattr(numpy_namespace, op.name, None)
     observe.with_kernel.append(op)
+    calls[op.name] = call
     setattr(TensorNamespace, op.name, staticmethod(call))
     return call
+
+
+def register_function(name: str, *, arrays: Any, batches: Any, tensors: Any) -> None:
+    """Give every namespace a function that is no primitive: over raw arrays, batches and recorded tensors."""
+    generic_kernels[name] = arrays
+    batch_rules[name] = batches
+    setattr(TensorNamespace, name, staticmethod(tensors))
 
 
 # -- recording -------------------------------------------------------------------------------------------------------
@@ -127,7 +139,7 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
 # -- the general call ------------------------------------------------------------------------------------------------
 def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on tensors and record it."""
-    if colocate is not None:
+    if placement.several:
         inputs = colocate(op, inputs)
     arrays = [t.array for t in inputs]
     kernel = op.kernel
@@ -135,7 +147,7 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
         if type(array) is not ndarray:
             if _recorded_inside(arrays):
                 return _run_inside(op, inputs, attrs)
-            if rewrite is not None and (other := rewrite(op, inputs, attrs)) is not None:
+            if op.name in _rewrites and (other := _rewrites[op.name](op, inputs, attrs)) is not None:
                 return other
             kernel = _kernel(op, common_namespace(arrays))
             break
@@ -206,7 +218,7 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
         array = x.array
         if checked and array.dtype is not _FLOAT32 and not _allowed(op, array):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
-        if type(array) is not ndarray or colocate is not None:
+        if type(array) is not ndarray or placement.several:
             return run(op, (x,), attrs)
         try:
             value = op.kernel(array, **attrs)
@@ -504,11 +516,11 @@ def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tupl
     """The array, or, of a batch of recorded tensors, the tensor with everything about it recorded."""
     if a.dtype != b.dtype:
         raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
-    if colocate is not None and (together := colocate(op, tensors)) is not tensors:
+    if placement.several and (together := colocate(op, tensors)) is not tensors:
         return op.call(*together, **attrs)
     if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
         raise problem
-    if rewrite is not None and (other := rewrite(op, tensors, attrs)) is not None:
+    if op.name in _rewrites and (other := _rewrites[op.name](op, tensors, attrs)) is not None:
         return other
     try:
         if _recorded_inside((a, b)):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape._src import conversion, errors, forks, nest
+from gradtape._src import errors, forks, nest
 from gradtape._src.active import active, active_stack
 from gradtape._src.arrays.seeds import OpStreams, seeds, with_streams
 from gradtape._src.arrays.symbolic import current_graph, graph_traced
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.graph.devices import chosen_device
+from gradtape._src.devices import chosen_device, placement
 from gradtape._src.interrupts import settings
 from gradtape._src.tensor import Tensor
 
@@ -83,14 +83,14 @@ class Recipe:
 
 def outside() -> AbstractContextManager[Any]:
     """Input pipelines are no part of what tapes record or functions trace, and run on the processor."""
-    if active_stack() is None and current_graph() is None and conversion.place is None:
+    if active_stack() is None and current_graph() is None and not placement.places:
         return nullcontext()
     return settings((graph_traced, None), (active, None), (chosen_device, None))
 
 
 def delivered(element: Any) -> Any:
     """An element, on the device that is chosen where it arrives."""
-    if conversion.place is None:
+    if not placement.places:
         return element
     return nest.map_structure(lambda leaf: wrap(leaf.array) if isinstance(leaf, Tensor) else leaf, element)
 

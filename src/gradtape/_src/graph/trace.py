@@ -17,14 +17,13 @@ import numpy as np
 
 from gradtape._src import errors, forks
 from gradtape._src.arrays import common_namespace
-from gradtape._src.arrays.base import generic_kernels
-from gradtape._src.arrays.batched import Batched, EscapeError, batch_rules
+from gradtape._src.arrays.batched import Batched, EscapeError
 from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, is_dimension
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, call, current_graph, tracing, zeros
 from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import wrap
 from gradtape._src.core import dispatch, tape as stack
-from gradtape._src.core.dispatch import TensorNamespace, tensor_namespace
+from gradtape._src.core.dispatch import tensor_namespace
 from gradtape._src.core.fast.backward import traced_backward_pass
 from gradtape._src.core.jvp import push
 from gradtape._src.core.primitive import Op, program_op
@@ -41,7 +40,8 @@ from gradtape._src.variable import Storage, Variable, commit, updating
 
 Shape = tuple[int, ...]
 
-dispatch.rewrite = recognise.instead
+for _name in ("einsum", "matmul"):
+    dispatch.register_rewrite(_name, recognise.instead)
 
 
 class _Followed(dict[int, Any]):
@@ -1052,6 +1052,4 @@ def _call_tensors(
     return tuple(traced([_as_tensor(t) for t in tensors], host, sizes, passed))
 
 
-generic_kernels["traced_call"] = _call_arrays
-batch_rules["traced_call"] = _call_batches
-TensorNamespace.traced_call = staticmethod(_call_tensors)  # type: ignore[attr-defined]
+dispatch.register_function("traced_call", arrays=_call_arrays, batches=_call_batches, tensors=_call_tensors)

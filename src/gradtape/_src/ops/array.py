@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src import conversion, errors
 from gradtape._src.arrays.batched import Batched, batch_rules
 from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.owners import RowIndex
@@ -15,7 +14,6 @@ from gradtape._src.arrays.symbolic import as_value
 from gradtape._src.conversion import constant_operand, operand
 from gradtape._src.core.dispatch import declare, linear, primitive, run
 from gradtape._src.core.primitive import Op, numpy_dtype, registry
-from gradtape._src.dtypes import DType
 from gradtape._src.ops.batching import shift_axis
 
 Axes = tuple[int, ...]
@@ -204,34 +202,6 @@ def _concatenate_call(*inputs: Any, axis: int, sizes: Axes = ()) -> Any:
 
 concatenate = declare(_concatenate, _concatenate_call)
 stack = primitive("stack", (), vjp_all=_stack_pull, tf_name="Pack", linear=True, batch=_together("stack"))
-
-
-def _pack(values: list[Any]) -> Any:
-    have = values[0].array.shape
-    for i, value in enumerate(values):
-        if value.array.shape != have:
-            raise errors.invalid_argument(
-                f"Shapes of all inputs must match: values[0].shape = {errors.brackets(have)} != values[{i}].shape = "
-                f"{errors.brackets(value.array.shape)}",
-                "Pack",
-            )
-    return stack(*values, axis=0)
-
-
-def cast(x: Any, dtype: DType) -> Any:
-    """A tensor in another dtype, whatever the two are."""
-    have = x.dtype
-    if have == dtype:
-        return x
-    if "string" in (have.name, dtype.name):
-        raise errors.UnimplementedError(None, None, f"Cast {have.name} to {dtype.name} is not supported [Op:Cast]")
-    if (dtype.is_floating or dtype.is_complex) and (have.is_floating or have.is_complex):
-        return astype(x, dtype=dtype.numpy_dtype, source=have.numpy_dtype)
-    return discrete_cast(x, dtype=dtype.numpy_dtype)
-
-
-conversion.pack.append(_pack)
-conversion.cast.append(cast)
 
 
 # -- slices ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.checks import Rule, verify
-from gradtape._src.arrays.symbolic import SymbolicNamespace
+from gradtape._src.arrays.symbolic import symbolic_rules
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.ops.batching import spread
@@ -144,7 +144,7 @@ def _has_not_finite(x: Any, message: str) -> Exception:
 
 _FINITE = Rule(_not_finite, _has_not_finite, always=True, needed=True)
 
-SymbolicNamespace.check_numerics = staticmethod(lambda x, *, message: verify(_FINITE, x, message=message))  # type: ignore[attr-defined]
+symbolic_rules["check_numerics"] = lambda x, *, message: verify(_FINITE, x, message=message)
 
 
 check_numerics = primitive(

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from gradtape._src import conversion, errors
+from gradtape._src import devices, errors
 from gradtape._src.arrays import common_namespace, numpy_namespace
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape._src.arrays.symbolic import arange, current_graph, filled, is_known, number, sizes_of, unknown_shape
-from gradtape._src.conversion import array_from, convert, holds_tensor, is_library, operand, operands, wrap
+from gradtape._src.conversion import (
+    array_from,
+    cast as cast_tensor,
+    convert,
+    holds_tensor,
+    is_library,
+    operand,
+    operands,
+    wrap,
+)
 from gradtape._src.dtypes import DType, as_dtype, float32, int64
-from gradtape._src.graph import devices
 from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.literals import cannot_convert
 from gradtape._src.ops import array, index, math, reduce
@@ -117,14 +125,14 @@ def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | N
     """
     wanted = as_dtype(dtype)
     if type(x) is Tensor:
-        return array.cast(x, wanted)
+        return cast_tensor(x, wanted)
     if isinstance(x, (IndexedSlices, SparseTensor)):
         over: Any = map_values if isinstance(x, IndexedSlices) else map_sparse
         return over(lambda t: cast(t, wanted), x)
     tensor = convert(x) if not isinstance(x, Variable) else x.read()
     if tensor.dtype == wanted:
         return tensor if not isinstance(x, Variable) else x.value()
-    return array.cast(tensor, wanted)
+    return cast_tensor(tensor, wanted)
 
 
 def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
@@ -415,7 +423,7 @@ def identity(input: Any, name: str | None = None) -> Any:
     """The same values, as a tensor of its own; within `tf.device`, on that device."""
     if type(input) is SparseTensor:
         return map_sparse(identity, input)
-    return map_values(array.identity if conversion.place is None else _identity, input)
+    return map_values(array.identity if not devices.placement.places else _identity, input)
 
 
 def _identity(x: Any) -> Tensor:

@@ -7,12 +7,12 @@ from collections import namedtuple
 from types import ModuleType
 from typing import Any
 
+from gradtape._src import devices as _devices
+from gradtape._src.devices import jax_devices
 from gradtape._src.function.function import (
     functions_run_eagerly as functions_run_eagerly,
     run_functions_eagerly as run_functions_eagerly,
 )
-from gradtape._src.graph import devices as _devices
-from gradtape._src.graph.devices import jax_devices
 from gradtape._src.inspect import explain as _explain
 
 PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])

@@ -9,8 +9,8 @@ from typing import Any
 from numpy import ndarray
 
 from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.devices import device_scope
 from gradtape._src.function.function import init_scope as init_scope
-from gradtape._src.graph.devices import device_scope
 from gradtape._src.interrupts import setting
 from gradtape._src.variable import name_prefix
 

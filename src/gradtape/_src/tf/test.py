@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src import devices
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import dtype_of
-from gradtape._src.graph import devices
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.tensor import Tensor
 

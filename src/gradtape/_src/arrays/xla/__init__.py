@@ -1,9 +1,6 @@
 """The XLA engine: JAX arrays and tracers, with the same functions under the same names as the NumPy engine.
 
-Nothing imports this package until a device, a compiled function or `config` asks for it. Importing it turns on JAX's
-64-bit types, because TensorFlow's float64 and int64 are what they say, and lets programs on the processor run in the
-thread that calls them: their results are NumPy arrays, which somebody waits for, and another thread would only have to
-be woken up (7 microseconds a call; benchmark: hess).
+The package is imported with the first JAX array or compiled function; `jax_setup` says which of JAX's settings change.
 """
 
 from __future__ import annotations
@@ -11,20 +8,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
-# GPU memory is taken as it is needed, not most of it at once; who sets the variable decides.
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-
 import jax
 import numpy as np
 
 from gradtape._src import forks
 from gradtape._src.arrays import numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Engine, Interpreter
+from gradtape._src.jax_setup import configure
 
-_settings: Any = jax.config
-_settings.update("jax_enable_x64", True)
-if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ:  # who sets the variable decides
-    _settings.update("jax_cpu_enable_async_dispatch", False)
+configure()
 
 from gradtape._src.arrays.xla import (  # noqa: E402 - arrays made at import have the 64-bit types
     control,

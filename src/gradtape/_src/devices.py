@@ -1,29 +1,32 @@
 """Devices and engines: where new arrays are put, and what happens when arrays of two devices meet.
 
 The processor is NumPy's, unless the default engine is XLA; everything else is JAX's. A device is chosen for a `with`
-block, for one thread or task at a time; new arrays go there, and ops run where their inputs are. JAX is imported when
-somebody asks for a device that only JAX can have.
+block, for one thread or task at a time; new arrays go there, and ops run where their inputs are. JAX is imported when a
+device needs it.
+
+This stands below tensors: it moves them by the primitive `transfer`, which tapes record.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import sys
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy import ndarray
 
-from gradtape._src import conversion, errors, forks
-from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.symbolic import Symbolic, current_graph
-from gradtape._src.core import dispatch
-from gradtape._src.core.primitive import Op
-from gradtape._src.interrupts import setting
-from gradtape._src.ops import array
-from gradtape._src.tensor import CONSTANT, Tensor, device_name
+from gradtape._src import errors, forks
+from gradtape._src.call_sites import logger
+from gradtape._src.calls import calls
+from gradtape._src.interrupts import graph_traced, setting
+from gradtape._src.jax_setup import configure
+from gradtape._src.uids import CONSTANT
+
+if TYPE_CHECKING:
+    from gradtape._src.core.primitive import Op
+    from gradtape._src.tensor import Tensor
 
 
 class Device(NamedTuple):
@@ -76,8 +79,8 @@ def jax_devices(kind: str) -> list[Any]:
     """JAX's devices of one kind; none where there is no JAX. Starts JAX."""
     if kind not in _BACKENDS or not has_jax():
         return []
-    from gradtape._src.arrays import xla as xla_engine  # noqa: F401 - sets JAX up before its first use
-    import jax  # isort: skip
+    configure()
+    import jax
 
     try:
         return list(jax.local_devices(backend=_BACKENDS[kind]))
@@ -227,12 +230,25 @@ def get_engine() -> str:
 
 
 # -- placing ---------------------------------------------------------------------------------------------------------
+class _Placement:
+    """What the hot path looks at: whether arrays have to be placed, or inputs brought together, at all."""
+
+    __slots__ = ("places", "several")
+
+    def __init__(self) -> None:
+        self.places = False  # whether new arrays may belong on a JAX device
+        self.several = False  # whether there may be arrays on two devices
+
+
+placement = _Placement()
+
+
 def _install(target: Any) -> None:
-    """From now on new arrays are put somewhere, and inputs brought together if there is a second device."""
+    """From now on new arrays are placed, and inputs brought together if there is a second device."""
     if target is not None:
-        conversion.place = _place
+        placement.places = True
         if target.platform != "cpu" or target.id:
-            dispatch.colocate = _meet
+            placement.several = True
 
 
 def chosen() -> Any:
@@ -241,7 +257,7 @@ def chosen() -> Any:
     return _default_target if target is _NOT_CHOSEN else target
 
 
-def _place(value: Any) -> Any:
+def place(value: Any) -> Any:
     """A NumPy array on the device that is chosen. Text stays where it is, and so do constants of a compiled program."""
     target = chosen()
     if (
@@ -249,7 +265,7 @@ def _place(value: Any) -> Any:
         or forks.without_xla
         or value.dtype.kind == "O"
         or value.dtype.names is not None
-        or current_graph() is not None
+        or graph_traced.get() is not None
     ):
         return value
     import jax
@@ -258,11 +274,11 @@ def _place(value: Any) -> Any:
 
 
 def move(x: Tensor, target: Any) -> Tensor:
-    """A tensor on a device, by a copy that tapes follow; the tensor itself where it is there already."""
+    """A tensor on a device, by a copy that tapes record; the tensor itself where it is there already."""
     source = _device_of(x.array)
     if source is _NOWHERE or source == target or _bare(x.array).dtype.kind == "O":
         return x
-    result: Tensor = array.transfer(x, device=target, source=source)
+    result: Tensor = calls["transfer"](x, device=target, source=source)
     return result
 
 
@@ -270,7 +286,7 @@ def identity(x: Tensor) -> Tensor:
     """`tf.identity`: a tensor of its own, on the device that is chosen, if one is."""
     target = chosen_device.get()
     moved = x if target is _NOT_CHOSEN else move(x, target)
-    result: Tensor = array.identity(x) if moved is x else moved
+    result: Tensor = calls["identity"](x) if moved is x else moved
     return result
 
 
@@ -294,7 +310,8 @@ def policy() -> str:
 
 
 def _bare(value: Any) -> Any:
-    while isinstance(value, (Batched, Tensor)):
+    """The array inside a tensor or a batch."""
+    while type(value) is not ndarray and hasattr(value, "array"):
         value = value.array
     return value
 
@@ -304,13 +321,13 @@ def _device_of(value: Any) -> Any:
     value = _bare(value)
     if type(value) is ndarray:
         return None
-    if type(value) is Symbolic or not hasattr(value, "devices"):
+    if not hasattr(value, "devices"):
         return _NOWHERE
     found = value.devices()
     return next(iter(found)) if len(found) == 1 else _NOWHERE
 
 
-def _meet(op: Op, tensors: Any) -> Any:
+def colocate(op: Op, tensors: Any) -> Any:
     """The inputs of an op, all on one device: copied there, unless the policy is that copies are to be written out.
 
     The accelerator decides, the first one of several. What stands for a Python value goes anywhere, and so does an
@@ -343,8 +360,6 @@ def _follow_policy(op: Op, tensor: Tensor, position: int, actual: str, expected:
         return
     what = f"{op.tf_name} as input #{position} was expected to be on {expected} but is actually on {actual}"
     if _policy == "warn":
-        from gradtape._src.call_sites import logger
-
         logger().warning("before computing %s. This triggers a copy which can be a performance bottleneck.", what)
         return
     raise errors.invalid_argument(
@@ -356,20 +371,25 @@ def _follow_policy(op: Op, tensor: Tensor, position: int, actual: str, expected:
 
 
 # -- methods of tensors ----------------------------------------------------------------------------------------------
-def _to_cpu(self: Tensor) -> Tensor:
-    """A copy of this tensor in the memory of the processor."""
-    return move(self, jax_device(CPU))
+def device_name(array: Any) -> str:
+    """TensorFlow's name for where an array is; "" where that is not known yet, or not one device."""
+    array = _bare(array)
+    if type(array) is ndarray:
+        return CPU.name
+    found: Any = array.devices() if hasattr(array, "devices") else ()
+    if len(found) != 1:
+        return ""
+    (device,) = found
+    return Device({"cpu": "CPU", "tpu": "TPU"}.get(device.platform, "GPU"), device.id).name
 
 
-def _to_gpu(self: Tensor, gpu_index: int = 0) -> Tensor:
-    """A copy of this tensor on a GPU."""
-    found = jax_device(Device("GPU", gpu_index))
+def to_cpu(x: Tensor) -> Tensor:
+    """A copy of a tensor in the memory of the processor."""
+    return move(x, jax_device(CPU))
+
+
+def to_gpu(x: Tensor, index: int = 0) -> Tensor:
+    """A copy of a tensor on a GPU."""
+    found = jax_device(Device("GPU", index))
     _install(found)
-    return move(self, found)
-
-
-setattr(Tensor, "cpu", _to_cpu)  # noqa: B010 - a method from a layer above
-setattr(Tensor, "gpu", _to_gpu)  # noqa: B010
-
-if os.environ.get("GRADTAPE_ENGINE"):
-    set_engine(os.environ["GRADTAPE_ENGINE"])
+    return move(x, found)
