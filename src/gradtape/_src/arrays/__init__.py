@@ -13,9 +13,9 @@ import ml_dtypes
 import numpy as np
 
 from gradtape._src.arrays.base import Engine
-from gradtape._src.arrays.numpy import core, image, linalg, neural, random, segment, signal, special, state
+from gradtape._src.arrays.numpy import core, frames, image, linalg, neural, random, segment, signal, special, state
 
-numpy_namespace: Any = Engine("NumPy", np, core, special, linalg, neural, signal, image, random, segment, state)
+numpy_namespace: Any = Engine("NumPy", np, core, frames, special, linalg, neural, signal, image, random, segment, state)
 
 
 class _ByType(dict[type, Any]):

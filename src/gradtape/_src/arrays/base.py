@@ -64,7 +64,10 @@ class Engine(Namespace):
                 function = vars(module)[name]
                 return function
         if name in generic_kernels:
-            return MethodType(generic_kernels[name], self)  # a call of it costs no more than one of a function
+            kernel = generic_kernels[name]
+            function = MethodType(kernel, self)  # a call of it costs no more than one of a function
+            frame = getattr(kernel, "frame", None)
+            return function if frame is None else getattr(self, frame)(function)
         raise AttributeError(f"the {self.name} engine has no function '{name}'")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from gradtape._src import errors
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.half import generic_in_float32
+from gradtape._src.arrays.shared import elementwise
 from gradtape._src.conversion import operand, operands
 from gradtape._src.core.dispatch import binary, declare, linear, primitive, run, unary
 from gradtape._src.core.primitive import Op
@@ -48,6 +49,7 @@ multiply_no_nan = binary(
     "multiply_no_nan",
     lambda g, y, xp: xp.multiply_no_nan(g, y),
     lambda g, x, xp: xp.multiply_no_nan(x, g),
+    kernel=elementwise.multiply_no_nan,
     tf_name="MulNoNan",
     kinds="fc",
 )
@@ -72,7 +74,7 @@ def _no_remainder(g: Any) -> Any:
     raise LookupError("gradient registry has no entry for: TruncateMod. tf.math.floormod has a gradient.")
 
 
-floor_divide = binary("floor_divide", None, None, tf_name="FloorDiv", kinds="fiu")
+floor_divide = binary("floor_divide", None, None, kernel=elementwise.floor_divide, tf_name="FloorDiv", kinds="fiu")
 fmod = primitive(
     "fmod",
     ("x", "y"),
@@ -159,7 +161,7 @@ arcsinh = unary("arcsinh", lambda g, out, xp: g / xp.cosh(out), tf_name="Asinh")
 arccosh = unary("arccosh", lambda g, out, xp: g / xp.sinh(out), tf_name="Acosh")
 arctanh = unary("arctanh", lambda g, x, xp: g * xp.reciprocal(1 - xp.square(x)), tf_name="Atanh")
 sigmoid = unary("sigmoid", _sigmoid_dx)
-softplus = unary("softplus", lambda g, x, xp: g * xp.sigmoid(x), kinds="f", arg="features")
+softplus = unary("softplus", lambda g, x, xp: g * xp.sigmoid(x), kernel=elementwise.softplus, kinds="f", arg="features")
 
 
 @generic_in_float32

@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import comb, pi, sqrt
 from typing import Any
 
-from gradtape._src.arrays.numpy.special import GELU_SCALE, GELU_TANH
+from gradtape._src.arrays.shared import bessel, elementwise, gamma, integrals
+from gradtape._src.arrays.shared.elementwise import GELU_SCALE, GELU_TANH, SELU_ALPHA, SELU_SCALE
 from gradtape._src.core.dispatch import binary, primitive, unary
 from gradtape._src.ops.math import zero
 
@@ -18,15 +19,16 @@ _BELL = 1 / sqrt(2 * pi)
 
 
 # -- activations -----------------------------------------------------------------------------------------------------
-relu6 = unary("relu6", lambda g, out, xp: xp.gate(xp.gate(g, out), 6 - out), kinds="fiu")  # 0 at 0 and at 6
-elu = unary("elu", lambda g, out, xp: xp.where(xp.less(out, 0), g * (out + 1), g), kinds="f")
-_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+# The derivative of relu6 is 0 at 0 and at 6.
+relu6 = unary("relu6", lambda g, out, xp: xp.gate(xp.gate(g, out), 6 - out), kinds="fiu", kernel=elementwise.relu6)
+elu = unary("elu", lambda g, out, xp: xp.where(xp.less(out, 0), g * (out + 1), g), kinds="f", kernel=elementwise.elu)
 selu = unary(
     "selu",
-    lambda g, out, xp: xp.where(xp.less(out, 0), g * (out + _SELU_SCALE * _SELU_ALPHA), g * _SELU_SCALE),
+    lambda g, out, xp: xp.where(xp.less(out, 0), g * (out + SELU_SCALE * SELU_ALPHA), g * SELU_SCALE),
     kinds="f",
+    kernel=elementwise.selu,
 )
-softsign = unary("softsign", lambda g, x, xp: g / xp.square(1 + xp.absolute(x)), kinds="f")
+softsign = unary("softsign", lambda g, x, xp: g / xp.square(1 + xp.absolute(x)), kinds="f", kernel=elementwise.softsign)
 
 
 def _leaky_relu_dx(g, x, xp, alpha):
@@ -38,7 +40,7 @@ def _leaky_relu_dx(g, x, xp, alpha):
     return rest
 
 
-leaky_relu = primitive("leaky_relu", ("x",), _leaky_relu_dx, elementwise=True, kinds="f")
+leaky_relu = primitive("leaky_relu", ("x",), _leaky_relu_dx, elementwise=True, kinds="f", kernel=elementwise.leaky_relu)
 
 
 def _silu_dx(g, x, xp):
@@ -50,8 +52,8 @@ def _silu_dx(g, x, xp):
     return g * slope
 
 
-silu = unary("silu", _silu_dx)
-gelu = unary("gelu", lambda g, x, xp: g * xp.gelu_slope(x), kinds="f")
+silu = unary("silu", _silu_dx, kernel=elementwise.silu)
+gelu = unary("gelu", lambda g, x, xp: g * xp.gelu_slope(x), kinds="f", kernel=elementwise.gelu)
 
 
 def _gelu_slope_dx(g, x, xp):
@@ -61,7 +63,7 @@ def _gelu_slope_dx(g, x, xp):
     return g * (2 * bell - 0.5 * (bell * (x + x) * x))
 
 
-gelu_slope = unary("gelu_slope", _gelu_slope_dx, kinds="f")
+gelu_slope = unary("gelu_slope", _gelu_slope_dx, kinds="f", kernel=elementwise.gelu_slope)
 
 
 gelu_tanh = unary("gelu_tanh", lambda g, x, xp: g * xp.gelu_tanh_slope(x), kinds="f")
@@ -84,6 +86,7 @@ divide_no_nan = binary(
     lambda g, y, out, xp: -g * xp.divide_no_nan(out, y),
     tf_name="DivNoNan",
     kinds="fc",
+    kernel=elementwise.divide_no_nan,
 )
 
 
@@ -98,18 +101,21 @@ xlogy = binary(
     lambda g, x, y, xp: g * xp.xlogy(_is_nonzero(x, xp), y),
     lambda g, x, y, xp: g * xp.xdivy(x, y),
     kinds="fc",
+    kernel=elementwise.xlogy,
 )
 xlog1py = binary(
     "xlog1py",
     lambda g, x, y, xp: g * xp.xlog1py(_is_nonzero(x, xp), y),
     lambda g, x, y, xp: g * xp.xdivy(x, 1 + y),
     kinds="fc",
+    kernel=elementwise.xlog1py,
 )
 xdivy = binary(
     "xdivy",
     lambda g, x, y, xp: g * xp.xdivy(_is_nonzero(x, xp), y),
     lambda g, x, y, xp: -g * xp.xdivy(x, y * y),
     kinds="fc",
+    kernel=elementwise.xdivy,
 )
 truncate_divide = binary("truncate_divide", None, None, tf_name="TruncateDiv", kinds="fciu")
 nextafter = binary("nextafter", lambda g: g, zero, tf_name="NextAfter", kinds="f")
@@ -123,11 +129,11 @@ ndtr = unary("ndtr", lambda g, x, xp: g * (_BELL * xp.exp(-0.5 * x * x)), kinds=
 ndtri = unary("ndtri", lambda g, out, xp: g * (sqrt(2 * pi) * xp.exp(0.5 * out * out)), kinds="f")
 
 # -- gamma and beta --------------------------------------------------------------------------------------------------
-lgamma = unary("lgamma", lambda g, x, xp: g * xp.digamma(x), kinds="f")
-digamma = unary("digamma", lambda g, x, xp: g * xp.polygamma(1.0, x), kinds="f")
+lgamma = unary("lgamma", lambda g, x, xp: g * xp.digamma(x), kinds="f", kernel=gamma.lgamma)
+digamma = unary("digamma", lambda g, x, xp: g * xp.polygamma(1.0, x), kinds="f", kernel=gamma.digamma)
 # The order of polygamma and the exponent of zeta have no derivative here, as in TensorFlow.
-polygamma = binary("polygamma", None, lambda g, x, y, xp: g * xp.polygamma(x + 1, y), kinds="f")
-zeta = binary("zeta", None, lambda g, x, y, xp: -g * (x * xp.zeta(x + 1, y)), kinds="f")
+polygamma = binary("polygamma", None, lambda g, x, y, xp: g * xp.polygamma(x + 1, y), kinds="f", kernel=gamma.polygamma)
+zeta = binary("zeta", None, lambda g, x, y, xp: -g * (x * xp.zeta(x + 1, y)), kinds="f", kernel=gamma.zeta)
 
 
 def _gamma_density(x: Any, y: Any, xp: Any) -> Any:
@@ -140,12 +146,14 @@ igamma = binary(
     lambda g, x, y, xp: g * xp.igamma_a(x, y, order=1),
     lambda g, x, y, xp: g * _gamma_density(x, y, xp),
     kinds="f",
+    kernel=gamma.igamma,
 )
 igammac = binary(
     "igammac",
     lambda g, x, y, xp: -g * xp.igamma_a(x, y, order=1),
     lambda g, x, y, xp: -g * _gamma_density(x, y, xp),
     kinds="f",
+    kernel=gamma.igammac,
 )
 
 
@@ -166,6 +174,7 @@ igamma_a = primitive(
     tf_name="IgammaGradA",
     elementwise=True,
     kinds="f",
+    kernel=gamma.igamma_a,
 )
 
 
@@ -175,19 +184,27 @@ def _betainc_dx(g, a, b, x, xp):
 
 
 # TensorFlow has no derivative of betainc by its parameters.
-betainc = primitive("betainc", ("a", "b", "x"), None, None, _betainc_dx, elementwise=True, kinds="f")
+betainc = primitive(
+    "betainc", ("a", "b", "x"), None, None, _betainc_dx, elementwise=True, kinds="f", kernel=gamma.betainc
+)
 
 # -- Bessel functions ------------------------------------------------------------------------------------------------
 # I and J by the mean of their neighbours, not by I0 - I1 / x: that is right at 0 as well, in every order.
-bessel_i0 = unary("bessel_i0", lambda g, x, xp: g * xp.bessel_i1(x), kinds="f")
+bessel_i0 = unary("bessel_i0", lambda g, x, xp: g * xp.bessel_i1(x), kinds="f", kernel=bessel.bessel_i0)
 bessel_i1 = unary(
-    "bessel_i1", lambda g, x, xp: g * (0.5 * (xp.bessel_i0(x) + xp.bessel_in(x, order=2, scaled=False))), kinds="f"
+    "bessel_i1",
+    lambda g, x, xp: g * (0.5 * (xp.bessel_i0(x) + xp.bessel_in(x, order=2, scaled=False))),
+    kinds="f",
+    kernel=bessel.bessel_i1,
 )
-bessel_i0e = unary("bessel_i0e", lambda g, x, out, xp: g * (xp.bessel_i1e(x) - xp.sign(x) * out), kinds="f")
+bessel_i0e = unary(
+    "bessel_i0e", lambda g, x, out, xp: g * (xp.bessel_i1e(x) - xp.sign(x) * out), kinds="f", kernel=bessel.bessel_i0e
+)
 bessel_i1e = unary(
     "bessel_i1e",
     lambda g, x, out, xp: g * (0.5 * (xp.bessel_i0e(x) + xp.bessel_in(x, order=2, scaled=True)) - xp.sign(x) * out),
     kinds="f",
+    kernel=bessel.bessel_i1e,
 )
 
 
@@ -203,13 +220,24 @@ def _bessel_in_dx(g, x, out, xp, order, scaled):
     return g * (slope - xp.sign(x) * out if scaled else slope)
 
 
-bessel_in = primitive("bessel_in", ("x",), _bessel_in_dx, elementwise=True, kinds="f")
-bessel_k0 = unary("bessel_k0", lambda g, x, xp: -g * xp.bessel_k1(x), kinds="f")
-bessel_k1 = unary("bessel_k1", lambda g, x, out, xp: -g * (xp.bessel_k0(x) + out / x), kinds="f")
-bessel_k0e = unary("bessel_k0e", lambda g, x, out, xp: g * (out - xp.bessel_k1e(x)), kinds="f")
-bessel_k1e = unary("bessel_k1e", lambda g, x, out, xp: g * (out * (1 - 1 / x) - xp.bessel_k0e(x)), kinds="f")
-bessel_j0 = unary("bessel_j0", lambda g, x, xp: -g * xp.bessel_j1(x), kinds="f")
-bessel_j1 = unary("bessel_j1", lambda g, x, xp: g * (0.5 * (xp.bessel_j0(x) - xp.bessel_jn(x, order=2))), kinds="f")
+bessel_in = primitive("bessel_in", ("x",), _bessel_in_dx, elementwise=True, kinds="f", kernel=bessel.bessel_in)
+bessel_k0 = unary("bessel_k0", lambda g, x, xp: -g * xp.bessel_k1(x), kinds="f", kernel=bessel.bessel_k0)
+bessel_k1 = unary(
+    "bessel_k1", lambda g, x, out, xp: -g * (xp.bessel_k0(x) + out / x), kinds="f", kernel=bessel.bessel_k1
+)
+bessel_k0e = unary(
+    "bessel_k0e", lambda g, x, out, xp: g * (out - xp.bessel_k1e(x)), kinds="f", kernel=bessel.bessel_k0e
+)
+bessel_k1e = unary(
+    "bessel_k1e", lambda g, x, out, xp: g * (out * (1 - 1 / x) - xp.bessel_k0e(x)), kinds="f", kernel=bessel.bessel_k1e
+)
+bessel_j0 = unary("bessel_j0", lambda g, x, xp: -g * xp.bessel_j1(x), kinds="f", kernel=bessel.bessel_j0)
+bessel_j1 = unary(
+    "bessel_j1",
+    lambda g, x, xp: g * (0.5 * (xp.bessel_j0(x) - xp.bessel_jn(x, order=2))),
+    kinds="f",
+    kernel=bessel.bessel_j1,
+)
 
 
 def _bessel_jn_dx(g, x, xp, order):
@@ -217,15 +245,21 @@ def _bessel_jn_dx(g, x, xp, order):
     return g * (0.5 * (below - xp.bessel_jn(x, order=order + 1)))
 
 
-bessel_jn = primitive("bessel_jn", ("x",), _bessel_jn_dx, elementwise=True, kinds="f")
-bessel_y0 = unary("bessel_y0", lambda g, x, xp: -g * xp.bessel_y1(x), kinds="f")
-bessel_y1 = unary("bessel_y1", lambda g, x, out, xp: g * (xp.bessel_y0(x) - out / x), kinds="f")
+bessel_jn = primitive("bessel_jn", ("x",), _bessel_jn_dx, elementwise=True, kinds="f", kernel=bessel.bessel_jn)
+bessel_y0 = unary("bessel_y0", lambda g, x, xp: -g * xp.bessel_y1(x), kinds="f", kernel=bessel.bessel_y0)
+bessel_y1 = unary(
+    "bessel_y1", lambda g, x, out, xp: g * (xp.bessel_y0(x) - out / x), kinds="f", kernel=bessel.bessel_y1
+)
 
 # -- integrals: the derivative is what they are integrals of ---------------------------------------------------------
-dawsn = unary("dawsn", lambda g, x, out: g * (1 - 2 * (x * out)), kinds="f")
-expint = unary("expint", lambda g, x, xp: g * (xp.exp(x) / x), kinds="f")
-fresnel_sin = unary("fresnel_sin", lambda g, x, xp: g * xp.sin((pi / 2) * (x * x)), kinds="f")
-fresnel_cos = unary("fresnel_cos", lambda g, x, xp: g * xp.cos((pi / 2) * (x * x)), kinds="f")
+dawsn = unary("dawsn", lambda g, x, out: g * (1 - 2 * (x * out)), kinds="f", kernel=integrals.dawsn)
+expint = unary("expint", lambda g, x, xp: g * (xp.exp(x) / x), kinds="f", kernel=integrals.expint)
+fresnel_sin = unary(
+    "fresnel_sin", lambda g, x, xp: g * xp.sin((pi / 2) * (x * x)), kinds="f", kernel=integrals.fresnel_sin
+)
+fresnel_cos = unary(
+    "fresnel_cos", lambda g, x, xp: g * xp.cos((pi / 2) * (x * x)), kinds="f", kernel=integrals.fresnel_cos
+)
 
 
 def _spence_dx(g, x, xp):
@@ -240,8 +274,8 @@ def _spence_dx(g, x, xp):
     return g * xp.where(near, -series, xp.log(away) / (1 - away))
 
 
-spence = unary("spence", _spence_dx, kinds="f")
+spence = unary("spence", _spence_dx, kinds="f", kernel=integrals.spence)
 
 # -- bits ------------------------------------------------------------------------------------------------------------
-shift_left = binary("shift_left", None, None, tf_name="LeftShift", kinds="iu")
-shift_right = binary("shift_right", None, None, tf_name="RightShift", kinds="iu")
+shift_left = binary("shift_left", None, None, tf_name="LeftShift", kinds="iu", kernel=elementwise.shift_left)
+shift_right = binary("shift_right", None, None, tf_name="RightShift", kinds="iu", kernel=elementwise.shift_right)

@@ -66,11 +66,6 @@ def power(x: Array, y: Array) -> Array:
     return np.power(x, y)
 
 
-def floor_divide(x: Array, y: Array) -> Array:
-    """Towards minus infinity: of floating-point numbers the quotient rounded down, so that 1.0 // 0.1 is 10."""
-    return np.floor_divide(x, y) if x.dtype.kind in "iu" else np.floor(np.divide(x, y))
-
-
 def reciprocal(x: Array) -> Array:
     if x.dtype.kind == "c":
         return _complex_reciprocal(x)
@@ -117,10 +112,6 @@ def sigmoid(x: Array) -> Array:
     return np.exp(np.minimum(x, zero)) / (np.exp(-np.absolute(x)) + one)
 
 
-def softplus(x: Array) -> Array:
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.absolute(x)))
-
-
 def relu(x: Array) -> Array:
     if x.size < 1024 or not x.flags.c_contiguous:
         return np.maximum(x, _ZERO if x.dtype is _FLOAT32 else 0)
@@ -133,11 +124,6 @@ def gate(x: Array, y: Array) -> Array:
     # A product with truth values would cast them too, in small pieces (benchmarks: mlp32, cnn).
     ones = np.greater(y, _ZERO if y.dtype is _FLOAT32 else 0).astype(x.dtype)
     return np.multiply(x, ones, ones if ones.shape == x.shape != () else None)
-
-
-def multiply_no_nan(x: Array, y: Array) -> Array:
-    product, zero = np.multiply(x, y), np.equal(y, 0)
-    return np.where(zero, product.dtype.type(0), product) if zero.any() else product
 
 
 def squared_difference(x: Array, y: Array) -> Array:
@@ -177,7 +163,7 @@ def complex(x: Array, y: Array) -> Array:
 def where(condition: Array, x: Array, y: Array) -> Array:
     result: Any = np.where(condition, x, y)
     dtype = getattr(x if hasattr(x, "dtype") else y, "dtype", None)
-    return result if dtype is None or result.dtype == dtype else result.astype(dtype)
+    return result if result.dtype is dtype or dtype is None or result.dtype == dtype else result.astype(dtype)
 
 
 def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:

@@ -21,6 +21,7 @@ configure()
 from gradtape._src.arrays.xla import (  # noqa: E402 - arrays made at import have the 64-bit types
     control,
     core,
+    frames,
     image,
     linalg,
     neural,
@@ -31,7 +32,7 @@ from gradtape._src.arrays.xla import (  # noqa: E402 - arrays made at import hav
     state,
 )
 
-_MODULES = (core, special, linalg, neural, signal, image, random, segment, state, control)
+_MODULES = (core, frames, special, linalg, neural, signal, image, random, segment, state, control)
 xla_namespace: Any = Engine("XLA", jax.numpy, *_MODULES, rank=1)
 _ARRAYS: tuple[Any, ...] = (jax.Array, type(jax.numpy.zeros(())))
 

@@ -38,10 +38,6 @@ def power(x: Array, y: Array) -> Array:
     return jnp.power(x, y)
 
 
-def floor_divide(x: Array, y: Array) -> Array:
-    return jnp.floor_divide(x, y) if x.dtype.kind in "iu" else jnp.floor(jnp.divide(x, y))
-
-
 def reciprocal(x: Array) -> Array:
     return (1 / x).astype(x.dtype)
 
@@ -71,20 +67,12 @@ def sigmoid(x: Array) -> Array:
     return jnp.where(positive, 1, small) / (1 + small)
 
 
-def softplus(x: Array) -> Array:
-    return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.absolute(x)))
-
-
 def relu(x: Array) -> Array:
     return jnp.maximum(x, 0)
 
 
 def gate(x: Array, y: Array) -> Array:
     return jnp.where(y > 0, x, 0)
-
-
-def multiply_no_nan(x: Array, y: Array) -> Array:
-    return jnp.where(jnp.equal(y, 0), 0, jnp.multiply(x, y))
 
 
 @in_float32

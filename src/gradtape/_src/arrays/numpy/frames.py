@@ -1,0 +1,81 @@
+"""How shared kernels run on NumPy: in blocks that stay in the cache, each formula only where it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays.shared.frames import Pieces
+
+Array = Any
+Kernel = Callable[..., Array]
+
+_BLOCK = 8192  # elements at a time: a block and its temporaries stay in the processor's cache
+
+
+def in_float64(function: Kernel) -> Kernel:
+    """Run a function of flat float64 arrays on operands of any shape and floating dtype, in blocks."""
+
+    @wraps(function)
+    def kernel(*operands: Array, **attrs: Any) -> Array:
+        # A Python number takes the dtype of the arrays beside it, as everywhere in NumPy.
+        dtype = next((a.dtype for a in operands if hasattr(a, "dtype")), np.dtype(np.float64))
+        arrays = [np.asarray(a.real if getattr(a, "dtype", dtype).kind == "c" else a) for a in operands]
+        shape = arrays[0].shape if len(arrays) == 1 else np.broadcast_shapes(*(a.shape for a in arrays))
+        flat = [np.ravel(a if a.shape == shape else np.broadcast_to(a, shape)) for a in arrays]
+        size = flat[0].size
+        result = np.empty(size, dtype if dtype.kind in "fV" else np.float64)
+        for start in range(0, size, _BLOCK):
+            stop = min(start + _BLOCK, size)
+            result[start:stop] = function(*(a[start:stop].astype(np.float64) for a in flat), **attrs)
+        return result.reshape(shape)
+
+    return kernel
+
+
+def at_least_float32(function: Kernel) -> Kernel:
+    """Run a function on one array of any floating dtype, and keep the dtype: large arrays in blocks, 16 bits by 32."""
+
+    @wraps(function)
+    def kernel(x: Array) -> Array:
+        if x.dtype.kind not in "fV":
+            return function(x)
+        if x.dtype.itemsize == 2:
+            return kernel(x.astype(np.float32)).astype(x.dtype)
+        if x.size <= 2 * _BLOCK:
+            return function(x)
+        flat = np.ravel(x)
+        result = np.empty_like(flat)
+        for start in range(0, flat.size, _BLOCK):
+            result[start : start + _BLOCK] = function(flat[start : start + _BLOCK])
+        return result.reshape(x.shape)
+
+    return kernel
+
+
+def piecewise(x: Array, pieces: Pieces, *others: Array, idle: Sequence[float] | None = None) -> Array:
+    """Each formula where its condition holds; NaN where none does."""
+    result = np.full(x.shape, np.nan)
+    for where, formula in pieces:
+        if not callable(formula):
+            result[where] = formula
+        elif where.all():
+            result = formula(x, *others)
+        elif where.any():
+            result[where] = formula(x[where], *(a[where] for a in others))
+    return result
+
+
+def while_loop(goes_on: Callable[[Any], Any], step: Callable[[Any], Any], state: Any) -> Any:
+    """The state after as many steps as it takes."""
+    while goes_on(state):
+        state = step(state)
+    return state
+
+
+def zero_where(zero: Array, value: Array) -> Array:
+    """The value, and 0 where `zero` holds."""
+    return np.where(zero, np.zeros((), value.dtype), value) if zero.any() else value

@@ -1,0 +1,1 @@
+"""Kernels written once, over `xp`, for every engine; the declarations in `ops/` name them."""

@@ -1,0 +1,52 @@
+"""What shared kernels are made of: the dtype to compute in, formulas that hold in parts of the numbers, polynomials.
+
+A shared kernel is a function of `xp` and arrays. How it runs is the engine's: `in_float64` and `at_least_float32`,
+which make a function for any dtype of a marked kernel, `xp.piecewise`, `xp.while_loop` and `xp.zero_where` are in
+`numpy/frames.py` and `xla/frames.py`. `x += y` changes NumPy's array and makes a new one of JAX's: an array that is
+still needed must not be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Array = Any
+Kernel = Callable[..., Array]
+Pieces = Sequence[tuple[Array, Any]]
+"""Conditions, each with the formula (a function of arrays, or a number) that holds where it is true."""
+
+
+def in_float64(function: Kernel) -> Kernel:
+    """Mark a kernel that is written for float64 arrays of one shape: an engine runs it on any floating dtype."""
+    function.frame = "in_float64"  # type: ignore[attr-defined]
+    return function
+
+
+def at_least_float32(function: Kernel) -> Kernel:
+    """Mark a kernel of one array that keeps its dtype: an engine computes 16 bits in 32."""
+    function.frame = "at_least_float32"  # type: ignore[attr-defined]
+    return function
+
+
+def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
+    """A polynomial, lowest power first, by Horner's scheme."""
+    result = x * coefficients[-1]
+    for c in coefficients[-2:0:-1]:
+        result += c
+        result *= x
+    result += coefficients[0]
+    return result
+
+
+def ratio(x: Array, pair: Sequence[Sequence[float]]) -> Array:
+    """A numerator over a denominator, where there is one: an entry of `special_tables`."""
+    result = polynomial(x, pair[0])
+    if len(pair) > 1:
+        result /= polynomial(x, pair[1])
+    return result
+
+
+def odd(xp: Any, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """f(-x) = -f(x), from f on positive numbers."""
+    return lambda x: xp.copysign(function(xp.absolute(x)), x)
