@@ -1,6 +1,5 @@
 """Write docs/reference/: the public functions and classes with what their docstrings say.
 
-Views of a tape are attached to `GradientTape` and loaded when they are called; their words are found in `inspect/`.
 A function that has several names (`tf.tanh`, `tf.math.tanh`, `tf.nn.tanh`) is described once. Run it after a change of
 a docstring or a signature:
 
@@ -10,21 +9,21 @@ a docstring or a signature:
 from __future__ import annotations
 
 import enum
-import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import gradtape
 import gradtape.testing
-from gradtape._src import inspect as lens
+from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.checkpoint import checkpoint, reading, state
 from gradtape._src.inspect import explain
 from gradtape._src.tf import parsing
+from gradtape._src.variable.slices import IndexedUpdates
 
 HERE = Path(__file__).parent
 
@@ -188,21 +187,28 @@ def _doc(value: Any) -> str:
     return prose(inspect.getdoc(value) or "")
 
 
+def _is_ours(cls: type) -> bool:
+    """Whether a base class is a part of the class that users see, as `Tape` is of `GradientTape`."""
+    return cls in (Tape, IndexedUpdates)
+
+
+_OF_OTHER_LAYERS = {"Variable": {"abstract_value", "is_local_to", "notice_reading", "peek", "read", "storage"}}
+"""Methods that only other layers of gradtape call."""
+
+
 def _methods(cls: type) -> Iterator[tuple[str, str, str]]:
     """(name, signature or empty for a property, text) of the methods that are the class's own."""
-    for name in sorted(vars(cls), key=str.lower):
+    own = {*vars(cls), *(name for base in cls.__bases__ if _is_ours(base) for name in vars(base))}
+    for name in sorted(own, key=str.lower):
         value = inspect.getattr_static(cls, name)
-        if name.startswith("_"):
+        if name.startswith("_") or name in _OF_OTHER_LAYERS.get(cls.__name__, ()):
             continue
-        view: Callable[..., Any] | None = None
-        if cls is gradtape.GradientTape and (name in lens.VIEWS or name == "nbytes"):
-            view = getattr(importlib.import_module(f"gradtape._src.inspect.{lens.VIEWS.get(name, 'memory')}"), name)
         if isinstance(value, property):
-            yield name, "", _doc(view or value)
+            yield name, "", _doc(value)
         elif isinstance(value, (staticmethod, classmethod)):
             yield name, signature(name, getattr(cls, name)), _doc(getattr(cls, name))
         elif callable(value):
-            yield name, signature(name, view or value, skip=1), _doc(view or value)
+            yield name, signature(name, value, skip=1), _doc(value)
 
 
 def _entry(name: str, value: Any, others: list[str]) -> str:

@@ -180,6 +180,22 @@ def test_only_numpy_and_ml_dtypes_are_needed(path):
         assert not at_the_top or late, f"{path}:{line}: {package} is imported at once"
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code objects have no qualified names")
+def test_calls_go_down():
+    """What an op, a gradient, a Jacobian and a compiled call cross: documented, and never up except into a rule."""
+    pytest.importorskip("jax")
+    command = [sys.executable, ROOT / "tools" / "functions_crossed.py", "--check"]
+    done = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+    assert {len(calls) > 0 for calls in done["calls"].values()} == {True}
+    for calls in done["calls"].values():
+        for (module, name), caller in calls:
+            if caller is None or caller[0] == "core.fast" or caller[1] in ("_by_rule", "LazyArray.write"):
+                continue
+            above, below = (HEIGHT[layer_of(f"_src.{m}")] for m in (caller[0], module))
+            assert above >= below, f"{'.'.join(caller)} calls {module}.{name}, a layer above"
+    assert done["is current"], "run python tools/functions_crossed.py"
+
+
 def test_public_modules_are_up_to_date():
     spec = importlib.util.spec_from_file_location("make_public_modules", ROOT / "tools" / "make_public_modules.py")
     tool = importlib.util.module_from_spec(spec)
