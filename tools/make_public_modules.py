@@ -1,15 +1,19 @@
 """Write the public modules: `gradtape.math`, `gradtape.nn` and so on, which only list names.
 
-The implementation's `__all__` says which. Run this after adding a public function:
+The implementation's `__all__` says which. Stubs for type checkers list the names of Keras, which `gradtape.keras` finds
+when they are used. Run this after adding a public function, and for a new version of Keras:
 
     python tools/make_public_modules.py
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import re
 from pathlib import Path
+from textwrap import indent
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gradtape"
@@ -46,14 +50,51 @@ def text_of(public: str) -> str:
     Names that the implementation loads when they are first used (in `__getattr__`) stay lazy.
     """
     module = importlib.import_module(f"gradtape._src.{SOURCES[public]}")
-    lazy = hasattr(module, "__getattr__")
-    names = [name for name in module.__all__ if not lazy or name not in module._LAZY]
-    names = sorted([*names, "__dir__", "__getattr__"] if lazy else names, key=_order)
+    lazy = sorted(getattr(module, "_LAZY", ()), key=_order)
+    names = [name for name in module.__all__ if name not in lazy]
+    names = sorted([*names, "__dir__"] if lazy else names, key=_order)
     public_modules = [name for name in names if f"{public}.{name}" in SOURCES]
-    listed = "".join(f"    {name} as {name},\n" for name in names if name not in public_modules)
+    listed = _import(module.__name__, [name for name in names if name not in public_modules])
     summary = (module.__doc__ or "").strip().splitlines()[0]
-    text = f'"""{summary}"""\n\nfrom {module.__name__} import (\n{listed})\n'
-    return text + "".join(f"from gradtape.{public} import {name} as {name}\n" for name in public_modules)
+    checking = "import typing as _typing\n\n" if lazy else ""
+    text = f'"""{summary}"""\n\n{checking}{listed}'
+    text += "".join(f"from gradtape.{public} import {name} as {name}\n" for name in public_modules)
+    if lazy:  # a type checker would take every misspelled name for one that is loaded on first use
+        seen = indent(_import(module.__name__, lazy), "    ")
+        loads = f"    from {module.__name__} import __getattr__ as __getattr__\n"
+        text += f"\nif _typing.TYPE_CHECKING:\n{seen}else:\n{loads}"
+    return text
+
+
+def _import(module: str, names: list[str]) -> str:
+    return f"from {module} import (\n" + "".join(f"    {name} as {name},\n" for name in names) + ")\n"
+
+
+def keras_stubs() -> dict[Path, str]:
+    """What type checkers read in the place of `gradtape/keras`: a module for each of Keras', with its names.
+
+    Listed one by one: Keras has no annotations, and of a module without them mypy takes named imports only.
+    """
+    found = importlib.util.find_spec("keras")
+    if found is None or found.origin is None:
+        return {}
+    root = Path(found.origin).parent / "_tf_keras" / "keras"
+    stubs = {}
+    for path in sorted([root, *root.glob("[a-z]*")]):
+        if not (path / "__init__.py").exists():
+            continue
+        public = "keras._tf_keras.keras" + (f".{path.name}" if path != root else "")
+        tree = ast.parse((path / "__init__.py").read_text(encoding="utf-8"))
+        aliases = [alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+        names = sorted({alias.asname or alias.name for alias in aliases}, key=_order)
+        if path == root:  # modules have stubs of their own
+            modules = [name for name in names if (root / name / "__init__.py").exists()]
+            text = _import(public, [name for name in names if name not in modules])
+            text += "\n" + _import("gradtape.keras", modules)
+        else:
+            text = _import(public, names) if names else ""
+        stubs[PACKAGE / "keras" / f"{'__init__' if path == root else path.name}.pyi"] = text
+    return stubs
 
 
 def _order(name: str) -> tuple[object, ...]:
@@ -70,7 +111,7 @@ def files() -> dict[Path, str]:
         parts = public.split(".")
         path = PACKAGE.joinpath(*parts)
         found[path / "__init__.py" if public in packages else path.with_suffix(".py")] = text_of(public)
-    return found
+    return found | keras_stubs()
 
 
 if __name__ == "__main__":

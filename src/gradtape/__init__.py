@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os as _os
 import sys as _sys
+import typing as _typing
 import warnings as _warnings
-from typing import Any as _Any
 
 from gradtape import (
     autodiff as autodiff,
@@ -310,7 +310,7 @@ _LAZY = {name: f"gradtape.{name}" for name in ("config", "data", "keras", "mixed
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
 
 
-def __getattr__(name: str) -> _Any:
+def _load(name: str) -> _typing.Any:
     if name in _LAZY:
         import importlib
 
@@ -319,13 +319,31 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+if _typing.TYPE_CHECKING:
+    from gradtape import (
+        config as config,
+        data as data,
+        keras as keras,
+        mixed_precision as mixed_precision,
+        train as train,
+    )
+    from gradtape.keras import (
+        initializers as initializers,
+        losses as losses,
+        metrics as metrics,
+        optimizers as optimizers,
+    )
+else:  # a type checker would take every misspelled name for one that is loaded on first use
+    __getattr__ = _load
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY} - {"annotations"})
 
 
-def _of_v1(name: str) -> _Any:
+def _of_v1(name: str) -> _typing.Any:
     if name in ("config", "data", "keras", "train"):  # the others are other things there
-        return __getattr__(name)
+        return _load(name)
     raise AttributeError(f"module 'gradtape.compat.v1' has no attribute {name!r}")
 
 

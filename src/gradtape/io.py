@@ -1,8 +1,9 @@
 """`tf.io`: image files (with Pillow, when they are used), whole files, and records (loaded when they are used)."""
 
+import typing as _typing
+
 from gradtape._src.tf.io import (
     __dir__ as __dir__,
-    __getattr__ as __getattr__,
     decode_and_crop_jpeg as decode_and_crop_jpeg,
     decode_bmp as decode_bmp,
     decode_gif as decode_gif,
@@ -18,3 +19,18 @@ from gradtape._src.tf.io import (
     read_file as read_file,
     write_file as write_file,
 )
+
+if _typing.TYPE_CHECKING:
+    from gradtape._src.tf.io import (
+        FixedLenFeature as FixedLenFeature,
+        FixedLenSequenceFeature as FixedLenSequenceFeature,
+        TFRecordOptions as TFRecordOptions,
+        TFRecordWriter as TFRecordWriter,
+        VarLenFeature as VarLenFeature,
+        parse_example as parse_example,
+        parse_single_example as parse_single_example,
+        parse_tensor as parse_tensor,
+        serialize_tensor as serialize_tensor,
+    )
+else:
+    from gradtape._src.tf.io import __getattr__ as __getattr__

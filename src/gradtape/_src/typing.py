@@ -6,13 +6,15 @@ signatures of those functions, so that `tf.tanh(x)` is a `Tensor` to mypy and py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from numpy import ndarray
     from numpy.typing import ArrayLike
 
+    from gradtape._src.function.function import ConcreteFunction
     from gradtape._src.indexed_slices import IndexedSlices
     from gradtape._src.ops.sparse_tensor import SparseTensor
     from gradtape._src.tensor import Tensor
@@ -24,8 +26,13 @@ if TYPE_CHECKING:
     Operand: TypeAlias = TensorLike | IndexedSlices
     """What elementwise ops and operators take; gradients of lookups are among them."""
 
-    Axes: TypeAlias = int | Sequence[int] | TensorLike | None
+    Axes: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | ndarray | Tensor | None
     """The axes to reduce: one, several, or all."""
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
+_Q = ParamSpec("_Q")
 
 
 class OpCall(Protocol):
@@ -82,3 +89,25 @@ class Reduction(Protocol):
     def __call__(
         self, input_tensor: Operand, axis: Axes = None, keepdims: bool = False, name: str | None = None
     ) -> Tensor: ...
+
+
+class PolymorphicFunction(Protocol[P, R_co]):
+    """What `tf.function` makes of a function: it has the same parameters and result."""
+
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __get__(self, instance: None, owner: type) -> PolymorphicFunction[P, R_co]: ...
+    @overload
+    def __get__(
+        self: PolymorphicFunction[Concatenate[Any, _Q], R], instance: object, owner: type
+    ) -> PolymorphicFunction[_Q, R]: ...
+    @property
+    def python_function(self) -> Callable[..., Any]: ...
+    @property
+    def input_signature(self) -> tuple[Any, ...] | None: ...
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction: ...
+    def experimental_get_tracing_count(self) -> int: ...
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str: ...
+    def summary(self) -> str: ...

@@ -11,7 +11,7 @@ import inspect
 import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy import ndarray
@@ -43,6 +43,7 @@ from gradtape._src.variable import Creations, StreamState, Variable, VariablePar
 if TYPE_CHECKING:
     from gradtape._src.function.polymorphic import General
     from gradtape._src.graph.trace import Traced
+    from gradtape._src.typing import P, PolymorphicFunction, R
 
 _COMPUTED = object()
 _said: set[str] = set()
@@ -1186,6 +1187,34 @@ def _say_once(message: str, about: Any = None) -> None:
         logger().warning(message)
 
 
+@overload
+def function(
+    func: Callable[P, R],
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: str | None = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None,
+    experimental_follow_type_hints: bool | None = None,
+) -> PolymorphicFunction[P, R]: ...
+@overload
+def function(
+    func: None = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: str | None = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None,
+    experimental_follow_type_hints: bool | None = None,
+) -> Callable[[Callable[P, R]], PolymorphicFunction[P, R]]: ...
 def function(
     func: Callable[..., Any] | None = None,
     input_signature: Sequence[Any] | None = None,

@@ -465,13 +465,29 @@ _LAZY = frozenset({
 })  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def _load(name: str) -> Any:
     if name in _LAZY:
         from gradtape._src.tf import parsing
 
         found = globals()[name] = getattr(parsing, name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if TYPE_CHECKING:
+    from gradtape._src.tf.parsing import (
+        FixedLenFeature as FixedLenFeature,
+        FixedLenSequenceFeature as FixedLenSequenceFeature,
+        TFRecordOptions as TFRecordOptions,
+        TFRecordWriter as TFRecordWriter,
+        VarLenFeature as VarLenFeature,
+        parse_example as parse_example,
+        parse_single_example as parse_single_example,
+        parse_tensor as parse_tensor,
+        serialize_tensor as serialize_tensor,
+    )
+else:  # a type checker would take every misspelled name for one that is loaded on first use
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

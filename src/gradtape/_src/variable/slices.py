@@ -16,6 +16,7 @@ from gradtape._src.ops.indexing import checked_index, get_item
 from gradtape._src.tensor import Tensor
 
 if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
     from gradtape._src.variable.variable import Variable
 
 
@@ -28,7 +29,9 @@ class VariableSlice(Tensor):
     _tensor: Tensor  # what the op returned: a forward accumulator keeps the tangent as long as it lives
     _variable: Variable
 
-    def assign(self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self, value: TensorLike, use_locking: Any = None, name: str | None = None, read_value: bool = True
+    ) -> Variable:
         """Replace this part of the variable."""
         variable = self._variable
         part, shape = variable._incoming(value), tuple(self.array.shape)
@@ -78,35 +81,37 @@ class IndexedUpdates:
         return result
 
     # -- rows --------------------------------------------------------------------------------------------------------
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
         """Add slices to rows."""
         return _scatter(self, sparse_delta, "add")
 
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
         """Subtract slices from rows."""
         return _scatter(self, sparse_delta, "subtract")
 
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
         """Multiply rows by slices."""
         return _scatter(self, sparse_delta, "multiply")
 
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
         """Divide rows by slices."""
         return _scatter(self, sparse_delta, "divide")
 
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
         """The larger of rows and slices."""
         return _scatter(self, sparse_delta, "maximum")
 
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
         """The smaller of rows and slices."""
         return _scatter(self, sparse_delta, "minimum")
 
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
         """Replace rows by slices; of repeated rows the last stays."""
         return _scatter(self, sparse_delta, "set")
 
-    def batch_scatter_update(self: Any, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def batch_scatter_update(
+        self: Any, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
         """Replace rows, where leading axes of indices and variable correspond."""
         where, shape, op = convert(sparse_delta.indices).array, self.peek().array.shape, "ResourceScatterNdUpdate"
         lead = len(where.shape) - 1
@@ -115,23 +120,23 @@ class IndexedUpdates:
         return _update_at(self, places, sparse_delta.values, "set", batch_dims=lead)
 
     # -- coordinates -------------------------------------------------------------------------------------------------
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """Add at coordinates."""
         return _scatter_nd(self, indices, updates, "add")
 
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """Subtract at coordinates."""
         return _scatter_nd(self, indices, updates, "subtract")
 
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """Replace at coordinates."""
         return _scatter_nd(self, indices, updates, "set")
 
-    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """The larger of what is there and the updates, at coordinates."""
         return _scatter_nd(self, indices, updates, "maximum")
 
-    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """The smaller of what is there and the updates, at coordinates."""
         return _scatter_nd(self, indices, updates, "minimum")
 

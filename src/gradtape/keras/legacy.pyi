@@ -1,0 +1,3 @@
+from keras._tf_keras.keras.legacy import (
+    saving as saving,
+)

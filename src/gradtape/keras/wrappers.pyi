@@ -1,0 +1,5 @@
+from keras._tf_keras.keras.wrappers import (
+    SKLearnClassifier as SKLearnClassifier,
+    SKLearnRegressor as SKLearnRegressor,
+    SKLearnTransformer as SKLearnTransformer,
+)

@@ -1,0 +1,36 @@
+"""Derivatives have the structure of the sources."""
+
+from __future__ import annotations
+
+from typing_extensions import assert_type
+
+import gradtape as tf
+
+x = tf.constant([1.0, 2.0])
+w, b = tf.Variable([[1.0, 2.0]]), tf.Variable(1.0)
+
+with tf.GradientTape(persistent=True) as tape:
+    assert_type(tape, tf.GradientTape)
+    tape.watch(x)
+    y = tf.tanh(w * x + b)
+    loss = tf.reduce_sum(y)
+
+one = tape.gradient(loss, x)
+assert one is not None
+assert_type(tf.convert_to_tensor(one), tf.Tensor)
+dw, db = tape.gradient(loss, [w, b])
+by_name = tape.gradient(loss, {"w": w, "b": b})
+print(sorted(by_name), by_name["w"] is not None)
+assert dw is not None
+assert db is not None
+print(dw + 1.0, db * 2.0)
+
+jacobian = tape.jacobian(y, x)
+assert jacobian is not None
+print(jacobian.shape)
+jw, jb = tape.jacobian(y, (w, b))
+
+with tf.autodiff.ForwardAccumulator(primals=x, tangents=tf.ones_like(x)) as forward:
+    z = tf.sin(x)
+print(forward.jvp(z))
+print(tape.watched_variables()[0].name)
