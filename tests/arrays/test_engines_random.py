@@ -15,9 +15,10 @@ import jax
 import ml_dtypes
 
 import gradtape as tf
+from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.numpy import random as plain
 from gradtape._src.arrays.seeds import OpStreams, drawing_from
-from gradtape._src.arrays.xla import random as xla
+from gradtape._src.arrays.xla import random as xla, xla_namespace
 
 STREAMS = [
     plain.stream_of(0, 0),
@@ -37,12 +38,12 @@ ULPS = 4 * np.finfo(np.float64).eps  # numbers are computed as doubles, and roun
 
 @cache  # compiled once for all streams
 def compiled(name: str, **attrs: Any) -> Callable[..., Any]:
-    return jax.jit(partial(getattr(xla, name), **attrs))
+    return jax.jit(partial(getattr(xla_namespace, name), **attrs))
 
 
 def both(name: str, *arrays: Any, **attrs: Any) -> tuple[Any, Any]:
     """What NumPy's kernel gives, and what XLA's gives when compiled, with a stream that it does not know before."""
-    return np.asarray(getattr(plain, name)(*arrays, **attrs)), np.asarray(compiled(name, **attrs)(*arrays))
+    return np.asarray(getattr(numpy_namespace, name)(*arrays, **attrs)), np.asarray(compiled(name, **attrs)(*arrays))
 
 
 def agree(a: np.ndarray, b: np.ndarray) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.arrays.shared import linalg as shared
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.ops.linalg import adjoint
 
@@ -77,7 +78,15 @@ def _det_dx(g, x, out, xp):
     return xp.reshape(weight, shape=(*weight.shape, 1, 1)) * adjoint(xp.inv(x), xp)
 
 
-det = primitive("det", ("x",), _det_dx, tf_name="MatrixDeterminant", may_raise=True, batch=_behind_batch("det"))
+det = primitive(
+    "det",
+    ("x",),
+    _det_dx,
+    kernel=shared.det,
+    tf_name="MatrixDeterminant",
+    may_raise=True,
+    batch=_behind_batch("det"),
+)
 
 
 def _slogdet_pull(xp, g, needs, x, sign, log):
@@ -98,6 +107,7 @@ slogdet = primitive(
     vjp_all_saves=frozenset({0, 1}),
     outputs=2,
     may_raise=True,
+    kernel=shared.slogdet,
     batch=_behind_batch("slogdet"),
 )
 
@@ -294,6 +304,7 @@ qr = primitive(
     vjp_all_zeros=False,
     outputs=2,
     may_raise=True,
+    kernel=shared.qr,
     batch=_behind_batch("qr"),
 )
 
@@ -467,7 +478,7 @@ def _pinv_dx(g, x, out, xp):
     return columns - times(x, times(out, columns)) + rows - times(times(rows, out), x) - inside
 
 
-pinv = primitive("pinv", ("x",), _pinv_dx, batch=_behind_batch("pinv"))
+pinv = primitive("pinv", ("x",), _pinv_dx, kernel=shared.pinv, batch=_behind_batch("pinv"))
 
 
 # -- without a derivative in TensorFlow ------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradtape._src.arrays.shared import random as shared
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.ops.index import take_batch
 
@@ -28,6 +29,7 @@ gamma_tail = primitive(
     ("x", "y"),
     lambda g, x, y, xp, order: g * xp.gamma_tail(x, y, order=order + 1),
     _gamma_tail_dy,
+    kernel=shared.gamma_tail,
     batch=_rows_together,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape._src.arrays.shared.scan import weighted_scan as weighted_scan_kernel
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.ops.batching import shift_axis, spread
@@ -77,6 +78,7 @@ weighted_scan = primitive(
     lambda g, w, x, y, xp, axis, exclusive, reverse: (
         -w * xp.weighted_scan(g, -y, -x, axis=axis, exclusive=exclusive, reverse=not reverse)
     ),
+    kernel=weighted_scan_kernel,
     batch=_weighted_scan_batch,
     wide=True,
 )

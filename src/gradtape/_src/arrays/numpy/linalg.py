@@ -12,16 +12,12 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import errors
+from gradtape._src.arrays.shared.linalg import adjoint as adjoint_of, of_eigenvalues, reduce_cyclically
 from gradtape._src.interrupts import float_errors_ignored
 
 Array = Any
 
 _BLOCK = 48  # below this size LAPACK's fixed cost outweighs what splitting a triangle saves
-
-
-def _adjoint(x: Array) -> Array:
-    flipped = np.swapaxes(x, -1, -2)
-    return np.conjugate(flipped) if x.dtype.kind == "c" else flipped
 
 
 # -- inverses and determinants ---------------------------------------------------------------------------------------
@@ -33,16 +29,6 @@ def inv(x: Array) -> Array:
     if _begins_with_nan(x):
         raise errors.refused_value("Input is not invertible. It begins with nan.", "MatrixInverse")
     return result
-
-
-def det(x: Array) -> Array:
-    return np.linalg.det(x)
-
-
-def slogdet(x: Array) -> tuple[Array, Array]:
-    """Sign and logarithm of the absolute value, both of x's dtype as TensorFlow gives them."""
-    sign, log = np.linalg.slogdet(x)
-    return np.asarray(sign, x.dtype), np.asarray(log).astype(x.dtype, copy=False)
 
 
 def _begins_with_nan(x: Array) -> bool:
@@ -62,7 +48,7 @@ def _which_singular(x: Array) -> str:
 def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
     """The solution z of x z = y, or of x^H z = y."""
     try:
-        result = np.linalg.solve(_adjoint(x) if adjoint else x, y)
+        result = np.linalg.solve(adjoint_of(np, x) if adjoint else x, y)
     except np.linalg.LinAlgError:
         raise errors.refused_value(f"Input matrix is not invertible.{_which_singular(x)}", "MatrixSolve") from None
     if _begins_with_nan(x):
@@ -73,7 +59,7 @@ def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
 def triangular_solve(x: Array, y: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
     """The solution z of t z = y (or t^H z = y), where t is one triangle of x; the other one is not looked at."""
     if adjoint:
-        x, lower = _adjoint(x), not lower
+        x, lower = adjoint_of(np, x), not lower
     if x.shape[-1] == 0 or y.shape[-1] == 0:
         return np.zeros((*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *y.shape[-2:]), y.dtype)
     if lower:  # seen from the last row and column a lower triangle is an upper one
@@ -123,28 +109,10 @@ def tridiagonal_solve(x: Array, y: Array) -> Array:
     before[:1], after[-1:] = 0, 0
     size = np.absolute(main)
     if np.all(size >= np.absolute(before) + np.absolute(after)) and np.all(size > 0):
-        found = _reduce_cyclically(before, main, after, right)
+        found = reduce_cyclically(np, before, main, after, right)
     else:
         found = _eliminate(before, main, after, right)
     return found.transpose(1, 0, 2).reshape(*lead, n, columns)
-
-
-def _reduce_cyclically(lower: Array, main: Array, upper: Array, right: Array) -> Array:
-    """Each step frees a row from its neighbours at a distance that doubles, until no row has any."""
-    n, distance = len(main), 1
-
-    def moved(x: Array, by: int, fill: int = 0) -> Array:
-        edge = np.full((distance, *x.shape[1:]), fill, x.dtype)
-        return np.concatenate([edge, x[:-by]] if by > 0 else [x[-by:], edge])
-
-    while distance < n:
-        down, up = distance, -distance
-        above, below = -lower / moved(main, down, 1), -upper / moved(main, up, 1)
-        main = main + above * moved(upper, down) + below * moved(lower, up)
-        right = right + above * moved(right, down) + below * moved(right, up)
-        lower, upper = above * moved(lower, down), below * moved(upper, up)
-        distance *= 2
-    return right / main
 
 
 def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
@@ -219,11 +187,6 @@ def _swap_rows(stack: Array, every: Array, j: int, pivot: Array) -> None:
     stack[:, j] = kept
 
 
-def qr(x: Array, *, full_matrices: bool = False) -> tuple[Array, Array]:
-    q, r = np.linalg.qr(x, mode="complete" if full_matrices else "reduced")
-    return q, r
-
-
 def eigh(x: Array) -> tuple[Array, Array]:
     """Eigenvalues (rising) and eigenvectors of Hermitian matrices; only the lower triangle of x is read."""
     if not np.all(np.isfinite(x)):
@@ -277,7 +240,7 @@ def svd(x: Array, *, full_matrices: bool = False) -> tuple[Array, Array, Array]:
         u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
     except np.linalg.LinAlgError:  # a matrix with nan or inf in it: nan for that one, as TensorFlow gives
         return _row_by_row(lambda a: svd(a, full_matrices=full_matrices), x, _svd_shapes(x, full_matrices))
-    return s, u, _adjoint(vh)
+    return s, u, adjoint_of(np, vh)
 
 
 def _svd_shapes(x: Array, full_matrices: bool) -> list[tuple[tuple[int, ...], Any]]:
@@ -301,16 +264,6 @@ def _row_by_row(function: Any, x: Array, shapes: list[tuple[tuple[int, ...], Any
             for result, value in zip(results, function(x[index]), strict=True):
                 result[index] = value
     return results
-
-
-def pinv(x: Array, *, rcond: Any) -> Array:
-    """The pseudo-inverse; singular values up to rcond times the largest count as 0."""
-    s, u, v = svd(x)
-    if not s.size:
-        return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
-    keep = ~(s <= np.asarray(rcond, s.dtype)[..., None] * s[..., :1])  # nan stays
-    inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype, copy=False)
-    return np.matmul(v * inverse[..., None, :], _adjoint(u))
 
 
 # -- functions of matrices -------------------------------------------------------------------------------------------
@@ -411,19 +364,9 @@ def _in_double(function: Any, x: Array) -> Array:
     return result.astype(x.dtype, copy=False).reshape(x.shape)
 
 
-def _of_eigenvalues(function: Any, a: Array) -> Array:
-    """A function of Hermitian matrices; nan for the matrices where it is not finite on the spectrum."""
-    values, vectors = np.linalg.eigh(a)
-    noise = a.shape[-1] * np.finfo(np.float64).eps * np.max(np.absolute(values), axis=-1, keepdims=True)
-    values = np.where(np.absolute(values) <= noise, 0, values).astype(a.dtype)
-    found = function(values)  # of a negative number: nan where numbers are real
-    result = np.matmul(vectors * found[:, None, :], _adjoint(vectors))
-    return np.where(np.all(np.isfinite(found), axis=-1)[:, None, None], result, np.nan)
-
-
 def _sqrtm(a: Array) -> Array:
-    if np.array_equal(a, _adjoint(a)):
-        return _of_eigenvalues(np.sqrt, a)
+    if np.array_equal(a, adjoint_of(np, a)):
+        return of_eigenvalues(np, np.sqrt, a)
     root = _sqrtm_by_iteration(a)
     if root is not None:
         return root
@@ -473,8 +416,8 @@ def _sqrtm_by_eigenvectors(a: Array) -> Array:
 
 
 def _logm(a: Array) -> Array:
-    if np.array_equal(a, _adjoint(a)):
-        return _of_eigenvalues(np.log, a)
+    if np.array_equal(a, adjoint_of(np, a)):
+        return of_eigenvalues(np, np.log, a)
     values, vectors = np.linalg.eig(a)
     good = (np.linalg.cond(vectors) < 1e4) & np.all(values != 0, axis=-1)
     result = np.empty_like(a)

@@ -15,11 +15,12 @@ the C library does.
 from __future__ import annotations
 
 import math as _math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradtape._src.arrays.shared.random import log_factorial, stirling_rest
 from gradtape._src.interrupts import float_errors_ignored
 
 Array = Any
@@ -32,7 +33,6 @@ _WEYL = 0x9E3779B9, 0xBB67AE85
 _CHUNK = 4096  # blocks at a time: the working set stays in the cache
 _ELEMENTS = 1 << 14  # elements at a time that reject
 _RESERVED = np.uint64(256)  # blocks that an element may use
-SIMON_KEY = 498247692  # what it puts before the two seed numbers of an order
 SEEDS_KEY = 0x02461E293EC8F720  # with which TensorFlow scrambles the seeds of stateless ops
 
 
@@ -207,27 +207,6 @@ def box_muller(u: Array, turn: Array, sines: Array, cosines: Array) -> None:
 
 
 # -- normal numbers between bounds -----------------------------------------------------------------------------------
-_erfc = np.frompyfunc(_math.erfc, 1, 1)
-
-
-def _normal_below(x: Array) -> Array:
-    """P(normal < x), exact to the last bits in the lower tail."""
-    return 0.5 * np.asarray(_erfc(np.asarray(x, np.float64) / -_math.sqrt(2)), np.float64)
-
-
-def truncated_part(x: Array, y: Array, z: Array) -> Array:
-    """P(normal < z) of a standard normal number that is known to lie in [x, y]."""
-    low, high, at = np.broadcast_arrays(*(np.asarray(v, np.float64) for v in (x, y, z)))
-    mirrored = low + high > 0  # the lower tail is the one with all its digits
-    a, b, c = np.where(mirrored, -high, low), np.where(mirrored, -low, high), np.where(mirrored, -at, at)
-    below, above = _normal_below(a), _normal_below(b)
-    with float_errors_ignored():
-        part = (_normal_below(c) - below) / (above - below)
-        # Beyond the last representable probability the tail is an exponential.
-        far, least = np.exp((b - c) * (b + c) / 2), np.exp((b - a) * (b + a) / 2)
-        part = np.where(above - below < 1e-290, (far - least) / (1 - least), part)
-    part = np.clip(part, 0, 1)
-    return np.where(mirrored, 1 - part, part).astype(np.result_type(x, y))
 
 
 def random_truncated(stream: Array, *, shape: Shape, dtype: Any) -> Array:
@@ -488,18 +467,6 @@ def _gammas(stream: Array, number: Array, alpha: Array) -> Array:
     return result
 
 
-LOG_FACTORIALS = np.array([_math.lgamma(k + 1) for k in range(10)])
-
-
-def _log_factorial(k: Array) -> Array:
-    """log(k!), by Stirling's series beyond a few."""
-    small = k < 10
-    n = np.where(small, 10, k) + 1.0
-    series = 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5) - 1 / (1680 * n**7)
-    stirling = (n - 0.5) * np.log(n) - n + 0.5 * _math.log(2 * _math.pi) + series
-    return np.where(small, LOG_FACTORIALS[np.where(small, np.maximum(k, 0), 0).astype(int)], stirling)
-
-
 def random_poisson(stream: Array, rate: Array, *, samples: int, dtype: Any) -> Array:
     """Poisson counts [samples, ...]: products of uniform numbers (Knuth) or, from 10 on, Hörmann's PTRS (1993)."""
     return _by_chunks(_poissons, stream, samples, dtype, rate)
@@ -533,7 +500,7 @@ def _poissons(stream: Array, number: Array, rate: Array) -> Array:
         slow = np.flatnonzero(~accepted & (k >= 0) & ((us >= 0.013) | (v <= us)))
         j, us_, k_ = i[slow], us[slow], k[slow]
         left = np.log(v[slow] * alpha[j] / (a[j] / (us_ * us_) + b[j]))
-        accepted[slow] = left <= -rate[j] + k_ * log_rate[j] - _log_factorial(k_)
+        accepted[slow] = left <= -rate[j] + k_ * log_rate[j] - log_factorial(np, k_)
         return k, accepted
 
     _until_accepted(result, many, propose)
@@ -593,29 +560,6 @@ def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Arr
     return np.where(mirrored & (n > 0), n - result, result)
 
 
-STIRLING_RESTS = np.array(
-    [
-        0.0810614667953272,
-        0.0413406959554092,
-        0.0276779256849983,
-        0.02079067210376509,
-        0.0166446911898211,
-        0.0138761288230707,
-        0.0118967099458917,
-        0.0104112652619720,
-        0.00925546218271273,
-        0.00833056343336287,
-    ]
-)
-
-
-def stirling_rest(xp: Any, k: Array) -> Array:
-    """log(k!) less Stirling's approximation of it."""
-    square = (k + 1) * (k + 1)
-    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
-    return xp.where(k <= 9, xp.asarray(STIRLING_RESTS)[xp.clip(k, 0, 9).astype(int)], series)
-
-
 def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) -> Array:
     """Class numbers [batch, count], each row with the probabilities softmax(logits)."""
     batch, classes = logits.shape
@@ -629,88 +573,3 @@ def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) 
     for row in range(batch):
         result[row] = np.searchsorted(totals[row], u[row] * totals[row, -1], side="right")
     return np.minimum(result, classes - 1).astype(dtype)
-
-
-# -- an order without a list: a block cipher that walks until it is inside -------------------------------------------
-def shuffled_index(index: Array, seed: Array, most: Array) -> Array:
-    """Where each index goes in an order of 0 ... most that two seed numbers give (Simon, four rounds)."""
-    keys = [np.uint64(SIMON_KEY), *seed.astype(np.uint32).astype(np.uint64)]
-    index, most = np.broadcast_arrays(index.astype(np.uint64), most.astype(np.uint64))
-    bits = np.ceil(np.log2(np.maximum(most, 1).astype(np.float64))).astype(np.uint64)
-    half = np.maximum(bits + bits % np.uint64(2), np.uint64(16)) // np.uint64(2)
-    result = simon(index, keys, half)
-    while np.any(result > most):
-        result = np.where(result > most, simon(result, keys, half), result)
-    return np.where(most == 0, 0, result)
-
-
-def simon(value: Array, keys: Sequence[Array], half: Array) -> Array:
-    """Simon's cipher with words of `half` bits, for numbers of twice as many."""
-    word = (np.uint64(1) << half) - np.uint64(1)
-
-    def left(x: Array, by: int) -> Array:
-        return (x << np.uint64(by) | x >> (half - np.uint64(by))) & word
-
-    def right(x: Array, by: int) -> Array:
-        return (x >> np.uint64(by) | x << (half - np.uint64(by))) & word
-
-    def mixed(x: Array) -> Array:
-        return left(x, 1) & left(x, 8) ^ left(x, 2)
-
-    first, second, third = (key & word for key in keys)
-    constant = (np.uint64(0xFFFFFFFC) & word) ^ np.uint64(1)  # the low bit of Simon's sequence is 1
-    fourth = constant ^ first ^ right(third, 3) ^ right(third, 4)
-    high, low = value >> half & word, value & word
-    for a, b in ((first, second), (third, fourth)):
-        high = high ^ mixed(low) ^ a
-        low = low ^ mixed(high) ^ b
-    return high << half | low
-
-
-# -- how a gamma number moves with its alpha -------------------------------------------------------------------------
-def gamma_tail(x: Array, y: Array, *, order: int) -> Array:
-    """The part of a gamma density (alpha = x) on one side of y, weighed with log(t / y)^order, over the density at y.
-
-    Minus the part below y where y is below alpha (or a series is at hand), the part above it otherwise. With
-    t = y exp(-s) (or exp(s)) it is a smooth integral with one bump, for Gauss and Legendre; for small alpha, a series.
-    """
-    dtype = np.result_type(x, y)
-    alpha, sample = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
-    alpha, sample, shape = np.ravel(alpha), np.ravel(sample), alpha.shape
-    result = np.full(alpha.size, np.nan)
-    known = (alpha > 0) & (sample >= 0)
-    series = known & (sample <= alpha + 1) & (alpha <= 50)
-    if np.any(series):
-        result[series] = -_below_by_series(alpha[series], sample[series], order)
-    rest = known & ~series
-    if np.any(rest):
-        result[rest] = _side_by_integral(alpha[rest], sample[rest], order)
-    return result.reshape(shape).astype(dtype)
-
-
-def _below_by_series(alpha: Array, x: Array, order: int) -> Array:
-    """x times a derivative (of this order, by alpha) of the sum of x^n / (alpha (alpha + 1) ... (alpha + n))."""
-    terms = [1 / alpha]
-    for k in range(1, order + 1):
-        terms.append(-k * terms[-1] / alpha)
-    total = terms[order].copy()
-    for n in range(1, 500):
-        grown: list[Array] = []
-        for k, term in enumerate(terms):
-            grown.append((x * term - (k * grown[-1] if k else 0)) / (alpha + n))
-        terms = grown
-        total += terms[order]
-        if n > order and np.all(np.abs(terms[order]) <= 1e-17 * np.abs(total)):
-            break
-    return x * total
-
-
-def _side_by_integral(alpha: Array, x: Array, order: int) -> Array:
-    nodes, weights = np.polynomial.legendre.leggauss(64)
-    nodes, weights = (nodes + 1) / 2, weights / 2
-    gap = np.abs(alpha - x)
-    reach = 117 / (gap + np.sqrt(gap * gap + 90 * x))  # where the integrand has fallen below the last digit
-    s = reach[:, None] * nodes
-    sign = np.where(x <= alpha, -1.0, 1.0)[:, None]
-    exponent = sign * alpha[:, None] * s - x[:, None] * np.expm1(sign * s)
-    return sign[:, 0] * x * reach * (((sign * s) ** order * np.exp(exponent)) @ weights)

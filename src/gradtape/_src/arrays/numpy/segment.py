@@ -82,21 +82,6 @@ def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     return np.moveaxis(result[::-1] if reverse else result, 0, axis)
 
 
-def weighted_scan(d: Array, x: Array, y: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
-    """Running sums of d exp(-y), times exp(x): in logarithms, for positive and negative parts, so nothing overflows."""
-    dtype = d.dtype
-    d, x, y = map(widened, (d, x, y))
-    with float_errors_ignored():
-        halves = []
-        for part in (np.maximum(d, 0), np.maximum(-d, 0)):
-            total = _running_log(np.where(part > 0, np.log(part) - y, -np.inf), axis, exclusive, reverse)
-            halves.append(np.where(np.isneginf(total) | np.isneginf(x), 0, np.exp(x + total)))
-        result = halves[0] - halves[1]
-    if np.isnan(d).any():
-        result = result + np.where(np.isnan(d), d, 0)
-    return result.astype(dtype)
-
-
 # -- looking at values -----------------------------------------------------------------------------------------------
 def bitcast(x: Array, *, dtype: Any) -> Array:
     """The same bytes read as another dtype; the last axis appears or disappears where sizes differ."""

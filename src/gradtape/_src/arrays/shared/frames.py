@@ -9,7 +9,10 @@ still needed must not be changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 Array = Any
 Kernel = Callable[..., Array]
@@ -50,3 +53,10 @@ def ratio(x: Array, pair: Sequence[Sequence[float]]) -> Array:
 def odd(xp: Any, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """f(-x) = -f(x), from f on positive numbers."""
     return lambda x: xp.copysign(function(xp.absolute(x)), x)
+
+
+@cache
+def gauss_legendre() -> tuple[Array, Array]:
+    """Nodes and weights of an integral over [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    return (nodes + 1) / 2, weights / 2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays.shared import special_tables as table
-from gradtape._src.arrays.shared.frames import Array, Pieces, in_float64, polynomial, ratio
+from gradtape._src.arrays.shared.frames import Array, Pieces, gauss_legendre, in_float64, polynomial, ratio
 
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 _DIGAMMA_ZERO = (1.4616321449683622, 9.549995429965697e-17)
@@ -299,19 +299,12 @@ def _upper_fraction(xp: Any, a: Array, x: Array, order: int) -> Array:
     return factorial(order) * _coefficient(value, _density_jet(xp, a, x, order), order)
 
 
-@cache
-def _gauss_legendre() -> tuple[Array, Array]:
-    """Nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(64)
-    return (nodes + 1) / 2, weights / 2
-
-
 def _tail_integral(xp: Any, a: Array, x: Array, order: int) -> Array:
     """For large a: the integral of the density's derivative over the tail beyond x, away from the mode.
 
     The tail is P for x < a and Q otherwise; it is cut where the density has fallen by exp(-40).
     """
-    nodes, weights = _gauss_legendre()
+    nodes, weights = gauss_legendre()
     scale, side = xp.sqrt(a), xp.where(x < a, -1.0, 1.0)
     stretch = x / a
     steep = xp.absolute(scale * (stretch - 1) / stretch)  # minus the slope of the log density at x, per `scale`

@@ -8,6 +8,7 @@ matrix gives inf or nan, and the other matrices of the stack are not touched.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,14 +18,10 @@ from jax import lax
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, numbers
 from gradtape._src.arrays.numpy.linalg import PADE, PADE_REACH
+from gradtape._src.arrays.shared.linalg import adjoint as adjoint_of, of_eigenvalues, reduce_cyclically
 from gradtape._src.arrays.xla.checks import refusals, refuse
 
 Array = Any
-
-
-def _adjoint(x: Array) -> Array:
-    flipped = jnp.swapaxes(x, -1, -2)
-    return jnp.conjugate(flipped) if x.dtype.kind == "c" else flipped
 
 
 def _refusal(message: str, op: str, which: str = "") -> tuple[int, Rule]:
@@ -65,18 +62,9 @@ def inv(x: Array) -> Array:
     return result
 
 
-def det(x: Array) -> Array:
-    return jnp.linalg.det(x)
-
-
-def slogdet(x: Array) -> tuple[Array, Array]:
-    sign, log = jnp.linalg.slogdet(x)
-    return sign.astype(x.dtype), log.astype(x.dtype)
-
-
 # -- linear systems --------------------------------------------------------------------------------------------------
 def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
-    result, singular = _solve(_adjoint(x) if adjoint else x, y)
+    result, singular = _solve(adjoint_of(jnp, x) if adjoint else x, y)
     refuse("solve", singular)
     return result
 
@@ -122,26 +110,8 @@ def tridiagonal_solve(x: Array, y: Array) -> Array:
         return jnp.moveaxis(right, 0, -2)
     size = jnp.absolute(main)
     dominant = jnp.all((size >= jnp.absolute(lower) + jnp.absolute(upper)) & (size > 0))
-    found = lax.cond(dominant, _reduce_cyclically, _eliminate, lower, main, upper, right)
+    found = lax.cond(dominant, partial(reduce_cyclically, jnp), _eliminate, lower, main, upper, right)
     return jnp.moveaxis(found, 0, -2)
-
-
-def _reduce_cyclically(lower: Array, main: Array, upper: Array, right: Array) -> Array:
-    """Each step frees a row from its neighbours at a distance that doubles, until no row has any."""
-    n, distance = len(main), 1
-
-    def moved(x: Array, by: int, fill: int = 0) -> Array:
-        edge = jnp.full((distance, *x.shape[1:]), fill, x.dtype)
-        return jnp.concatenate([edge, x[:-by]] if by > 0 else [x[-by:], edge])
-
-    while distance < n:
-        down, up = distance, -distance
-        above, below = -lower / moved(main, down, 1), -upper / moved(main, up, 1)
-        main = main + above * moved(upper, down) + below * moved(lower, up)
-        right = right + above * moved(right, down) + below * moved(right, up)
-        lower, upper = above * moved(lower, down), below * moved(upper, up)
-        distance *= 2
-    return right / main
 
 
 def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
@@ -208,11 +178,6 @@ def _lu_by_size(x: Array) -> tuple[Array, Array]:
     return lax.fori_loop(0, n, step, (x, order)) if x.size else (x, order)
 
 
-def qr(x: Array, *, full_matrices: bool = False) -> tuple[Array, Array]:
-    q, r = jnp.linalg.qr(x, mode="complete" if full_matrices else "reduced")
-    return q, r
-
-
 def eigh(x: Array) -> tuple[Array, Array]:
     lower = jnp.tril(x)
     refuse("eigh", jnp.any(jnp.isnan(lower), axis=(-2, -1)))
@@ -240,21 +205,16 @@ def eigvals(x: Array) -> Array:
 def svd(x: Array, *, full_matrices: bool = False) -> tuple[Array, Array, Array]:
     usable = _all_finite(x)[..., None, None]
     u, s, vh = jnp.linalg.svd(jnp.where(usable, x, 0), full_matrices=full_matrices)
-    return jnp.where(usable[..., 0], s, np.nan), jnp.where(usable, u, np.nan), jnp.where(usable, _adjoint(vh), np.nan)
+    return (
+        jnp.where(usable[..., 0], s, np.nan),
+        jnp.where(usable, u, np.nan),
+        jnp.where(usable, adjoint_of(jnp, vh), np.nan),
+    )
 
 
 def svdvals(x: Array) -> Array:
     usable = _all_finite(x)[..., None, None]
     return jnp.where(usable[..., 0], jnp.linalg.svd(jnp.where(usable, x, 0), compute_uv=False), np.nan)
-
-
-def pinv(x: Array, *, rcond: Any) -> Array:
-    s, u, v = svd(x)
-    if not s.size:
-        return jnp.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
-    keep = s > jnp.asarray(rcond, s.dtype)[..., None] * s[..., :1]
-    inverse = jnp.where(keep, 1 / jnp.where(keep, s, 1), 0)
-    return jnp.matmul(v * inverse[..., None, :], _adjoint(u))
 
 
 # -- functions of matrices -------------------------------------------------------------------------------------------
@@ -311,20 +271,11 @@ def _either(where: Array, one: Callable[[Array], Array], other: Callable[[Array]
 
 
 def _is_hermitian(a: Array) -> Array:
-    return jnp.all(a == _adjoint(a), axis=(1, 2))
-
-
-def _of_eigenvalues(function: Callable[[Array], Array], a: Array) -> Array:
-    """A function of Hermitian matrices; nan for the matrices where it is not finite on the spectrum."""
-    values, vectors = jnp.linalg.eigh(a)
-    noise = a.shape[-1] * np.finfo(np.float64).eps * jnp.max(jnp.absolute(values), axis=-1, keepdims=True)
-    found = function(jnp.where(jnp.absolute(values) <= noise, 0, values).astype(a.dtype))
-    result = jnp.matmul(vectors * found[:, None, :], _adjoint(vectors))
-    return jnp.where(jnp.all(jnp.isfinite(found), axis=-1)[:, None, None], result, np.nan)
+    return jnp.all(a == adjoint_of(jnp, a), axis=(1, 2))
 
 
 def _sqrtm(a: Array) -> Array:
-    return _either(_is_hermitian(a), lambda a: _of_eigenvalues(jnp.sqrt, a), _sqrtm_general, a)
+    return _either(_is_hermitian(a), lambda a: of_eigenvalues(jnp, jnp.sqrt, a), _sqrtm_general, a)
 
 
 def _sqrtm_general(a: Array) -> Array:
@@ -370,7 +321,7 @@ def _largest(a: Array) -> Array:
 
 
 def _logm(a: Array) -> Array:
-    return _either(_is_hermitian(a), lambda a: _of_eigenvalues(jnp.log, a), _logm_by_roots, a)
+    return _either(_is_hermitian(a), lambda a: of_eigenvalues(jnp, jnp.log, a), _logm_by_roots, a)
 
 
 def _logm_by_roots(a: Array) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from gradtape._src.arrays.numpy import random as reference
+from gradtape._src.arrays.shared.random import log_factorial, stirling_rest
 
 Array = Any
 Shape = tuple[int, ...]
@@ -164,22 +165,6 @@ def random_normal(stream: Array, *, shape: Shape, dtype: Any) -> Array:
 
 
 # -- normal numbers between bounds -----------------------------------------------------------------------------------
-def _normal_below(x: Array) -> Array:
-    return 0.5 * lax.erfc(x / -math.sqrt(2))
-
-
-def truncated_part(x: Array, y: Array, z: Array) -> Array:
-    dtype = jnp.result_type(x, y)
-    low, high, at = jnp.broadcast_arrays(*(jnp.asarray(v).astype(jnp.float64) for v in (x, y, z)))
-    mirrored = low + high > 0
-    a, b, c = jnp.where(mirrored, -high, low), jnp.where(mirrored, -low, high), jnp.where(mirrored, -at, at)
-    below, above = _normal_below(a), _normal_below(b)
-    part = (_normal_below(c) - below) / (above - below)
-    far, least = jnp.exp((b - c) * (b + c) / 2), jnp.exp((b - a) * (b + a) / 2)
-    part = jnp.clip(jnp.where(above - below < 1e-290, (far - least) / (1 - least), part), 0, 1)
-    return jnp.where(mirrored, 1 - part, part).astype(dtype)
-
-
 def random_truncated(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     count, dtype = math.prod(shape), np.dtype(dtype)
     together = 2 if dtype == np.float64 else 4
@@ -331,15 +316,6 @@ def random_gamma(stream: Array, alpha: Array, *, samples: int) -> Array:
     return jnp.where(waiting, result, exponential).astype(dtype)
 
 
-def _log_factorial(k: Array) -> Array:
-    small = k < 10
-    n = jnp.where(small, 10, k) + 1.0
-    series = 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5) - 1 / (1680 * n**7)
-    stirling = (n - 0.5) * jnp.log(n) - n + 0.5 * math.log(2 * math.pi) + series
-    listed = jnp.asarray(reference.LOG_FACTORIALS)[jnp.where(small, jnp.maximum(k, 0), 0).astype(jnp.int32)]
-    return jnp.where(small, listed, stirling)
-
-
 def _as_counts(numbers: Array, dtype: Any) -> Array:
     return (numbers if np.dtype(dtype).kind == "f" else jnp.nan_to_num(numbers)).astype(dtype)
 
@@ -371,7 +347,7 @@ def random_poisson(stream: Array, rate: Array, *, samples: int, dtype: Any) -> A
         us = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / us + b) * u + lam + 0.43)
         left = jnp.log(v * alpha / (a / (us * us) + b))
-        slow = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= -lam + k * log_rate - _log_factorial(k))
+        slow = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= -lam + k * log_rate - log_factorial(jnp, k))
         accepted = waiting & (((us >= 0.07) & (v <= quick)) | slow)
         return waiting & ~accepted, jnp.where(accepted, k, result), at, held
 
@@ -414,7 +390,7 @@ def _binomial_trial(stream: Array, n: Array, p: Array) -> Callable[..., tuple[An
     odds = p / (1 - p)
     alpha = (2.83 + 5.1 / b) * deviation
     mode = jnp.floor((n + 1) * p)
-    rest = partial(reference.stirling_rest, jnp)
+    rest = partial(stirling_rest, jnp)
 
     def propose(waiting: Array, result: Array, at: Array, held: Held) -> tuple[Any, ...]:
         u, at, held = _next(stream, _uniforms, at, held, waiting)
@@ -446,61 +422,3 @@ def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) 
     u = random_uniform(stream, shape=(batch, count), dtype=np.float64)
     found = jax.vmap(lambda row, at: jnp.searchsorted(row, at, side="right"))(totals, u * totals[:, -1:])
     return jnp.minimum(found, classes - 1).astype(dtype)
-
-
-# -- an order without a list -----------------------------------------------------------------------------------------
-def shuffled_index(index: Array, seed: Array, most: Array) -> Array:
-    keys = [np.uint64(reference.SIMON_KEY), *jnp.asarray(seed).astype(jnp.uint32).astype(jnp.uint64)]
-    index, most = jnp.broadcast_arrays(*(jnp.asarray(a).astype(jnp.uint64) for a in (index, most)))
-    bits = jnp.ceil(jnp.log2(jnp.maximum(most, 1).astype(jnp.float64))).astype(jnp.uint64)
-    half = jnp.maximum(bits + bits % np.uint64(2), np.uint64(16)) // np.uint64(2)
-
-    def walk(at: Array) -> Array:
-        return jnp.where(at > most, reference.simon(at, keys, half), at)
-
-    found = lax.while_loop(lambda at: jnp.any(at > most), walk, reference.simon(index, keys, half))
-    return jnp.where(most == 0, 0, found)
-
-
-# -- how a gamma number moves with its alpha -------------------------------------------------------------------------
-def gamma_tail(x: Array, y: Array, *, order: int) -> Array:
-    dtype = jnp.result_type(x, y)
-    alpha, sample = jnp.broadcast_arrays(jnp.asarray(x, jnp.float64), jnp.asarray(y, jnp.float64))
-    known = (alpha > 0) & (sample >= 0)
-    series = known & (sample <= alpha + 1) & (alpha <= 50)
-    rest = known & ~series
-    below = _below_by_series(jnp.where(series, alpha, 1.0), jnp.where(series, sample, 0.0), order)
-    side = _side_by_integral(jnp.where(rest, alpha, 1.0), jnp.where(rest, sample, 1.0), order)
-    return jnp.where(series, -below, jnp.where(rest, side, jnp.nan)).astype(dtype)
-
-
-def _below_by_series(alpha: Array, x: Array, order: int) -> Array:
-    first = [1 / alpha]
-    for k in range(1, order + 1):
-        first.append(-k * first[-1] / alpha)
-
-    def unfinished(state: tuple[Any, ...]) -> Array:
-        terms, total, n = state
-        small = jnp.all(jnp.abs(terms[order]) <= 1e-17 * jnp.abs(total))
-        return (n < 500) & ~((n > order + 1) & small)
-
-    def add_term(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        terms, total, n = state
-        grown: list[Array] = []
-        for k, term in enumerate(terms):
-            grown.append((x * term - (k * grown[-1] if k else 0)) / (alpha + n))
-        return tuple(grown), total + grown[order], n + 1
-
-    start = tuple(first), first[order], jnp.ones((), jnp.int64)
-    return x * lax.while_loop(unfinished, add_term, start)[1]
-
-
-def _side_by_integral(alpha: Array, x: Array, order: int) -> Array:
-    nodes, weights = np.polynomial.legendre.leggauss(64)
-    nodes, weights = (nodes + 1) / 2, weights / 2
-    gap = jnp.abs(alpha - x)
-    reach = 117 / (gap + jnp.sqrt(gap * gap + 90 * x))
-    s = reach[..., None] * nodes
-    sign = jnp.where(x <= alpha, -1.0, 1.0)[..., None]
-    exponent = sign * alpha[..., None] * s - x[..., None] * jnp.expm1(sign * s)
-    return sign[..., 0] * x * reach * (((sign * s) ** order * jnp.exp(exponent)) @ jnp.asarray(weights))

@@ -57,16 +57,6 @@ def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     return shifted_scan(lax.cumlogsumexp(x, axis=axis, reverse=reverse), -np.inf, axis, exclusive, reverse)
 
 
-def weighted_scan(d: Array, x: Array, y: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
-    dtype = d.dtype
-    d, x, y = map(widened, (d, x, y))
-    halves = []
-    for part in (jnp.maximum(d, 0), jnp.maximum(-d, 0)):
-        total = _running_log(jnp.where(part > 0, jnp.log(part) - y, -np.inf), axis, exclusive, reverse)
-        halves.append(jnp.where(jnp.isneginf(total) | jnp.isneginf(x), 0, jnp.exp(x + total)))
-    return (halves[0] - halves[1] + jnp.where(jnp.isnan(d), d, 0)).astype(dtype)
-
-
 # -- looking at values -----------------------------------------------------------------------------------------------
 def bitcast(x: Array, *, dtype: Any) -> Array:
     """XLA has it for all but complex numbers, which go through their bytes."""
