@@ -1041,11 +1041,19 @@ def test_buffers_are_copies_that_outlive_the_tensor():
     assert t.numpy().tolist() == [1.0, 2.0]
 
 
-def test_what_has_no_buffer():
-    for t in (c("text"), c([1.5], tf.bfloat16)):
-        with pytest.raises((SystemError, BufferError, ValueError)):  # SystemError: before Python 3.12
-            memoryview(t)
+def test_buffers_of_strings_hold_objects():
+    t = c(["a", "bc"])
+    assert memoryview(t).format == "O"
+    assert memoryview(t).shape == (2,)
+    array = np.asarray(t)
+    del t
+    assert array.tolist() == [b"a", b"bc"]
     assert np.asarray(c("text")).item() == b"text"
+
+
+def test_what_has_no_buffer():
+    with pytest.raises((SystemError, ValueError)):  # SystemError: before Python 3.12
+        memoryview(c([1.5], tf.bfloat16))
     assert np.asarray(c([1.5], tf.bfloat16)).dtype == "bfloat16"
     with pytest.raises(TypeError, match="bytes-like"):
         memoryview(tf.Variable(1.0))

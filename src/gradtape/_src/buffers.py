@@ -42,7 +42,7 @@ def _fill_in(kind: type) -> None:
 def _get_buffer(exporter: Any, view: int, flags: int) -> int:
     """Let the memoryview fill in the request, and be the one that is asked to release it."""
     try:
-        return int(_request(exporter.__buffer__(flags), view, flags))
+        return _request(exporter.__buffer__(flags), view, flags)
     except BaseException:  # nothing that is raised here reaches the caller: Python makes a SystemError of -1
         return -1
 
