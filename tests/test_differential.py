@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conformance import runner
-from differential import differences, questions
+from differential import differences, flagged, questions
 
 import gradtape as tf
 
@@ -35,3 +35,17 @@ def test_reasons_are_documented():
     for reason, sentence in differences.REASONS.items():
         assert sentence in page, f"docs/differences.md does not say: {sentence}"
         assert differences.ON_PURPOSE.get(reason), f"nothing differs because of {reason}"
+
+
+def test_causes_of_random_cases_are_documented():
+    page = " ".join(DOCS.read_text().split())
+    found = flagged.load()
+    used = {cause for causes in found.values() for cause in causes.values()}
+    assert used == set(flagged.CAUSES)
+    for cause, sentence in flagged.CAUSES.items():
+        assert sentence in page, f"docs/differences.md does not say, about {cause}: {sentence}"
+        eager, function = (
+            ", ".join(str(seed) for seed, why in sorted(seeds.items()) if why == cause) or "none"
+            for seeds in found.values()
+        )
+        assert f"| {cause} | {eager} | {function} |" in page, f"the table of random cases is not up to date: {cause}"
