@@ -69,8 +69,8 @@ from gradtape._src.dtypes import (
     uint32 as uint32,
     uint64 as uint64,
 )
-from gradtape._src.function.function import (
-    function as function,
+from gradtape._src.function.function import function as function
+from gradtape._src.function.modes import (
     inside_function as inside_function,
     is_symbolic_tensor as is_symbolic_tensor,
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.function import function as module
+from gradtape._src.function import function as module, modes
 from gradtape._src.variable import storage
 
 
@@ -19,7 +19,7 @@ def compiler(request, monkeypatch):
         pytest.importorskip("jax")
     else:
         monkeypatch.setattr(module, "can_compile", lambda: False)
-        monkeypatch.setattr(module, "_said", set())
+        monkeypatch.setattr(modes, "_warnings", set())
     return request.param
 
 

@@ -424,3 +424,11 @@ def test_known_shapes_are_not_generalised():
         assert f(tf.zeros([n])).shape == [n]
     assert g.count == 3
     assert not any(concrete.graph.open for concrete in f._functions)
+
+
+def test_a_function_that_runs_eagerly_takes_calls_after_specifications():
+    f = tf.function(lambda x: tf.boolean_mask(x, x > 0))
+    assert f.get_concrete_function(tf.TensorSpec([None], tf.float32))(tf.constant([1.0, -1.0])).numpy().tolist() == [
+        1.0
+    ]
+    assert f(tf.constant([-1.0, 2.0])).numpy().tolist() == [2.0]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy import ndarray
     from numpy.typing import ArrayLike
 
-    from gradtape._src.function.function import ConcreteFunction
+    from gradtape._src.function.concrete import ConcreteFunction
     from gradtape._src.indexed_slices import IndexedSlices
     from gradtape._src.ops.sparse_tensor import SparseTensor
     from gradtape._src.tensor import Tensor

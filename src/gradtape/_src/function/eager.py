@@ -6,30 +6,31 @@ trace is given up, and calls with arguments like these run the code. What it cal
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from gradtape._src import nest
 from gradtape._src.arrays.seeds import OpStreams, drawing_from
 from gradtape._src.arrays.symbolic import Graph, running_eagerly
 from gradtape._src.core import tape as stack
 from gradtape._src.core.tape import Recorder
-from gradtape._src.function.function import (
-    ConcreteFunction,
-    _spec_of,
-    arguments_kept,
-    call_python,
-    distinct,
-    refuse_creation,
-    split_keywords,
-)
+from gradtape._src.function.arguments import Arguments, arguments_kept, distinct, split_keywords
+from gradtape._src.function.concrete import ConcreteFunction, Origin
+from gradtape._src.function.python_code import call_python
+from gradtape._src.function.signature import spec_of
 from gradtape._src.shape import TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Creations, Variable, creating
 
-if TYPE_CHECKING:
-    from gradtape._src.function.function import Function
+_CREATED_TWICE = (
+    "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
+    "created once or created outside tf.function."
+)
+
+
+def refuse_creation() -> None:
+    """Variables belong to the first call."""
+    raise ValueError(_CREATED_TWICE)
 
 
 class _Reads(Recorder):
@@ -48,14 +49,19 @@ class _Reads(Recorder):
 class EagerFunction(ConcreteFunction):
     """A function that runs eagerly for one kind of arguments, and why."""
 
-    def __init__(self, function: Function, given: Any, leaves: list[Any], reason: Exception) -> None:
-        self._function = weakref.ref(function)
-        self._made_by = function.__reduce__()
-        self._parameters = function._known_parameters
-        self._python_function, self._autograph = function._python_function, function._autograph
-        self.name, self.reason = function.name, reason
+    def __init__(
+        self,
+        origin: Origin,
+        python_function: Callable[..., Any],
+        autograph: bool,
+        arguments: Arguments,
+        reason: Exception,
+    ) -> None:
+        self._origin, self.name, self.reason = origin, origin.name, reason
+        self._python_function, self._autograph = python_function, autograph
+        given, leaves = arguments.given, arguments.leaves
         passed = distinct([leaf for leaf in leaves if isinstance(leaf, Variable)])
-        specs = [_variable_spec(leaf, passed) if isinstance(leaf, Variable) else _spec_of(leaf) for leaf in leaves]
+        specs = [_variable_spec(leaf, passed) if isinstance(leaf, Variable) else spec_of(leaf) for leaf in leaves]
         self._given = nest.pack_sequence_as(given, specs, expand_composites=True)
         self._graph = Graph(self.name)
         self._captured: list[Variable] = []
@@ -89,12 +95,11 @@ class EagerFunction(ConcreteFunction):
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         return super().pretty_printed_signature(verbose and self._ran)
 
-    def serves(self, passed: Sequence[Variable]) -> bool:
+    def matches(self, passed: Sequence[Variable]) -> bool:
         return True
 
     def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
-        specs = nest.flatten(self._given, expand_composites=True)
-        given = self._arguments(tensors, [passed[s.alias_id] for s in specs if isinstance(s, VariableSpec)])
+        given = self._arguments_of_call(tensors, passed).given
         if self._ran:
             with creating(Creations(refuse_creation)):
                 return self._called(given)

@@ -13,38 +13,28 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gradtape._src import nest
 from gradtape._src.arrays.dimensions import UnknownDimensionError, is_dimension, variable
 from gradtape._src.arrays.seeds import seeds
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.errors import InvalidArgumentError
-from gradtape._src.function.function import ConcreteFunction, signature_of
+from gradtape._src.function.arguments import Arguments
+from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.function.tracing import Tracer
 from gradtape._src.interrupts import is_interrupt
-from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
+from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
-
-if TYPE_CHECKING:
-    from gradtape._src.function.function import Function
 
 Shapes = tuple[tuple[int, ...], ...]
 Patterns = list[tuple[Any, ...]]
 """The shape of each argument, with a dimension variable for each number that is not known."""
 
 
-class OpenFunction(ConcreteFunction):
+class ShapePolymorphicFunction(ConcreteFunction):
     """A function traced for arguments with unknown dimensions, or, where that cannot be, a place for those that are
     traced for each size."""
-
-    patterns: Patterns | None = None
-    _owner: Function
-
-    def declare(self, owner: Function, patterns: Patterns | None) -> OpenFunction:
-        """Say what it takes. None: nothing as it is."""
-        self._owner, self.patterns = owner, patterns
-        return self
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
         """Whether arguments of these shapes fit: one variable has one size, and no size is 0, as JAX assumes."""
@@ -67,13 +57,8 @@ class OpenFunction(ConcreteFunction):
                 if current_graph() is not None:
                     raise
                 self.patterns = None
-        return self._for_sizes_of(tensors, passed).run(tensors, passed)
-
-    def _for_sizes_of(self, tensors: list[Tensor], passed: Sequence[Variable]) -> ConcreteFunction:
-        specs = nest.flatten(self._given, expand_composites=True)
-        variables = [passed[spec.alias_id] for spec in specs if isinstance(spec, VariableSpec)]
-        given = self._arguments(tensors, variables)
-        return self._owner._trace(given, *signature_of(given), known=True)
+        arguments = self._arguments_of_call(tensors, passed)
+        return self._origin.function().trace(arguments, known_shapes=True).run(tensors, passed)
 
 
 class _Group:
@@ -97,32 +82,26 @@ class _Group:
         return self.general
 
 
-class General:
-    """The traces of a function for unknown dimensions. `declared` are the shapes of its input signature, if any."""
+class ShapePolymorphicTraces:
+    """The traces of a function for unknown dimensions."""
 
-    def __init__(self, declared: list[TensorShape] | None) -> None:
-        self._declared = declared
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        signature = tracer.signature
+        self._declared: list[TensorShape] | None = None if signature.declared is None else signature.shapes
         self._groups: dict[Any, _Group] = {}
 
-    def function_for(
-        self, owner: Function, given: tuple[Any, ...], leaves: list[Any], key: Any, passed: Sequence[Variable]
-    ) -> ConcreteFunction | None:
+    def find(self, arguments: Arguments) -> ConcreteFunction | None:
         """The function for a call that was not met before; None: it is to be traced for these very shapes."""
-        shapes: Shapes = tuple([tuple(leaf.array.shape) for leaf in leaves if type(leaf) is Tensor])
-        group = self._group(leaves, key)
+        shapes: Shapes = tuple([tuple(t.array.shape) for t in arguments.tensors])
+        group = self._group(arguments)
         for function in group.functions:
-            if function.takes(shapes) and function.serves(passed):
+            if function.takes(shapes) and function.matches(arguments.passed):
                 return function
-        if self._declared is not None and len(self._declared) == len(shapes):
-            general = [_of_rank(d, len(s)) for d, s in zip(self._declared, shapes, strict=True)]
-        elif owner._reduce_retracing:
-            widened = group.widened(shapes)
-            if widened is None:
-                return None
-            general = widened
-        else:
+        general = self._general(group, shapes)
+        if general is None:
             return None
-        unknown = [(i, axis) for i, shape in enumerate(general) for axis, n in enumerate(shape) if n is None]
+        unknown = _unknown(general)
         group.refused = group.refused or any(f.patterns is None for f in group.functions)
         if group.refused or not unknown or any(shapes[i][axis] == 0 for i, axis in unknown):
             return None
@@ -130,47 +109,40 @@ class General:
         # Sizes that were the same in all calls are taken to be one: those of the first axes (a batch) to begin with.
         same = {at: tuple([seen[at[0]][at[1]] for seen in group.seen]) for at in unknown}
         batches = {at: size if at[1] == 0 else at for at, size in same.items()}
-        found = self._opened(owner, given, leaves, passed, group, _patterns(general, [batches, same]))
+        found = self._traced(arguments, group, _patterns(general, [batches, same]))
         group.refused = found is None
         return found
 
-    def for_specs(
-        self,
-        owner: Function,
-        given: tuple[Any, ...],
-        leaves: list[Any],
-        key: Any,
-        passed: Sequence[Variable],
-        shapes: dict[int, TensorShape],
-    ) -> ConcreteFunction:
+    def _general(self, group: _Group, shapes: Shapes) -> list[tuple[int | None, ...]] | None:
+        """The shapes to trace for; None: those of the call."""
+        if self._declared is not None and len(self._declared) == len(shapes):
+            return [_of_rank(d, len(s)) for d, s in zip(self._declared, shapes, strict=True)]
+        return group.widened(shapes) if self._tracer.reduce_retracing else None
+
+    def for_specs(self, arguments: Arguments, shapes: dict[int, TensorShape]) -> ConcreteFunction:
         """The function for specifications: `shapes` has them by the id of the tensor that stands for one."""
-        group = self._group(leaves, key)
-        tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
+        group, tensors = self._group(arguments), arguments.tensors
         declared = [shapes.get(id(t), TensorShape(t.array.shape)) for t in tensors]
         for function in group.functions:
-            if [spec.shape for spec in _specs(function)] == declared and function.serves(passed):
+            if function.declared_shapes == declared and function.matches(arguments.passed):
                 return function
-        general = [_of_rank(d, len(t.array.shape)) for d, t in zip(declared, tensors, strict=True)]
-        unknown = [(i, axis) for i, shape in enumerate(general) for axis, n in enumerate(shape) if n is None]
-        apart: dict[tuple[int, int], Any] = {at: at for at in unknown}
-        batches = {at: at[1] == 0 or at for at in unknown}
-        found = None
+        found: ConcreteFunction | None = None
         if all(d.rank is not None for d in declared):
-            found = self._opened(owner, given, leaves, passed, group, _patterns(general, [apart, batches]))
+            general = [_of_rank(d, len(t.array.shape)) for d, t in zip(declared, tensors, strict=True)]
+            unknown = _unknown(general)
+            apart: dict[tuple[int, int], Any] = {at: at for at in unknown}
+            batches = {at: at[1] == 0 or at for at in unknown}
+            found = self._traced(arguments, group, _patterns(general, [apart, batches]))
         if found is None:
-            specs = iter([TensorSpec(d, t.dtype) for d, t in zip(declared, tensors, strict=True)])
-            found = owner._traced_or_eager(given, leaves, passed, kind=OpenFunction)
-            if isinstance(found, OpenFunction):
-                found.declare(owner, None)
-            flat = nest.flatten(found._given, expand_composites=True)
-            flat = [next(specs) if isinstance(leaf, TensorSpec) else leaf for leaf in flat]
-            found._given = nest.pack_sequence_as(given, flat, expand_composites=True)
+            found = self._tracer.trace_or_eager(arguments, ShapePolymorphicFunction)
+            found.declare_shapes(declared)
             if not found.graph.transient:
                 group.functions.append(found)
         return found
 
-    def _group(self, leaves: list[Any], key: Any) -> _Group:
+    def _group(self, arguments: Arguments) -> _Group:
         """By what is left of a key without the sizes."""
+        leaves, key = arguments.leaves, arguments.key
         front = len(key) - len(leaves)
         kinds = [
             (len(part[0]), part[1]) if type(leaf) is Tensor else part
@@ -178,62 +150,54 @@ class General:
         ]
         return self._groups.setdefault((*key[:front], *kinds), _Group())
 
-    def _opened(
-        self,
-        owner: Function,
-        given: tuple[Any, ...],
-        leaves: list[Any],
-        passed: Sequence[Variable],
-        group: _Group,
-        candidates: Iterator[Patterns],
-    ) -> OpenFunction | None:
+    def _traced(
+        self, arguments: Arguments, group: _Group, candidates: Iterator[Patterns]
+    ) -> ShapePolymorphicFunction | None:
+        """The function for the first of the patterns with which the code can be traced."""
+        tracer = self._tracer
         for patterns in candidates:
-            traces = owner._traces
+            count = tracer.count
             try:
-                function = owner._traced_at_last(given, leaves, passed, patterns, OpenFunction)
+                function: ShapePolymorphicFunction = tracer.trace(arguments, patterns, ShapePolymorphicFunction)
             except (Exception, NeedsEagerError) as error:  # the trace for these very shapes will say what is wrong
-                if owner._knows_ranks:
-                    owner._is_wrong_for_all = functools.partial(_fits_nothing, owner, given, leaves, passed, patterns)
-                owner._traces = traces
+                if tracer.signature.knows_ranks:
+                    tracer.never_fits = functools.partial(_fits_nothing, tracer, arguments, patterns)
+                tracer.count = count
                 if not isinstance(error, NeedsEagerError) and is_interrupt(error):
                     raise
                 continue
-            function.declare(owner, patterns)
+            function.patterns = patterns
             if not function.graph.transient:
                 group.functions.insert(0, function)
             return function
         return None
 
 
-def _fits_nothing(
-    owner: Function,
-    given: tuple[Any, ...],
-    leaves: list[Any],
-    passed: Sequence[Variable],
-    patterns: Patterns,
-    error: InvalidArgumentError,
-) -> bool:
+def _unknown(shapes: Sequence[tuple[int | None, ...]]) -> list[tuple[int, int]]:
+    """Where dimensions are unknown: number of the shape, and axis."""
+    return [(i, axis) for i, shape in enumerate(shapes) for axis, n in enumerate(shape) if n is None]
+
+
+def _fits_nothing(tracer: Tracer, arguments: Arguments, patterns: Patterns, error: InvalidArgumentError) -> bool:
     """Whether shapes do not fit, whatever the unknown dimensions are: then TensorFlow says so while it traces.
 
     A dimension without a number is equal to nothing but itself, so the error of a trace with them does not tell. The
     sizes that might fit are those of the arguments, and the numbers in the message.
     """
     numbers = {int(word) for word in re.findall(r"\b\d{1,6}\b", error.message)}
-    sizes = {n for leaf in leaves if type(leaf) is Tensor for n in leaf.array.shape}
+    sizes = {n for tensor in arguments.tensors for n in tensor.array.shape}
     state = seeds.state()
     try:
-        return not any(_fits(owner, given, leaves, passed, patterns, n) for n in sorted(numbers | sizes) if n)
+        return not any(_fits(tracer, arguments, patterns, n) for n in sorted(numbers | sizes) if n)
     finally:
         seeds.restore(state)
 
 
-def _fits(
-    owner: Function, given: tuple[Any, ...], leaves: list[Any], passed: Sequence[Variable], patterns: Patterns, n: int
-) -> bool:
+def _fits(tracer: Tracer, arguments: Arguments, patterns: Patterns, n: int) -> bool:
     """Whether the code can be traced with this size for all unknown dimensions."""
     shapes = [tuple([n if is_dimension(m) else m for m in shape]) for shape in patterns]
     try:
-        owner._traced(given, leaves, passed, False, shapes, None)
+        tracer.trace_once(arguments, False, shapes)
     except InvalidArgumentError:
         return False
     except (Exception, NeedsEagerError) as error:
@@ -244,11 +208,6 @@ def _fits(
 
 def _of_rank(shape: TensorShape, rank: int) -> tuple[int | None, ...]:
     return (None,) * rank if shape.rank is None else tuple(shape.as_list())
-
-
-def _specs(function: ConcreteFunction) -> list[TensorSpec]:
-    leaves = nest.flatten(function._given, expand_composites=True)
-    return [leaf for leaf in leaves if isinstance(leaf, TensorSpec)]
 
 
 def _patterns(

@@ -9,7 +9,7 @@ from gradtape._src.function.eager import EagerFunction
 from gradtape._src.graph.program import Program, cost
 
 if TYPE_CHECKING:
-    from gradtape._src.function.function import ConcreteFunction
+    from gradtape._src.function.concrete import ConcreteFunction
 
 _COLUMNS = ("signature", "program", "nodes", "first call", "flops", "bytes moved", "memory")
 

@@ -30,7 +30,8 @@ from gradtape._src.conversion import array_from, convert, defers_to, register_co
 from gradtape._src.core import tape as stack
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.errors import OpError
-from gradtape._src.function.function import can_compile, graph_errors
+from gradtape._src.function.modes import can_compile
+from gradtape._src.function.python_code import graph_errors
 from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.interrupts import float_errors_ignored, is_interrupt
 from gradtape._src.ops import array, math as elementwise

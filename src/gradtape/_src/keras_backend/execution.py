@@ -12,7 +12,8 @@ from numpy import ndarray
 
 from gradtape._src.call_sites import logger
 from gradtape._src.conversion import wrap
-from gradtape._src.function.function import Function, functions_run_eagerly
+from gradtape._src.function.function import Function
+from gradtape._src.function.modes import functions_run_eagerly
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.keras_backend.core import convert_to_numpy, convert_to_tensor, dense
 from gradtape._src.keras_backend.sparse_data import as_sparse_tensor, has_sparse_data, is_sparse_data

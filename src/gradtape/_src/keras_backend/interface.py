@@ -8,7 +8,7 @@ from typing import Any
 from keras.src.backend.common.name_scope import name_scope as name_scope
 
 from gradtape._src.dtypes import DType
-from gradtape._src.function.function import init_scope
+from gradtape._src.function.modes import init_scope
 from gradtape._src.keras_backend import (
     core as core,
     distribution_lib as distribution_lib,

@@ -9,7 +9,7 @@ from typing import Any
 
 from gradtape._src import devices as _devices
 from gradtape._src.devices import jax_devices
-from gradtape._src.function.function import (
+from gradtape._src.function.modes import (
     functions_run_eagerly as functions_run_eagerly,
     run_functions_eagerly as run_functions_eagerly,
 )

@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.devices import device_scope
-from gradtape._src.function.function import init_scope as init_scope
+from gradtape._src.function.modes import init_scope as init_scope
 from gradtape._src.interrupts import setting
 from gradtape._src.variable import name_prefix
 

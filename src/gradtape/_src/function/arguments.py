@@ -1,0 +1,165 @@
+"""The arguments of a call: tensors, variables and Python values, and the key of the program that takes them."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import nest
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable, stored
+
+
+class Keywords(dict[str, Any]):
+    """Keyword-only arguments, at the end of the positional ones."""
+
+
+class Arguments(NamedTuple):
+    """The arguments of one call.
+
+    given   a tuple that is the same however they were passed
+    leaves  the leaves of that structure, arrays converted to tensors
+    key     equal for calls that one program serves
+    passed  the variables among the leaves, each once
+    """
+
+    given: tuple[Any, ...]
+    leaves: list[Any]
+    key: Any
+    passed: Sequence[Variable]
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The tensors among the leaves."""
+        return [leaf for leaf in self.leaves if type(leaf) is Tensor]
+
+
+def arguments_of(given: tuple[Any, ...]) -> Arguments:
+    """The arguments of a call."""
+    return Arguments(given, *flattened(given))
+
+
+def flattened(given: tuple[Any, ...]) -> tuple[list[Any], Any, Sequence[Variable]]:
+    """The leaves, the key and the passed variables of `Arguments`; the key is None for a batch in a vectorized_map."""
+    key: list[Any] = []
+    passed: Sequence[Variable] = ()
+    if all([type(value) is Tensor for value in given]):  # noqa: C419 - faster, and what most calls are like
+        leaves = list(given)
+    else:
+        leaves = nest.flatten(given, expand_composites=True)
+        if len(leaves) != len(given) or not all(map(_is_same, leaves, given)):
+            key.append(_structure_key(given))
+    for i, leaf in enumerate(leaves):
+        if type(leaf) is not Tensor:
+            if isinstance(leaf, (ndarray, np.generic)):
+                leaves[i] = leaf = convert(leaf)
+            elif isinstance(leaf, Tensor):  # a slice of a variable
+                leaves[i] = leaf = wrap(leaf.array) if not leaf.uid else plain(leaf)
+            elif isinstance(leaf, Variable):
+                leaves[i] = leaf = stored(leaf)
+                passed = distinct((*passed, leaf))
+                key.append(_variable_key(leaf, passed))
+                continue
+            else:
+                key.append(_static_key(leaf))
+                continue
+        array = leaf.array
+        if type(array) is Batched:
+            return leaves, None, ()
+        key.append((array.shape, array.dtype))
+    return leaves, tuple(key), passed
+
+
+def distinct(variables: Sequence[Variable]) -> list[Variable]:
+    """The variables in order, each once."""
+    return list({v.uid: v for v in variables}.values())
+
+
+def _variable_key(variable: Variable, passed: Sequence[Variable]) -> Any:
+    """Not which variable it is, but which of those passed: the program is told when it is called."""
+    number = next(i for i, v in enumerate(passed) if v is variable)
+    like = variable.abstract_value()
+    return ("variable", number, variable.shape, tuple(like.shape), np.dtype(like.dtype), variable.trainable)
+
+
+def key_for_these(key: Any, passed: Sequence[Variable]) -> Any:
+    """A key for these very variables, and no others."""
+    return (tuple([v.uid for v in passed]), key)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return a is b
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """A slice of a variable as a tensor like any other."""
+    plain = Tensor()
+    plain.array, plain.uid = tensor.array, tensor.uid
+    return plain
+
+
+def _structure_key(value: Any) -> Any:
+    """What tells structures apart: the order of a mapping's keys, and its class, do not."""
+    if isinstance(value, Mapping):
+        keys = sorted(value)
+        return ("mapping", *keys, *[_structure_key(value[key]) for key in keys])
+    if isinstance(value, (list, tuple)):
+        return (type(value), *map(_structure_key, value))
+    if not nest.is_nested(value) and len(nest.flatten(value, expand_composites=True)) == 1:
+        return 0
+    return (type(value), str(nest.map_structure(lambda _: 0, value, expand_composites=True)))
+
+
+def _static_key(leaf: Any) -> Any:
+    """A Python value as a part of the key: numbers and strings by value, objects by identity."""
+    if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
+        return leaf  # by equality, as TensorFlow has it: 1, 1.0 and True are one
+    try:
+        hash(leaf)
+    except TypeError:
+        raise TypeError(
+            f"Could not generate a generic TraceType for {leaf!r}. Please verify that it is immutable/hashable. "
+            "Otherwise, consider implementing the Tracing Protocol for it."
+        ) from None
+    try:
+        return weakref.ref(leaf)
+    except TypeError:
+        return (type(leaf), leaf)
+
+
+def split_keywords(given: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional arguments and the keywords of a call."""
+    return (given[:-1], dict(given[-1])) if given and type(given[-1]) is Keywords else (given, {})
+
+
+def arguments_kept(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], None]:
+    """A check for later: a call must not have changed the lists and dicts among its arguments."""
+    try:
+        signature = inspect.signature(function)
+        given = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # nothing is known of it, or the call will say what is wrong
+        return lambda: None
+    nested = {name: value for name, value in given.items() if nest.is_nested(value)}
+    before = {name: (_structure_key(value), nest.flatten(value)) for name, value in nested.items()}
+
+    def check() -> None:
+        modified = [
+            name
+            for name, value in nested.items()
+            if before[name][0] != _structure_key(value) or not all(map(_is_same, before[name][1], nest.flatten(value)))
+        ]
+        if modified:
+            name = getattr(function, "__qualname__", repr(function))
+            raise ValueError(
+                f"{name}{signature} should not modify its Python input arguments. Modifying a copy is allowed. The "
+                f"following parameter(s) were modified: {', '.join(modified)}"
+            )
+
+    return check

@@ -1,0 +1,55 @@
+"""The concrete functions of a function, by the keys of the arguments that they were traced for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape._src.function.arguments import key_for_these
+from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.variable import Variable
+
+
+class Cache:
+    """Concrete functions by key.
+
+    One that takes any variables is there under the key of its arguments; one whose code also reaches a variable in
+    another way is there under a key for these very variables. One for unknown dimensions is there under the key of each
+    size.
+    """
+
+    __slots__ = ("_by_key",)
+
+    def __init__(self) -> None:
+        self._by_key: dict[Any, ConcreteFunction] = {}
+
+    def find(self, key: Any, passed: Sequence[Variable]) -> ConcreteFunction | None:
+        """The function for arguments like these."""
+        found = self._by_key.get(key)
+        if passed and (found is None or not found.matches(passed)):
+            found = self._by_key.get(key_for_these(key, passed))
+        return found
+
+    def add(self, concrete: ConcreteFunction, key: Any, passed: Sequence[Variable]) -> None:
+        """Use it for arguments like these from now on."""
+        if passed:
+            self._by_key[key_for_these(key, passed)] = concrete
+        if not concrete.graph.shared:
+            self._by_key[key] = concrete
+
+    def replace(self, old: ConcreteFunction, new: ConcreteFunction) -> None:
+        """Use another one instead."""
+        for key in self._keys(old):
+            self._by_key[key] = new
+
+    def remove(self, concrete: ConcreteFunction) -> None:
+        """Trace again where it was used."""
+        for key in self._keys(concrete):
+            self._by_key.pop(key, None)
+
+    def _keys(self, concrete: ConcreteFunction) -> list[Any]:
+        return [key for key, found in list(self._by_key.items()) if found is concrete]
+
+    def functions(self) -> list[ConcreteFunction]:
+        """All of them, each once."""
+        return list(dict.fromkeys(self._by_key.values()))

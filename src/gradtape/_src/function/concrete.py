@@ -1,0 +1,287 @@
+"""Concrete functions: traced for one kind of arguments, and called with tensors."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy import ndarray
+
+from gradtape._src import errors, nest
+from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph
+from gradtape._src.conversion import convert
+from gradtape._src.function.arguments import Arguments, arguments_of, distinct, plain, split_keywords
+from gradtape._src.function.signature import named, paired, spec_of, spec_text
+from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import StreamState, Variable, VariableParam, on_host, stored, updating
+
+if TYPE_CHECKING:
+    from gradtape._src.function.function import Function
+    from gradtape._src.graph.trace import Traced
+
+_COMPUTED = object()
+
+
+class Origin:
+    """The function that concrete ones were traced from: referred to weakly and, where it is gone, made again."""
+
+    def __init__(self, function: Function, parameters: inspect.Signature | None) -> None:
+        self.name, self.parameters = function.name, parameters
+        self._function = weakref.ref(function)
+        self._made_by = function.__reduce__()
+        self._copy: Function | None = None
+
+    def function(self) -> Function:
+        """The function, or another one that is the same."""
+        found = self._function() or self._copy
+        if found is None:
+            make, options = self._made_by
+            found = self._copy = make(*options)
+        return found
+
+
+class ConcreteFunction:
+    """A function traced for one kind of arguments."""
+
+    patterns: Any = None  # the shapes of its arguments, where they have unknown dimensions
+
+    def __init__(self, origin: Origin, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
+        self._origin, self.name = origin, origin.name
+        self._given = nest.pack_sequence_as(given, [spec_of(leaf) for leaf in leaves], expand_composites=True)
+        self._traced = traced
+        flat = nest.flatten(result, expand_composites=True)
+        self._single = type(result) is Tensor and not is_text(result)
+        # What no program computes is a part of the result as it is: None, and strings.
+        self._leaves = [leaf if leaf is None or is_text(leaf) else _COMPUTED for leaf in flat]
+        self._structure = nest.pack_sequence_as(result, [spec_of(leaf) for leaf in flat], expand_composites=True)
+        self._template = result
+        self._captured = [v for v in traced.variables if type(v) not in (VariableParam, StreamState)]
+        self._on_host = all(map(_is_on_host, self._captured))
+
+    @property
+    def graph(self) -> Graph:
+        """What was traced: nodes, inputs, variables."""
+        return self._traced.graph
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The results as `TensorSpec`s in their structure."""
+        return self._structure
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as `TensorSpec`s in their structure, and keyword-only ones."""
+        args, kwargs = split_keywords(tuple(self._given))
+        if self._origin.parameters is None:
+            return args, kwargs
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        names = [p.name for p in self._origin.parameters.parameters.values() if p.kind in positional]
+        first = [named(spec, name) for spec, name in zip(args, names, strict=False)]
+        return (*first, *args[len(first) :]), {name: named(spec, name) for name, spec in kwargs.items()}
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The tensors it takes, as `TensorSpec`s."""
+        return [spec_of(t) for t in self._traced.inputs]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The tensors it gives, as `TensorSpec`s."""
+        return [spec_of(t) for t in self._traced.outputs]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables it reads or assigns, without those among its arguments."""
+        return tuple(self._captured)
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        """The trainable ones among them."""
+        return tuple(v for v in self._captured if v.trainable)
+
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
+        """The signature as text: one line, or with the results below it."""
+        args, kwargs = self.structured_input_signature
+        given = [spec_text(value) for value in args] + [f"{name}={spec_text(value)}" for name, value in kwargs.items()]
+        line = f"{self.name}({', '.join(given)})"
+        return f"{line}\n  Returns: {spec_text(self._structure)}" if verbose else line
+
+    @property
+    def output_shapes(self) -> Any:
+        """The shapes of the results in their structure."""
+        return nest.map_structure(
+            lambda leaf: leaf.shape if isinstance(leaf, TensorSpec) else leaf, self.structured_outputs
+        )
+
+    @property
+    def output_dtypes(self) -> Any:
+        """The dtypes of the results in their structure."""
+        return nest.map_structure(
+            lambda leaf: leaf.dtype if isinstance(leaf, TensorSpec) else leaf, self.structured_outputs
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = self._bound(args, kwargs)
+        tensors = [leaf for leaf, spec in given if isinstance(spec, TensorSpec)]
+        variables = [leaf for leaf, spec in given if isinstance(spec, VariableSpec)]
+        specs = [spec for _, spec in given]
+        passed = distinct(variables)
+        numbers = [next(i for i, v in enumerate(passed) if v.uid == variable.uid) for variable in variables]
+        alike = numbers == [spec.alias_id for spec in specs if isinstance(spec, VariableSpec)]
+        fitting = all(
+            spec.shape.is_compatible_with(leaf.array.shape) for leaf, spec in given if isinstance(spec, TensorSpec)
+        )
+        if fitting and (not variables or (alike and self.matches(passed))):
+            return self.run(tensors, passed)
+        return self._origin.function().concrete_for(self._arguments(tensors, variables)).run(tensors, passed)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Any, Any]]:
+        """The tensors and variables of a call, each with what is declared for it; Python values have to be the same."""
+        try:
+            places = {id(spec): leaf for leaf, spec in self._pairs(args, kwargs)}
+        except TypeError as error:
+            raise TypeError(
+                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} "
+                f"for signature: {self.pretty_printed_signature(False)}."
+            ) from None
+        specs = [s for s in nest.flatten(self._given, True) if isinstance(s, (TensorSpec, VariableSpec))]
+        return [
+            (self._checked(places[id(s)], s) if isinstance(s, VariableSpec) else self._converted(places[id(s)], s), s)
+            for s in specs
+        ]
+
+    def _pairs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+        declared_args, declared_kwargs = split_keywords(self._given)
+        if self._origin.parameters is None:  # nothing is known of them: by their order
+            given, declared = {"": args}, {"": declared_args}
+        else:
+            given = self._origin.parameters.bind_partial(*args, **kwargs).arguments
+            declared = self._origin.parameters.bind_partial(*declared_args, **declared_kwargs).arguments
+        for name, value in given.items():
+            if name not in declared and value not in ((), {}):
+                raise TypeError(f"got an unexpected argument '{name}'")
+        for name, spec in declared.items():
+            if name not in given:
+                if any(isinstance(s, (TensorSpec, VariableSpec)) for s in nest.flatten(spec, True)):
+                    raise TypeError(f"missing a required argument: '{name}'")
+                continue  # a Python value: it can be left out
+            yield from paired(given[name], spec)
+
+    def _converted(self, leaf: Any, spec: TensorSpec) -> Tensor:
+        """A tensor for the place of one."""
+        if isinstance(leaf, Variable):
+            leaf = leaf.read()
+        tensor = leaf if isinstance(leaf, Tensor) else convert(leaf, spec.dtype)
+        if tensor.dtype != spec.dtype:
+            raise errors.invalid_argument(
+                f"cannot compute {self.name} as input was expected to be a {spec.dtype.word} tensor but is a "
+                f"{tensor.dtype.word} tensor",
+                self.name,
+            )
+        return tensor if type(tensor) is Tensor else plain(tensor)
+
+    def _checked(self, leaf: Any, spec: VariableSpec) -> Variable:
+        """A variable for the place of one."""
+        if not isinstance(leaf, Variable):
+            raise errors.invalid_argument(
+                f"cannot compute {self.name}: {self.pretty_printed_signature(False)} was given {leaf!r} where it takes "
+                "a tf.Variable",
+                self.name,
+            )
+        variable = leaf if isinstance(leaf, VariableParam) and current_graph() is not None else stored(leaf)
+        like = variable.abstract_value()
+        if variable.dtype != spec.dtype or not spec.shape.is_compatible_with(like.shape):
+            raise TypeError(
+                f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} was given a variable of "
+                f"shape {variable.shape} and dtype {variable.dtype.name}, where it takes {spec!r}."
+            )
+        return variable
+
+    def matches(self, passed: Sequence[Variable]) -> bool:
+        """Whether its program is right for these variables, among arguments of the kind that it was traced for.
+
+        It is not if the code got hold of a variable in another way than as an argument: then it matters whether that
+        is the one which is passed.
+        """
+        shared = self.graph.shared
+        own = [v.uid for v in self._captured]
+        return all(
+            v.uid == uid or (uid not in shared and v.uid not in own)
+            for uid, v in zip(self.graph.passed, passed, strict=True)
+        )
+
+    def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
+        """Whether it was traced for unknown dimensions that may have these sizes."""
+        return False
+
+    def declare_shapes(self, declared: Sequence[TensorShape]) -> None:
+        """Show these shapes in its signature."""
+        leaves = nest.flatten(self._given, expand_composites=True)
+        shapes = iter(declared)
+        specs = [TensorSpec(next(shapes), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
+        self._given = nest.pack_sequence_as(self._given, specs, expand_composites=True)
+
+    @property
+    def declared_shapes(self) -> list[TensorShape]:
+        """The shapes in its signature."""
+        leaves = nest.flatten(self._given, expand_composites=True)
+        return [leaf.shape for leaf in leaves if isinstance(leaf, TensorSpec)]
+
+    def _arguments(self, tensors: Sequence[Tensor], variables: Sequence[Variable]) -> Arguments:
+        """The arguments of a call that has these tensors and variables, in order."""
+        of = {TensorSpec: iter(tensors), VariableSpec: iter(variables)}
+        leaves = nest.flatten(self._given, expand_composites=True)
+        filled = [next(of[type(leaf)]) if type(leaf) in of else leaf for leaf in leaves]
+        return arguments_of(nest.pack_sequence_as(self._given, filled, expand_composites=True))
+
+    def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
+        """Call it with just the tensors among the arguments, in order, and the variables, each once."""
+        host = self._on_host
+        for tensor in tensors:
+            if type(tensor.array) is not ndarray:
+                host = False
+                break
+        if passed:
+            with updating():  # while another program has the memory of one, nobody can say where it is
+                host = host and all(map(_is_on_host, passed))
+            for variable in passed:  # to a tape, whatever is passed is read
+                variable.notice_reading()
+        try:
+            outputs = self._traced(tensors, host, None, passed)
+        except NeedsEagerError as error:  # of a derivative, before anything has run
+            return self._eager_instead(error, tensors, passed).run(tensors, passed)
+        if self._single:
+            return outputs[0]
+        remaining = iter(outputs)
+        flat = [next(remaining) if leaf is _COMPUTED else leaf for leaf in self._leaves]
+        return nest.pack_sequence_as(self._template, flat, expand_composites=True)
+
+    def _eager_instead(
+        self, error: NeedsEagerError, tensors: list[Tensor], passed: Sequence[Variable]
+    ) -> ConcreteFunction:
+        """What runs in the place of this one from now on."""
+        if current_graph() is not None:
+            raise error
+        arguments = self._arguments_of_call(tensors, passed)
+        return self._origin.function().replace_by_eager(self, arguments, error.reason)
+
+    def _arguments_of_call(self, tensors: Sequence[Tensor], passed: Sequence[Variable]) -> Arguments:
+        """The arguments of a call, where `passed` has each variable once."""
+        specs = nest.flatten(self._given, expand_composites=True)
+        return self._arguments(tensors, [passed[s.alias_id] for s in specs if isinstance(s, VariableSpec)])
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.pretty_printed_signature(False)}>"
+
+
+def _is_on_host(variable: Variable) -> bool:
+    storage = variable.abstract_value()
+    return type(storage) is ndarray or type(storage) is Symbolic or on_host(storage)
+
+
+def is_text(leaf: Any) -> bool:
+    """Whether a leaf is a tensor of strings."""
+    return isinstance(leaf, Tensor) and leaf.array.dtype.kind == "O"

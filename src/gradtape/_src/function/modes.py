@@ -1,0 +1,104 @@
+"""Whether functions are compiled, and where the code that runs is: in a trace, or outside of every one."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from typing import Any
+
+from gradtape._src import forks
+from gradtape._src.active import active
+from gradtape._src.arrays.symbolic import current_graph, graph_traced, is_known
+from gradtape._src.call_sites import logger
+from gradtape._src.interrupts import settings
+from gradtape._src.tensor import Tensor
+
+_requested = [False]  # the last argument of `run_functions_eagerly`
+eagerly = [False]
+"""Whether functions run eagerly: by request, or because nothing can be compiled in a forked child."""
+
+_warnings: set[str] = set()
+
+
+@functools.cache
+def can_compile() -> bool:
+    """Whether the extra `xla` is installed; nothing is imported to find out."""
+    return importlib.util.find_spec("jax") is not None
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Whether every `tf.function` runs its code as written, op by op: to step through it, to print values.
+
+    >>> import gradtape as tf
+    >>> tf.config.run_functions_eagerly(True)
+    >>> tf.config.functions_run_eagerly()
+    True
+    >>> tf.config.run_functions_eagerly(False)
+    """
+    _requested[0] = bool(run_eagerly)
+    eagerly[0] = _requested[0] or bool(forks.without_xla)
+
+
+def functions_run_eagerly() -> bool:
+    """What `run_functions_eagerly` was last told; True in a forked child in which nothing can be compiled."""
+    return eagerly[0]
+
+
+def _begin_child() -> None:
+    """Run functions eagerly in a forked child, if XLA was running before the fork."""
+    if forks.without_xla:
+        eagerly[0] = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
+
+
+def inside_function() -> bool:
+    """Whether the code is being traced for compilation."""
+    return current_graph() is not None
+
+
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Whether a tensor has no value yet, because the function that computes it is being traced.
+
+    >>> import gradtape as tf
+    >>> tf.is_symbolic_tensor(tf.constant(1.0))
+    False
+    """
+    return isinstance(tensor, Tensor) and not is_known(tensor)
+
+
+def init_scope() -> settings:
+    """Outside of every tape and every function that is being traced: what runs in the block runs now, once.
+
+    >>> import gradtape as tf
+    >>> @tf.function
+    ... def f(x):
+    ...     with tf.init_scope():
+    ...         print(tf.executing_eagerly())
+    ...     return x
+    >>> _ = f(tf.constant(1.0))
+    True
+    """
+    return settings((graph_traced, None), (active, None))
+
+
+def warn_not_compiled() -> None:
+    """Say once why functions run eagerly, where that was not requested."""
+    if forks.without_xla and not _requested[0]:
+        warn_once(f"tf.function runs its code eagerly, on NumPy. {forks.ADVICE}")
+    elif not eagerly[0]:
+        warn_once(
+            "tf.function runs its code eagerly, because JAX is not installed: values and gradients are the "
+            "same, nothing is compiled. Install it with: pip install 'gradtape[xla]'"
+        )
+
+
+def warn_once(message: str, about: Any = None) -> None:
+    """Log a warning unless it, or one about the same object, was logged before."""
+    key = message if about is None else str(id(about))
+    if key not in _warnings:
+        _warnings.add(key)
+        logger().warning(message)

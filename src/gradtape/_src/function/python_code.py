@@ -1,0 +1,88 @@
+"""The Python code of a function: converted for tracing, called, and the errors of graphs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradtape._src import errors, nest
+from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.conversion import convert
+from gradtape._src.interrupts import contextmanager
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable
+
+
+def call_python(function: Callable[..., Any], autograph: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run the code of a function here and now: eagerly, or as a part of what is being traced."""
+    code = function if current_graph() is None else converted(function, autograph)
+    return as_results(code(*args, **kwargs), function)
+
+
+def converted(function: Callable[..., Any], autograph: bool) -> Callable[..., Any]:
+    """The function with its control flow in a form that can be traced."""
+    if not autograph:
+        return function
+    from gradtape._src.function import autograph as autographs
+
+    return autographs.converted(function)
+
+
+def as_results(structure: Any, function: Callable[..., Any]) -> Any:
+    """What a function returns, as tensors."""
+
+    def as_tensor(value: Any) -> Any:
+        if value is None or isinstance(value, Tensor):
+            return value
+        try:
+            return value.value() if isinstance(value, Variable) else convert(value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                "To be compatible with tf.function, Python functions must return zero or more Tensors or "
+                f"ExtensionTypes or None values; in compilation of {function}, found return value of type "
+                f"{type(value).__name__}, which is not a Tensor or ExtensionType."
+            ) from None
+
+    return nest.map_structure(as_tensor, structure, expand_composites=True)
+
+
+def weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
+    """A method bound to an object that it does not keep alive."""
+    reference = weakref.ref(instance)
+
+    @functools.wraps(function)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        return function(reference(), *args, **kwargs)
+
+    parameters = inspect.signature(function)
+    method.__signature__ = parameters.replace(parameters=[*parameters.parameters.values()][1:])  # type: ignore[attr-defined]
+    method.__wrapped_method__ = (function, reference)  # type: ignore[attr-defined]
+    return method
+
+
+@contextmanager
+def graph_errors(known: bool = True) -> Iterator[None]:
+    """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow.
+
+    But not where TensorFlow finds out about it when the program runs: of values and, where shapes are not `known`, of
+    those. Arguments without elements are traced for themselves here, and not there.
+    """
+    try:
+        yield
+    except errors.OpError as error:
+        other = as_graph_error(error)
+        if other is error or not known:
+            raise
+        raise other from None
+
+
+def as_graph_error(error: Exception) -> Exception:
+    """The error that TensorFlow raises where this one occurs in a trace."""
+    kind = error.when_traced if isinstance(error, errors.OpError) else None
+    if kind is None:
+        return error
+    given = (None, None, error.message) if issubclass(kind, errors.OpError) else (error.message,)  # type: ignore[attr-defined]
+    return kind(*given).with_traceback(error.__traceback__)

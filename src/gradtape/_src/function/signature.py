@@ -1,0 +1,196 @@
+"""Signatures: how calls are bound to parameters and declared specifications, and specifications as text."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.function.arguments import Keywords
+from gradtape._src.shape import TensorSpec, VariableSpec
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable, VariableParam
+
+
+class Signature:
+    """The parameters of a Python function, and the specifications that an input signature declares for them."""
+
+    def __init__(self, python_function: Callable[..., Any], declared: Any = None) -> None:
+        self._python_function = python_function
+        self.declared = None if declared is None else _checked_signature(declared)
+
+    @functools.cached_property
+    def parameters(self) -> inspect.Signature:
+        """The parameters; a ValueError or a TypeError for a builtin function that does not say."""
+        return inspect.signature(self._python_function)
+
+    @property
+    def known_parameters(self) -> inspect.Signature | None:
+        """The parameters, if the function says."""
+        try:
+            return self.parameters
+        except (TypeError, ValueError):
+            return None
+
+    @functools.cached_property
+    def _plain_arity(self) -> int:
+        """How many positional arguments a call without keywords has when nothing is left out; -1: it varies."""
+        try:
+            parameters = self.parameters.parameters.values()
+        except (TypeError, ValueError):
+            return -1
+        plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+        return len(parameters) if plain else -1
+
+    def canonical(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments as a tuple that is the same however they were passed."""
+        if self.declared is not None:
+            return self._conforming(args, kwargs)
+        if not kwargs and len(args) == self._plain_arity:
+            return args
+        bound = self.parameters.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if not bound.kwargs:
+            return bound.args
+        return (*bound.args, Keywords(sorted(bound.kwargs.items())))
+
+    def _conforming(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments converted to what the signature declares, or TensorFlow's error."""
+        assert self.declared is not None
+        try:
+            given = args
+            if kwargs or len(args) != len(self.declared):
+                bound = self.parameters.bind(*args, **kwargs)
+                most = len(bound.args)
+                bound.apply_defaults()
+                given = bound.args[: max(most, len(self.declared))]
+            if len(given) != len(self.declared):
+                raise TypeError(f"{len(self.declared)} arguments are declared, {len(given)} were given")
+            return tuple(_conforming(value, spec) for value, spec in zip(given, self.declared, strict=True))
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} "
+                f"for signature: {self.declared}."
+            ) from None
+
+    @functools.cached_property
+    def shapes(self) -> list[Any]:
+        """The declared shapes of tensors."""
+        specs = () if self.declared is None else nest.flatten(self.declared)
+        return [spec.shape for spec in specs if isinstance(spec, TensorSpec)]
+
+    @functools.cached_property
+    def knows_shapes(self) -> bool:
+        """Whether no declared shape has an unknown dimension."""
+        return all(shape.is_fully_defined() for shape in self.shapes)
+
+    @functools.cached_property
+    def knows_ranks(self) -> bool:
+        """Whether all declared shapes have a rank."""
+        return all(shape.rank is not None for shape in self.shapes)
+
+
+def _checked_signature(signature: Any) -> tuple[Any, ...]:
+    if not isinstance(signature, (list, tuple)):
+        raise TypeError(f"input_signature must be either a tuple or a list, got {type(signature)}.")
+    leaves = nest.flatten(list(signature))
+    wrong = [leaf for leaf in leaves if not (hasattr(leaf, "shape") or hasattr(leaf, "dtype"))]
+    if wrong:
+        raise TypeError(
+            "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "
+            f"{wrong} with types {[type(leaf) for leaf in wrong]}."
+        )
+    return tuple(signature)
+
+
+def _conforming(value: Any, spec: Any) -> Any:
+    if not isinstance(spec, TensorSpec):
+        if not nest.is_nested(spec):
+            return value
+        if isinstance(spec, Mapping):
+            if not isinstance(value, Mapping) or sorted(value) != sorted(spec):
+                raise TypeError(f"Can not cast {value!r} to a structure like {spec!r}")
+            return {key: _conforming(value[key], spec[key]) for key in spec}
+        if not isinstance(value, (list, tuple)) or len(value) != len(spec):
+            raise TypeError(f"Can not cast {value!r} to a structure like {spec!r}")
+        return nest.pack_sequence_as(
+            nest.map_structure(lambda _: 0, spec),
+            nest.flatten([_conforming(v, s) for v, s in zip(value, spec, strict=True)]),
+        )
+    tensor = convert(value, None if isinstance(value, (Tensor, Variable)) else spec.dtype)
+    if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
+        raise TypeError(f"Can not cast TensorSpec(shape={tensor.shape}, dtype={tensor.dtype!r}, name=None) to {spec!r}")
+    return tensor
+
+
+def example(structure: Any, unknown: dict[int, Any]) -> Any:
+    """Arguments in which tensors stand for their specifications; unknown sizes are taken to be 1, and noted."""
+
+    def stand_in(leaf: Any) -> Any:
+        if not isinstance(leaf, TensorSpec):
+            return leaf
+        shape = [1 if n is None else n for n in leaf.shape.as_list()] if leaf.shape.rank is not None else []
+        tensor = wrap(np.zeros(shape, leaf.dtype.numpy_dtype))
+        if not leaf.shape.is_fully_defined():
+            unknown[id(tensor)] = leaf.shape
+        return tensor
+
+    return nest.map_structure(stand_in, structure)
+
+
+def spec_of(leaf: Any) -> Any:
+    """The specification of a tensor, or of the stand-in for a variable; any other leaf as it is."""
+    if isinstance(leaf, VariableParam):
+        return VariableSpec(leaf.shape, leaf.dtype, leaf.trainable, leaf.number)
+    if not isinstance(leaf, Tensor):
+        return leaf
+    return TensorSpec(leaf.shape, leaf.dtype)
+
+
+def named(spec: Any, name: str) -> Any:
+    """The specification of an argument under its name."""
+    return TensorSpec(spec.shape, spec.dtype, name) if type(spec) is TensorSpec and spec.name is None else spec
+
+
+def spec_text(value: Any) -> str:
+    """A structure of specifications as short text."""
+    if isinstance(value, TensorSpec):
+        return f"{value.dtype.name}{value.shape.as_list() if value.shape.rank is not None else '?'}".replace(" ", "")
+    if isinstance(value, VariableSpec):
+        return f"Variable({spec_text(TensorSpec(value.shape, value.dtype))})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {spec_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(spec_text(v) for v in value)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return repr(value)
+
+
+def paired(value: Any, declared: Any) -> Iterator[tuple[Any, Any]]:
+    """What was given for each specification of a structure, or TensorFlow's complaint."""
+    if isinstance(declared, (TensorSpec, VariableSpec)):
+        yield value, declared
+    elif isinstance(declared, Mapping):
+        if not isinstance(value, Mapping) or sorted(value) != sorted(declared):
+            raise TypeError(f"Can not cast {value!r} to {spec_text(dict(declared))}")
+        for key in declared:
+            yield from paired(value[key], declared[key])
+    elif isinstance(declared, (list, tuple)):
+        if not isinstance(value, (list, tuple)) or len(value) != len(declared):
+            raise TypeError(f"Can not cast {value!r} to {spec_text(declared)}")
+        for one, spec in zip(value, declared, strict=True):
+            yield from paired(one, spec)
+    elif len(nest.flatten(declared, True)) > 1:  # a sparse tensor, and the like
+        yield from zip(nest.flatten(value, True), nest.flatten(declared, True), strict=True)
+    elif not _is_same_value(value, declared):
+        raise TypeError(f"Can not cast {value!r} to Literal[{declared!r}]")
+
+
+def _is_same_value(value: Any, declared: Any) -> bool:
+    numbers = isinstance(value, (int, float)) and isinstance(declared, (int, float))
+    return value is declared or ((numbers or type(value) is type(declared)) and bool(value == declared))

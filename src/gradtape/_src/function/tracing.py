@@ -1,0 +1,215 @@
+"""Tracing: run the Python code of a function with symbolic tensors, and keep what it computes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors, nest
+from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.seeds import seeds
+from gradtape._src.arrays.symbolic import FollowConstantsError, Graph, NeedsEagerError, Symbolic, no_value, tracing
+from gradtape._src.conversion import wrap
+from gradtape._src.core import tape as stack
+from gradtape._src.function.arguments import Arguments, arguments_kept, split_keywords
+from gradtape._src.function.concrete import ConcreteFunction, Origin, is_text
+from gradtape._src.function.eager import EagerFunction, refuse_creation
+from gradtape._src.function.modes import warn_once
+from gradtape._src.function.python_code import as_graph_error, as_results, converted, graph_errors
+from gradtape._src.function.signature import Signature
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Creations, Variable, VariableParam, creating
+
+Kind = Callable[..., Any]
+"""The class of a concrete function."""
+
+
+class Tracer:
+    """Traces a function for arguments of one kind after the other.
+
+    count             how often the code was run to be compiled
+    follows_constants whether the code needs gradients with respect to constants that it makes
+    never_fits        tells of an error of shapes whether it occurs whatever the unknown dimensions are
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        python_function: Callable[..., Any],
+        signature: Signature,
+        autograph: bool,
+        reduce_retracing: bool,
+        jit_compile: bool,
+    ) -> None:
+        self.origin, self.signature, self.reduce_retracing = origin, signature, reduce_retracing
+        self._python_function, self._autograph = python_function, autograph
+        self._jit_compile = jit_compile  # never to run eagerly
+        self.count = 0
+        self.follows_constants = False
+        self.never_fits: Callable[[errors.InvalidArgumentError], bool] = _fits
+        self._has_trace = False  # whether one came to its end: until then variables may be created
+        self._created: list[Any] = []  # variables of the first call
+
+    @property
+    def may_generalise(self) -> bool:
+        """Whether functions are traced for unknown dimensions."""
+        return self.reduce_retracing or not self.signature.knows_shapes
+
+    @functools.cached_property
+    def _converted(self) -> Callable[..., Any]:
+        """The function with its control flow in a form that can be traced."""
+        return converted(self._python_function, self._autograph)
+
+    def trace_or_eager(self, arguments: Arguments, kind: Kind = ConcreteFunction) -> Any:
+        """A traced function or, where the code does what only eager execution can, one that runs it as it is.
+
+        A trace that is given up leaves nothing behind: random numbers go on where they were, variables that it created
+        are found by the code when it runs.
+        """
+        state = seeds.state()
+        try:
+            return self.trace(arguments, None, kind)
+        except NeedsEagerError as error:
+            seeds.restore(state)
+            return self.eager(arguments, error.reason)
+        except errors.InvalidArgumentError as error:
+            if self.never_fits(error):
+                raise as_graph_error(error) from None
+            raise
+        finally:
+            self.never_fits = _fits
+
+    def eager(self, arguments: Arguments, reason: Exception) -> ConcreteFunction:
+        """What runs the code as it is for arguments like these; the reason, where that was ruled out."""
+        if self._jit_compile:
+            raise as_graph_error(reason)
+        concrete = EagerFunction(self.origin, self._python_function, self._autograph, arguments, reason)
+        text = concrete.pretty_printed_signature(False)
+        warn_once(f"The function '{self.origin.name}' runs eagerly. {reason} Arguments: {text}", self.origin)
+        return concrete
+
+    def trace(self, arguments: Arguments, shapes: Any = None, kind: Kind = ConcreteFunction) -> Any:
+        """Trace once or, where variables come into being, twice.
+
+        `shapes` take the place of those that the tensors have; `kind` is the class of the result.
+        """
+        first, created = not self._has_trace, len(self._created)
+        while True:
+            constants = self.follows_constants
+            concrete = given_up = None
+            try:
+                concrete = self.trace_once(arguments, first, shapes, kind)
+            except NeedsEagerError as error:
+                given_up = error
+            if len(self._created) > created:
+                # As TensorFlow does: variables belong to the first call. The second trace finds them there.
+                first, created = False, len(self._created)
+            elif constants == self.follows_constants:
+                break
+        self._has_trace = True
+        if given_up is not None:
+            raise given_up
+        return concrete
+
+    def trace_once(
+        self, arguments: Arguments, may_create: bool, shapes: Any = None, kind: Kind = ConcreteFunction
+    ) -> ConcreteFunction:
+        """Run the code; `may_create`: it may create variables."""
+        from gradtape._src.graph.trace import Trace, Traced
+
+        graph = Graph(self.origin.name)
+        graph.seed = seeds.seed
+        graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
+        graph.open = shapes is not None
+        graph.follows_constants = self.follows_constants
+        graph.passed.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.passed))
+        self.count += 1
+        trace = Trace(graph)
+        tensors = arguments.tensors
+        with tracing(graph), stack.use_recorders((trace,)):
+            if any(map(is_text, tensors)):
+                raise NeedsEagerError(TypeError(f"'{graph.name}' takes a string, and XLA has numbers only."))
+            inputs = _inputs(graph, tensors, shapes)
+            for tensor in inputs:
+                trace.follow(tensor)
+            graph.concrete = _evaluator(graph, inputs, tensors, arguments.passed)
+            leaves = _filled(arguments.leaves, inputs, graph)
+            empty = shapes is None and self.may_generalise and any(0 in t.array.shape for t in tensors)
+            given = nest.pack_sequence_as(arguments.given, leaves, expand_composites=True)
+            result = self._run(given, may_create, self.signature.knows_shapes and not empty)
+            flat = nest.flatten(result, expand_composites=True)
+            outputs = [leaf for leaf in flat if leaf is not None and not is_text(leaf)]
+            for out in outputs:
+                graph.own(out.array)  # raises for a value of a branch or a loop that was kept and not returned
+        graph.watched = ()
+        graph.concrete = no_value  # the arguments of this call go with it
+        made: ConcreteFunction = kind(
+            self.origin, arguments.given, leaves, Traced(graph, trace, inputs, outputs), result
+        )
+        return made
+
+    def _run(self, given: tuple[Any, ...], may_create: bool, knows_shapes: bool) -> Any:
+        """What the code returns for symbolic arguments, as tensors."""
+        args, kwargs = split_keywords(given)
+        check_unchanged = arguments_kept(self._python_function, args, kwargs)
+        creations = Creations(None if may_create else refuse_creation)
+        try:
+            with graph_errors(knows_shapes), creating(creations):
+                result = self._converted(*args, **kwargs)
+        except FollowConstantsError:
+            self.follows_constants = True
+            result = None
+        except RecursionError as error:
+            raise errors.StagingError(
+                f"in user code:\n\n    RecursionError: {error}\n\n'{self.origin.name}' calls itself, directly or "
+                "through others, until Python has no stack left. A condition on a tensor does not end that, because "
+                "both branches are traced: use a loop, or a Python number to count down."
+            ) from None
+        finally:
+            self._created.extend(creations.created)
+        check_unchanged()
+        return as_results(result, self._python_function)
+
+
+def _fits(error: errors.InvalidArgumentError) -> bool:
+    return False
+
+
+def _inputs(graph: Graph, tensors: Sequence[Tensor], shapes: Any) -> list[Tensor]:
+    """Symbolic tensors in the place of those that a call has."""
+    found = [tuple(t.array.shape) for t in tensors] if shapes is None else shapes
+    return [wrap(graph.argument(shape, t.array.dtype)) for t, shape in zip(tensors, found, strict=True)]
+
+
+def _filled(leaves: Sequence[Any], inputs: Sequence[Tensor], graph: Graph) -> list[Any]:
+    """The arguments of the trace: symbolic tensors, stand-ins for variables, Python values as they are."""
+    remaining = iter(inputs)
+
+    def inside(leaf: Any) -> Any:
+        if type(leaf) is Tensor:
+            return next(remaining)
+        return graph.passed[leaf.uid] if isinstance(leaf, Variable) else leaf
+
+    return [inside(leaf) for leaf in leaves]
+
+
+def _evaluator(
+    graph: Graph, inputs: list[Tensor], tensors: list[Tensor], passed: Sequence[Variable]
+) -> Callable[[Symbolic], Any]:
+    """How to compute a symbolic value at once: the initial value of a variable that is created while tracing."""
+
+    def concrete(symbol: Symbolic) -> Any:
+        from gradtape._src.graph.program import Program, on_processor
+
+        program = Program(graph, [t.array for t in inputs], [symbol])
+        if graph.open:
+            pairs = [zip(t.array.shape, like.array.shape, strict=True) for t, like in zip(inputs, tensors, strict=True)]
+            sizes = {str(n): size for pair in pairs for n, size in pair if is_dimension(n)}
+            program = program.with_sizes(tuple(sizes.items()))
+        with tracing(None), on_processor():
+            return np.array(program.replay(*program.arrays([t.array for t in tensors], passed))[0])
+
+    return concrete
