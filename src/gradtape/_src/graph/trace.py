@@ -490,8 +490,18 @@ class Derivative:
         # residuals already; closures of custom gradients are the exception: for them, until nothing new turns up.
         pull = _Pull(traced, seeds, self.wanted, shapes)
         self.connected = pull.reached
+        self._keep(pull, shapes)
         while self._add(pull.residuals) and traced.trace.may_raise:
             pull = _Pull(traced, [*seeds, *self._targets(self.residuals, ())], self.wanted, shapes)
+
+    def _keep(self, pull: _Pull, shapes: dict[int, Shape]) -> None:
+        """Run this one where all cotangents arrive, instead of tracing it once more."""
+        traced = self.traced
+        present = tuple([i for i, t in enumerate(traced.outputs) if is_differentiable(t.array)])
+        uids = traced.inner_uids()
+        if all(traced.outputs[i].uid for i in present) and all(uids[i] in shapes for i in self.wanted):
+            key = (present, self.wanted, tuple([shapes[uids[i]] for i in self.wanted]), None, self.connected)
+            self._pulls[key] = pull
 
     def _add(self, residuals: Sequence[_Residual]) -> bool:
         """Add those that are not there yet; whether there are any."""
