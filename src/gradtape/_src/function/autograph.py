@@ -16,7 +16,7 @@ import linecache
 import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -351,22 +351,38 @@ def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
 
 
 def _lambda_of(function: FunctionType) -> tuple[ast.Lambda, str] | None:
-    """The definition of a lambda and the source of its file: there may be several in a line, so it goes by columns."""
+    """The definition of a lambda and its source: there may be several in a line, so it goes by columns."""
     code = function.__code__
     if function.__name__ != "<lambda>" or not hasattr(code, "co_positions"):  # Python 3.10 knows lines only
         return None
     places = [(line, end, column, stop) for line, end, column, stop in code.co_positions() if stop]
     first = min((line, column) for line, _, column, _ in places)
     last = max((end, stop) for _, end, _, stop in places)
-    source = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    lines = tuple(linecache.getlines(code.co_filename, function.__globals__))
     around = [
         (_end(node.body), node)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Lambda)
-        and (node.body.lineno, node.body.col_offset) <= first
-        and last <= _end(node.body)
+        for node in _lambdas(lines)
+        if (node.body.lineno, node.body.col_offset) <= first and last <= _end(node.body)
     ]
-    return (min(around, key=lambda found: found[0])[1], source) if around else None
+    if not around:
+        return None
+    text = f"({_source_of(min(around, key=lambda found: found[0])[1], lines)})"
+    parsed: Any = ast.parse(text, mode="eval")
+    return parsed.body, text
+
+
+@functools.lru_cache(maxsize=8)
+def _lambdas(lines: tuple[str, ...]) -> list[ast.Lambda]:
+    """The lambdas of a file: it is parsed once for all of them."""
+    return [node for node in ast.walk(ast.parse("".join(lines))) if isinstance(node, ast.Lambda)]
+
+
+def _source_of(node: ast.expr, lines: Sequence[str]) -> str:
+    """The source of a node; columns count bytes."""
+    part = [line.encode() for line in lines[node.lineno - 1 : node.end_lineno]]
+    part[-1] = part[-1][: node.end_col_offset]
+    part[0] = part[0][node.col_offset :]
+    return b"".join(part).decode()
 
 
 def _end(node: ast.expr) -> tuple[Any, Any]:
