@@ -31,6 +31,7 @@ usage: gradtape COMMAND [ARG ...]
   check   the tensorflow names that code uses: which ones gradtape has
   bench   measure gradtape beside the peers that are installed
   doctor  this installation: versions, engines, threads, a self-check
+  stubs   let editors and type checkers resolve tensorflow to gradtape
 
 examples:
   gradtape run train.py --epochs 10    instead of python train.py ...
@@ -61,7 +62,7 @@ examples:
 """
 
 # Loaded when they are asked for: the others need not wait for them.
-COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "doctor")}
+COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "doctor", "stubs")}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
