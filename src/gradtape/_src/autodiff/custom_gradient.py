@@ -212,7 +212,19 @@ def _push_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tan
     return found if any(t is not None for t in found) else None
 
 
-_CUSTOM = Op("custom_gradient", (), (), vjp_all=_pull_custom, jvp=_push_custom, outputs=1, may_raise=True, trusted=True)
+_CUSTOM = Op(
+    "custom_gradient",
+    (),
+    (),
+    vjp_all=_pull_custom,
+    jvp=_push_custom,
+    outputs=1,
+    may_raise=True,
+    trusted=True,
+    category="other",
+    names=("custom_gradient",),
+    doc="A function with a gradient of its own.",
+)
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -37,6 +37,21 @@ registry: dict[str, Op] = {}
 """Every primitive by name: the list that the op table in the tests must cover."""
 
 
+CATEGORIES = ("elementwise", "activation", "linear algebra", "reduction", "shape", "indexing", "other")
+
+HAZARDS = {
+    "log": "it is -inf at 0",
+    "division": "its last operand, or its only one, divides",
+    "power": "0 to a negative power is infinite",
+    "pole": "it is infinite, or undefined, at finite numbers",
+    "sum": "inf - inf is NaN",
+    "softmax": "so is inf - inf, of which a row of -inf is a case",
+    "product": "0 times inf is NaN",
+    "empty": "of no numbers it is 0 / 0",
+    "matrix": "singular matrices, equal eigenvalues and singular values",
+}
+
+
 class Op:
     """A primitive: everything the engine knows about it.
 
@@ -46,28 +61,47 @@ class Op:
     `wide` says that in half precision its rules compute in float32, and the result is rounded once: those that do
     more than move numbers or call one kernel. Elementwise rules with saved values always do.
     `unregistered` marks a primitive without a derivative whose gradient TensorFlow refuses instead of leaving it out.
+
+    What else a declaration states, for documentation and for tools that inspect tapes:
+
+    `names` are the TensorFlow functions that run it, without `tf.`; the first is the name that messages show.
+    `doc` is the docstring of its call, with `example`, an expression and its value.
+    `category` is its place in pictures and tables, one of `CATEGORIES`; elementwise ops have theirs by default.
+    `hazards` name what makes NaN or infinity of finite numbers, or NaN of infinite ones: see `HAZARDS`.
+    `nan_free` says that finite numbers never give NaN, `moves_only` that it gives nothing but numbers it was given.
+    `sparse` says that TensorFlow's function maps the values of a sparse tensor too.
+    `instead` advises what to use in the place of an op without a derivative.
     """
 
     __slots__ = (
         "args",
         "call",
+        "category",
         "checked_vjps",
         "differentiable",
+        "doc",
         "elementwise",
+        "example",
         "explain",
         "fast",
         "half_vjps",
+        "hazards",
         "hinted",
+        "instead",
         "jvp",
         "keep",
         "kernel",
         "kinds",
         "linear",
         "may_raise",
+        "moves_only",
         "name",
+        "names",
+        "nan_free",
         "outputs",
         "rules",
         "saves",
+        "sparse",
         "tf_name",
         "traced_half_vjps",
         "traced_vjps",
@@ -105,6 +139,15 @@ class Op:
         wide: bool = False,
         explain: Callable[[Any, Any], Exception | None] | None = None,
         listed: bool = True,
+        names: tuple[str, ...] = (),
+        doc: str = "",
+        example: tuple[str, str] | None = None,
+        category: str = "",
+        hazards: tuple[str, ...] = (),
+        nan_free: bool = False,
+        moves_only: bool = False,
+        sparse: bool = False,
+        instead: str = "",
     ) -> None:
         self.name, self.args, self.rules = name, tuple(args), tuple(rules)
         self.tf_name = tf_name or name.title().replace("_", "")
@@ -118,6 +161,9 @@ class Op:
             trusted,
             explain,
         )
+        self.names, self.doc, self.example, self.instead = names, doc, example, instead
+        self.category = category or ("elementwise" if elementwise else "other")
+        self.hazards, self.nan_free, self.moves_only, self.sparse = hazards, nan_free, moves_only, sparse
         for rule in self.rules:
             if rule is not None and parameters(rule)[:1] != ("g",):
                 raise TypeError(f"the first parameter of a rule is g, the cotangent; {name} has {parameters(rule)}")

@@ -156,69 +156,7 @@ def first_bad(array: Any) -> Index | None:
     return tuple(int(i) for i in bad[0]) if len(bad) else None
 
 
-# -- going forward ---------------------------------------------------------------------------------------------------
-_LOGS = frozenset({"log", "log1p", "arctanh", "xlogy", "xlog1py", "logsumexp"})
-_DIVISIONS = frozenset({"divide", "reciprocal", "rsqrt", "floor_divide", "truncate_divide", "mod", "fmod", "xdivy"})
-_SUMS = frozenset({"add", "subtract", "sum", "mean", "cumsum", "variance", "squared_difference"})
-_SOFTMAXES = frozenset(
-    {
-        "attention",
-        "softmax",
-        "log_softmax",
-        "logsumexp",
-        "cross_entropy",
-        "sparse_cross_entropy",
-        "cumulative_logsumexp",
-    }
-)
-# Finite numbers never give NaN here.
-_HARMLESS = frozenset(
-    {
-        "add",
-        "subtract",
-        "multiply",
-        "square",
-        "maximum",
-        "minimum",
-        "negative",
-        "where",
-        "matmul",
-        "einsum",
-        "prod",
-        "max",
-        "min",
-        "relu",
-        "tanh",
-        "sigmoid",
-        "exp",
-        "absolute",
-        "conv",
-    }
-)
-_MATRICES = frozenset(
-    {
-        "inv",
-        "det",
-        "slogdet",
-        "solve",
-        "triangular_solve",
-        "tridiagonal_solve",
-        "cholesky",
-        "qr",
-        "eigh",
-        "eigvalsh",
-        "eig",
-        "eigvals",
-        "svd",
-        "svdvals",
-        "pinv",
-        "lu",
-        "logm",
-        "sqrtm",
-    }
-)
-
-
+# -- going forward: what is dangerous in an op is in its declaration (`HAZARDS` in core/primitive.py) -----------------
 def forward_cause(op: Op, inputs: list[Any], output: Any, attrs: dict[str, Any]) -> Cause:
     """Why an op gave NaN or Inf; inputs that are not known are None."""
     at = first_bad(output)
@@ -227,17 +165,17 @@ def forward_cause(op: Op, inputs: list[Any], output: Any, attrs: dict[str, Any])
     spoiled = [a for a in (numbers or inputs) if a is not None and a.dtype.kind not in "biuOSU" and not _finite(a)]
     if spoiled:
         undefined = np.isnan(output[at]) and not any(np.isnan(a).any() for a in spoiled)
-        return _of_infinities(op.name, inputs, numbers) if undefined else Cause.BAD_INPUT
+        return _of_infinities(op, inputs, numbers) if undefined else Cause.BAD_INPUT
     if numbers is not None and all(n is not None for n in numbers):
         return _of_numbers(op, [n.item() for n in numbers], numbers, output[at], attrs)
-    if op.name in ("mean", "variance") and np.isnan(output[at]):
+    if "empty" in op.hazards and np.isnan(output[at]):
         return Cause.ZERO_OVER_ZERO
-    if op.name in _SOFTMAXES and np.isnan(output[at]):
+    if "softmax" in op.hazards and np.isnan(output[at]):
         return Cause.INF_MINUS_INF
-    if op.name in _MATRICES:
+    if "matrix" in op.hazards:
         return Cause.DEGENERATE_MATRIX
     if any(a is None for a in inputs):
-        harmless = op.linear or op.name in _HARMLESS
+        harmless = op.linear or op.nan_free
         return Cause.BAD_INPUT if harmless and np.isnan(output[at]) else Cause.UNKNOWN
     return _too_large(op, inputs, output, attrs)
 
@@ -251,30 +189,28 @@ def _numbers_at(inputs: list[Any], output: Any, at: Index) -> list[Any]:
     return [None if a is None else np.broadcast_to(a, output.shape)[at] for a in inputs]
 
 
-def _of_infinities(name: str, inputs: list[Any], numbers: list[Any] | None) -> Cause:
+def _of_infinities(op: Op, inputs: list[Any], numbers: list[Any] | None) -> Cause:
     """Inf went in and NaN came out."""
-    if name in _SUMS or name in _SOFTMAXES:
+    if "sum" in op.hazards or "softmax" in op.hazards:
         return Cause.INF_MINUS_INF
     given = numbers if numbers is not None else inputs
-    if name in ("multiply", "matmul", "einsum", "conv", "prod", "cumprod") and any(
-        a is not None and np.any(np.asarray(a) == 0) for a in given
-    ):
+    if "product" in op.hazards and any(a is not None and np.any(np.asarray(a) == 0) for a in given):
         return Cause.ZERO_TIMES_INF
     return Cause.BAD_INPUT
 
 
 def _of_numbers(op: Op, values: list[Any], numbers: list[Any], result: Any, attrs: dict[str, Any]) -> Cause:
     """Finite numbers went into an elementwise op."""
-    name, last = op.name, values[-1]
-    if name in _DIVISIONS and last == 0:
+    hazards, last = op.hazards, values[-1]
+    if "division" in hazards and last == 0:
         return Cause.ZERO_OVER_ZERO if len(values) == 2 and values[0] == 0 else Cause.DIVISION_BY_ZERO
-    if name == "power" and values[0] == 0 and not isinstance(last, complex) and last < 0:
+    if "power" in hazards and values[0] == 0 and not isinstance(last, complex) and last < 0:
         return Cause.DIVISION_BY_ZERO
     if np.isnan(result):
         return Cause.OUTSIDE_DOMAIN
-    if name in _LOGS:
+    if "log" in hazards:
         return Cause.LOG_OF_ZERO
-    if name in ("lgamma", "digamma", "polygamma", "zeta", "ndtri", "erfinv", "erfcinv"):
+    if "pole" in hazards:
         return Cause.OUTSIDE_DOMAIN
     return _too_large(op, numbers, np.asarray(result), attrs)
 
@@ -282,7 +218,7 @@ def _of_numbers(op: Op, values: list[Any], numbers: list[Any], result: Any, attr
 def _too_large(op: Op, inputs: list[Any], output: Any, attrs: dict[str, Any]) -> Cause:
     if not has_small_range(output.dtype):
         return Cause.OVERFLOW if np.isinf(output).any() else Cause.UNKNOWN
-    if op.name in ("astype", "discrete_cast"):
+    if op.tf_name == "Cast":
         return Cause.LOW_PRECISION
     wide = [a.astype(np.float32) if has_small_range(a.dtype) else a for a in map(np.asarray, inputs)]
     again = recomputed(op, wide, attrs)
@@ -333,7 +269,7 @@ def backward_cause(step: Step) -> tuple[Cause, bool]:
         spoiled = True
     else:
         spoiled = False
-    if op.name in _MATRICES and not spoiled:
+    if "matrix" in op.hazards and not spoiled:
         return Cause.DEGENERATE_MATRIX, False
     found = _by_slope(step, d) if op.elementwise else None
     if found is not None:
@@ -364,9 +300,9 @@ def _by_slope(step: Step, g: Any) -> tuple[Cause, bool] | None:
         return Cause.ZERO_TIMES_INF, True
     if any(v is not None and v.dtype.kind in "fc" and np.isnan(v) for v in known):
         return Cause.BAD_INPUT, False
-    if op.name in _LOGS:
+    if "log" in op.hazards:
         return Cause.LOG_OF_ZERO, False
-    if op.name in _DIVISIONS:
+    if "division" in op.hazards:
         return Cause.DIVISION_BY_ZERO, False
     return Cause.INFINITE_SLOPE, False
 

@@ -478,7 +478,7 @@ class _Case:
             return self.no(
                 Reason.NON_DIFFERENTIABLE_OP,
                 f"{name} has no derivative with respect to its {arg}.",
-                INSTEAD.get((op.name, arg), INSTEAD.get(arg, "Use an op that is smooth in this input.")),
+                INSTEAD.get(arg, "Use an op that is smooth in this input."),
                 where=where,
                 path=path,
                 certain=certain,
@@ -486,7 +486,7 @@ class _Case:
         return self.no(
             Reason.NON_DIFFERENTIABLE_OP,
             f"{name} is constant almost everywhere: it has no derivative.",
-            INSTEAD.get(op.name, "Use an op that is smooth in its input, or give it a gradient by tf.custom_gradient."),
+            op.instead or "Use an op that is smooth in its input, or give it a gradient by tf.custom_gradient.",
             where=where,
             path=path,
             certain=certain,
@@ -874,48 +874,12 @@ def _leaves_by_positions(node: Node, following: Node, position: int) -> bool:
 
 # -- words -----------------------------------------------------------------------------------------------------------
 _LIKELY = "This is the likeliest reading of what was recorded; GradientTape(lines=True) sees more."
-_SMOOTH_STEP = "A comparison is a step; tf.sigmoid(k * (a - b)) is a smooth one."
-_STRAIGHT = "Let the gradient pass: tf.grad_pass_through({0})(x), or x + tf.stop_gradient({0}(x) - x)."
-_TRUTH = "Compute with probabilities in place of truth values: a * b for `and`, 1 - (1 - a) * (1 - b) for `or`."
-INSTEAD: dict[Any, str] = {
-    "argmax": "Use weights in place of one position: tf.nn.softmax(k * x); their mean position is a soft argmax.",
-    "argmin": "Use weights in place of one position: tf.nn.softmax(-k * x); their mean position is a soft argmin.",
-    "argsort": "Positions have no derivative; the sorted values have: tf.sort(x).",
-    "max_position": "Positions have no derivative; the values have: tf.reduce_max, tf.math.top_k(x).values.",
-    "histogram": "Counts have no derivative; sums of tf.exp(-k * (x - centre) ** 2) are a soft histogram.",
-    "one_hot": "one_hot takes integers; tf.nn.softmax(k * x) gives weights that can learn.",
-    "rint": _STRAIGHT.format("tf.round"),
-    "floor": _STRAIGHT.format("tf.floor"),
-    "ceil": _STRAIGHT.format("tf.math.ceil"),
-    "floor_divide": "Use x / y; to round and still learn, tf.grad_pass_through(tf.floor)(x / y).",
-    "truncate_divide": "Use x / y; to round and still learn, tf.grad_pass_through(tf.floor)(x / y).",
-    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), _SMOOTH_STEP),
-    **dict.fromkeys(("equal", "not_equal"), "Equality has no derivative; tf.exp(-k * (a - b) ** 2) is a smooth one."),
-    **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "logical_not", "any", "all"), _TRUTH),
+INSTEAD = {
     "indices": "Positions have no derivative; weights have: multiply by tf.nn.softmax(scores) in place of picking.",
     "condition": "A condition is a step; blend: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.",
 }
-"""What to use in place of an op without a derivative (by its name, or by the name of the input)."""
+"""What to use in place of an input without a derivative, by its name. An op's own advice is in its declaration."""
 
-_SHOWN = {
-    "rint": "round",
-    "discrete_cast": "cast",
-    "astype": "cast",
-    "sum": "reduce_sum",
-    "mean": "reduce_mean",
-    "max": "reduce_max",
-    "min": "reduce_min",
-    "prod": "reduce_prod",
-    "any": "reduce_any",
-    "all": "reduce_all",
-    "concatenate": "concat",
-    "take": "gather",
-    "getitem": "[…]",
-    "power": "pow",
-    "absolute": "abs",
-    "max_position": "top_k",
-    "true_divide": "divide",
-}
 _IN_TF = {
     "mean": "tf.reduce_mean",
     "sum": "tf.reduce_sum",
@@ -943,7 +907,9 @@ _IN_TF = {
 
 def shown_op(op: Any) -> str:
     """The name under which users know a primitive."""
-    return _SHOWN.get(op.name, op.name)
+    if op.name == "getitem":
+        return "[…]"
+    return str(op.names[0].rpartition(".")[2] if op.names else op.name)
 
 
 def tensor_function(name: str) -> str:

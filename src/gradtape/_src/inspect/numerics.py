@@ -424,27 +424,6 @@ def _search_backward(
 
 
 # -- every op of every thread ----------------------------------------------------------------------------------------
-# Ops that only move numbers: whatever is bad in their result was bad before.
-_MOVING = frozenset(
-    {
-        "concatenate",
-        "reshape",
-        "transpose",
-        "getitem",
-        "setitem",
-        "stack",
-        "unstack",
-        "split",
-        "maximum",
-        "minimum",
-        "identity",
-        "stop_gradient",
-        "take",
-        "check_numerics",
-    }
-)
-
-
 class _Everywhere:
     """The check of every op of every thread."""
 
@@ -458,7 +437,7 @@ _everywhere = _Everywhere()
 
 def _checked(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that raises where its result is not finite."""
-    if op.name in _MOVING:
+    if op.moves_only:  # whatever is bad in its result was bad before
         return kernel
 
     def run(*arrays: Any, **attrs: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradtape._src.call_sites import user_frame
-from gradtape._src.core.primitive import registry
+from gradtape._src.core.primitive import CATEGORIES, registry
 from gradtape._src.inspect import layout
 from gradtape._src.inspect.layout import Box
 from gradtape._src.inspect.op_table import Ledger, Row, Source, ledger
@@ -29,35 +28,18 @@ TIMES = "\u00d7"
 MOST_OPS = 20_000
 """The page draws so many ops at most: the last ones of the tape."""
 
-KINDS = ("elementwise", "activation", "linear algebra", "reduction", "shape", "indexing", "no gradient", "other")
-_ACTIVATIONS = re.compile(r"relu|^s?elu$|gelu|silu|swish|sigmoid|^tanh$|softplus|softsign|softmax|dropout")
-_LINEAR = re.compile(r"matmul|einsum|conv|tensordot|^dot$|solve|inv|chol|qr$|svd|eig|^lu|det|trace|pool|fft|matrix")
-_REDUCTIONS = re.compile(r"^(sum|mean|prod|max|min|all|any|logsumexp|norm|var|std|reduce_\w+|\w*cross_entropy\w*)$")
-_SHAPING = re.compile(
-    r"reshape|transpose|concat|stack|broadcast|expand|squeeze|pad|tile|repeat|flip|roll|reverse|split|identity|astype"
-)
-_SIMPLE = frozenset({"absolute", "sign", "power", "clip"})
-_INDEXING = re.compile(r"gather|getitem|slice|scatter|index|where|segment|take|mask|one_hot|sort|top_k|select")
+KINDS = (*CATEGORIES[:-1], "no gradient", CATEGORIES[-1])
 
 
 def kind_of(op: str, differentiable: bool) -> str:
-    """The family of a primitive, for its colour.
+    """The category of a primitive, for its colour.
 
     >>> kind_of("matmul", True), kind_of("tanh", True), kind_of("argmax", False)
     ('linear algebra', 'activation', 'no gradient')
     """
     if not differentiable:
         return "no gradient"
-    for kind, names in (
-        ("activation", _ACTIVATIONS),
-        ("linear algebra", _LINEAR),
-        ("reduction", _REDUCTIONS),
-        ("shape", _SHAPING),
-        ("indexing", _INDEXING),
-    ):
-        if names.search(op):
-            return kind
-    return "elementwise" if op in _SIMPLE or (op in registry and registry[op].elementwise) else "other"
+    return registry[op].category if op in registry else "other"
 
 
 # -- the graph -------------------------------------------------------------------------------------------------------

@@ -54,6 +54,10 @@ identity = linear(
     lambda g: g,
     batch=lambda xp, size, batched, x: x,
     block_diagonal=_keep_aligned("identity", lambda x: True),
+    category="shape",
+    moves_only=True,
+    names=("identity",),
+    doc="The same numbers.",
 )
 
 transfer = linear(  # to another device; cotangents come back to the one it is from
@@ -62,6 +66,8 @@ transfer = linear(  # to another device; cotangents come back to the one it is f
     tf_name="Identity",
     batch=lambda xp, size, batched, x, device, source: xp.transfer(x, device=device, source=source),
     block_diagonal=_keep_aligned("transfer", lambda x, device, source: True),
+    category="shape",
+    doc="The same numbers on another device.",
 )
 
 astype = linear(
@@ -70,6 +76,9 @@ astype = linear(
     tf_name="Cast",
     batch=lambda xp, size, batched, x, dtype, source=None: xp.astype(x, dtype=dtype, source=source),
     block_diagonal=_keep_aligned("astype", lambda x, dtype, source=None: True),
+    category="shape",
+    names=("cast",),
+    doc="The numbers in another floating or complex dtype.",
 )
 discrete_cast = primitive(  # a cast from or to integers or booleans: the end of every path
     "discrete_cast",
@@ -77,14 +86,30 @@ discrete_cast = primitive(  # a cast from or to integers or booleans: the end of
     tf_name="Cast",
     kernel=lambda xp, x, dtype: xp.astype(x, dtype=dtype),
     batch=lambda xp, size, batched, x, dtype: xp.discrete_cast(x, dtype=dtype),
+    category="shape",
+    names=("cast",),
+    doc="A cast from or to integers or booleans, which has no derivative.",
 )
-stop_gradient = primitive("stop_gradient", ("x",), kernel=lambda xp, x: x, batch=lambda xp, size, batched, x: x)
+stop_gradient = primitive(
+    "stop_gradient",
+    ("x",),
+    kernel=lambda xp, x: x,
+    batch=lambda xp, size, batched, x: x,
+    category="shape",
+    moves_only=True,
+    names=("stop_gradient",),
+    doc="The same numbers, as a constant.",
+)
 
 reshape = linear(
     "reshape",
     lambda g, x_shape, xp: xp.reshape(g, shape=x_shape),
     batch=lambda xp, size, batched, x, shape: xp.reshape(x, shape=(size, *_settled(x.shape[1:], shape))),
     block_diagonal=_keep_aligned("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
+    category="shape",
+    moves_only=True,
+    names=("reshape",),
+    doc="The same numbers in another shape.",
 )
 
 
@@ -101,6 +126,10 @@ transpose = linear(
     lambda g, xp, perm: xp.transpose(g, perm=_inverse(perm)),
     batch=lambda xp, size, batched, x, perm: xp.transpose(x, perm=(0, *(p + 1 for p in perm))),
     block_diagonal=_keep_aligned("transpose", lambda x, perm: perm[:1] == (0,)),
+    category="shape",
+    moves_only=True,
+    names=("transpose",),
+    doc="The axes in another order.",
 )
 
 
@@ -121,6 +150,9 @@ _broadcast_to = linear(  # its transpose is the un-broadcasting that the engine 
     block_diagonal=_keep_aligned(
         "broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]
     ),
+    category="shape",
+    names=("broadcast_to",),
+    doc="The numbers, repeated to a larger shape.",
 )
 
 
@@ -143,11 +175,26 @@ pad = linear(
     ),
     batch=lambda xp, size, batched, x, before, after: xp.pad(x, before=(0, *before), after=(0, *after)),
     block_diagonal=_move_aligned("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
+    category="shape",
+    names=("pad",),
+    doc="Zeros around an array.",
 )
 
-flip = linear("flip", lambda g, xp, axis: xp.flip(g, axis=axis), tf_name="ReverseV2", batch=shift_axis("flip"))
+flip = linear(
+    "flip",
+    lambda g, xp, axis: xp.flip(g, axis=axis),
+    tf_name="ReverseV2",
+    batch=shift_axis("flip"),
+    category="shape",
+    doc="The numbers along some axes in reverse order.",
+)
 roll = linear(
-    "roll", lambda g, xp, shift, axis: xp.roll(g, shift=tuple(-s for s in shift), axis=axis), batch=shift_axis("roll")
+    "roll",
+    lambda g, xp, shift, axis: xp.roll(g, shift=tuple(-s for s in shift), axis=axis),
+    batch=shift_axis("roll"),
+    category="shape",
+    names=("roll",),
+    doc="The numbers along some axes moved on, the last ones to the front.",
 )
 
 unstack = linear(
@@ -156,6 +203,10 @@ unstack = linear(
     tf_name="Unpack",
     outputs=-1,
     batch=shift_axis("unstack"),
+    category="shape",
+    moves_only=True,
+    names=("unstack",),
+    doc="The slices along an axis, one tensor each.",
 )
 split = linear(
     "split",
@@ -163,6 +214,10 @@ split = linear(
     tf_name="SplitV",
     outputs=-1,
     batch=shift_axis("split"),
+    category="shape",
+    moves_only=True,
+    names=("split",),
+    doc="Parts of an axis, of given sizes.",
 )
 
 
@@ -191,7 +246,17 @@ def _together(name: str) -> Any:
 
 
 _concatenate = Op(
-    "concatenate", (), (), vjp_all=_concatenate_pull, tf_name="ConcatV2", linear=True, batch=_together("concatenate")
+    "concatenate",
+    (),
+    (),
+    vjp_all=_concatenate_pull,
+    tf_name="ConcatV2",
+    linear=True,
+    batch=_together("concatenate"),
+    category="shape",
+    moves_only=True,
+    names=("concat",),
+    doc="Arrays one after the other along an axis.",
 )
 
 
@@ -201,7 +266,18 @@ def _concatenate_call(*inputs: Any, axis: int, sizes: Axes = ()) -> Any:
 
 
 concatenate = declare(_concatenate, _concatenate_call)
-stack = primitive("stack", (), vjp_all=_stack_pull, tf_name="Pack", linear=True, batch=_together("stack"))
+stack = primitive(
+    "stack",
+    (),
+    vjp_all=_stack_pull,
+    tf_name="Pack",
+    linear=True,
+    batch=_together("stack"),
+    category="shape",
+    moves_only=True,
+    names=("stack",),
+    doc="Arrays along a new axis.",
+)
 
 
 # -- slices ----------------------------------------------------------------------------------------------------------
@@ -231,6 +307,9 @@ getitem = linear(
     tf_name="StridedSlice",
     batch=lambda xp, size, batched, x, index: xp.getitem(x, index=_behind(index)),
     block_diagonal=_move_aligned("getitem", _slice_first),
+    category="indexing",
+    moves_only=True,
+    doc="The part of an array that a basic index names.",
 )
 setitem = linear(
     "setitem",
@@ -238,4 +317,7 @@ setitem = linear(
     tf_name="StridedSliceGrad",
     batch=lambda xp, size, batched, x, index, shape: xp.setitem(x, index=_behind(index), shape=(size, *shape)),
     block_diagonal=_move_aligned("setitem", _fill_first),
+    category="indexing",
+    moves_only=True,
+    doc="Zeros, with an array at the place that a basic index names.",
 )

@@ -144,6 +144,9 @@ attention = primitive(
     outputs=2,
     tf_name="ScaledDotProductAttention",
     batch=_attention_batch,
+    category="linear algebra",
+    hazards=("softmax",),
+    doc="softmax(q k' / scale + mask) v.",
 )
 attention_gradient = primitive(
     "attention_gradient",
@@ -155,4 +158,6 @@ attention_gradient = primitive(
     tf_name="ScaledDotProductAttentionGrad",
     batch=_gradient_batch,
     block_diagonal=_gradient_aligned,
+    category="linear algebra",
+    doc="The derivatives of attention with respect to all its inputs.",
 )

@@ -190,6 +190,10 @@ conv = primitive(
     batch=_conv_batch,
     block_diagonal=_keeps_images_apart("conv"),
     jvp=_bilinear("conv"),
+    category="linear algebra",
+    hazards=("product",),
+    nan_free=True,
+    doc="Convolution of images with filters.",
 )
 conv_input_grad = primitive(
     "conv_input_grad",
@@ -200,6 +204,8 @@ conv_input_grad = primitive(
     batch=_input_batch,
     block_diagonal=_keeps_images_apart("conv_input_grad"),
     jvp=_bilinear("conv_input_grad"),
+    category="linear algebra",
+    doc="The transpose of conv with respect to the images.",
 )
 conv_filter_grad = primitive(
     "conv_filter_grad",
@@ -210,6 +216,8 @@ conv_filter_grad = primitive(
     batch=_filter_batch,
     block_diagonal=_filter_aligned,
     jvp=_bilinear("conv_filter_grad"),
+    category="linear algebra",
+    doc="The transpose of conv with respect to the filters.",
 )
 
 
@@ -241,9 +249,9 @@ def _forth(name: str) -> Any:
     return rule
 
 
-def _of_images(name: str, transpose: Any, tf_name: str, kernel: Any = None) -> Any:
+def _of_images(name: str, transpose: Any, tf_name: str, **facts: Any) -> Any:
     rules = {"batch": _images(name), "block_diagonal": _keeps_images_apart(name)}
-    return linear(name, transpose, tf_name=tf_name, kernel=kernel, **rules)
+    return linear(name, transpose, tf_name=tf_name, category="linear algebra", **rules, **facts)
 
 
 def _counts(sizes: Any, dtype: Any, how: dict[str, Any]) -> Any:
@@ -261,12 +269,18 @@ def _average_grad(xp: Any, z: Any, *, shape: Any, **how: Any) -> Any:
     return xp.sum_unpool(xp.divide(z, _counts(shape, z.dtype, how)), shape=shape, **how)
 
 
-conv_patches = _of_images("conv_patches", _back("conv_patches_grad"), "ExtractImagePatches")
-conv_patches_grad = _of_images("conv_patches_grad", _forth("conv_patches"), "ExtractImagePatchesGrad")
-sum_pool = _of_images("sum_pool", _back("sum_unpool"), "AvgPool")
-sum_unpool = _of_images("sum_unpool", _forth("sum_pool"), "AvgPoolGrad")
-avg_pool = _of_images("avg_pool", _back("avg_unpool"), "AvgPool", _average)
-avg_unpool = _of_images("avg_unpool", _forth("avg_pool"), "AvgPoolGrad", _average_grad)
+conv_patches = _of_images(
+    "conv_patches", _back("conv_patches_grad"), "ExtractImagePatches", doc="The patches that a filter sees."
+)
+conv_patches_grad = _of_images(
+    "conv_patches_grad", _forth("conv_patches"), "ExtractImagePatchesGrad", doc="The transpose of conv_patches."
+)
+sum_pool = _of_images("sum_pool", _back("sum_unpool"), "AvgPool", doc="Sums over windows.")
+sum_unpool = _of_images("sum_unpool", _forth("sum_pool"), "AvgPoolGrad", doc="The transpose of sum_pool.")
+avg_pool = _of_images("avg_pool", _back("avg_unpool"), "AvgPool", kernel=_average, doc="Means over windows.")
+avg_unpool = _of_images(
+    "avg_unpool", _forth("avg_pool"), "AvgPoolGrad", kernel=_average_grad, doc="The transpose of avg_pool."
+)
 
 
 # -- the largest of a window -----------------------------------------------------------------------------------------
@@ -319,6 +333,9 @@ max_pool = primitive(
     tf_name="MaxPool",
     batch=_images("max_pool"),
     jvp=lambda given, values, attrs, tangents: namespace_of(given[0]).max_pick(given[0], *values, **attrs),
+    category="linear algebra",
+    names=("nn.max_pool",),
+    doc="The largest number of each window.",
 )
 max_unpool = primitive(
     "max_unpool",
@@ -329,6 +346,8 @@ max_unpool = primitive(
     tf_name="MaxPoolGrad",
     batch=_positions_batch("max_unpool"),
     block_diagonal=_positions_aligned("max_unpool"),
+    category="linear algebra",
+    doc="Zeros, with numbers added where the largest of each window was.",
 )
 max_pick = primitive(
     "max_pick",
@@ -339,6 +358,8 @@ max_pick = primitive(
     tf_name="MaxPoolGradGrad",
     batch=_positions_batch("max_pick"),
     block_diagonal=_positions_aligned("max_pick"),
+    category="linear algebra",
+    doc="The numbers at the positions of the largest of each window.",
 )
 
 
@@ -349,7 +370,16 @@ def _max_position_batch(xp, size, batched, x, top, **attrs):
     return _out_of_batch(xp, xp.max_position(*rows, **attrs), size)
 
 
-max_position = primitive("max_position", ("x", "top"), tf_name="MaxPoolWithArgmax", batch=_max_position_batch)
+max_position = primitive(
+    "max_position",
+    ("x", "top"),
+    tf_name="MaxPoolWithArgmax",
+    batch=_max_position_batch,
+    category="linear algebra",
+    instead="Positions have no derivative; the values have: tf.reduce_max, tf.math.top_k(x).values.",
+    names=("math.top_k",),
+    doc="The position of the largest number of each window.",
+)
 
 
 def _max_and_position_kernel(xp, x, *, within_batch, dtype, **how):
@@ -385,4 +415,6 @@ max_and_position = primitive(
     kernel=_max_and_position_kernel,
     batch=_max_and_position_batch,
     jvp=_max_and_position_jvp,
+    category="linear algebra",
+    doc="The largest number of each window, and its position.",
 )

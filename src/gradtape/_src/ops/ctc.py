@@ -136,5 +136,7 @@ ctc = primitive(
     tf_name="CTCLossV2",
     kernel=_loss,
     batch=_ctc_batch,
+    category="reduction",
+    doc="The connectionist temporal classification loss.",
 )
 """logits [time, batch, classes], labels [batch, width] -> the negative log probability of each sequence."""

@@ -69,7 +69,17 @@ def _inv_dx(g, out, xp):
     return -xp.matmul(out, inner, adjoint_x=True, adjoint_y=False)
 
 
-inv = primitive("inv", ("x",), _inv_dx, tf_name="MatrixInverse", batch=_behind_batch("inv"))
+inv = primitive(
+    "inv",
+    ("x",),
+    _inv_dx,
+    tf_name="MatrixInverse",
+    batch=_behind_batch("inv"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.inv",),
+    doc="The inverse of matrices.",
+)
 
 
 def _det_dx(g, x, out, xp):
@@ -86,6 +96,10 @@ det = primitive(
     tf_name="MatrixDeterminant",
     may_raise=True,
     batch=_behind_batch("det"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.det",),
+    doc="The determinant of matrices.",
 )
 
 
@@ -109,6 +123,10 @@ slogdet = primitive(
     may_raise=True,
     kernel=shared.slogdet,
     batch=_behind_batch("slogdet"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.slogdet",),
+    doc="The sign and the logarithm of the absolute value of determinants.",
 )
 
 
@@ -161,6 +179,10 @@ solve = primitive(
     vjp_all=_solve_pull,
     vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("solve"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.solve",),
+    doc="The solution z of x z = y.",
 )
 
 
@@ -181,6 +203,10 @@ triangular_solve = primitive(
     vjp_all=_triangular_solve_pull,
     vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("triangular_solve"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.triangular_solve",),
+    doc="The solution z of x z = y, where one triangle of x counts.",
 )
 
 
@@ -228,6 +254,10 @@ tridiagonal_solve = primitive(
     vjp_all=_tridiagonal_pull,
     vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("tridiagonal_solve"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.tridiagonal_solve",),
+    doc="The solution of tridiagonal systems.",
 )
 
 
@@ -240,7 +270,16 @@ def _cholesky_dx(g, out, xp):
     return 0.5 * (both + adjoint(both, xp))
 
 
-cholesky = primitive("cholesky", ("x",), _cholesky_dx, batch=_behind_batch("cholesky"))
+cholesky = primitive(
+    "cholesky",
+    ("x",),
+    _cholesky_dx,
+    batch=_behind_batch("cholesky"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.cholesky",),
+    doc="The lower triangular factor of Hermitian positive definite matrices.",
+)
 
 
 def _right_divide(x: Any, r: Any, xp: Any) -> Any:
@@ -306,6 +345,10 @@ qr = primitive(
     may_raise=True,
     kernel=shared.qr,
     batch=_behind_batch("qr"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.qr",),
+    doc="An orthogonal and an upper triangular factor.",
 )
 
 
@@ -341,6 +384,10 @@ eigh = primitive(
     vjp_all_zeros=False,
     outputs=2,
     batch=_behind_batch("eigh"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.eigh",),
+    doc="Eigenvalues and eigenvectors of Hermitian matrices.",
 )
 
 
@@ -349,7 +396,17 @@ def _eigvalsh_dx(g, x, xp):
     return _into_lower(_sandwich(vectors, _on_diagonal(g, xp), xp), xp)
 
 
-eigvalsh = primitive("eigvalsh", ("x",), _eigvalsh_dx, tf_name="SelfAdjointEigV2", batch=_behind_batch("eigvalsh"))
+eigvalsh = primitive(
+    "eigvalsh",
+    ("x",),
+    _eigvalsh_dx,
+    tf_name="SelfAdjointEigV2",
+    batch=_behind_batch("eigvalsh"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.eigvalsh",),
+    doc="Eigenvalues of Hermitian matrices.",
+)
 
 
 def _from_eigenvectors(xp: Any, x: Any, vectors: Any, middle: Any) -> Any:
@@ -385,6 +442,10 @@ eig = primitive(
     outputs=2,
     may_raise=True,
     batch=_behind_batch("eig"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("eig",),
+    doc="Eigenvalues and eigenvectors.",
 )
 
 
@@ -393,7 +454,18 @@ def _eigvals_dx(g, x, xp):
     return _from_eigenvectors(xp, x, vectors, _on_diagonal(g, xp))
 
 
-eigvals = primitive("eigvals", ("x",), _eigvals_dx, tf_name="Eig", may_raise=True, batch=_behind_batch("eigvals"))
+eigvals = primitive(
+    "eigvals",
+    ("x",),
+    _eigvals_dx,
+    tf_name="Eig",
+    may_raise=True,
+    batch=_behind_batch("eigvals"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("eigvals",),
+    doc="Eigenvalues.",
+)
 
 
 def _thin(xp: Any, vectors: Any, cotangent: Any, k: int) -> tuple[Any, Any]:
@@ -453,6 +525,10 @@ svd = primitive(
     vjp_all_zeros=False,
     outputs=3,
     batch=_behind_batch("svd"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.svd",),
+    doc="Singular values, left and right singular vectors.",
 )
 
 
@@ -462,7 +538,16 @@ def _svdvals_dx(g, x, xp):
     return xp.matmul(u * _row(weights, xp), v, adjoint_x=False, adjoint_y=True)
 
 
-svdvals = primitive("svdvals", ("x",), _svdvals_dx, tf_name="Svd", batch=_behind_batch("svdvals"))
+svdvals = primitive(
+    "svdvals",
+    ("x",),
+    _svdvals_dx,
+    tf_name="Svd",
+    batch=_behind_batch("svdvals"),
+    category="linear algebra",
+    hazards=("matrix",),
+    doc="Singular values.",
+)
 
 
 def _pinv_dx(g, x, out, xp):
@@ -478,7 +563,17 @@ def _pinv_dx(g, x, out, xp):
     return columns - times(x, times(out, columns)) + rows - times(times(rows, out), x) - inside
 
 
-pinv = primitive("pinv", ("x",), _pinv_dx, kernel=shared.pinv, batch=_behind_batch("pinv"))
+pinv = primitive(
+    "pinv",
+    ("x",),
+    _pinv_dx,
+    kernel=shared.pinv,
+    batch=_behind_batch("pinv"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.pinv",),
+    doc="The pseudo-inverse.",
+)
 
 
 # -- without a derivative in TensorFlow ------------------------------------------------------------------------------
@@ -497,6 +592,10 @@ lu = primitive(
     may_raise=True,
     batch=_behind_batch("lu"),
     vjp_all=_unregistered("Lu", "tf.linalg.solve, tf.linalg.inv, tf.linalg.slogdet and tf.linalg.qr have one."),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.lu",),
+    doc="Both triangular factors in one matrix, and the order of rows.",
 )
 logm = primitive(
     "logm",
@@ -506,6 +605,10 @@ logm = primitive(
     may_raise=True,
     batch=_behind_batch("logm"),
     vjp_all=_unregistered("MatrixLogarithm", "tf.linalg.sqrtm, tf.linalg.expm and tf.linalg.eigh have one."),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.logm",),
+    doc="The logarithm of matrices.",
 )
 
 
@@ -534,5 +637,24 @@ def _through_block(name: str) -> Callable[..., Any]:
     return rule
 
 
-expm = primitive("expm", ("x",), _through_block("expm"), tf_name="MatrixExponential", batch=_behind_batch("expm"))
-sqrtm = primitive("sqrtm", ("x",), _through_block("sqrtm"), tf_name="MatrixSquareRoot", batch=_behind_batch("sqrtm"))
+expm = primitive(
+    "expm",
+    ("x",),
+    _through_block("expm"),
+    tf_name="MatrixExponential",
+    batch=_behind_batch("expm"),
+    category="linear algebra",
+    names=("linalg.expm",),
+    doc="The exponential of matrices.",
+)
+sqrtm = primitive(
+    "sqrtm",
+    ("x",),
+    _through_block("sqrtm"),
+    tf_name="MatrixSquareRoot",
+    batch=_behind_batch("sqrtm"),
+    category="linear algebra",
+    hazards=("matrix",),
+    names=("linalg.sqrtm",),
+    doc="The square root of matrices.",
+)

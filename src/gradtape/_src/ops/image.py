@@ -12,6 +12,8 @@ resample = linear(
     ),
     tf_name="ScaleAndTranslate",
     batch=shift_axis("resample"),
+    category="linear algebra",
+    doc="An axis of an image resized.",
 )
 unsample = linear(
     "unsample",
@@ -20,4 +22,6 @@ unsample = linear(
     ),
     tf_name="ScaleAndTranslateGrad",
     batch=shift_axis("unsample"),
+    category="linear algebra",
+    doc="The transpose of resample.",
 )

@@ -69,7 +69,18 @@ def take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):
     return xp.take(spread(xp, size, batched[0], x), indices, axis=axis + 1, batch_dims=batch_dims + 1)
 
 
-take = primitive("take", ("x", "indices"), _take_dx, None, tf_name="GatherV2", batch=take_batch)
+take = primitive(
+    "take",
+    ("x", "indices"),
+    _take_dx,
+    None,
+    tf_name="GatherV2",
+    batch=take_batch,
+    category="indexing",
+    moves_only=True,
+    names=("gather",),
+    doc="The rows at some indices of an axis.",
+)
 
 
 def _add_rows_batch(xp, size, batched, values, indices, *, shape):
@@ -88,6 +99,8 @@ add_rows = primitive(
     None,
     tf_name="UnsortedSegmentSum",
     batch=_add_rows_batch,
+    category="indexing",
+    doc="Zeros, with rows added at some indices.",
 )
 
 
@@ -107,7 +120,17 @@ def _gather_nd_batch(xp, size, batched, x, indices, *, batch_dims=0):
     )
 
 
-gather_nd = primitive("gather_nd", ("x", "indices"), _gather_nd_dx, None, tf_name="GatherNd", batch=_gather_nd_batch)
+gather_nd = primitive(
+    "gather_nd",
+    ("x", "indices"),
+    _gather_nd_dx,
+    None,
+    tf_name="GatherNd",
+    batch=_gather_nd_batch,
+    category="indexing",
+    names=("gather_nd",),
+    doc="The elements, or slices, at some coordinates.",
+)
 
 
 def _scatter_nd_batch(xp, size, batched, updates, indices, *, shape, batch_dims=0):
@@ -126,6 +149,9 @@ scatter_nd = primitive(
     None,
     tf_name="ScatterNd",
     batch=_scatter_nd_batch,
+    category="indexing",
+    names=("scatter_nd",),
+    doc="Zeros, with numbers added at some coordinates.",
 )
 
 
@@ -149,6 +175,8 @@ replace_nd = primitive(
     None,
     tf_name="TensorScatterUpdate",
     batch=put_nd_batch("replace_nd"),
+    category="indexing",
+    doc="An array with other numbers at some coordinates.",
 )
 
 
@@ -165,6 +193,8 @@ take_along_axis = primitive(
     batch=lambda xp, size, batched, x, indices, axis: xp.take_along_axis(
         spread(xp, size, batched[0], x), spread(xp, size, batched[1], indices), axis=axis + 1
     ),
+    category="indexing",
+    doc="The elements at the indices of each row.",
 )
 
 
@@ -180,6 +210,8 @@ put_along_axis = primitive(
     None,
     tf_name="ScatterNd",
     batch=_put_along_axis_batch,
+    category="indexing",
+    doc="Zeros, with numbers added at the indices of each row.",
 )
 
 

@@ -138,6 +138,11 @@ matmul, plain_matmul, matmul_operator = product(
     jvp=_matmul_jvp,
     explain=_matmul_problem,
     hinted=True,
+    category="linear algebra",
+    hazards=("product",),
+    nan_free=True,
+    names=("matmul",),
+    doc="The product of matrices, either of which may be adjoined.",
 )
 
 
@@ -270,4 +275,15 @@ def _einsum_batch(xp: Any, size: int, batched: list[bool], *xs: Any, equation: s
     return xp.einsum(*xs, equation=",".join(terms) + "->" + letter + output)
 
 
-einsum = primitive("einsum", (), vjp_all=_einsum_pull, vjp_all_saves=range(60), batch=_einsum_batch)
+einsum = primitive(
+    "einsum",
+    (),
+    vjp_all=_einsum_pull,
+    vjp_all_saves=range(60),
+    batch=_einsum_batch,
+    category="linear algebra",
+    hazards=("product",),
+    nan_free=True,
+    names=("einsum",),
+    doc="Products summed as an equation says.",
+)

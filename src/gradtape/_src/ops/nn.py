@@ -32,8 +32,15 @@ def _shares(x: Any, xp: Any, axis: int) -> Any:
     return x / xp.sum(x, axis=(axis,), keepdims=True)
 
 
-softmax = primitive("softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"), wide=True)
-log_softmax = primitive("log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"), wide=True)
+softmax = primitive(
+    "softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"), wide=True,
+    names=("math.softmax",), doc="exp(x) / sum(exp(x)) along an axis.", category="activation", hazards=("softmax",),
+)  # fmt: skip
+log_softmax = primitive(
+    "log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"), wide=True,
+    names=("math.log_softmax",), doc="The logarithm of softmax, without overflow.", category="activation",
+    hazards=("softmax",),
+)  # fmt: skip
 
 
 pinned = linear(  # as it is, and computed once: XLA must not compute it anew in everything that uses it
@@ -41,6 +48,8 @@ pinned = linear(  # as it is, and computed once: XLA must not compute it anew in
     lambda g: g,
     tf_name="Identity",
     batch=lambda xp, size, batched, x: xp.pinned(x),
+    category="shape",
+    doc="The same numbers; a program keeps them in memory.",
 )
 
 
@@ -69,6 +78,8 @@ standardize = primitive(  # rows with mean 0 and spread 1, and 1 / the spread th
     tf_name="LayerNorm",
     wide=True,
     batch=lambda xp, size, batched, x, epsilon: xp.standardize(x, epsilon=epsilon),
+    category="reduction",
+    doc="Rows with mean 0 and variance 1, and the inverse of their standard deviation.",
 )
 
 
@@ -97,19 +108,15 @@ def _sparse_pull(xp, g, needs, logits, labels, loss, slope):
 
 
 sparse_cross_entropy = primitive(
-    "sparse_cross_entropy",
-    ("logits", "labels"),
-    vjp_all=_sparse_pull,
-    vjp_all_saves=(1, 3),
-    vjp_all_zeros=False,
-    outputs=2,
-    tf_name="SparseSoftmaxCrossEntropyWithLogits",
-    wide=True,
-    batch=_rows("sparse_cross_entropy"),
-)
+    "sparse_cross_entropy", ("logits", "labels"), vjp_all=_sparse_pull, vjp_all_saves=(1, 3), vjp_all_zeros=False,
+    outputs=2, tf_name="SparseSoftmaxCrossEntropyWithLogits", wide=True, batch=_rows("sparse_cross_entropy"),
+    doc="The cross entropy of logits and class numbers.", category="reduction", hazards=("softmax",),
+)  # fmt: skip
 one_hot = primitive(
-    "one_hot", ("indices",), tf_name="OneHot", batch=lambda xp, size, batched, x, **attrs: xp.one_hot(x, **attrs)
-)
+    "one_hot", ("indices",), tf_name="OneHot", batch=lambda xp, size, batched, x, **attrs: xp.one_hot(x, **attrs),
+    names=("one_hot",), doc="1 at the position that each index names, 0 elsewhere.", category="indexing",
+    instead="one_hot takes integers; tf.nn.softmax(k * x) gives weights that can learn.",
+)  # fmt: skip
 
 
 @generic_in_float32
@@ -126,15 +133,11 @@ def _cross_entropy_dlogits(g, logits, labels, xp):
 
 
 cross_entropy = primitive(
-    "cross_entropy",
-    ("logits", "labels"),
-    _cross_entropy_dlogits,
+    "cross_entropy", ("logits", "labels"), _cross_entropy_dlogits,
     lambda g, logits, xp: -xp.reshape(g, shape=(*g.shape, 1)) * _log_softmax_last(logits),
-    tf_name="SoftmaxCrossEntropyWithLogits",
-    wide=True,
-    kernel=_cross_entropy_kernel,
-    batch=_rows("cross_entropy"),
-)
+    tf_name="SoftmaxCrossEntropyWithLogits", wide=True, kernel=_cross_entropy_kernel, batch=_rows("cross_entropy"),
+    doc="The cross entropy of logits and probabilities.", category="reduction", hazards=("softmax",),
+)  # fmt: skip
 
 
 def _log_softmax_last(logits: Any) -> Any:

@@ -28,4 +28,14 @@ def _variance_dx(g, x, xp, axis):
     return spread * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
 
 
-variance = primitive("variance", ("x",), _variance_dx, kernel=_variance, batch=shift_axis("variance"), wide=True)
+variance = primitive(
+    "variance",
+    ("x",),
+    _variance_dx,
+    kernel=_variance,
+    batch=shift_axis("variance"),
+    wide=True,
+    category="reduction",
+    hazards=("sum", "empty"),
+    doc="The variance over some axes.",
+)

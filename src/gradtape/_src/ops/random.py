@@ -31,6 +31,8 @@ gamma_tail = primitive(
     _gamma_tail_dy,
     kernel=shared.gamma_tail,
     batch=_rows_together,
+    category="elementwise",
+    doc="How much of a gamma density lies on one side of y, for the derivatives of gamma numbers.",
 )
 
 
@@ -50,6 +52,7 @@ gamma_sample = primitive(
     elementwise=True,
     kinds="f",
     kernel=lambda xp, x, y: xp.where(xp.equal(x, x), y, x),
+    doc="Gamma numbers, as a function of their parameter.",
 )
 # x and y are bounds, z a normal number drawn between them, u = P(normal < z | x < normal < y). The value is z; how it
 # moves with the bounds at a fixed u is what a tape learns.
@@ -64,6 +67,7 @@ truncated_sample = primitive(
     elementwise=True,
     kinds="f",
     kernel=lambda xp, x, y, u, z: xp.where(xp.logical_and(xp.less(x, y), xp.equal(u, u)), z, u),
+    doc="Normal numbers between bounds, as a function of the bounds.",
 )
 shuffle_rows = primitive(
     "shuffle_rows",
@@ -75,4 +79,6 @@ shuffle_rows = primitive(
     batch=lambda xp, size, batched, x, order: xp.stop_gradient(
         take_batch(xp, size, batched, x, order, axis=0, batch_dims=0)
     ),
+    category="indexing",
+    doc="The rows in another order.",
 )

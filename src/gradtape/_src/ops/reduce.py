@@ -14,6 +14,7 @@ from gradtape._src.arrays.symbolic import number
 from gradtape._src.core.dispatch import linear, primitive
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.ops.batching import shift_axis
+from gradtape._src.ops.math import SMOOTH_TRUTH
 
 Axes = tuple[int, ...]
 
@@ -43,11 +44,10 @@ def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, 
 
 
 sum_ = linear(
-    "sum",
-    lambda g, x_shape, xp, axis: _spread(g, xp, axis, x_shape),
-    batch=shift_axis("sum"),
+    "sum", lambda g, x_shape, xp, axis: _spread(g, xp, axis, x_shape), batch=shift_axis("sum"),
     block_diagonal=_sum_aligned,
-)
+    names=("reduce_sum",), doc="The sum over some axes.", category="reduction", hazards=("sum",),
+)  # fmt: skip
 
 
 def _mean_dx(g: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
@@ -68,11 +68,9 @@ def _count(lengths: Any, g: Any) -> Any:
 
 
 mean = linear(
-    "mean",
-    _mean_dx,
-    batch=shift_axis("mean"),
-    wide=True,
-)
+    "mean", _mean_dx, batch=shift_axis("mean"), wide=True,
+    names=("reduce_mean",), doc="The mean over some axes.", category="reduction", hazards=("sum", "empty"),
+)  # fmt: skip
 
 
 def _prod_dx(g, x, xp, axis):
@@ -88,7 +86,11 @@ def _prod_dx(g, x, xp, axis):
     return _expand(g, xp, axis, shape) * xp.transpose(others, perm=back)
 
 
-prod = primitive("prod", ("x",), _prod_dx, batch=shift_axis("prod"), wide=True)
+prod = primitive(
+    "prod", ("x",), _prod_dx, batch=shift_axis("prod"), wide=True,
+    names=("reduce_prod",), doc="The product over some axes.", category="reduction", hazards=("product",),
+    nan_free=True,
+)  # fmt: skip
 
 
 def _extreme_dx(g, x, out, xp, axis):
@@ -97,13 +99,39 @@ def _extreme_dx(g, x, out, xp, axis):
     return hit * (_expand(g, xp, axis, tuple(x.shape)) / xp.sum(hit, axis=axis, keepdims=True))
 
 
-max_ = primitive("max", ("x",), _extreme_dx, batch=shift_axis("max"), wide=True)
-min_ = primitive("min", ("x",), _extreme_dx, batch=shift_axis("min"), wide=True)
-any_ = primitive("any", ("x",), batch=shift_axis("any"))
-all_ = primitive("all", ("x",), batch=shift_axis("all"))
-argmax = primitive("argmax", ("x",), tf_name="ArgMax", batch=shift_axis("argmax"))
-argmin = primitive("argmin", ("x",), tf_name="ArgMin", batch=shift_axis("argmin"))
-argsort = primitive("argsort", ("x",), batch=shift_axis("argsort"))
+max_ = primitive(
+    "max", ("x",), _extreme_dx, batch=shift_axis("max"), wide=True,
+    names=("reduce_max",), doc="The largest number over some axes; equal ones share the gradient.",
+    category="reduction", nan_free=True,
+)  # fmt: skip
+min_ = primitive(
+    "min", ("x",), _extreme_dx, batch=shift_axis("min"), wide=True,
+    names=("reduce_min",), doc="The smallest number over some axes; equal ones share the gradient.",
+    category="reduction", nan_free=True,
+)  # fmt: skip
+any_ = primitive(
+    "any", ("x",), batch=shift_axis("any"),
+    names=("reduce_any",), doc="Whether any is true, over some axes.", category="reduction", instead=SMOOTH_TRUTH,
+)  # fmt: skip
+all_ = primitive(
+    "all", ("x",), batch=shift_axis("all"),
+    names=("reduce_all",), doc="Whether all are true, over some axes.", category="reduction", instead=SMOOTH_TRUTH,
+)  # fmt: skip
+argmax = primitive(
+    "argmax", ("x",), tf_name="ArgMax", batch=shift_axis("argmax"),
+    names=("argmax",), doc="The position of the largest number along an axis.", category="reduction",
+    instead="Use weights in place of one position: tf.nn.softmax(k * x); their mean position is a soft argmax.",
+)  # fmt: skip
+argmin = primitive(
+    "argmin", ("x",), tf_name="ArgMin", batch=shift_axis("argmin"),
+    names=("argmin",), doc="The position of the smallest number along an axis.", category="reduction",
+    instead="Use weights in place of one position: tf.nn.softmax(-k * x); their mean position is a soft argmin.",
+)  # fmt: skip
+argsort = primitive(
+    "argsort", ("x",), batch=shift_axis("argsort"),
+    names=("argsort",), doc="The positions that put an axis in order.", category="indexing",
+    instead="Positions have no derivative; the sorted values have: tf.sort(x).",
+)  # fmt: skip
 
 
 def _top_k_kernel(xp, x, *, axis, k, descending, dtype):
@@ -120,21 +148,17 @@ def _top_k_jvp(given, values, attrs, tangents):
 # The first k in order along an axis, and where they were. As in TensorFlow the places are no dead end for a gradient:
 # it is zero.
 top_k = primitive(
-    "top_k",
-    ("x",),
-    lambda g, out1, x_shape, xp, axis: xp.put_along_axis(g[0], out1, axis=axis, size=x_shape[axis]),
-    tf_name="TopKV2",
-    outputs=2,
-    kernel=_top_k_kernel,
-    batch=shift_axis("top_k"),
-    jvp=_top_k_jvp,
-)
+    "top_k", ("x",), lambda g, out1, x_shape, xp, axis: xp.put_along_axis(g[0], out1, axis=axis, size=x_shape[axis]),
+    tf_name="TopKV2", outputs=2, kernel=_top_k_kernel, batch=shift_axis("top_k"), jvp=_top_k_jvp,
+    names=("math.top_k",), doc="The k largest numbers of each row, and their positions.", category="indexing",
+)  # fmt: skip
 
 cumsum = linear(
     "cumsum",
     lambda g, xp, axis, exclusive, reverse: xp.cumsum(g, axis=axis, exclusive=exclusive, reverse=not reverse),
     batch=shift_axis("cumsum"),
-)
+    names=("cumsum",), doc="Running sums along an axis.", category="reduction", hazards=("sum",),
+)  # fmt: skip
 
 
 def _cumprod_dx(g, x, xp, axis, exclusive, reverse):
@@ -157,7 +181,10 @@ def _cumprod_dx(g, x, xp, axis, exclusive, reverse):
     return xp.sum(xp.where(mask, cotangent * xp.conj(products), 0), axis=(axis + 1,), keepdims=False)
 
 
-cumprod = primitive("cumprod", ("x",), _cumprod_dx, batch=shift_axis("cumprod"), wide=True)
+cumprod = primitive(
+    "cumprod", ("x",), _cumprod_dx, batch=shift_axis("cumprod"), wide=True,
+    names=("math.cumprod",), doc="Running products along an axis.", category="reduction", hazards=("product",),
+)  # fmt: skip
 
 
 @generic_in_float32
@@ -177,5 +204,6 @@ def _logsumexp_dx(g, x, out, xp, axis):
 
 
 logsumexp = primitive(
-    "logsumexp", ("x",), _logsumexp_dx, kernel=_logsumexp_kernel, batch=shift_axis("logsumexp"), wide=True
-)
+    "logsumexp", ("x",), _logsumexp_dx, kernel=_logsumexp_kernel, batch=shift_axis("logsumexp"), wide=True,
+    doc="log(sum(exp(x))) over some axes, without overflow.", category="reduction", hazards=("log", "softmax"),
+)  # fmt: skip

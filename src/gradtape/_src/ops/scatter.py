@@ -46,6 +46,8 @@ scatter_max = primitive(
     tf_name="TensorScatterMax",
     batch=put_nd_batch("scatter_max"),
     wide=True,
+    category="indexing",
+    doc="An array with numbers at some coordinates raised to others.",
 )
 scatter_min = primitive(
     "scatter_min",
@@ -56,6 +58,8 @@ scatter_min = primitive(
     tf_name="TensorScatterMin",
     batch=put_nd_batch("scatter_min"),
     wide=True,
+    category="indexing",
+    doc="An array with numbers at some coordinates lowered to others.",
 )
 
 
@@ -78,8 +82,20 @@ bitcast = primitive(
     no_entry("Bitcast"),
     may_raise=True,
     batch=lambda xp, size, batched, x, dtype: xp.bitcast(x, dtype=dtype),
+    category="shape",
+    names=("bitcast",),
+    doc="The same bytes as another dtype.",
 )
-unique = primitive("unique", ("x",), no_entry("Unique"), outputs=3, may_raise=True)
+unique = primitive(
+    "unique",
+    ("x",),
+    no_entry("Unique"),
+    outputs=3,
+    may_raise=True,
+    category="indexing",
+    names=("unique",),
+    doc="The distinct elements, and the place of each element among them.",
+)
 unique_with_counts = primitive(
     "unique_with_counts",
     ("x",),
@@ -87,6 +103,9 @@ unique_with_counts = primitive(
     outputs=3,
     may_raise=True,
     kernel=lambda xp, x: xp.unique(x),
+    category="indexing",
+    names=("unique_with_counts",),
+    doc="The distinct elements, the place of each element among them, and how often each occurs.",
 )
 
 
@@ -110,6 +129,8 @@ dense_bincount = primitive(
     may_raise=True,
     kernel=lambda xp, weights, places, *, count: xp.add_rows(weights, places, shape=(count + 1,))[:count],
     batch=_bincount_batch,
+    category="reduction",
+    doc="How often, or with which total weight, each integer occurs.",
 )
 histogram = primitive(  # x is what the bins were found from: tapes are to know that it ends here
     "histogram",
@@ -117,6 +138,9 @@ histogram = primitive(  # x is what the bins were found from: tapes are to know 
     tf_name="HistogramFixedWidth",
     unregistered=True,
     kernel=lambda xp, x, bins, *, count: xp.add_rows(xp.ones_like(bins), bins, shape=(count,)),
+    category="reduction",
+    instead="Counts have no derivative; sums of tf.exp(-k * (x - centre) ** 2) are a soft histogram.",
+    doc="How many numbers fall between some edges.",
 )
 guarantee_const = primitive(
     "guarantee_const",
@@ -125,6 +149,9 @@ guarantee_const = primitive(
     may_raise=True,
     kernel=lambda xp, x: x,
     batch=lambda xp, size, batched, x: x,
+    category="shape",
+    names=("guarantee_const",),
+    doc="The same numbers.",
 )
 
 
@@ -156,4 +183,7 @@ check_numerics = primitive(
     kernel=_check_kernel,
     batch=lambda xp, size, batched, x, message: xp.check_numerics(x, message=message),
     may_raise=True,
+    category="shape",
+    moves_only=True,
+    doc="The same numbers, or an error where one of them is NaN or infinite.",
 )

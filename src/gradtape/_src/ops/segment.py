@@ -31,10 +31,26 @@ def _rows_behind(name: str) -> Any:
 
 
 segment_max = primitive(
-    "segment_max", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_max"), wide=True
+    "segment_max",
+    ("x", "ids"),
+    _segment_extreme_dx,
+    None,
+    batch=_rows_behind("segment_max"),
+    wide=True,
+    category="indexing",
+    names=("math.segment_max",),
+    doc="The largest number of each segment.",
 )
 segment_min = primitive(
-    "segment_min", ("x", "ids"), _segment_extreme_dx, None, batch=_rows_behind("segment_min"), wide=True
+    "segment_min",
+    ("x", "ids"),
+    _segment_extreme_dx,
+    None,
+    batch=_rows_behind("segment_min"),
+    wide=True,
+    category="indexing",
+    names=("math.segment_min",),
+    doc="The smallest number of each segment.",
 )
 
 
@@ -58,6 +74,8 @@ running_product = primitive(
     kernel=lambda xp, x, *, axis, exclusive, reverse: xp.cumprod(x, axis=axis, exclusive=exclusive, reverse=reverse),
     batch=shift_axis("running_product"),
     wide=True,
+    category="reduction",
+    doc="Running products in which zeros do not hide the gradients of the others.",
 )
 
 
@@ -81,6 +99,8 @@ weighted_scan = primitive(
     kernel=weighted_scan_kernel,
     batch=_weighted_scan_batch,
     wide=True,
+    category="reduction",
+    doc="Running sums of w exp(-y), times exp(x), without overflow.",
 )
 
 cumulative_logsumexp = primitive(
@@ -92,4 +112,8 @@ cumulative_logsumexp = primitive(
     tf_name="CumulativeLogsumexp",
     batch=shift_axis("cumulative_logsumexp"),
     wide=True,
+    category="reduction",
+    hazards=("softmax",),
+    names=("math.cumulative_logsumexp",),
+    doc="Running logsumexp along an axis.",
 )

@@ -26,7 +26,15 @@ def _fft_transpose(g, x_shape, xp, axis, inverse):
     return back / n if inverse else back * n
 
 
-fft = linear("fft", _fft_transpose, tf_name="FFT", batch=shift_axis("fft"))
+fft = linear(
+    "fft",
+    _fft_transpose,
+    tf_name="FFT",
+    batch=shift_axis("fft"),
+    category="linear algebra",
+    names=("signal.fft",),
+    doc="The Fourier transform over some axes, or its inverse.",
+)
 
 
 def _half_weights(g: Any, axis: int, length: int, inner: float) -> Any:
@@ -51,13 +59,32 @@ def _irfft_transpose(g, xp, axis, length):
     return bins * _half_weights(bins, axis[-1], length, 2) / _points(g.shape, axis)
 
 
-rfft = linear("rfft", _rfft_transpose, tf_name="RFFT", batch=shift_axis("rfft"))
-irfft = linear("irfft", _irfft_transpose, tf_name="IRFFT", batch=shift_axis("irfft"))
+rfft = linear(
+    "rfft",
+    _rfft_transpose,
+    tf_name="RFFT",
+    batch=shift_axis("rfft"),
+    category="linear algebra",
+    names=("signal.rfft",),
+    doc="The Fourier transform of real numbers.",
+)
+irfft = linear(
+    "irfft",
+    _irfft_transpose,
+    tf_name="IRFFT",
+    batch=shift_axis("irfft"),
+    category="linear algebra",
+    names=("signal.irfft",),
+    doc="Real numbers from half a spectrum.",
+)
 
 frame = linear(
     "frame",
     lambda g, x_shape, xp, axis, step: xp.overlap_add(g, axis=axis, step=step, size=x_shape[axis]),
     batch=shift_axis("frame"),
+    category="indexing",
+    names=("signal.frame",),
+    doc="Windows of an axis, a step apart.",
 )
 
 
@@ -72,4 +99,10 @@ def _overlap_add_transpose(g, x_shape, xp, axis, step):
     return xp.frame(g, axis=axis, length=length, step=step)
 
 
-overlap_add = linear("overlap_add", _overlap_add_transpose, batch=shift_axis("overlap_add"))
+overlap_add = linear(
+    "overlap_add",
+    _overlap_add_transpose,
+    batch=shift_axis("overlap_add"),
+    category="indexing",
+    doc="Frames laid a step apart and added up.",
+)

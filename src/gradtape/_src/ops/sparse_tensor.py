@@ -12,6 +12,7 @@ from gradtape._src import dtypes, errors, nest
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert, converter_of, operand, wrap
 from gradtape._src.core.dispatch import by_values
+from gradtape._src.core.primitive import registry
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
 from gradtape._src.shape import TensorShape, as_shape
@@ -177,12 +178,6 @@ nest.register_composite(SparseTensor, lambda s: (s.indices, s.values, s.dense_sh
 
 
 # -- primitives of one tensor ----------------------------------------------------------------------------------------
-_MAPPED = frozenset({
-    "absolute", "arcsin", "arcsinh", "arctan", "arctanh", "bessel_i0e", "bessel_i1e", "erf", "negative", "sign", "sin",
-    "sqrt", "square", "tan", "tanh",
-})  # fmt: skip
-
-
 def map_values(function: Callable[..., Any], x: SparseTensor) -> SparseTensor:
     """A function of the values, where they are."""
     return x.with_values(function(x.values))
@@ -190,7 +185,7 @@ def map_values(function: Callable[..., Any], x: SparseTensor) -> SparseTensor:
 
 def _of_primitive(name: str, call: Callable[..., Any], x: SparseTensor) -> SparseTensor:
     """What TensorFlow's functions make of a sparse tensor: of most of them it is no operand."""
-    if name not in _MAPPED:
+    if not registry[name].sparse:
         convert(x)  # raises
     return map_values(call, x)
 

@@ -94,7 +94,16 @@ def _ends(xp: Any, d: Any, needs: list[Any], *saved: Any) -> list[None]:
     return [None] * len(needs)
 
 
-_NUMPY_FUNCTION = Op("numpy_function", (), (), tf_name="PyFunc", vjp_all=_ends)  # recorded, so that tapes know the end
+_NUMPY_FUNCTION = Op(
+    "numpy_function",
+    (),
+    (),
+    tf_name="PyFunc",
+    vjp_all=_ends,
+    category="other",
+    names=("numpy_function",),
+    doc="A function that computes in NumPy, without a derivative.",
+)  # recorded, so that tapes know the end
 
 
 def numpy_function(
