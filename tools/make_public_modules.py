@@ -1,7 +1,8 @@
 """Write the public modules: `gradtape.math`, `gradtape.nn` and so on, which only list names.
 
-The implementation's `__all__` says which. Stubs for type checkers list the names of Keras, which `gradtape.keras` finds
-when they are used. Run this after adding a public function, and for a new version of Keras:
+The implementation's `__all__` says which, and the names in the declarations of primitives. Stubs for type checkers list
+the names of Keras, which `gradtape.keras` finds when they are used. Run this after adding a public function or
+primitive, and for a new version of Keras:
 
     python tools/make_public_modules.py
 """
@@ -11,9 +12,14 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import pkgutil
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import indent
+
+from gradtape._src import ops
+from gradtape._src.core.primitive import Op, registry
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gradtape"
@@ -57,13 +63,33 @@ def text_of(public: str) -> str:
     listed = _import(module.__name__, [name for name in names if name not in public_modules])
     summary = (module.__doc__ or "").strip().splitlines()[0]
     checking = "import typing as _typing\n\n" if lazy else ""
-    text = f'"""{summary}"""\n\n{checking}{listed}'
+    text = f'"""{summary}"""\n\n{checking}{listed}' + _primitives(public, module.__all__)
     text += "".join(f"from gradtape.{public} import {name} as {name}\n" for name in public_modules)
     if lazy:  # a type checker would take every misspelled name for one that is loaded on first use
         seen = indent(_import(module.__name__, lazy), "    ")
         loads = f"    from {module.__name__} import __getattr__ as __getattr__\n"
         text += f"\nif _typing.TYPE_CHECKING:\n{seen}else:\n{loads}"
     return text
+
+
+def _primitives(public: str, listed: Sequence[str]) -> str:
+    """Imports of the primitives that are functions of a public module by their declaration alone."""
+    lines = []
+    for op in registry.values():
+        for name in op.names:
+            space, _, function = name.rpartition(".")
+            if space == public and function not in listed:
+                lines.append(f"from {_home(op)} import {op.name} as {function}\n")
+    return "".join(sorted(lines))
+
+
+def _home(op: Op) -> str:
+    """The module of a primitive's declaration."""
+    for info in pkgutil.iter_modules(ops.__path__):
+        module = importlib.import_module(f"{ops.__name__}.{info.name}")
+        if vars(module).get(op.name) is op.call:
+            return module.__name__
+    raise LookupError(f"{op.name} is declared under another name in gradtape/_src/ops")
 
 
 def _import(module: str, names: list[str]) -> str:

@@ -18,6 +18,7 @@ from gradtape._src import nest
 from gradtape._src.autodiff.arguments import array_of, check_differentiable, components, leaves
 from gradtape._src.autodiff.settings import settings
 from gradtape._src.call_sites import Line, user_frame
+from gradtape._src.core.primitive import registry
 from gradtape._src.dtypes import dtype_of
 from gradtape._src.inspect.events import Facts, Node
 from gradtape._src.inspect.source import (
@@ -880,29 +881,22 @@ INSTEAD = {
 }
 """What to use in place of an input without a derivative, by its name. An op's own advice is in its declaration."""
 
-_IN_TF = {
-    "mean": "tf.reduce_mean",
-    "sum": "tf.reduce_sum",
-    "max": "tf.reduce_max",
-    "min": "tf.reduce_min",
+_OF_NUMPY = {
     "amax": "tf.reduce_max",
     "amin": "tf.reduce_min",
-    "prod": "tf.reduce_prod",
-    "std": "tf.math.reduce_std",
-    "var": "tf.math.reduce_variance",
-    "concatenate": "tf.concat",
-    "vstack": "tf.concat",
-    "hstack": "tf.concat",
-    "power": "tf.pow",
-    "absolute": "tf.abs",
-    "fabs": "tf.abs",
-    "dot": "tf.tensordot",
-    "clip": "tf.clip_by_value",
     "array": "tf.stack",
     "asarray": "tf.convert_to_tensor",
+    "clip": "tf.clip_by_value",
+    "dot": "tf.tensordot",
+    "fabs": "tf.abs",
     "float32": "tf.cast",
+    "hstack": "tf.concat",
     "inner": "tf.tensordot",
+    "std": "tf.math.reduce_std",
+    "var": "tf.math.reduce_variance",
+    "vstack": "tf.concat",
 }
+"""NumPy's functions that are no primitives under that name."""
 
 
 def shown_op(op: Any) -> str:
@@ -914,8 +908,10 @@ def shown_op(op: Any) -> str:
 
 def tensor_function(name: str) -> str:
     """The function of this library that does what NumPy's function of this name does; empty if there is none."""
-    if name in _IN_TF:
-        return _IN_TF[name]
+    if name in _OF_NUMPY:
+        return _OF_NUMPY[name]
+    if name in registry and registry[name].names:
+        return f"tf.{registry[name].names[0]}"
     root = sys.modules["gradtape"]
     for prefix, room in (("tf", root), ("tf.math", root.math), ("tf.linalg", root.linalg)):
         if callable(getattr(room, name, None)):

@@ -1,0 +1,109 @@
+"""One declaration for each primitive: everything about it stands there, and nothing in a table elsewhere."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_op_table import declared
+
+import gradtape as tf
+from gradtape._src.core.primitive import CATEGORIES, HAZARDS, Op, registry
+from gradtape._src.inspect.causes import Cause, forward_cause
+from gradtape._src.inspect.explain import shown_op
+from gradtape._src.inspect.picture import kind_of
+from gradtape._src.tf.documentation import docstring_of
+
+PACKAGE = Path(tf.__file__).parent
+
+TABLES = {  # modules that have literals of several primitives' names, and why that is no fact about the primitives
+    "arrays/__init__.py": "the primitives behind Python's operators",
+    "arrays/base.py": "the functions that the libraries have under the same name",
+    "arrays/dimensions.py": "what computes with dimensions as with integers: rules of that interpreter",
+    "arrays/numpy/state.py": "NumPy's functions that update a variable",
+    "core/dispatch.py": "the methods behind Python's reflected operators",
+    "core/primitive.py": "the names of hazards",
+    "core/zero_preserving.py": "how zeros are preserved in products: rules of that interpreter",
+    "graph/bounds.py": "the bounds of integers: rules of that interpreter",
+    "graph/rewrites.py": "the patterns of one rewrite",
+    "keras_backend/numpy.py": "the reductions of Keras",
+    "ops/operators.py": "the methods behind Python's operators",
+    "tensor.py": "NumPy's attributes that tensors do not have",
+    "variable/slices.py": "the functions that update a variable",
+}
+
+
+def resolved(name: str):
+    """The public function of a name without `tf.`, or None."""
+    found = tf
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+@pytest.mark.parametrize("op", registry.values(), ids=registry)
+def test_every_primitive_is_declared_whole(op: Op):
+    assert op.category in CATEGORIES
+    assert op.doc.endswith(".")
+    assert op.tf_name[0].isupper()
+    assert set(op.hazards) <= set(HAZARDS)
+    assert all(callable(resolved(name)) for name in op.names), f"gradtape has not all of {op.names}"
+    if op.call.__name__ == op.name:
+        assert op.call.__doc__ == docstring_of(op)
+
+
+@pytest.mark.parametrize("op", registry.values(), ids=registry)
+def test_public_names_of_a_call_are_declared(op: Op):
+    """A call that is a TensorFlow function has that name in its declaration."""
+    for space, functions in (("", tf), ("math.", tf.math), ("nn.", tf.nn), ("linalg.", tf.linalg)):
+        for name in dir(functions):
+            if getattr(functions, name) is op.call:
+                assert space + name in op.names
+
+
+def literals(path: Path):
+    """Literals in which three or more primitives are named, except the lists of public names."""
+    tree = ast.parse(path.read_text("utf-8"))
+    public = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0])
+    ]
+    for node in ast.walk(tree):
+        parts = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        names = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+        if len(names & registry.keys()) >= 3 and node not in public:
+            yield node
+
+
+def test_there_are_no_tables_of_primitives():
+    found = {
+        str(path.relative_to(PACKAGE / "_src").as_posix())
+        for path in (PACKAGE / "_src").rglob("*.py")
+        if any(literals(path))
+    }
+    assert found - TABLES.keys() == set(), "declare the fact with the primitive instead of listing primitives"
+    assert TABLES.keys() - found == set(), "no longer needed in TABLES"
+
+
+def test_one_declaration_is_enough():
+    """The docstring, the name in messages, the colour and the cause of a NaN come with the declaration."""
+    facts = {
+        "names": ("math.log_minus",),
+        "doc": "log(-x).",
+        "example": ("tf.math.log_minus([-1.0])", "[0.]"),
+        "category": "activation",
+        "hazards": ("log",),
+    }
+    with declared("negative_log", lambda x: np.log(-x), lambda g, x: g / x, **facts) as negative_log:
+        op = registry["negative_log"]
+        assert docstring_of(op).startswith("log(-x).\n\n>>> import gradtape as tf\n>>> print(tf.math.log_minus([-1.0])")
+        assert shown_op(op) == "log_minus"
+        assert kind_of("negative_log", True) == "activation"
+        zero = np.zeros(1, np.float32)
+        with np.errstate(all="ignore"):
+            assert forward_cause(op, [zero], np.log(-zero), {}) is Cause.LOG_OF_ZERO
+        with tf.GradientTape() as tape:
+            x = tf.Variable([-2.0])
+            y = negative_log(x)
+        np.testing.assert_allclose(tape.gradient(y, x), [-0.5])
