@@ -50,3 +50,11 @@ def jac() -> tuple[Array, Array, Array]:
 def hess() -> Array:
     """A point in 200 dimensions: the Hessian is that of Rosenbrock's function."""
     return _normal(np.random.default_rng(4), 200)
+
+
+def pinn() -> tuple[Array, list[Array]]:
+    """1,000 points (t, x), and the parameters of a network 2-20-…-20-1 of eight hidden layers: matrix, bias, …"""
+    rng = np.random.default_rng(5)
+    sizes = [2, *[20] * 8, 1]
+    pairs = [(_normal(rng, i, o, scale=i**-0.5), np.zeros(o, np.float32)) for i, o in pairwise(sizes)]
+    return rng.uniform(size=(1000, 2)).astype(np.float32), [p for pair in pairs for p in pair]

@@ -17,6 +17,8 @@ class Workloads:
         module, _, compiled = library.partition(".")
         self.tf = import_module(module)
         self.function: Callable[..., Any] = self.tf.function if compiled else lambda f: f
+        if compiled == "numpy":  # the NumPy executor
+            self.function = self.tf.function(jit_compile=False)
 
     def chain(self) -> Work:
         tf = self.tf
@@ -148,6 +150,38 @@ class Workloads:
 
         x, y = tf.constant(images), tf.constant(labels)
         return _reading(lambda: step(x, y))
+
+    def pinn(self) -> Work:
+        tf = self.tf
+        points, initial = data.pinn()
+        xy, parameters = tf.constant(points), [tf.Variable(p) for p in initial]
+        means, squares = ([tf.Variable(np.zeros_like(p)) for p in initial] for _ in range(2))
+
+        def residual() -> Any:
+            t, x = xy[:, :1], xy[:, 1:]
+            with tf.GradientTape(persistent=True) as second:
+                second.watch(x)
+                with tf.GradientTape(persistent=True) as first:
+                    first.watch([t, x])
+                    u = tf.concat([t, x], 1)
+                    for i in range(0, len(parameters) - 2, 2):
+                        u = tf.tanh(tf.matmul(u, parameters[i]) + parameters[i + 1])
+                    u = tf.matmul(u, parameters[-2]) + parameters[-1]
+                u_t, u_x = first.gradient(u, [t, x])
+            return u_t + u * u_x - 0.003 * second.gradient(u_x, x)
+
+        @self.function
+        def step() -> Any:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(residual()))
+            gradients = tape.gradient(loss, parameters)
+            for p, m, s, g in zip(parameters, means, squares, gradients, strict=True):
+                m.assign(0.9 * m + 0.1 * g)
+                s.assign(0.999 * s + 0.001 * g * g)
+                p.assign_sub(1e-3 * m / (tf.sqrt(s) + 1e-7))
+            return loss
+
+        return Work(lambda: step().numpy(), lambda: [step().numpy()])
 
 
 def _reading(step: Callable[[], list[Any]]) -> Work:

@@ -13,6 +13,7 @@ from gradtape._src.tf.config import (
     get_visible_devices as get_visible_devices,
     list_logical_devices as list_logical_devices,
     list_physical_devices as list_physical_devices,
+    optimizer as optimizer,
     run_functions_eagerly as run_functions_eagerly,
     set_compilation_cache as set_compilation_cache,
     set_compiler_options as set_compiler_options,

@@ -215,6 +215,7 @@ class Graph:
     seed    the global seed when the trace began
     repeated  the random ops of a loop that is written out: the same ones in each turn
     op_seeds  how many random ops there are that have no seed of their own: the next one's
+    on_numpy (of the root) whether its programs run on NumPy where their arguments are NumPy arrays
     transient (of the root) whether it holds what is true during this call only: the program is not kept
     follows_constants  whether the tape also has what depends on nothing but constants that were made inside
     """
@@ -226,7 +227,7 @@ class Graph:
         self.follows_constants: bool = any(g is not None and g.follows_constants for g in (outer, first))
         around = outer or first
         self.root: Graph = self if around is None else around.root
-        self.transient = False
+        self.transient = self.on_numpy = False
         self.seed: Any = None if around is None else around.seed
         self.op_seeds = 0
         self.repeated: Repeated | None = None if around is None else around.repeated

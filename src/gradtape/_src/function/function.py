@@ -47,7 +47,7 @@ class Function:
         input_signature: Sequence[Any] | None = None,
         autograph: bool = True,
         reduce_retracing: bool = False,
-        jit_compile: bool = False,
+        jit_compile: bool | None = None,
     ) -> None:
         if not callable(python_function):
             raise TypeError(f"tf.function decorates functions. Received {python_function!r}.")
@@ -388,6 +388,7 @@ def function(
 
     def decorate(python_function: Callable[..., Any]) -> Function:
         relaxed = reduce_retracing or bool(experimental_relax_shapes)
-        return Function(python_function, input_signature, autograph, relaxed, bool(jit_compile or experimental_compile))
+        compiled = experimental_compile if jit_compile is None else jit_compile
+        return Function(python_function, input_signature, autograph, relaxed, compiled)
 
     return decorate if func is None else decorate(func)

@@ -18,6 +18,7 @@ _requested = [False]  # the last argument of `run_functions_eagerly`
 eagerly = [False]
 """Whether functions run eagerly: by request, or because nothing can be compiled in a forked child."""
 
+_jit = [True]
 _warnings: set[str] = set()
 
 
@@ -25,6 +26,24 @@ _warnings: set[str] = set()
 def can_compile() -> bool:
     """Whether the extra `xla` is installed; nothing is imported to find out."""
     return importlib.util.find_spec("jax") is not None
+
+
+def set_jit(enabled: Any) -> None:
+    """Choose what runs functions that do not say `jit_compile`: XLA (true), or NumPy, without compiling.
+
+    It applies to functions that are traced from now on.
+    """
+    _jit[0] = bool(enabled)
+
+
+def get_jit() -> str:
+    """What `set_jit` chose: "autoclustering" for XLA, or ""."""
+    return "autoclustering" if _jit[0] else ""
+
+
+def is_on_numpy(jit_compile: bool | None) -> bool:
+    """Whether a function with this `jit_compile` runs on NumPy where its arguments are NumPy arrays."""
+    return not (_jit[0] if jit_compile is None else jit_compile)
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:

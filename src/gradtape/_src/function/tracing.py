@@ -17,7 +17,7 @@ from gradtape._src.core import tape as stack
 from gradtape._src.function.arguments import Arguments, arguments_kept, split_keywords
 from gradtape._src.function.concrete import ConcreteFunction, Origin, is_text
 from gradtape._src.function.eager import EagerFunction, refuse_creation
-from gradtape._src.function.modes import warn_once
+from gradtape._src.function.modes import is_on_numpy, warn_once
 from gradtape._src.function.python_code import as_graph_error, as_results, converted, graph_errors
 from gradtape._src.function.signature import Signature
 from gradtape._src.tensor import Tensor
@@ -42,11 +42,11 @@ class Tracer:
         signature: Signature,
         autograph: bool,
         reduce_retracing: bool,
-        jit_compile: bool,
+        jit_compile: bool | None,
     ) -> None:
         self.origin, self.signature, self.reduce_retracing = origin, signature, reduce_retracing
         self._python_function, self._autograph = python_function, autograph
-        self._jit_compile = jit_compile  # never to run eagerly
+        self._jit_compile = jit_compile  # True: never eagerly, False: on NumPy, None: as `set_jit` says
         self.count = 0
         self.follows_constants = False
         self.never_fits: Callable[[errors.InvalidArgumentError], bool] = _fits
@@ -121,7 +121,7 @@ class Tracer:
         from gradtape._src.graph.trace import Trace, Traced
 
         graph = Graph(self.origin.name)
-        graph.seed = seeds.seed
+        graph.seed, graph.on_numpy = seeds.seed, is_on_numpy(self._jit_compile)
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.open = shapes is not None
         graph.follows_constants = self.follows_constants

@@ -25,7 +25,7 @@ from gradtape._src.arrays.dimensions import Sizes, evaluated
 from gradtape._src.arrays.numpy import control
 from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape._src.arrays.xla import in_memory, xla_namespace
-from gradtape._src.graph import checks
+from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.bounds import Given, without_proved
 from gradtape._src.interrupts import float_errors_ignored, setting
 from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commit, updating
@@ -166,7 +166,7 @@ class Program:
         """One array for each feed, for a call with these arguments, and these variables among them."""
         if self._constants is None:
             # Constants are handed over once, and stay where the program runs.
-            placed = np.asarray if forks.without_xla else jax.numpy.asarray
+            placed = np.asarray if forks.without_xla or self._graph.root.on_numpy else jax.numpy.asarray
             self._constants = [
                 placed(feed.value) if feed.kind == "array" and id(feed.symbol) not in self._numbers else None
                 for feed in self.feeds
@@ -220,7 +220,7 @@ class Program:
     def __call__(self, *arrays: Any, mode: checks.Mode = checks.NONE) -> tuple[Any, ...]:
         """Run it, compiled; within a trace of JAX's, as a part of that. With checks as `checked` says."""
         if forks.without_xla:
-            return self._on_numpy(arrays)
+            return self.run_on_numpy(arrays)
         run = (self._checked.get(mode) or self.checked(mode)) if mode else self.jitted
         if self.first_seconds is not None:
             return run(*arrays)
@@ -240,17 +240,35 @@ class Program:
                 self.first_seconds = time.perf_counter() - began
         return results
 
-    def _on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Run it op by op, where XLA cannot."""
+    def is_on_numpy(self, arrays: Sequence[Any]) -> bool:
+        """Whether a call with these arguments runs on NumPy: where XLA cannot, or where that was chosen."""
+        if forks.without_xla:
+            return True
+        return self._graph.root.on_numpy and all(type(array) is np.ndarray for array in arrays)
+
+    def run_on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Run it as straight-line Python. A check that fails raises."""
         with float_errors_ignored():
-            return self.replay(*map(in_memory, arrays), xp=_replaying)
+            return self.on_numpy(*map(in_memory if forks.without_xla else np.asarray, arrays))
+
+    @cached_property
+    def on_numpy(self) -> Callable[..., tuple[Any, ...]]:
+        """The program as straight-line Python over NumPy kernels."""
+        code = passes.optimise(self.nodes, self.outputs, _is_pure)
+        run = numpy_executor.executor(self.name, [feed.symbol for feed in self.feeds], code, _replaying)
+        dtypes = [out.dtype if type(out) is Symbolic else None for out in self.outputs]
+        if all(type(out) is Symbolic for out in code.outputs):
+            return run
+        return lambda *arrays: tuple(
+            [x if dtype is None else np.asarray(x, dtype) for x, dtype in zip(run(*arrays), dtypes, strict=True)]
+        )
 
     def _rows_on_numpy(self, flags: tuple[bool, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The same for rows of some inputs, one after the other."""
         values = [in_memory(array) for array in arrays]
         count = next(len(value) for value, flag in zip(values, flags, strict=True) if flag)
         rows = [[v[i] if flag else v for v, flag in zip(values, flags, strict=True)] for i in range(count)]
-        return tuple(map(np.stack, zip(*[self._on_numpy(row) for row in rows], strict=True)))
+        return tuple(map(np.stack, zip(*[self.run_on_numpy(row) for row in rows], strict=True)))
 
     def _forget_compiled(self) -> None:
         """Compile it again next time: after an exception (of a signal, say) in the first call with arrays of some
@@ -277,8 +295,9 @@ class Program:
         loan = Loan()
         arrays = self.arrays(given, passed, loan)
         kinds = (mode, *map(type, given), *loan.numpy_slots) if self.donated else ()
-        if kinds not in self._kinds or forks.without_xla:
-            results += self._on_numpy(arrays) if forks.without_xla else self._run_on_copies(arrays, kinds, mode)
+        on_numpy = self.is_on_numpy(given)
+        if kinds not in self._kinds or on_numpy:
+            results += self.run_on_numpy(arrays) if on_numpy else self._run_on_copies(arrays, kinds, mode)
             commit(changing, self.new_values(results, len(changing)))
             return arrays
         if self.unread:
@@ -314,7 +333,7 @@ class Program:
 
     def batched(self, flags: tuple[bool, ...], mode: checks.Mode = checks.NONE) -> Callable[..., Any]:
         """The program over many rows of some inputs at once."""
-        if forks.without_xla:
+        if forks.without_xla or self._graph.root.on_numpy:
             return lambda *arrays: self._rows_on_numpy(flags, arrays)
         found = self._batched.get((flags, mode))
         if found is None:
@@ -400,6 +419,11 @@ def _typed(value: Any, dtype: Any) -> Any:
 def _sized(node: Node, sizes: dict[str, Any]) -> Node:
     attrs = {name: evaluated(value, sizes) for name, value in node.attrs.items()}
     return Node(node.name, tuple([evaluated(a, sizes) for a in node.args]), attrs, node.outputs)
+
+
+def _is_pure(node: Node) -> bool:
+    """Whether nothing but its results comes of a node."""
+    return not (_acts(node) or checks.asserts(node) or node.name == "check" or checks.found_in([node]))
 
 
 def _acts(node: Node) -> bool:

@@ -10,6 +10,7 @@ program is a traced function like the first, so that every order of derivative i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -336,15 +337,13 @@ class Traced:
         mode: Mode,
     ) -> Sequence[Any]:
         """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
-        if forks.without_xla:
+        on_numpy = program.is_on_numpy(arrays)
+        if on_numpy:
             mode = NONE  # on NumPy a check that fails raises
         if not changing:
             given = program.arrays(arrays, passed)
-            if not program.acts:
-                found = program(*given, mode=mode)
-            else:
-                with effects():
-                    found = program(*given, mode=mode)
+            with effects() if program.acts else nullcontext():
+                found = program.run_on_numpy(given) if on_numpy else program(*given, mode=mode)
             if not mode:
                 return found
             number = np.asarray(found[-1])

@@ -11,7 +11,9 @@ from gradtape._src import devices as _devices
 from gradtape._src.devices import jax_devices
 from gradtape._src.function.modes import (
     functions_run_eagerly as functions_run_eagerly,
+    get_jit,
     run_functions_eagerly as run_functions_eagerly,
+    set_jit,
 )
 from gradtape._src.inspect import explain as _explain
 
@@ -265,6 +267,31 @@ def _check(device: Any) -> None:
         raise ValueError(f"Unrecognized device: {device!r}. This machine has {list_physical_devices()}.")
 
 
+# -- functions ---------------------------------------------------------------------------------------------------------
+optimizer = ModuleType("gradtape.config.optimizer", "How functions are optimised, and what runs them.")
+_options: dict[str, Any] = {}
+
+
+def _get_experimental_options() -> dict[str, Any]:
+    """The options that were set. They are kept for programs that look at them; XLA's own passes decide."""
+    return dict(_options)
+
+
+def _set_experimental_options(options: dict[str, Any]) -> None:
+    """Keep options for TensorFlow's optimizer, which gradtape does not have."""
+    _options.update(options)
+
+
+for _name, _function in {
+    "get_experimental_options": _get_experimental_options,
+    "set_experimental_options": _set_experimental_options,
+    "get_jit": get_jit,
+    "set_jit": set_jit,
+}.items():
+    _function.__name__ = _function.__qualname__ = _name
+    setattr(optimizer, _name, _function)
+
+
 # -- threads ---------------------------------------------------------------------------------------------------------
 _threads = {"inter_op": 0, "intra_op": 0}
 
@@ -322,6 +349,7 @@ __all__ = [
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
+    "optimizer",
     "run_functions_eagerly",
     "set_compilation_cache",
     "set_compiler_options",

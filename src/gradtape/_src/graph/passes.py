@@ -1,0 +1,269 @@
+"""Passes over the nodes of a graph, before it runs on NumPy: each returns fewer or cheaper nodes with the same values.
+
+XLA has its own. Here each pass is exact: a result differs from the eager one at most in the sign of a zero.
+
+    simplify     algebra: negations move towards the results and cancel, ops that change nothing go
+    share        common subexpressions: the same op on the same values runs once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.symbolic import Node, Symbolic
+
+_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "equal", "not_equal"})
+_LITERAL_BYTES = 2**13
+_COPIES = frozenset({"identity", "stop_gradient"})
+_MOVES = frozenset({"reshape", "transpose", "broadcast_to", "getitem", "sum", "expand_dims", "squeeze", "flip"})
+"""Ops of one value that commute with a negation."""
+
+
+class Code(NamedTuple):
+    """Nodes, and the values that are wanted of them: symbols or constants."""
+
+    nodes: list[Node]
+    outputs: list[Any]
+
+
+def optimise(nodes: Sequence[Node], outputs: Sequence[Any], is_pure: Any) -> Code:
+    """All passes. `is_pure(node)` says whether a node may be removed or shared."""
+    code = simplify(Code(list(nodes), list(outputs)))
+    code = share(code, is_pure)
+    return needed(code, is_pure)
+
+
+def needed(code: Code, is_pure: Any) -> Code:
+    """The nodes that the outputs depend on, and those with effects."""
+    used = {id(out) for out in code.outputs if type(out) is Symbolic}
+    kept = []
+    for node in reversed(code.nodes):
+        if not is_pure(node) or any(id(out) in used for out in node.outputs):
+            kept.append(node)
+            used.update(id(a) for a in node.args if type(a) is Symbolic)
+    return Code(kept[::-1], code.outputs)
+
+
+# -- algebra ---------------------------------------------------------------------------------------------------------
+class _Value(NamedTuple):
+    """What stands for a symbol: another value, and whether it has to be negated."""
+
+    value: Any
+    negated: bool
+
+
+class _Simplifier:
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._values: dict[int, _Value] = {}
+        self._negatives: dict[int, Symbolic] = {}
+        self._made_by: dict[int, Node] = {}
+
+    def signed(self, value: Any) -> _Value:
+        """The value that stands for another one, without negating it."""
+        return self._values.get(id(value), _Value(value, False)) if type(value) is Symbolic else _Value(value, False)
+
+    def plain(self, value: Any) -> Any:
+        """The same, negated if need be."""
+        found = self.signed(value)
+        if not found.negated:
+            return found.value
+        out = self._negatives.get(id(found.value))
+        if out is None:
+            out = Symbolic(found.value.graph, found.value.shape, found.value.dtype)
+            self.add(Node("negative", (found.value,), {}, (out,)))
+            self._negatives[id(found.value)] = out
+        return out
+
+    def add(self, node: Node) -> None:
+        self.nodes.append(node)
+        for out in node.outputs:
+            self._made_by[id(out)] = node
+
+    def replace(self, node: Node, value: Any, negated: bool = False) -> None:
+        self._values[id(node.outputs[0])] = _Value(value, negated)
+
+    def visit(self, node: Node) -> None:
+        rule = _RULES.get(node.name)
+        if rule is None or len(node.outputs) != 1 or not _is_real(node.outputs[0].dtype) or not rule(self, node):
+            self.add(node._replace(args=tuple([self.plain(a) for a in node.args])))
+
+    def with_args(self, node: Node, args: tuple[Any, ...], negated: bool = False, name: str = "") -> None:
+        """Keep a node with other operands; its result has to be negated where it is used."""
+        out = node.outputs[0]
+        if negated:
+            inner = Symbolic(out.graph, out.shape, out.dtype)
+            self.add(Node(name or node.name, args, node.attrs, (inner,)))
+            self.replace(node, inner, True)
+        else:
+            self.add(Node(name or node.name, args, node.attrs, node.outputs))
+
+    def same_shape(self, value: Any, node: Node) -> bool:
+        shape = node.outputs[0].shape
+        return type(value) is Symbolic and is_known_shape(shape) and tuple(value.shape) == tuple(shape)
+
+
+def _negative(s: _Simplifier, node: Node) -> bool:
+    found = s.signed(node.args[0])
+    if type(found.value) is not Symbolic:
+        return False
+    s.replace(node, found.value, not found.negated)
+    return True
+
+
+def _multiply(s: _Simplifier, node: Node) -> bool:
+    x, y = (s.signed(a) for a in node.args)
+    for one, other in ((x, y), (y, x)):
+        if _is_number(one.value, 1) and s.same_shape(other.value, node):
+            s.replace(node, other.value, other.negated)
+            return True
+    s.with_args(node, (x.value, y.value), x.negated != y.negated)
+    return True
+
+
+def _divide(s: _Simplifier, node: Node) -> bool:
+    x, y = (s.signed(a) for a in node.args)
+    if _is_number(y.value, 1) and s.same_shape(x.value, node):
+        s.replace(node, x.value, x.negated)
+    else:
+        s.with_args(node, (x.value, y.value), x.negated != y.negated)
+    return True
+
+
+def _add(s: _Simplifier, node: Node) -> bool:
+    x, y = (s.signed(a) for a in node.args)
+    if x.negated and y.negated:
+        s.with_args(node, (x.value, y.value), True)
+    elif y.negated:
+        s.with_args(node, (x.value, y.value), name="subtract")
+    elif x.negated:
+        s.with_args(node, (y.value, x.value), name="subtract")
+    else:
+        s.with_args(node, (x.value, y.value))
+    return True
+
+
+def _subtract(s: _Simplifier, node: Node) -> bool:
+    x, y = (s.signed(a) for a in node.args)
+    if x.negated and y.negated:
+        s.with_args(node, (y.value, x.value))
+    elif y.negated:
+        s.with_args(node, (x.value, y.value), name="add")
+    elif x.negated:
+        s.with_args(node, (x.value, y.value), True, "add")
+    else:
+        s.with_args(node, (x.value, y.value))
+    return True
+
+
+def _square(s: _Simplifier, node: Node) -> bool:
+    s.with_args(node, (s.signed(node.args[0]).value,))
+    return True
+
+
+def _move(s: _Simplifier, node: Node) -> bool:
+    x = s.signed(node.args[0])
+    if node.name in ("reshape", "broadcast_to") and len(node.args) == 1:
+        maker = s._made_by.get(id(x.value))
+        if node.name == "reshape" and maker is not None and maker.name == "reshape" and len(maker.args) == 1:
+            x = _Value(maker.args[0], x.negated)
+        if s.same_shape(x.value, node):
+            s.replace(node, x.value, x.negated)
+            return True
+    s.with_args(node, (x.value, *[s.plain(a) for a in node.args[1:]]), x.negated)
+    return True
+
+
+def _copy(s: _Simplifier, node: Node) -> bool:
+    x = s.signed(node.args[0])
+    if type(x.value) is not Symbolic:
+        return False
+    s.replace(node, x.value, x.negated)
+    return True
+
+
+_RULES: dict[str, Any] = {
+    "negative": _negative,
+    "multiply": _multiply,
+    "matmul": _multiply,
+    "divide": _divide,
+    "add": _add,
+    "subtract": _subtract,
+    "square": _square,
+    **dict.fromkeys(_MOVES, _move),
+    **dict.fromkeys(_COPIES, _copy),
+}
+
+
+def simplify(code: Code) -> Code:
+    """Move negations towards the results, where they cancel or turn a sum into a difference, and drop neutral ops."""
+    simplifier = _Simplifier()
+    for node in code.nodes:
+        simplifier.visit(node)
+    outputs = [simplifier.plain(out) for out in code.outputs]
+    return Code(simplifier.nodes, outputs)
+
+
+def _is_real(dtype: Any) -> bool:
+    return np.dtype(dtype).kind == "f"
+
+
+def _is_number(value: Any, number: float) -> bool:
+    return (
+        isinstance(value, (int, float, np.generic, np.ndarray))
+        and np.size(value) == 1
+        and bool(np.all(value == number))
+    )
+
+
+# -- common subexpressions -------------------------------------------------------------------------------------------
+def share(code: Code, is_pure: Any) -> Code:
+    """Run each op once for the same operands."""
+    same: dict[int, Symbolic] = {}
+    seen: dict[Any, tuple[Symbolic, ...]] = {}
+    nodes = []
+
+    def current(value: Any) -> Any:
+        return same.get(id(value), value) if type(value) is Symbolic else value
+
+    for node in code.nodes:
+        node = node._replace(args=tuple([current(a) for a in node.args]))
+        key = _key(node) if is_pure(node) else None
+        if key is not None and key in seen:
+            same.update((id(out), other) for out, other in zip(node.outputs, seen[key], strict=True))
+            continue
+        if key is not None:
+            seen[key] = node.outputs
+        nodes.append(node)
+    return Code(nodes, [current(out) for out in code.outputs])
+
+
+def _key(node: Node) -> Any:
+    """Equal for nodes that compute the same; None where that is not known."""
+    operands = [_operand_key(a) for a in node.args]
+    if node.name in _COMMUTATIVE:
+        operands.sort(key=repr)
+    key = (node.name, tuple(operands), tuple(sorted((k, _static_key(v)) for k, v in node.attrs.items())))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _operand_key(value: Any) -> Any:
+    if type(value) is Symbolic:
+        return "symbol", id(value)
+    if isinstance(value, np.ndarray) and value.nbytes <= _LITERAL_BYTES and value.dtype.kind != "O":
+        return "array", value.shape, value.dtype.str, value.tobytes()
+    if isinstance(value, (int, float, np.generic)):
+        return type(value), repr(value)
+    return "object", id(value)
+
+
+def _static_key(value: Any) -> Any:
+    return type(value).__name__, repr(value) if isinstance(value, (slice, tuple)) else value

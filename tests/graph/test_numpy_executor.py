@@ -1,0 +1,202 @@
+"""Programs as straight-line NumPy: the passes, the memory of results, and the same numbers as eagerly and as by XLA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from random_programs import programs
+
+import gradtape as tf
+from gradtape._src.graph.passes import optimise
+from gradtape._src.graph.program import _is_pure
+
+pytest.importorskip("jax")
+
+
+def source_of(function: Any, *args: Any) -> str:
+    """The Python code that runs a function on NumPy."""
+    traced = tf.function(function, jit_compile=False).get_concrete_function(*args)._traced
+    return traced.plain.on_numpy.source
+
+
+def ops_of(function: Any, *args: Any) -> list[str]:
+    """The names of the ops that run, after all passes."""
+    program = tf.function(function, jit_compile=False).get_concrete_function(*args)._traced.plain
+    return [node.name for node in optimise(program.nodes, program.outputs, _is_pure).nodes]
+
+
+X = np.linspace(-2.0, 2.0, 2048).astype(np.float32).reshape(64, 32)
+
+
+# -- passes ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x, y: tf.negative(-x), []),
+        (lambda x, y: x + (-y), ["subtract"]),
+        (lambda x, y: (-x) + y, ["subtract"]),
+        (lambda x, y: x - (-y), ["add"]),
+        (lambda x, y: (-x) * (-y), ["multiply"]),
+        (lambda x, y: (-x) * y + x, ["multiply", "subtract"]),
+        (lambda x, y: -(x * y) - (-x), ["multiply", "subtract"]),
+        (lambda x, y: tf.square(-x), ["square"]),
+        (lambda x, y: tf.reduce_sum(-x) + 1.0, ["sum", "subtract"]),
+        (lambda x, y: tf.exp(-x), ["negative", "exp"]),
+        (lambda x, y: x * 1.0, []),
+        (lambda x, y: x / 1.0, []),
+        (lambda x, y: tf.identity(tf.stop_gradient(x)), []),
+        (lambda x, y: tf.reshape(tf.reshape(x, [-1]), x.shape), []),
+        (lambda x, y: tf.tanh(x) * tf.tanh(x), ["tanh", "multiply"]),
+        (lambda x, y: x * y + y * x, ["multiply", "add"]),
+        (lambda x, y: tf.exp(x)[0] * 0.0 + tf.exp(x)[1], ["exp", "getitem", "multiply", "getitem", "add"]),
+    ],
+)
+def test_passes_remove_what_is_not_needed(function, expected):
+    x, y = tf.constant(X), tf.constant(X[::-1].copy())
+    assert ops_of(function, x, y) == expected
+    with np.errstate(all="ignore"):
+        found = tf.function(function, jit_compile=False)(x, y)
+    np.testing.assert_array_equal(found, function(x, y))
+
+
+def test_complex_numbers_and_integers_are_left_alone():
+    assert ops_of(lambda x: tf.negative(-x), tf.constant([1, 2])) == ["negative", "negative"]
+    assert ops_of(lambda x: x * 1, tf.constant([1 + 2j])) == ["multiply"]
+
+
+def test_effects_are_neither_shared_nor_removed(capfd):
+    @tf.function(jit_compile=False)
+    def f(x):
+        tf.print("a", x)
+        tf.print("a", x)
+        return x + 1.0
+
+    assert float(f(tf.constant(1.0))) == 2.0
+    assert capfd.readouterr().err.count("a 1") == 2
+
+
+def test_checks_raise():
+    f = tf.function(lambda x, i: tf.gather(x, i), jit_compile=False)
+    x = tf.constant([1.0, 2.0])
+    assert float(f(x, tf.constant(1))) == 2.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
+        f(x, tf.constant(2))
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+def test_ops_write_into_operands_that_end():
+    code = source_of(lambda x: tf.tanh(tf.exp(x) + 1.0) * 2.0, tf.constant(X))
+    assert code.count("out=") == 3
+    assert code.count("out=a0") == 0  # not into an argument
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (tf.exp(x), tf.exp(x) * 2.0),  # the first is an output
+        lambda x: (lambda y: (tf.transpose(y), y + 1.0))(tf.exp(x)),  # a view of it is
+        lambda x: (lambda y: tf.reduce_sum(y[1:] * 2.0) + tf.reduce_sum(y + 1.0))(tf.exp(x)),
+        lambda x: (lambda y: tf.reshape(y, [-1]) * tf.reshape(tf.tanh(y), [-1]))(tf.exp(x)),
+        lambda x: tf.broadcast_to(tf.exp(x[:1]), x.shape) + tf.exp(x[:1]),
+        lambda x: tf.concat([x, -x], 0) * tf.concat([x, -x], 0),
+    ],
+)
+def test_memory_in_use_is_not_written_to(function):
+    x = tf.constant(X)
+    found = tf.function(function, jit_compile=False)(x)
+    for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(function(x)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_results_have_memory_of_their_own():
+    v = tf.Variable(X)
+    f = tf.function(lambda x: (x, tf.reshape(x, [-1]), v + 0.0, v.read_value(), tf.constant([1.0])), jit_compile=False)
+    x = tf.constant(X)
+    results = f(x)
+    v.assign_add(tf.ones_like(v))
+    for found in results[:4]:
+        np.testing.assert_array_equal(tf.reshape(found, [-1]), X.ravel())
+    arrays = [t.array for t in (*results, x)] + [v.numpy()]
+    for i, a in enumerate(arrays):
+        assert not any(np.shares_memory(a, b) for b in arrays[:i])
+
+
+def test_variables_change_all_or_none():
+    v, w = tf.Variable([1.0, 2.0]), tf.Variable(0.0)
+
+    @tf.function(jit_compile=False)
+    def f(i):
+        v.assign(v * 2.0)
+        w.assign_add(tf.gather(v, i))
+
+    f(tf.constant(1))
+    assert (v.numpy().tolist(), float(w)) == ([2.0, 4.0], 4.0)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        f(tf.constant(5))
+    assert (v.numpy().tolist(), float(w)) == ([2.0, 4.0], 4.0)
+
+
+# -- which executor --------------------------------------------------------------------------------------------------
+def test_set_jit_is_for_functions_that_do_not_say():
+    def on_numpy(jit_compile: bool | None) -> bool:
+        f = tf.function(lambda x: x + 1.0, jit_compile=jit_compile)
+        return bool(f.get_concrete_function(tf.constant(1.0))._traced.graph.on_numpy)
+
+    assert (on_numpy(None), on_numpy(True), on_numpy(False)) == (False, False, True)
+    assert tf.config.optimizer.get_jit() == "autoclustering"
+    tf.config.optimizer.set_jit(False)
+    try:
+        assert tf.config.optimizer.get_jit() == ""
+        assert (on_numpy(None), on_numpy(True), on_numpy(False)) == (True, False, True)
+    finally:
+        tf.config.optimizer.set_jit(True)
+
+
+# -- the same numbers ------------------------------------------------------------------------------------------------
+@settings(deadline=None, max_examples=60)
+@given(example=programs())
+def test_random_programs_agree_with_eager(example):
+    """Values, gradients and second derivatives, inside and outside of the function."""
+    function, args = example
+    tensors = [tf.constant(np.asarray(a, "float64")) for a in args]
+    compiled = tf.function(function, jit_compile=False)
+
+    def gradients(f: Any) -> list[Any]:
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(tensors)
+            with tf.GradientTape() as tape:
+                tape.watch(tensors)
+                y = f(*tensors)
+            first = tape.gradient(y, tensors, unconnected_gradients="zero")
+            total = tf.add_n([tf.reduce_sum(tf.sin(g)) for g in first])
+        second = outer.gradient(total, tensors, unconnected_gradients="zero")
+        return [tf.convert_to_tensor(g) for g in (y, *first, *second)]
+
+    expected = gradients(function)
+    inside = tf.function(lambda: gradients(function), jit_compile=False)
+    for found in (gradients(compiled), inside()):
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_training_is_the_same_as_by_xla():
+    def train(jit_compile: bool) -> list[np.ndarray]:
+        w, b = tf.Variable(X[:32, :4] / 4), tf.Variable(np.zeros(4, np.float32))
+
+        @tf.function(jit_compile=jit_compile)
+        def step(x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(tf.tanh(x @ w + b) - 0.5))
+            for v, g in zip((w, b), tape.gradient(loss, [w, b]), strict=True):
+                v.assign_sub(0.1 * g)
+            return loss
+
+        losses = [step(tf.constant(X)).numpy() for _ in range(10)]
+        return [np.array(losses), w.numpy(), b.numpy()]
+
+    for a, b in zip(train(False), train(True), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
