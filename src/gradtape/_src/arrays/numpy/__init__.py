@@ -1,1 +1,1 @@
-"""The NumPy engine: one function for each primitive, under the primitive's name, in families."""
+"""The NumPy engine: one function for each primitive, in kernel modules."""

@@ -1,6 +1,6 @@
 """Elementwise functions, reductions, shaping, lookups and products on JAX arrays.
 
-See numpy_engine/core.py for what each function means; here is how XLA says it. Nothing here looks at a value, so that
+See arrays/numpy/core.py for what each function means; here is how XLA says it. Nothing here looks at a value, so that
 all of it can be traced: operands are arrays, tracers, NumPy arrays and Python numbers in any mixture.
 """
 

@@ -1,4 +1,4 @@
-"""Resizing on JAX arrays: see numpy_engine/image.py for what each function means, and for the tables of weights."""
+"""Resizing on JAX arrays: see arrays/numpy/image.py for what each function means, and for the tables of weights."""
 
 from __future__ import annotations
 

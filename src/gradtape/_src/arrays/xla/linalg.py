@@ -1,4 +1,4 @@
-"""Factorisations and solvers on JAX arrays: see numpy_engine/linalg.py for what each function means.
+"""Factorisations and solvers on JAX arrays: see arrays/numpy/linalg.py for what each function means.
 
 Matrices that a function refuses (singular, not positive definite, not finite) raise the NumPy engine's errors: at once
 as long as arrays are concrete, and after a compiled program has run on the processor (checks.py). On a GPU such a

@@ -1,4 +1,4 @@
-"""Convolution, pooling, softmax and attention on JAX arrays: see numpy_engine/neural.py for what each function means.
+"""Convolution, pooling, softmax and attention on JAX arrays: see arrays/numpy/neural.py for what each function means.
 
 A convolution and each of its two transposes is one convolution of XLA, so that cuDNN or oneDNN runs it; pooling is one
 `reduce_window`. Kernels of several steps are jitted: outside of a compiled program they are one call all the same.

@@ -1,4 +1,4 @@
-"""Segments, scatters and scans on JAX arrays: see numpy_engine/segment.py for what each function means."""
+"""Segments, scatters and scans on JAX arrays: see arrays/numpy/segment.py for what each function means."""
 
 from __future__ import annotations
 

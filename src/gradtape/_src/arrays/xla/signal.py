@@ -1,4 +1,4 @@
-"""Fourier transforms and frames on JAX arrays: see numpy_engine/signal.py for what each function means."""
+"""Fourier transforms and frames on JAX arrays: see arrays/numpy/signal.py for what each function means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing parts of a variable's value: see numpy_engine/state.py. Where the old one is donated XLA works in place."""
+"""Changing parts of a variable's value: see arrays/numpy/state.py. Where the old one is donated XLA works in place."""
 
 from __future__ import annotations
 
