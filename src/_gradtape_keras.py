@@ -2,7 +2,8 @@
 
 `gradtape_keras.pth` loads this module when Python starts, in every program of an environment with gradtape. So it does
 no more than wait for the import of Keras, and imports gradtape only where Keras would otherwise find no backend: if
-gradtape is the one that was chosen, or TensorFlow, which is the default, and that is not installed.
+gradtape is the one that was chosen, or TensorFlow, which is the default, and that is not installed. `import gradtape`
+leaves the import of Keras to it.
 """
 
 import sys
@@ -17,8 +18,15 @@ class Finder:
     def find_spec(cls, name, path=None, target=None):
         if name == "keras.src" and cls.waits:
             cls.waits = False
-            if "gradtape" not in sys.modules and is_wanted():
-                import gradtape  # noqa: F401 - which adds its backend to those of Keras
+            if is_wanted():
+                add_backend()
+
+
+def add_backend():
+    """Add gradtape to the backends that Keras can choose."""
+    from gradtape._src.hooks import keras
+
+    keras.install()
 
 
 def is_wanted():

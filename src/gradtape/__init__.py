@@ -75,7 +75,6 @@ from gradtape._src.function.modes import (
     is_symbolic_tensor as is_symbolic_tensor,
 )
 from gradtape._src.graph.gradients import gradients as gradients, hessians as hessians
-from gradtape._src.hooks import keras as _keras_hook
 from gradtape._src.indexed_slices import IndexedSlices as IndexedSlices
 from gradtape._src.inspect.gradient_tape import GradientTape as GradientTape
 from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
@@ -280,7 +279,11 @@ from gradtape._src.variable import (
 )
 from gradtape._src.version import __version__ as __version__
 
-_keras_hook.install()
+if not hasattr(_sys.modules.get("_gradtape_keras"), "add_backend"):
+    # Python has started without gradtape_keras.pth (in a working copy, or with -S): nothing waits for `import keras`.
+    from gradtape._src.hooks.keras import install as _install_keras_hook
+
+    _install_keras_hook()
 if "GRADTAPE_ENGINE" in _os.environ:
     _set_engine(_os.environ["GRADTAPE_ENGINE"] or "numpy")
 

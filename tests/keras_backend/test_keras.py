@@ -103,6 +103,7 @@ def test_preprocessing_layers_under_tensorflows_name():
         ("import _gradtape_keras, keras", "gradtape", None, "gradtape"),  # what Python does when it starts
         ("import _gradtape_keras, keras, gradtape", "", "tensorflow", "gradtape"),
         ("import _gradtape_keras, keras, gradtape", "", "numpy", "numpy"),
+        ("import _gradtape_keras, gradtape, keras", "", "tensorflow", "gradtape"),
     ],
 )
 def test_a_choice_is_left_alone_and_the_default_is_not(code, chosen, file, backend, tmp_path):
@@ -111,6 +112,16 @@ def test_a_choice_is_left_alone_and_the_default_is_not(code, chosen, file, backe
     code = f"{code}, os; print(keras.config.backend(), os.environ['KERAS_BACKEND'])"
     said = python(code, KERAS_BACKEND=chosen, KERAS_HOME=str(tmp_path))
     assert said == f"{backend} {chosen}".strip()
+
+
+def test_importing_gradtape_leaves_the_import_system_alone():
+    code = """
+        import _gradtape_keras, sys
+        before = list(sys.meta_path)
+        import gradtape
+        print(sys.meta_path == before, "gradtape._src.hooks.keras" in sys.modules)
+    """
+    assert python(code) == "True False"
 
 
 def test_gradtape_is_imported_for_keras_only_where_it_is_wanted(monkeypatch, tmp_path):

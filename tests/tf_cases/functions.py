@@ -2234,7 +2234,8 @@ def unconnected(tf: Any, case: Any) -> None:
 
 def forward_mode(tf: Any, case: Any) -> None:
     """Accumulators, functions, tapes and vectorized_map inside of each other. TensorFlow's answers are those of eager
-    code: through functions it has fewer."""
+    code: through functions it has fewer.
+    """
     accumulator = tf.autodiff.ForwardAccumulator
     compiled = (lambda f: f) if tf.__name__ == "tensorflow" else tf.function
     first, second = tf.constant([1.0, -0.5]), tf.constant([0.3, 2.0])

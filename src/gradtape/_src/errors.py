@@ -208,7 +208,8 @@ def invalid_argument(message: str, op: str | None = None) -> InvalidArgumentErro
 
 def refused_value(message: str, op: str | None = None) -> InvalidArgumentError:
     """An `invalid_argument` about values, which is one while a function is traced, too: TensorFlow finds it out when
-    the program runs, where wrong shapes and dtypes are a ValueError or a TypeError of the trace."""
+    the program runs, where wrong shapes and dtypes are a ValueError or a TypeError of the trace.
+    """
     error = invalid_argument(message, op)
     error.when_traced = None
     return error

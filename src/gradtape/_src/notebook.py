@@ -14,8 +14,7 @@ _CELL = 'style="text-align:right;font-variant-numeric:tabular-nums'
 
 
 def bytes_text(n: int | None) -> str:
-    """
-    >>> bytes_text(0), bytes_text(640), bytes_text(1536), bytes_text(5 * 2**20), bytes_text(None)
+    """>>> bytes_text(0), bytes_text(640), bytes_text(1536), bytes_text(5 * 2**20), bytes_text(None)
     ('0 B', '640 B', '1.5 KiB', '5.0 MiB', '-')
     """
     if n is None:

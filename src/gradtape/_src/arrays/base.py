@@ -49,7 +49,8 @@ class Namespace:
 
 class Engine(Namespace):
     """The functions that compute on the arrays of one library: the library's, those of the engine's own kernel modules,
-    and the generic kernels of all other primitives."""
+    and the generic kernels of all other primitives.
+    """
 
     def __init__(self, name: str, library: ModuleType, *modules: ModuleType, rank: int = 0) -> None:
         self.name, self.library, self.modules, self.rank = name, library, modules, rank

@@ -118,7 +118,8 @@ class CheckpointManager:
 
     def _remove_old(self) -> None:
         """Remove what is too many, but for what stays for good. The file names it until then: a killed process goes on
-        with that next time."""
+        with that next time.
+        """
         gone = []
         while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:
             path, moment = next(iter(self._kept.items()))

@@ -209,7 +209,6 @@ def primitive(name: str, args: Sequence[str], *rules: Rule | None, **facts: Any)
 
 def _call_of_one(op: Op) -> Callable[..., Any]:
     """The call of a primitive with one input and one output: `run`, without what is for several (benchmark: mlp32)."""
-
     checked = bool(op.kinds) and op.kinds != "any"
 
     def call(x: Any, /, **attrs: Any) -> Any:
@@ -300,7 +299,6 @@ def _differentiable_unary(op: Op) -> Callable[..., Any]:
 
 def _non_differentiable_unary(op: Op) -> Callable[..., Any]:
     """A primitive without a derivative: rounding, questions. Tapes only learn that a path ended here."""
-
     plain = as_dtype("bool") if op.kinds == "b" else None
 
     def call(x: Any, name: str | None = None) -> Tensor:
@@ -363,7 +361,9 @@ def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
     return call
 
 
-def _differentiable_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS) -> Callable[..., Any]:
+def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chain, rnn)
+    op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS
+) -> Callable[..., Any]:
     hinted = op.hinted
     first_decides = hinted and not operator
     reflected = _REFLECTED.get(op.name, "")
@@ -373,7 +373,7 @@ def _differentiable_call(op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATT
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
     keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
 
-    def call(x: Any, y: Any, name: str | None = None) -> Any:
+    def call(x: Any, y: Any, name: str | None = None) -> Any:  # noqa: C901 - benchmarks: chain, rnn
         if type(x) is not Tensor or type(y) is not Tensor:
             # A variable behind a tensor, a number in front of one: `operands` does the same, with more calls
             # (benchmarks: rnn, mlp32).
@@ -452,7 +452,6 @@ def _truth(y: Any) -> Tensor:
 
 def _non_differentiable_call(op: Op) -> Callable[..., Any]:
     """A primitive without a derivative: comparisons, logic, rounding. Tapes only learn that a path ended here."""
-
     plain = as_dtype("bool") if op.kinds == "b" else None
 
     def call(x: Any, y: Any, name: str | None = None) -> Any:

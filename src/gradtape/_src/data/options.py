@@ -1,5 +1,6 @@
 """`tf.data.Options`: what TensorFlow's runtime may be told about a pipeline. Kept and handed back; here it is one
-thread and in order in any case."""
+thread and in order in any case.
+"""
 
 from __future__ import annotations
 

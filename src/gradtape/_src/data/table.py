@@ -47,7 +47,8 @@ class Progression:
 
 class Table(NamedTuple):
     """Columns, the structure of an element, the numbers of rows in their order, and how many follow each other from
-    the first one on if that is the order."""
+    the first one on if that is the order.
+    """
 
     columns: list[Any]
     structure: Any

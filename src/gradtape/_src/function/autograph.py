@@ -399,7 +399,8 @@ def _without_defaults(node: Any) -> Any:
 
 class _Prepared(ast.NodeTransformer):
     """What malt does not do itself: assertions with any message, names of exceptions, private names of a class; and
-    the options of a loop under the name that it knows."""
+    the options of a loop under the name that it knows.
+    """
 
     def __init__(self, function: FunctionType, namespace: dict[str, Any]) -> None:
         self._namespace = namespace

@@ -34,7 +34,8 @@ Patterns = list[tuple[Any, ...]]
 
 class ShapePolymorphicFunction(ConcreteFunction):
     """A function traced for arguments with unknown dimensions, or, where that cannot be, a place for those that are
-    traced for each size."""
+    traced for each size.
+    """
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
         """Whether arguments of these shapes fit: one variable has one size, and no size is 0, as JAX assumes."""

@@ -146,7 +146,8 @@ class Program:
     @cached_property
     def plan(self) -> tuple[Any, ...]:
         """Where the arrays of a call go: arguments by their number, storages of variables (and whether to keep them),
-        variables among the arguments by their number (and whether to keep them), supplies."""
+        variables among the arguments by their number (and whether to keep them), supplies.
+        """
         arguments: list[tuple[int, int]] = []
         variables: list[tuple[int, Storage, bool]] = []
         passed: list[tuple[int, int, bool]] = []
@@ -272,7 +273,8 @@ class Program:
 
     def _forget_compiled(self) -> None:
         """Compile it again next time: after an exception (of a signal, say) in the first call with arrays of some
-        kinds, JAX runs Python code for every later one."""
+        kinds, JAX runs Python code for every later one.
+        """
         self.__dict__.pop("jitted", None)
         self._checked.clear()
         self.first_seconds = None
@@ -366,7 +368,8 @@ def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
 
 def _new_bytes(compiled: Any) -> int:
     """What a call of a compiled program allocates on the processor, besides the memory it is given; 0 if it is less
-    than a megabyte."""
+    than a megabyte.
+    """
     memory = compiled.memory_analysis()
     if memory is None or not default_is_processor():
         return 0
@@ -376,7 +379,8 @@ def _new_bytes(compiled: Any) -> int:
 
 def _try_to_allocate(size: int) -> None:
     """Fail before a program is launched that would find no memory. On the processor XLA allocates it after the launch:
-    the program fails when its old values are gone."""
+    the program fails when its old values are gone.
+    """
     try:
         np.empty(size, np.uint8)
     except MemoryError:

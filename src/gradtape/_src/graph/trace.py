@@ -228,7 +228,8 @@ class Traced:
     ) -> list[Tensor]:
         """Become a part of another trace. Its derivative is made when it is asked for, from the same inputs: what is
         then computed a second time is the same in the same program, and XLA computes it once. Where variables change
-        the inputs are not the same later, and the derivative is made now."""
+        the inputs are not the same later, and the derivative is made now.
+        """
         recorders = active_recorders()
         uids = self._uids(tensors, passed)
         if self._changing and self.graph.outer is None:
@@ -461,7 +462,8 @@ class InParts:
 
 class Derivative:
     """The first program with residuals, and second programs: one for each set of cotangents that arrives, and one for
-    each set of tangents."""
+    each set of tangents.
+    """
 
     def __init__(self, traced: Traced, wanted: tuple[int, ...], needs: Sequence[Shape | None], modes: Modes) -> None:
         self.traced, self.wanted = traced, wanted

@@ -12,8 +12,7 @@ from gradtape._src.notebook import bytes_text as bytes_text
 
 
 def time_text(ns: float | None) -> str:
-    """
-    >>> time_text(740), time_text(12_300), time_text(4.56e6), time_text(2.5e9), time_text(None)
+    """>>> time_text(740), time_text(12_300), time_text(4.56e6), time_text(2.5e9), time_text(None)
     ('740 ns', '12.3 µs', '4.56 ms', '2.50 s', '-')
     """
     if ns is None:
@@ -31,16 +30,14 @@ def line_text(line: Line | None) -> str:
 
 
 def shape_text(shape: Sequence[int] | None) -> str:
-    """
-    >>> shape_text((3, 4)), shape_text(()), shape_text(None)
+    """>>> shape_text((3, 4)), shape_text(()), shape_text(None)
     ('(3, 4)', '()', '?')
     """
     return "?" if shape is None else str(tuple(shape))
 
 
 def plural(n: int, word: str) -> str:
-    """
-    >>> plural(1, "op"), plural(5000, "op")
+    """>>> plural(1, "op"), plural(5000, "op")
     ('1 op', '5,000 ops')
     """
     return f"{n:,} {word}{'' if n == 1 else 's'}"

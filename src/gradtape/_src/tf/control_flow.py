@@ -189,6 +189,26 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
         raise TypeError(f"'branch_index' must be a Tensor, got {type(branch_index)}")
     if not branch_index.dtype.is_integer:
         raise TypeError(f"'branch_index' must be an integer Tensor, got {branch_index.dtype!r}")
+    branches = _branches(branch_fns)
+    if branch_index.shape.rank:
+        raise errors.refused_value(f"branch_index must be one integer, got shape {branch_index.shape}", "Case")
+    if default is not None and not callable(default) and not _is_traced(branch_index) and int(branch_index) in branches:
+        default = None  # TensorFlow does not look at a default that is not needed
+    if default is not None and not callable(default):
+        raise TypeError("default must be callable.")
+    last = default or branches[len(branches) - 1]
+    if _is_traced(branch_index):
+        functions = [*[branches[i] for i in builtins.range(len(branches))], last]
+        number = convert(branch_index)
+        outside = math.logical_or(number < 0, number >= len(branches))
+        number = math.where(outside, wrap(np.asarray(len(branches), number.array.dtype)), number)
+        return _single(_staged().switch(number, functions, [f"branch {i}" for i in builtins.range(len(functions))]))
+    chosen = branches.get(int(branch_index), last)
+    return _single(chosen())
+
+
+def _branches(branch_fns: Any) -> dict[int, Callable[[], Any]]:
+    """The functions of `switch_case` by their numbers, which are those from 0 on."""
     if not isinstance(branch_fns, (list, tuple, Mapping)) and (
         not isinstance(branch_fns, (np.ndarray, Tensor, Variable)) or not np.shape(static(branch_fns))
     ):
@@ -217,21 +237,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     for key, function in branches.items():
         if not callable(function):
             raise TypeError(f"fn for key {key} must be callable.")
-    if branch_index.shape.rank:
-        raise errors.refused_value(f"branch_index must be one integer, got shape {branch_index.shape}", "Case")
-    if default is not None and not callable(default) and not _is_traced(branch_index) and int(branch_index) in branches:
-        default = None  # TensorFlow does not look at a default that is not needed
-    if default is not None and not callable(default):
-        raise TypeError("default must be callable.")
-    last = default or branches[keys[-1]]
-    if _is_traced(branch_index):
-        functions = [*[branches[key] for key in keys], last]
-        number = convert(branch_index)
-        outside = math.logical_or(number < 0, number >= len(keys))
-        number = math.where(outside, wrap(np.asarray(len(keys), number.array.dtype)), number)
-        return _single(_staged().switch(number, functions, [f"branch {i}" for i in builtins.range(len(functions))]))
-    chosen = branches.get(int(branch_index), last)
-    return _single(chosen())
+    return branches
 
 
 # -- the loop --------------------------------------------------------------------------------------------------------

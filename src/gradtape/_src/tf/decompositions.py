@@ -786,7 +786,8 @@ def _check_bounds(low: int, high: int, rows: int, columns: int, op: str) -> None
 
 def _places(low: int, high: int, rows: int, columns: int, align: str) -> tuple[Any, Any, Any, Any, int]:
     """Where the elements of the diagonals low..high stand: (which diagonal, position in it, row, column), and how long
-    the longest diagonal is. The first diagonal is the highest; shorter ones are padded on the side `align` says."""
+    the longest diagonal is. The first diagonal is the highest; shorter ones are padded on the side `align` says.
+    """
     upper, lower = align.split("_")
     lengths = {k: max(0, min(rows + min(0, k), columns - max(0, k))) for k in range(low, high + 1)}
     longest = max(lengths.values())

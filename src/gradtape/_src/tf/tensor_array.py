@@ -235,7 +235,8 @@ class TensorArray:
     # loops carry it as they carry tensors.
     def _is_whole(self, index: Any) -> bool:
         """Whether it is one tensor, or has to be because of an index: of one that only the program knows, or that is
-        outside, which the program refuses when it comes to that."""
+        outside, which the program refuses when it comes to that.
+        """
         if self._whole is not None:
             return True
         if isinstance(index, (Tensor, Variable)) and not is_known(convert(index)):

@@ -221,7 +221,8 @@ memory a program has."""
 
 def called_back() -> setting[Any]:
     """Within the block there is another lock. Python that a program calls runs while the thread which waits for the
-    program holds the usual one."""
+    program holds the usual one.
+    """
     return setting(_lock, _callback_lock)
 
 

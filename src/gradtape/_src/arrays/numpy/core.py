@@ -168,7 +168,8 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 
 def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
     """A cast: to integers towards zero and within their range, to booleans by being 0 or not, of complex numbers
-    to real ones by the real part."""
+    to real ones by the real part.
+    """
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
     if dtype.kind in "iu" and x.dtype.kind not in "iub":

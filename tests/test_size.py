@@ -1,0 +1,75 @@
+"""No function is too long to be read at once: at most 40 lines without its docstring.
+
+A longer one says why in a comment that names a benchmark. `LONG` lists those from before this rule: it only shrinks.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import gradtape
+
+PACKAGE = Path(gradtape.__file__).parent
+LIMIT = 40
+LONG: dict[str, int] = {
+    "_src/arrays/numpy/random.py:_binomials": 45,
+    "_src/arrays/xla/control.py:loop": 55,
+    "_src/cli/bench.py:_measure": 44,
+    "_src/cli/doctor.py:_problems": 47,
+    "_src/cli/doctor.py:_show": 43,
+    "_src/core/dispatch.py:_differentiable_unary": 41,
+    "_src/core/fast/calls.py:_vjp": 41,
+    "_src/core/jvp.py:_transposed": 61,
+    "_src/data/batching.py:bucket": 45,
+    "_src/function/function.py:_traced": 59,
+    "_src/graph/control_flow.py:while_loop": 42,
+    "_src/graph/control_flow.py:_pull_loop": 44,
+    "_src/inspect/explain.py:_blocked": 61,
+    "_src/inspect/explain.py:_of_the_source": 43,
+    "_src/inspect/explain.py:_variable_not_read": 45,
+    "_src/inspect/layout.py:_layers": 56,
+    "_src/inspect/numerics.py:_search_forward": 47,
+    "_src/inspect/op_table.py:ledger": 70,
+    "_src/inspect/picture.py:_page_data": 90,
+    "_src/ops/attention.py:_gradient_pull": 45,
+    "_src/tf/array.py:range": 47,
+    "_src/tf/convolution.py:_transposed": 46,
+    "_src/tf/debugging.py:assert_shapes": 43,
+    "_src/tf/decompositions.py:diag": 42,
+    "_src/tf/image.py:combined_non_max_suppression": 43,
+    "_src/tf/image.py:draw_bounding_boxes": 43,
+    "_src/tf/indexing.py:_checked": 44,
+    "_src/tf/indexing.py:dynamic_stitch": 56,
+    "_src/tf/indexing.py:bincount": 50,
+    "_src/tf/losses.py:compute_average_loss": 41,
+    "_src/tf/losses.py:ctc_loss": 44,
+    "_src/tf/random.py:_uniform": 51,
+    "_src/tf/random.py:_sampler": 48,
+    "_src/tf/shaping.py:strided_slice": 44,
+}
+"""Module and function -> its lines."""
+
+
+def long_functions() -> dict[str, int]:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        lines = text.split("\n")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+                length = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+                source = lines[node.lineno - 2 : node.end_lineno]
+                if length > LIMIT and not any("benchmark" in line.partition("#")[2] for line in source):
+                    found[f"{path.relative_to(PACKAGE).as_posix()}:{node.name}"] = length
+    return found
+
+
+def test_no_function_is_too_long():
+    longer = {name: length for name, length in long_functions().items() if length > LONG.get(name, LIMIT)}
+    assert longer == {}, "split them, or name the benchmark that forbids it in a comment"
+
+
+def test_the_list_shrinks():
+    assert sorted(set(LONG) - set(long_functions())) == [], "take them off the list: they are short enough by now"
