@@ -105,6 +105,7 @@ def keras_stubs() -> dict[Path, str]:
     if found is None or found.origin is None:
         return {}
     root = Path(found.origin).parent / "_tf_keras" / "keras"
+    untyped = "  # type: ignore[import-untyped, unused-ignore]"
     stubs = {}
     for path in sorted([root, *root.glob("[a-z]*")]):
         if not (path / "__init__.py").exists():
@@ -119,6 +120,7 @@ def keras_stubs() -> dict[Path, str]:
             text += "\n" + _import("gradtape.keras", modules)
         else:
             text = _import(public, names) if names else ""
+        text = text.replace("import (", "import (" + untyped, 1)
         stubs[PACKAGE / "keras" / f"{'__init__' if path == root else path.name}.pyi"] = text
     return stubs
 

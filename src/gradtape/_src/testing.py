@@ -194,9 +194,9 @@ class _Problem:
             with GradientTape(persistent=True) as tape:
                 tape.watch(given)
                 ys = [form(_few(y)) for y in self.f(*given)]
-            recorded = [tape.jacobian(y, given, unconnected_gradients="zero") for y in ys]
+            recorded: list[Any] = [tape.jacobian(y, given, unconnected_gradients="zero") for y in ys]
         for y, under_outer in zip(ys, recorded, strict=True):
-            found = tape.jacobian(y, given, unconnected_gradients="zero")
+            found: Any = tape.jacobian(y, given, unconnected_gradients="zero")
             rows = [self._row(tape, y, given, spot) for spot in np.ndindex(y.array.shape)]
             for i, x in enumerate(self.xs):
                 expected = np.reshape([row[i] for row in rows], (*y.array.shape, *x.shape))

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Operand: TypeAlias = TensorLike | IndexedSlices
     """What elementwise ops and operators take; gradients of lookups are among them."""
 
+    Source: TypeAlias = Tensor | Variable
+    """What a tape differentiates by."""
+
     Axes: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | ndarray | Tensor | None
     """The axes to reduce: one, several, or all."""
 

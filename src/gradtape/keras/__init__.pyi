@@ -1,4 +1,4 @@
-from keras._tf_keras.keras import (
+from keras._tf_keras.keras import (  # type: ignore[import-untyped, unused-ignore]
     DTypePolicy as DTypePolicy,
     FloatDTypePolicy as FloatDTypePolicy,
     Function as Function,

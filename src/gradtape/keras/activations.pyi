@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.activations import (
+from keras._tf_keras.keras.activations import (  # type: ignore[import-untyped, unused-ignore]
     celu as celu,
     deserialize as deserialize,
     elu as elu,

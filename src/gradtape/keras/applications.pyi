@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.applications import (
+from keras._tf_keras.keras.applications import (  # type: ignore[import-untyped, unused-ignore]
     VGG16 as VGG16,
     VGG19 as VGG19,
     ConvNeXtBase as ConvNeXtBase,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.backend import (
+from keras._tf_keras.keras.backend import (  # type: ignore[import-untyped, unused-ignore]
     abs as abs,
     all as all,
     any as any,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.callbacks import (
+from keras._tf_keras.keras.callbacks import (  # type: ignore[import-untyped, unused-ignore]
     BackupAndRestore as BackupAndRestore,
     Callback as Callback,
     CallbackList as CallbackList,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.config import (
+from keras._tf_keras.keras.config import (  # type: ignore[import-untyped, unused-ignore]
     backend as backend,
     disable_flash_attention as disable_flash_attention,
     disable_interactive_logging as disable_interactive_logging,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.constraints import (
+from keras._tf_keras.keras.constraints import (  # type: ignore[import-untyped, unused-ignore]
     Constraint as Constraint,
     MaxNorm as MaxNorm,
     MinMaxNorm as MinMaxNorm,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.datasets import (
+from keras._tf_keras.keras.datasets import (  # type: ignore[import-untyped, unused-ignore]
     boston_housing as boston_housing,
     california_housing as california_housing,
     cifar10 as cifar10,

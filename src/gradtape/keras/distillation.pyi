@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.distillation import (
+from keras._tf_keras.keras.distillation import (  # type: ignore[import-untyped, unused-ignore]
     DistillationLoss as DistillationLoss,
     Distiller as Distiller,
     FeatureDistillation as FeatureDistillation,

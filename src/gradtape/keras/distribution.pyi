@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.distribution import (
+from keras._tf_keras.keras.distribution import (  # type: ignore[import-untyped, unused-ignore]
     DataParallel as DataParallel,
     DeviceMesh as DeviceMesh,
     LayoutMap as LayoutMap,

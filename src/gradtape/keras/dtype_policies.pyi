@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.dtype_policies import (
+from keras._tf_keras.keras.dtype_policies import (  # type: ignore[import-untyped, unused-ignore]
     AWQDTypePolicy as AWQDTypePolicy,
     DTypePolicy as DTypePolicy,
     DTypePolicyMap as DTypePolicyMap,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.initializers import (
+from keras._tf_keras.keras.initializers import (  # type: ignore[import-untyped, unused-ignore]
     STFT as STFT,
     Constant as Constant,
     GlorotNormal as GlorotNormal,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.layers import (
+from keras._tf_keras.keras.layers import (  # type: ignore[import-untyped, unused-ignore]
     ELU as ELU,
     GRU as GRU,
     LSTM as LSTM,

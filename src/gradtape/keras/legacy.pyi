@@ -1,3 +1,3 @@
-from keras._tf_keras.keras.legacy import (
+from keras._tf_keras.keras.legacy import (  # type: ignore[import-untyped, unused-ignore]
     saving as saving,
 )

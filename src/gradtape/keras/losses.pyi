@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.losses import (
+from keras._tf_keras.keras.losses import (  # type: ignore[import-untyped, unused-ignore]
     CTC as CTC,
     KLD as KLD,
     MAE as MAE,

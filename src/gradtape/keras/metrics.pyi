@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.metrics import (
+from keras._tf_keras.keras.metrics import (  # type: ignore[import-untyped, unused-ignore]
     AUC as AUC,
     KLD as KLD,
     MAE as MAE,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.mixed_precision import (
+from keras._tf_keras.keras.mixed_precision import (  # type: ignore[import-untyped, unused-ignore]
     DTypePolicy as DTypePolicy,
     LossScaleOptimizer as LossScaleOptimizer,
     Policy as Policy,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.models import (
+from keras._tf_keras.keras.models import (  # type: ignore[import-untyped, unused-ignore]
     Model as Model,
     Sequential as Sequential,
     clone_model as clone_model,

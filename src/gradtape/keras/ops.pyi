@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.ops import (
+from keras._tf_keras.keras.ops import (  # type: ignore[import-untyped, unused-ignore]
     abs as abs,
     absolute as absolute,
     adaptive_average_pool as adaptive_average_pool,

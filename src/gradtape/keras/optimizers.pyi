@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.optimizers import (
+from keras._tf_keras.keras.optimizers import (  # type: ignore[import-untyped, unused-ignore]
     SGD as SGD,
     Adadelta as Adadelta,
     Adafactor as Adafactor,

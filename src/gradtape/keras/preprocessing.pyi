@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.preprocessing import (
+from keras._tf_keras.keras.preprocessing import (  # type: ignore[import-untyped, unused-ignore]
     image as image,
     image_dataset_from_directory as image_dataset_from_directory,
     sequence as sequence,

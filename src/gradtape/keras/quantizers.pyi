@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.quantizers import (
+from keras._tf_keras.keras.quantizers import (  # type: ignore[import-untyped, unused-ignore]
     AbsMaxQuantizer as AbsMaxQuantizer,
     AWQConfig as AWQConfig,
     Float8QuantizationConfig as Float8QuantizationConfig,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.random import (
+from keras._tf_keras.keras.random import (  # type: ignore[import-untyped, unused-ignore]
     SeedGenerator as SeedGenerator,
     beta as beta,
     binomial as binomial,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.regularizers import (
+from keras._tf_keras.keras.regularizers import (  # type: ignore[import-untyped, unused-ignore]
     L1 as L1,
     L1L2 as L1L2,
     L2 as L2,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.saving import (
+from keras._tf_keras.keras.saving import (  # type: ignore[import-untyped, unused-ignore]
     CustomObjectScope as CustomObjectScope,
     KerasFileEditor as KerasFileEditor,
     custom_object_scope as custom_object_scope,

@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.tree import (
+from keras._tf_keras.keras.tree import (  # type: ignore[import-untyped, unused-ignore]
     MAP_TO_NONE as MAP_TO_NONE,
     assert_same_paths as assert_same_paths,
     assert_same_structure as assert_same_structure,

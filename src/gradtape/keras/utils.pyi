@@ -1,4 +1,4 @@
-from keras._tf_keras.keras.utils import (
+from keras._tf_keras.keras.utils import (  # type: ignore[import-untyped, unused-ignore]
     Config as Config,
     CustomObjectScope as CustomObjectScope,
     FeatureSpace as FeatureSpace,

@@ -16,10 +16,14 @@ with tf.GradientTape(persistent=True) as tape:
     loss = tf.reduce_sum(y)
 
 one = tape.gradient(loss, x)
+assert_type(one, tf.Tensor | None)
 assert one is not None
 assert_type(tf.convert_to_tensor(one), tf.Tensor)
 dw, db = tape.gradient(loss, [w, b])
+assert_type(tape.gradient(loss, [w, b]), list[tf.Tensor | None])
+assert_type(tape.gradient(loss, (w, x)), tuple[tf.Tensor | None, ...])
 by_name = tape.gradient(loss, {"w": w, "b": b})
+assert_type(by_name, dict[str, tf.Tensor | None])
 print(sorted(by_name), by_name["w"] is not None)
 assert dw is not None
 assert db is not None
@@ -27,7 +31,7 @@ print(dw + 1.0, db * 2.0)
 
 jacobian = tape.jacobian(y, x)
 assert jacobian is not None
-print(jacobian.shape)
+print(jacobian.shape, jacobian.numpy().sum())
 jw, jb = tape.jacobian(y, (w, b))
 
 with tf.autodiff.ForwardAccumulator(primals=x, tangents=tf.ones_like(x)) as forward:

@@ -33,7 +33,9 @@ def train(steps: int) -> list[float]:
             loss = loss_of(model, x, y)
         assert_type(loss, tf.Tensor)
         gradients = tape.gradient(loss, model.trainable_variables)
-        clipped, _ = tf.clip_by_global_norm(gradients, 1.0)
+        assert_type(gradients, tuple[tf.Tensor | None, ...])
+        clipped, norm = tf.clip_by_global_norm(gradients, 1.0)
+        assert_type(norm, tf.Tensor)
         for variable, gradient in zip(model.trainable_variables, clipped, strict=True):
             if gradient is not None:
                 variable.assign_sub(0.1 * gradient)

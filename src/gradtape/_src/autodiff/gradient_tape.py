@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from threading import get_ident
 from types import MappingProxyType, TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy import ndarray
@@ -44,6 +44,10 @@ from gradtape._src.variable import Variable, unwrapped
 
 _NOTHING: frozenset[int] = frozenset()
 
+if TYPE_CHECKING:
+    from gradtape._src.typing import Source
+
+K = TypeVar("K")
 T = TypeVar("T", bound="Tape")
 
 
@@ -310,6 +314,46 @@ class Tape:
         return [] if self._recording is None else [Record.of(record) for record in self._recording.records]
 
     # -- derivatives ---------------------------------------------------------------------------------------------------
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Source,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Tensor | None: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: tuple[Source, ...],
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> tuple[Tensor | None, ...]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Sequence[Source],
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> list[Tensor | None]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Mapping[K, Source],
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> dict[K, Tensor | None]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any: ...
     def gradient(
         self,
         target: Any,
@@ -360,6 +404,56 @@ class Tape:
         self._finish("gradient", targets, flat_sources, found, policy)
         return results if flat else nest.pack_sequence_as(sources, results)
 
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: Source,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        mode: str = "reverse",
+    ) -> Tensor | None: ...
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: tuple[Source, ...],
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        mode: str = "reverse",
+    ) -> tuple[Tensor | None, ...]: ...
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: Sequence[Source],
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        mode: str = "reverse",
+    ) -> list[Tensor | None]: ...
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: Mapping[K, Source],
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        mode: str = "reverse",
+    ) -> dict[K, Tensor | None]: ...
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        mode: str = "reverse",
+    ) -> Any: ...
     def jacobian(
         self,
         target: Any,

@@ -192,7 +192,8 @@ def _gradient() -> tuple[Any, Any]:
     with tf.GradientTape() as tape:
         y = tf.reduce_sum(tf.tanh(tf.matmul(tf.constant(x), weights)) ** 2)
     t = np.tanh(x @ w)
-    return tape.gradient(y, weights).numpy(), x.T @ (2 * t * (1 - t * t))
+    gradient: Any = tape.gradient(y, weights)
+    return gradient.numpy(), x.T @ (2 * t * (1 - t * t))
 
 
 def _jacobian() -> tuple[Any, Any]:
@@ -200,7 +201,8 @@ def _jacobian() -> tuple[Any, Any]:
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.cumsum(tf.exp(x))
-    return tape.jacobian(y, x).numpy(), np.tril(np.ones((6, 6))) * np.exp(x.numpy())
+    jacobian: Any = tape.jacobian(y, x)
+    return jacobian.numpy(), np.tril(np.ones((6, 6))) * np.exp(x.numpy())
 
 
 def _second() -> tuple[Any, Any]:
@@ -212,7 +214,8 @@ def _second() -> tuple[Any, Any]:
             y = tf.reduce_sum(x**3 * tf.sin(x))
         slope = inner.gradient(y, x)
     p = x.numpy()
-    return outer.gradient(slope, x).numpy(), 6 * p * np.sin(p) + 6 * p**2 * np.cos(p) - p**3 * np.sin(p)
+    second: Any = outer.gradient(slope, x)
+    return second.numpy(), 6 * p * np.sin(p) + 6 * p**2 * np.cos(p) - p**3 * np.sin(p)
 
 
 def _microseconds(ops: int = 300, repeats: int = 5) -> float:

@@ -41,7 +41,8 @@ class Trainer(base_trainer.Trainer):
         self._loss_tracker.update_state(loss_module.unscale_loss_for_distribution(loss), sample_weight=_batch_size(x))
         weights = self.trainable_weights
         if weights:
-            self.optimizer.apply_gradients(zip(tape.gradient(scaled, weights), weights, strict=True))
+            gradients: Any = tape.gradient(scaled, weights)
+            self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
         else:
             warnings.warn("The model does not have any trainable weights.", stacklevel=2)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
