@@ -22,7 +22,6 @@ LONG: dict[str, int] = {
     "_src/core/fast/calls.py:_vjp": 41,
     "_src/core/jvp.py:_transposed": 61,
     "_src/data/batching.py:bucket": 45,
-    "_src/function/function.py:_traced": 59,
     "_src/graph/control_flow.py:while_loop": 42,
     "_src/graph/control_flow.py:_pull_loop": 44,
     "_src/inspect/explain.py:_blocked": 61,

@@ -176,7 +176,8 @@ class Function:
 
     def prepared(self, *args: Any) -> tuple[ConcreteFunction, list[Tensor], Sequence[Variable]]:
         """What a call with these arguments would run, on which tensors and variables: where tracing may fail, apart
-        from it."""
+        from it.
+        """
         leaves, key, passed = flattened(args)
         return self._find(args, leaves, key, passed), [leaf for leaf in leaves if type(leaf) is Tensor], passed
 
