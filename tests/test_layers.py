@@ -87,12 +87,15 @@ def modules():
     return {name_of(path) for path in files()}
 
 
+parsed = functools.cache(ast.parse)  # most of the time goes into it, and every test here reads every module
+
+
 class Imports(ast.NodeVisitor):
     """Every import of a module but those that only a type checker sees: (name, line, at the top of the module)."""
 
     def __init__(self, text):
         self.found, self.depth = [], 0
-        self.visit(ast.parse(text))
+        self.visit(parsed(text))
 
     def visit_If(self, node):
         if "TYPE_CHECKING" not in ast.unparse(node.test):
@@ -274,7 +277,7 @@ class Assignments(ast.NodeVisitor):
 
     def __init__(self, text):
         self.found, self.imported, self.local = [], {}, [set()]
-        self.visit(ast.parse(text))
+        self.visit(parsed(text))
 
     def visit_Import(self, node):
         for alias in node.names:
@@ -352,7 +355,7 @@ def private_names_of_variables():
 
 def private_accesses(text):
     """Attributes that are private to variables and their storages, of anything but an object of a class in the file."""
-    tree = ast.parse(text)
+    tree = parsed(text)
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     own = {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")}
     own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
