@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from op_table import ROWS
 from random_programs import programs
 
 import gradtape as tf
+from gradtape._src.arrays import numpy_namespace
+from gradtape._src.graph.numpy_executor import ALLOCATING
 from gradtape._src.graph.passes import optimise
 from gradtape._src.graph.program import _is_pure
 
@@ -112,6 +115,16 @@ def test_memory_in_use_is_not_written_to(function):
     np.testing.assert_array_equal(x, X)
 
 
+@pytest.mark.parametrize("name", sorted(ALLOCATING))
+def test_kernels_that_allocate(name):
+    samples = ROWS[name].samples
+    assert samples
+    for sample in samples:
+        out = getattr(numpy_namespace, name)(*sample.args, **sample.attrs)
+        assert isinstance(out, (np.ndarray, np.generic))  # NumPy gives scalars where arrays have no axes
+        assert not any(np.shares_memory(out, a) for a in sample.args if isinstance(a, np.ndarray))
+
+
 def test_results_have_memory_of_their_own():
     v = tf.Variable(X)
     f = tf.function(lambda x: (x, tf.reshape(x, [-1]), v + 0.0, v.read_value(), tf.constant([1.0])), jit_compile=False)
@@ -123,6 +136,17 @@ def test_results_have_memory_of_their_own():
     arrays = [t.array for t in (*results, x)] + [v.numpy()]
     for i, a in enumerate(arrays):
         assert not any(np.shares_memory(a, b) for b in arrays[:i])
+
+
+def test_variables_are_numpy_arrays_again():
+    v = tf.Variable([1.0, 2.0])
+    by_xla = tf.function(lambda: v.assign_add([1.0, 1.0]), jit_compile=True)
+    on_numpy = tf.function(lambda: v.assign_add([1.0, 1.0]), jit_compile=False)
+    for f in (by_xla, on_numpy, by_xla, on_numpy):
+        f()
+    assert type(v.storage.tensor.array) is np.ndarray
+    v.assign_add([1.0, 1.0])
+    assert v.numpy().tolist() == [6.0, 7.0]
 
 
 def test_variables_change_all_or_none():

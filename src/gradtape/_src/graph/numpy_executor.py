@@ -25,8 +25,11 @@ from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
 from gradtape._src.graph.passes import Code
 
-_ALLOCATES = frozenset({"matmul", "conv", "einsum"})
-"""Kernels besides ufuncs whose result is new memory."""
+ALLOCATING = frozenset({
+    "conv", "conv_filter_grad", "conv_input_grad", "gate", "log_softmax", "matmul", "max_pool", "max_unpool", "relu",
+    "sigmoid", "softmax",
+})  # fmt: skip
+"""Kernels besides ufuncs whose result is always new memory."""
 
 _IN_PLACE_BYTES = 2**12
 """From this size on memory is worth more than the keyword argument."""
@@ -142,7 +145,7 @@ class _Writer:
         """Note whose memory the results are."""
         if target is not None:
             self._owned.discard(id(target))
-        if isinstance(kernel, np.ufunc) or node.name in _ALLOCATES:
+        if isinstance(kernel, np.ufunc) or node.name in ALLOCATING:
             self._owned.update(id(out) for out in node.outputs)
             return
         # Any other kernel may return a view of an operand.

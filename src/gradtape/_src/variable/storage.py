@@ -192,7 +192,12 @@ class Loan:
 
 def commit(storages: Sequence[Storage], values: Iterable[Any]) -> None:
     """Replace the values of all storages by those of a program to which no memory was donated: all, or none."""
-    any(_committing(storages, values, storages))
+    found = list(values)
+    if all(type(value) is ndarray for value in found):  # of a program that ran on NumPy
+        tensors = [storage.reading(value) for storage, value in zip(storages, found, strict=True)]
+        any(chain(map(_set_tensor, storages, tensors), map(_set_buffer, storages, _NONE)))
+    else:
+        any(_committing(storages, found, storages))
 
 
 def _committing(storages: Iterable[Storage], values: Iterable[Any], stale: Sequence[Storage]) -> Iterator[None]:
