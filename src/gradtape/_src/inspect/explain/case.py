@@ -1,0 +1,61 @@
+"""One source and the targets of an explanation: how they are called, and what the tape has seen of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
+
+from gradtape._src.call_sites import Line
+from gradtape._src.inspect.events import Facts, Node
+from gradtape._src.inspect.explain.explanation import Explanation, Reason, Step
+from gradtape._src.inspect.explain.words import LIKELY, shown_op
+from gradtape._src.inspect.source import name_of
+from gradtape._src.variable import Variable
+
+Path = list[tuple[Node, int]]
+"""Ops, and at which input a path enters each of them."""
+
+
+class Case:
+    """One source and the targets."""
+
+    def __init__(self, facts: Facts, targets: list[Any], source: Any, frame: FrameType | None, index: int) -> None:
+        self.facts, self.targets, self.source, self.frame = facts, targets, source, frame
+        self.uids = [t.uid for t in targets]
+        self.uid = source.uid
+        self.is_variable = isinstance(source, Variable)
+        python = name_of(source, frame)
+        self.python = python or ""
+        given = source.name.removesuffix(":0") if self.is_variable else ""
+        self.name = python or (given if given not in ("", "Variable") else f"source {index}")
+        if self.is_variable and given not in ("", "Variable", "UnreadVariable") and python and python != given:
+            self.name = f"{python} ('{given}')"
+        self.target = name_of(targets[0], frame) or "the target" if targets else "the target"
+        self.tracked = self.uid in facts.tracked
+        self.same_question = sorted(facts.tape._targets) == sorted(self.uids)  # as the last one that was answered
+        self.made = max(self.uids, default=0)  # when the (last) target was computed
+        if any(isinstance(t, Variable) for t in targets):
+            self.made = sys.maxsize  # a variable is what it is now
+
+    def no(
+        self,
+        reason: Reason,
+        message: str,
+        fix: str = "",
+        *,
+        where: Line | None = None,
+        certain: bool = True,
+        path: Iterable[tuple[Node, int]] = (),
+    ) -> Explanation:
+        """There is no gradient, for this reason."""
+        notes = [] if certain else [LIKELY]
+        return Explanation(
+            self.name, False, reason, message, fix, [self.step(n) for n, _ in path], where, certain, tuple(notes)
+        )
+
+    def step(self, node: Node) -> Step:
+        """An op as it is shown in a path."""
+        shape = node.shapes[0] if node.shapes else self.facts.tracked.get(node.outputs[0])
+        return Step(shown_op(node.op), shape, node.where)

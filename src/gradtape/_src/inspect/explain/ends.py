@@ -1,0 +1,267 @@
+"""Reasons in the source alone, or in the target alone: dtypes, and what the tape watched and when."""
+
+from __future__ import annotations
+
+from gradtape._src.autodiff.arguments import array_of
+from gradtape._src.call_sites import Line
+from gradtape._src.inspect.explain.case import Case
+from gradtape._src.inspect.explain.escapes import branch_only, reason_of_pauses
+from gradtape._src.inspect.explain.explanation import Explanation, Reason
+from gradtape._src.inspect.explain.paths import unrecorded
+from gradtape._src.inspect.source import assignments, built_from, made_variable, name_of, rebinding, shown, statement_at
+from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.variable import Variable
+
+
+def reason_of_dtypes(case: Case) -> Explanation | None:
+    if not is_differentiable(array_of(case.source)):
+        dtype = case.source.dtype.name
+        return case.no(
+            Reason.DTYPE,
+            f"{case.name} is {dtype}: only floating and complex values have derivatives.",
+            "Create it as a float: 3.0 in place of 3, or tf.cast(x, tf.float32) before the tape."
+            if dtype != "string"
+            else "Differentiate with respect to the numbers that are made from the text.",
+        )
+    odd = [t for t in case.targets if not is_differentiable(array_of(t))]
+    if odd and len(odd) == len(case.targets):
+        return case.no(
+            Reason.DTYPE,
+            f"{case.target} is {odd[0].dtype.name}: it has no derivative with respect to anything.",
+            "Make the target a floating value; the first op that gives integers or booleans is where to look.",
+        )
+    return None
+
+
+def reason_of_target(case: Case) -> Explanation | None:
+    """The target lies outside of what the tape recorded."""
+    facts = case.facts
+    if any(uid in facts.tracked or (uid in facts.producer and facts.producer[uid].recorded) for uid in case.uids):
+        return None
+    if facts.live is False and not facts.tracked and not facts.log:
+        return None
+    if all(isinstance(t, Variable) for t in case.targets):
+        if not case.tracked:
+            return None
+        made = facts.made_from(case.uid) if case.tracked else set()
+        return branch_only(case, [e for e in facts.events if e.what == "bool()" and e.uid in made]) or case.no(
+            Reason.STATE,
+            f"{case.target} is a variable: it holds a value, and no memory of how that was computed.",
+            "Differentiate the tensor that was assigned to it.",
+        )
+    state = facts.state_at(case.made)
+    if any(uid in summary.tracked for summary in facts.discarded for uid in case.uids):
+        where = next((e.where for e in facts.log if e.what == "reset" and e.when > case.made), None)
+        return unrecorded(case, Reason.RESET, where, None)
+    if state is None:
+        return case.no(
+            Reason.BEFORE_TAPE,
+            f"{case.target} was computed before the tape's `with` block began.",
+            "Move the computation into the block.",
+        )
+    if state.what == "pause":
+        return unrecorded(case, Reason.PAUSED, state.where, None)
+    if state.what == "stop_recording":
+        return unrecorded(case, Reason.STOP_RECORDING, state.where, None)
+    if state.what in ("exit", "question"):
+        return after_tape(case)
+    return None
+
+
+def after_tape(case: Case) -> Explanation:
+    gradient = next((a for a in map(case.facts.answer_with, case.uids) if a is not None), None)
+    if gradient is not None:
+        method, where = gradient
+        return case.no(
+            Reason.AFTER_TAPE,
+            f"{case.target} is what .{method}() of another tape gave at {shown(where)}, after this tape had "
+            "stopped recording: it saw the function, but not its derivative.",
+            f"Call .{method}() of the inner tape inside the outer tape's block.",
+            where=where,
+        )
+    return case.no(
+        Reason.AFTER_TAPE,
+        f"{case.target} was computed after the tape's `with` block had ended.",
+        "Indent the computation (the loss, too) into the block.",
+    )
+
+
+# -- the source --------------------------------------------------------------------------------------------------------
+def reason_of_source(case: Case) -> Explanation | None:
+    """The tape does not follow the source at all."""
+    facts, name = case.facts, case.name
+    if case.tracked:
+        return None
+    if case.uid > case.made and case.uid not in facts.producer and case.uids:
+        return case.no(
+            Reason.SAME_NAME,
+            f"This {name} was created after {case.target} was computed; what was used there is another object.",
+            f"Keep the object that went into the computation, and create {name} once.",
+            where=_second_assignment(case),
+        )
+    if any(case.uid in summary.tracked for summary in facts.discarded):
+        reset = [e for e in facts.log if e.what == "reset"][-1]
+        return case.no(
+            Reason.RESET,
+            f"tape.reset() at {shown(reset.where)} forgot that {name} was followed, and nothing followed it again.",
+            f"Call tape.watch({name}) or read it again after reset().",
+            where=reset.where,
+        )
+    return _empty_watch(case) or (_variable_not_watched(case) if case.is_variable else _tensor_not_watched(case))
+
+
+def _empty_watch(case: Case) -> Explanation | None:
+    facts = case.facts
+    followed_by_itself = case.is_variable and case.source.trainable and facts.tape._watch_accessed
+    empty = next((e for e in facts.log if e.what == "watched nothing"), None)
+    if empty is not None and not followed_by_itself:
+        return case.no(
+            Reason.WATCHED_EMPTY,
+            f"tape.watch at {shown(empty.where)} was given an empty structure: a layer has "
+            "no variables before it is built.",
+            "Call the layer once (or .build(shape)) before asking for its variables.",
+            where=empty.where,
+        )
+    return None
+
+
+def _variable_not_watched(case: Case) -> Explanation:
+    facts, name = case.facts, case.name
+    if not case.source.trainable:
+        return case.no(
+            Reason.NOT_TRAINABLE,
+            f"{name} was created with trainable=False; tapes follow what is trainable.",
+            f"Call tape.watch({case.python or 'variable'}) in the block, or create it with trainable=True.",
+        )
+    if not facts.tape._watch_accessed:
+        return case.no(
+            Reason.NOT_WATCHED,
+            f"The tape was created with watch_accessed_variables=False and was not told to watch {name}.",
+            f"Call tape.watch({case.python or 'variable'}) at the beginning of the block.",
+        )
+    return _variable_not_read(case)
+
+
+def _second_assignment(case: Case) -> Line | None:
+    bound = assignments(case.python, case.frame) if case.python else []
+    return bound[-1][0] if len(bound) > 1 else None
+
+
+def _tensor_not_watched(case: Case) -> Explanation:
+    name = case.name
+    where = _rebound(case)
+    if where is not None:
+        return case.no(
+            Reason.REPLACED_BY_TENSOR,
+            f"{name} was a tf.Variable, and {shown(where)} bound the name to a tensor: "
+            "what an op returns is a tensor, and tapes do not follow tensors by themselves.",
+            f"Change the variable in place: {name}.assign(…), .assign_add(…) or .assign_sub(…).",
+            where=where,
+        )
+    watch = f"tape.watch({case.python or 'tensor'})"
+    late = case.facts.path(case.uid, case.uids, differentiable=False)
+    return case.no(
+        Reason.NOT_WATCHED,
+        f"{name} is a tensor; tapes follow tensors only when asked, and trainable variables by themselves.",
+        f"Call {watch} at the beginning of the block, or make it a tf.Variable.",
+        path=late or (),
+    )
+
+
+def _rebound(case: Case) -> Line | None:
+    """Where this frame, or one that called it, has `x = x + 1` for what was a variable."""
+    frame, depth = case.frame, 0
+    while frame is not None and depth < 10:
+        name = name_of(case.source, frame)
+        found = rebinding(name, frame) if name is not None else None
+        if found is not None and (found[1] or _was_a_variable(case, name or "")):
+            return found[0]
+        frame, depth = frame.f_back, depth + 1
+    return None
+
+
+def _was_a_variable(case: Case, name: str) -> bool:
+    """Whether somebody made a variable of this name: `case.w`, of the name "w"."""
+    tail = name.rpartition(".")[2]
+    return tail != name and any(made_variable(tail, case.frame))
+
+
+def _variable_not_read(case: Case) -> Explanation:
+    facts, name = case.facts, case.name
+    missed = _missed_read(case)
+    if missed is not None:
+        return missed
+    other = next((v for v in facts.variables.values() if v.name == case.source.name and v.uid != case.uid), None)
+    if other is not None and case.source.name != "Variable:0":
+        return case.no(
+            Reason.SAME_NAME,
+            f"The tape followed another variable that is also called '{other.name}': a copy, or "
+            "the model before it was built again.",
+            "Use the variable of the model that computed the target.",
+        )
+    found = _computed_early(case) or reason_of_pauses(case) or reason_of_pauses(case, guess=True)
+    if found is not None:
+        return found
+    count = len(facts.variables)
+    others = f"; it followed {count} other variable{'s' if count > 1 else ''}" if count else ""
+    return case.no(
+        Reason.NEVER_READ,
+        f"No op read {name} while the tape was recording{others}.",
+        f"Use {name} inside the block, in what {case.target} is computed from.",
+    )
+
+
+def _missed_read(case: Case) -> Explanation | None:
+    """The variable was read where the tape did not record."""
+    facts, name = case.facts, case.name
+    for when, _, thread, label in reversed(facts.missed_readings(case.uid)):
+        state = facts.state_at(when)
+        if state is None or when > case.made:
+            continue
+        if state.what in ("pause", "stop_recording"):
+            reason = Reason.PAUSED if state.what == "pause" else Reason.STOP_RECORDING
+            how = "while the tape was paused" if state.what == "pause" else "inside tape.stop_recording()"
+            return case.no(
+                reason,
+                f"{name} was read only {how} (from {shown(state.where)}): the tape saw nothing of it.",
+                "Move what should be differentiated out of there.",
+                where=state.where,
+            )
+        if state.what == "start" and state.thread != thread:
+            return case.no(
+                Reason.OTHER_THREAD,
+                f"{name} was read in thread '{label}'; the tape records the thread that opened it, and no other.",
+                "Open a tape in each thread, or hand the context over: "
+                "pool.submit(contextvars.copy_context().run, f, …).",
+            )
+        if state.what == "start":
+            return case.no(
+                Reason.STOP_RECORDING,
+                f"{name} was read where nothing is recorded: in tf.init_scope or another asyncio task.",
+                "Compute inside the tape's block.",
+            )
+    return None
+
+
+def _computed_early(case: Case) -> Explanation | None:
+    """Something between source and target was computed before the tape began."""
+    facts = case.facts
+    behind, _ = facts.behind(case.uids)
+    early: list[tuple[str, Line | None]] = []
+    if case.frame is not None and case.python and case.target != "the target":
+        scope = {**case.frame.f_globals, **case.frame.f_locals}
+        for name in built_from(case.target, case.python, case.frame):
+            value = scope.get(name)
+            if type(value) is not Tensor or value.uid >= facts.began or value.uid in facts.tracked:
+                continue
+            if not facts.logged or value.uid in behind:
+                early.append((name, assignments(name, case.frame)[0][0]))
+    if early:
+        name, where = early[-1]
+        return case.no(
+            Reason.BEFORE_TAPE,
+            f"{name}, which {case.target} is made from, was computed before the tape's block began.",
+            f"Move `{statement_at(where) or name}` into the block.",
+            where=where,
+        )
+    return None

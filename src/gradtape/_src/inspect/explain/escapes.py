@@ -1,0 +1,131 @@
+"""Reasons where no chain of ops leads to the target: the value went on in Python, in a variable, or unrecorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.inspect.events import Node
+from gradtape._src.inspect.explain.case import Case
+from gradtape._src.inspect.explain.explanation import Explanation, Reason
+from gradtape._src.inspect.explain.paths import blocked
+from gradtape._src.inspect.explain.words import tensor_function
+from gradtape._src.inspect.source import calls_at, name_of, shown
+
+
+def reason_of_escapes(case: Case) -> Explanation | None:
+    """No chain of ops leads to the target: where did the value go instead?"""
+    facts = case.facts
+    made = facts.made_from(case.uid)
+    behind, plain = facts.behind(case.uids)
+    for event in facts.events:
+        if event.what == "assign" and event.uid in made and event.other in behind and event.when < case.made:
+            return stored_in_variable(case, event)
+    broken = reason_of_pauses(case)
+    if broken is not None:
+        return broken
+    unseen = [uid for uid in unexplained_inputs(case) if uid > facts.began]  # computed in the block, unseen by it
+    known = facts.complete and not unseen
+    branches = {e.uid: e for e in facts.events if e.what == "bool()" and e.when < case.made and e.uid in made}
+    candidates = _candidates(case, made, set(branches), known, plain)
+    if not candidates:
+        return branch_only(case, list(branches.values())) or reason_of_pauses(case, guess=True)
+    latest = max([u for u in unseen if u <= case.made], default=case.made)
+    _, best = max([c for c in candidates if c[0] <= latest] or candidates, key=lambda c: c[0])
+    certain = facts.complete and len(candidates) == 1
+    if isinstance(best, Node):
+        first = facts.path(case.uid, best.inputs, differentiable=False) or []
+        position = next(i for i, uid in enumerate(best.inputs) if uid in made)
+        return blocked(case, best, position, [*first, (best, position)], certain=certain)
+    return stored_in_variable(case, best, certain) if best.what == "assign" else left_library(case, best, certain)
+
+
+def _candidates(case: Case, made: set[int], branches: set[int], known: bool, plain: bool) -> list[tuple[int, Any]]:
+    """Where the derivative may have ended: ops without one, and events; each with its time."""
+    facts = case.facts
+    found: list[tuple[int, Any]] = []
+    for node in () if known else facts.nodes:
+        when = node.outputs[0]
+        ends_here = not node.op.differentiable and not made.isdisjoint(node.inputs)
+        if ends_here and when < case.made and when not in branches:
+            found.append((when, node))
+    possible = {"assign": not facts.complete, "bool()": False}
+    for event in facts.events:
+        if event.uid in made and event.when < case.made and possible.get(event.what, not known or plain):
+            found.append((event.when, event))
+    return found
+
+
+def branch_only(case: Case, decisions: list[Any]) -> Explanation | None:
+    if not decisions:
+        return None
+    event = decisions[0]
+    return case.no(
+        Reason.BRANCH_ONLY,
+        f"{case.name} decided at {shown(event.where)} which branch runs, and its value went no "
+        "further: the target jumps where the decision changes, and is constant in between.",
+        "Blend the branches: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.",
+        where=event.where,
+        path=case.facts.path(case.uid, [event.uid], differentiable=False) or (),
+    )
+
+
+def stored_in_variable(case: Case, event: Any, certain: bool = True) -> Explanation:
+    variable = case.facts.variables.get(event.other)
+    name = variable.name.removesuffix(":0") if variable is not None else "a variable"
+    name = (variable is not None and name_of(variable, case.frame)) or name
+    return case.no(
+        Reason.STATE,
+        f"The value was stored in {name} at {shown(event.where)}; reading a variable gives its "
+        "value, not the history of what was assigned.",
+        "Compute the target from the tensor itself, and assign after that.",
+        where=event.where,
+        certain=certain,
+        path=case.facts.path(case.uid, [event.uid], differentiable=False) or (),
+    )
+
+
+def left_library(case: Case, event: Any, certain: bool) -> Explanation:
+    calls = [call for call in calls_at(event.where) if call[0] in ("np", "numpy", "onp", "math")]
+    advice = "Stay with tensors until the target is computed; convert a copy for printing."
+    through = event.what
+    if any(function == "numpy_function" for _, function in calls_at(event.where)):
+        through, advice = "tf.numpy_function", "Use tf.py_function, or write it with tf functions."
+    elif calls:
+        module, function = calls[0]
+        through = f"{module}.{function}" if event.what == "NumPy" else through
+        same = tensor_function(function)
+        advice = f"Use {same} in place of {module}.{function}: the tape can follow it." if same else advice
+    return case.no(
+        Reason.LEFT_LIBRARY,
+        f"The value left the library through {through} at {shown(event.where)}; what comes back is a constant.",
+        advice,
+        where=event.where,
+        certain=certain,
+        path=case.facts.path(case.uid, [event.uid], differentiable=False) or (),
+    )
+
+
+def reason_of_pauses(case: Case, guess: bool = False) -> Explanation | None:
+    """The tape did not record for a while, and the target is made from something computed then."""
+    facts = case.facts
+    open_ends = unexplained_inputs(case)
+    for event, end in facts.breaks():
+        inside = [uid for uid in open_ends if event.when < uid < end]
+        unexplained = not facts.complete or not any(u in facts.tracked for u in case.uids)
+        if inside or (guess and unexplained and case.made > end):
+            reason = Reason.PAUSED if event.what == "pause" else Reason.STOP_RECORDING
+            how = "while the tape was paused" if event.what == "pause" else "inside tape.stop_recording()"
+            return case.no(
+                reason,
+                f"What {case.target} is made from was computed {how} (from {shown(event.where)}).",
+                "Move what should be differentiated out of there.",
+                where=event.where,
+                certain=bool(inside),
+            )
+    return None
+
+
+def unexplained_inputs(case: Case) -> list[int]:
+    """What the targets are made from and no record tells more about."""
+    behind, _ = case.facts.behind(case.uids)
+    return [u for u in behind if u not in case.facts.producer and u not in case.facts.tracked]

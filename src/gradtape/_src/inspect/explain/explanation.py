@@ -1,0 +1,179 @@
+"""Explanations: the reasons for which a gradient is None, and how one is shown as text and HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from gradtape._src import nest
+from gradtape._src.call_sites import Line
+from gradtape._src.inspect.source import shown, statement_at
+
+
+class Reason(Enum):
+    """Why a gradient is None."""
+
+    NOT_WATCHED = "the tape was not told to follow it"
+    NOT_TRAINABLE = "the variable is not trainable"
+    WATCHED_LATE = "it was watched after it was used"
+    WATCHED_EMPTY = "watch() was given nothing to watch"
+    BEFORE_TAPE = "computed before the tape began to record"
+    AFTER_TAPE = "computed after the tape had stopped recording"
+    REPLACED_BY_TENSOR = "the variable was replaced by a tensor"
+    LEFT_LIBRARY = "the value left the library"
+    DTYPE = "the dtype has no derivatives"
+    CAST_THROUGH_DTYPE = "cast to a dtype without derivatives"
+    STATE = "stored in a variable: state has no history"
+    STOP_GRADIENT = "stopped by tf.stop_gradient"
+    STOP_RECORDING = "computed inside stop_recording()"
+    PAUSED = "computed while the tape was paused"
+    RESET = "forgotten by reset()"
+    NON_DIFFERENTIABLE_OP = "an op without a derivative"
+    CUSTOM_GRADIENT = "a custom gradient returned None"
+    BRANCH_ONLY = "only a Python branch depended on it"
+    SAME_NAME = "another object of the same name was used"
+    OTHER_THREAD = "computed in another thread"
+    USED_UP = "the tape is used up"
+    NEVER_ENTERED = "the tape was never entered"
+    NEVER_READ = "the variable was never read"
+    UNRELATED = "the target does not depend on it"
+
+
+class NoneGradientWarning(UserWarning):
+    """A gradient is None, under `config.set_none_policy("warn")`."""
+
+
+class Step(NamedTuple):
+    """One op on the way from a source to a target."""
+
+    op: str
+    shape: tuple[int, ...] | None
+    where: Line | None
+
+    def __str__(self) -> str:
+        shape = "" if self.shape is None else f" {self.shape}"
+        return f"{self.op}{shape}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Whether and how one source reaches the target, and if not, why.
+
+    `connected` is None where it cannot be known any more: another gradient call used the tape up.
+    """
+
+    source: str
+    connected: bool | None
+    reason: Reason | None
+    message: str
+    fix: str = ""
+    path: list[Step] = field(default_factory=list)
+    where: Line | None = None
+    certain: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """One line: what is the matter with which source."""
+        if self.reason is None:
+            return f"{self.source}: connected to the target"
+        answer = {True: "connected, but", False: "no gradient:", None: "not known:"}[self.connected]
+        return f"{self.source}: {answer} {self.reason.value}"
+
+    @property
+    def one_line(self) -> str:
+        """Reason, message and fix in one line, for warnings."""
+        return " ".join(part for part in (f"{self.headline}.", self.message, self.fix) if part)
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        if self.path:
+            yield "path", " → ".join([self.source, *map(str, self._shortened())])
+            seen: set[Line] = set()
+            for step in self.path[:12]:
+                if step.where is not None and step.where not in seen:
+                    seen.add(step.where)
+                    yield "", f"{shown(step.where)}  {statement_at(step.where)}".rstrip()
+        if self.message:
+            yield ("why" if self.reason is not None else ""), self.message
+        if self.where is not None and (text := statement_at(self.where)):
+            yield "line", f"{shown(self.where)}  {text}"
+        if self.fix:
+            yield "fix", self.fix
+        for note in self.notes:
+            yield "note", note
+
+    def _shortened(self) -> list[Any]:
+        if len(self.path) <= 12:
+            return list(self.path)
+        return [*self.path[:6], f"… {len(self.path) - 11} more ops …", *self.path[-5:]]
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        for label, text in self._rows():
+            head = f"  {label + ':' if label else '':<6}"
+            lines.extend(
+                textwrap.wrap(text, 100, initial_indent=head, subsequent_indent=" " * 8, break_on_hyphens=False)
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        colour = "#2e7d32" if self.reason is None else "#b26a00" if self.connected else "#c62828"
+        rows = "".join(
+            f"<tr><td style='text-align:left;vertical-align:top;opacity:.6;padding:1px 8px'>{html.escape(label)}</td>"
+            f"<td style='text-align:left;padding:1px 8px'>{html.escape(text)}</td></tr>"
+            for label, text in self._rows()
+        )
+        return (
+            f"<div style='border-left:4px solid {colour};padding:4px 10px;margin:4px 0;font-size:13px'>"
+            f"<b>{html.escape(self.headline)}</b><table style='border:0;margin:2px 0'>{rows}</table></div>"
+        )
+
+
+class Explanations:
+    """The explanations of several sources: iterate over them, or index as the sources are indexed.
+
+    >>> import gradtape as tf
+    >>> w = {"a": tf.Variable(1.0, name="a"), "b": tf.Variable(2.0, name="b")}
+    >>> with tf.GradientTape() as tape:
+    ...     y = w["a"] * 3.0
+    >>> found = tape.explain(y, w)
+    >>> found["a"].connected, found["b"].reason
+    (True, <Reason.NEVER_READ: 'the variable was never read'>)
+    """
+
+    def __init__(self, flat: list[Explanation], structure: Any) -> None:
+        self.flat = flat
+        self.structure = nest.pack_sequence_as(structure, flat)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self.flat)
+
+    def __len__(self) -> int:
+        return len(self.flat)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.structure[key]
+
+    @property
+    def missing(self) -> list[Explanation]:
+        """Those that have a reason to be explained."""
+        return [e for e in self.flat if e.reason is not None]
+
+    def __str__(self) -> str:
+        found = [e for e in self.flat if e.reason is None]
+        lines = [str(e) for e in self.missing]
+        if found:
+            names = ", ".join(e.source for e in found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+            lines.append(f"{len(found)} of {len(self.flat)} connected: {names}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(e._repr_html_() for e in self.flat)

@@ -1,0 +1,74 @@
+"""`tape.explain(target, sources)`, and the policies for gradients that are None."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src.autodiff.arguments import check_differentiable, components, leaves
+from gradtape._src.autodiff.settings import settings
+from gradtape._src.call_sites import user_frame
+from gradtape._src.inspect.events import Facts
+from gradtape._src.inspect.explain.case import Case
+from gradtape._src.inspect.explain.explanation import Explanation, Explanations, NoneGradientWarning
+from gradtape._src.inspect.explain.finding import find_reason
+
+if TYPE_CHECKING:
+    from gradtape._src.autodiff.gradient_tape import Tape
+
+
+def explain(tape: Tape, target: Any, sources: Any) -> Any:
+    """See `GradientTape.explain`."""
+    flat = leaves(sources)
+    targets = [part for leaf in leaves(target) for part in components(leaf)]
+    check_differentiable("target", targets)
+    check_differentiable("sources", flat)
+    found = explained(tape, targets, flat, _calling_frame())
+    return found[0] if isinstance(sources, type(flat[0])) and len(flat) == 1 else Explanations(found, sources)
+
+
+def _calling_frame() -> FrameType | None:
+    """The frame whose names are used; a helper that hides itself from tracebacks hides from here, too."""
+    frame = user_frame()
+    while frame is not None and frame.f_locals.get("__tracebackhide__") and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+def explained(tape: Tape, targets: list[Any], sources: list[Any], frame: FrameType | None) -> list[Explanation]:
+    """The explanations of sources, read from this frame's names."""
+    facts = Facts(tape)
+    return [find_reason(Case(facts, targets, source, frame, i)) for i, source in enumerate(sources)]
+
+
+def report(tape: Tape, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
+    """What happens to a None under the policies "warn" and "raise"."""
+    frame = user_frame()
+    asker: FrameType | None = sys._getframe(1)
+    level = 1
+    while asker is not None and asker is not frame:
+        module = str(asker.f_globals.get("__name__", ""))
+        if module in ("gradtape._src.autodiff.custom_gradient", "gradtape._src.autodiff.directional"):
+            return  # a gradient call of the library's own: recompute_grad needs all arguments, hessian all blocks
+        asker, level = asker.f_back, level + 1
+    found = explained(tape, targets, lost, frame)
+    if policy() == "raise":
+        several = "" if len(found) == 1 else f" for {len(found)} of {len(sources)} sources"
+        text = "\n".join(map(str, found))
+        raise ValueError(f"GradientTape.{method} has no gradient{several} (the none policy is 'raise').\n{text}")
+    for explanation in found:
+        warnings.warn(f"GradientTape.{method}: {explanation.one_line}", NoneGradientWarning, stacklevel=level + 1)
+
+
+def policy() -> str:
+    """What happens when a gradient is None: "none", "warn" or "raise"."""
+    return settings.none_policy
+
+
+def set_policy(value: str) -> None:
+    """Say what happens when a gradient is None."""
+    if value not in ("none", "warn", "raise"):
+        raise ValueError(f"Unknown none policy: {value!r}. Use 'none' (TensorFlow's silence), 'warn' or 'raise'.")
+    settings.none_policy = value

@@ -1,0 +1,58 @@
+"""The words of explanations: names of ops, and what to use in place of an op without a derivative."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from gradtape._src.core.primitive import registry
+
+LIKELY = "This is the likeliest reading of what was recorded; GradientTape(lines=True) sees more."
+INSTEAD = {
+    "indices": "Positions have no derivative; weights have: multiply by tf.nn.softmax(scores) in place of picking.",
+    "condition": "A condition is a step; blend: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.",
+}
+"""What to use in place of an input without a derivative, by its name. An op's own advice is in its declaration."""
+
+_OF_NUMPY = {
+    "amax": "tf.reduce_max",
+    "amin": "tf.reduce_min",
+    "array": "tf.stack",
+    "asarray": "tf.convert_to_tensor",
+    "clip": "tf.clip_by_value",
+    "dot": "tf.tensordot",
+    "fabs": "tf.abs",
+    "float32": "tf.cast",
+    "hstack": "tf.concat",
+    "inner": "tf.tensordot",
+    "std": "tf.math.reduce_std",
+    "var": "tf.math.reduce_variance",
+    "vstack": "tf.concat",
+}
+"""NumPy's functions that are no primitives under that name."""
+
+
+def shown_op(op: Any) -> str:
+    """The name under which users know a primitive."""
+    if op.name == "getitem":
+        return "[…]"
+    return str(op.names[0].rpartition(".")[2] if op.names else op.name)
+
+
+def tensor_function(name: str) -> str:
+    """The function of this library that does what NumPy's function of this name does; empty if there is none."""
+    if name in _OF_NUMPY:
+        return _OF_NUMPY[name]
+    if name in registry and registry[name].names:
+        return f"tf.{registry[name].names[0]}"
+    root = sys.modules["gradtape"]
+    for prefix, module in (("tf", root), ("tf.math", root.math), ("tf.linalg", root.linalg)):
+        if callable(getattr(module, name, None)):
+            return f"{prefix}.{name}"
+    return ""
+
+
+def dtype_of_numpy(dtype: Any) -> str:
+    """The name of a record's dtype."""
+    first = dtype[0] if type(dtype) is tuple else dtype
+    return str(getattr(first, "name", first))
