@@ -20,7 +20,7 @@ from gradtape._src.variable import StreamState, Variable, VariableParam, on_host
 
 if TYPE_CHECKING:
     from gradtape._src.function.function import Function
-    from gradtape._src.graph.trace import Traced
+    from gradtape._src.graph.traced import Traced
 
 _COMPUTED = object()
 

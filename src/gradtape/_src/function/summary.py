@@ -44,9 +44,9 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
         found.append(("values in parts", in_parts.program))
     for derivative in traced._derivatives.values():
         found += [("values for a tape", program) for program in derivative.program.versions()]
-        for pull in derivative._pulls.values():
-            if pull.traced._plain is not None:
-                found += [("gradient", program) for program in pull.traced._plain.versions()]
+        for backward in derivative.backward_programs.values():
+            if backward.traced._plain is not None:
+                found += [("gradient", program) for program in backward.traced._plain.versions()]
     return found
 
 

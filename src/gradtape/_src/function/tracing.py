@@ -20,6 +20,7 @@ from gradtape._src.function.eager import EagerFunction, refuse_creation
 from gradtape._src.function.modes import is_on_numpy, warn_once
 from gradtape._src.function.python_code import as_graph_error, as_results, converted, graph_errors
 from gradtape._src.function.signature import Signature
+from gradtape._src.graph.trace import Trace
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Creations, Variable, VariableParam, creating
 
@@ -118,7 +119,7 @@ class Tracer:
         self, arguments: Arguments, may_create: bool, shapes: Any = None, kind: Kind = ConcreteFunction
     ) -> ConcreteFunction:
         """Run the code; `may_create`: it may create variables."""
-        from gradtape._src.graph.trace import Trace, Traced
+        from gradtape._src.graph.traced import Traced
 
         graph = Graph(self.origin.name)
         graph.seed, graph.on_numpy = seeds.seed, is_on_numpy(self._jit_compile)
@@ -134,7 +135,7 @@ class Tracer:
                 raise NeedsEagerError(TypeError(f"'{graph.name}' takes a string, and XLA has numbers only."))
             inputs = _inputs(graph, tensors, shapes)
             for tensor in inputs:
-                trace.follow(tensor)
+                trace.track(tensor)
             graph.concrete = _evaluator(graph, inputs, tensors, arguments.passed)
             leaves = _filled(arguments.leaves, inputs, graph)
             empty = shapes is None and self.may_generalise and any(0 in t.array.shape for t in tensors)

@@ -24,8 +24,10 @@ from gradtape._src.core.primitive import narrowed, program_op, widened
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.graph.bounds import Bounds
+from gradtape._src.graph.derivative import Derivative
 from gradtape._src.graph.program import Program
-from gradtape._src.graph.trace import Derivative, Trace, Traced, modes_of, record, shape_followed, unbatched
+from gradtape._src.graph.trace import Trace, modes_of, record, tracked_shape, unbatched
+from gradtape._src.graph.traced import Traced
 from gradtape._src.ops import array, index, math
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable
@@ -57,7 +59,7 @@ class _Block:
                 self.graph.turn = self.inputs[0].array
             for like in inputs:
                 inside = wrap(self.graph.argument(tuple(like.array.shape), like.array.dtype))
-                self.trace.follow(inside)
+                self.trace.track(inside)
                 self.inputs.append(inside)
             self.result = function(*self.inputs[int(turn) :])
         states = [s for s in self.graph.variables.values() if not s.variable.is_local_to(self.graph)]
@@ -242,7 +244,7 @@ def _wanted(traced: Traced) -> tuple[int, ...]:
     """The inputs of a block by which somebody may differentiate."""
     recorders = active_recorders()
     own = [i for i, t in enumerate(traced.inputs) if is_differentiable(t.array)]
-    captured = [i for i, uid in enumerate(traced.captured) if shape_followed(uid, recorders) is not None]
+    captured = [i for i, uid in enumerate(traced.captured) if tracked_shape(uid, recorders) is not None]
     return (*own, *[len(traced.inputs) + i for i in captured])
 
 
@@ -267,9 +269,9 @@ def _pull_switch(
     saved = {x: residuals[start - count : end - count] for x, start, end in _shares(derivatives, count)}
     reached: set[int] = set()
     for derivative in derivatives:
-        pull, _ = derivative.pull(arrived[derivative], _by_branch(derivative, shapes), rows)
+        program, _ = derivative.backward(arrived[derivative], _by_branch(derivative, shapes), rows)
         uids = derivative.traced.inner_uids()
-        reached.update(uids[i] for i, slot in zip(pull.asked, pull.slots, strict=True) if slot is not None)
+        reached.update(uids[i] for i, slot in zip(program.asked, program.slots, strict=True) if slot is not None)
     asked = [uid for uid in shapes if uid in reached]
 
     def branch(derivative: Derivative) -> Callable[[], list[Tensor]]:

@@ -15,6 +15,7 @@ from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.fast.backward import traced_backward_pass
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import active_recorders
+from gradtape._src.graph.trace import Trace
 from gradtape._src.ops import array
 from gradtape._src.tensor import Tensor, is_differentiable, next_uid
 from gradtape._src.variable import Variable
@@ -83,8 +84,6 @@ def _trace(name: str, sources: list[Any]) -> tuple[list[Any], dict[int, Any]]:
     graph = current_graph()
     if graph is None:
         raise RuntimeError(f"{name} is not supported when eager execution is enabled. Use tf.GradientTape instead.")
-    from gradtape._src.graph.trace import Trace
-
     trace = next(r for r in active_recorders() if isinstance(r, Trace))
     if any(source.uid not in trace.tracked for source in sources) and not graph.follows_constants:
         raise FollowConstantsError

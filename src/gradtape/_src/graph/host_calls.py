@@ -19,6 +19,7 @@ from gradtape._src.core import tape as stack
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.dtypes import as_dtype
+from gradtape._src.graph.trace import record
 from gradtape._src.interrupts import guarded
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor, is_differentiable
@@ -121,8 +122,6 @@ def function_on_host(
     attrs = {"function": host, "specs": tuple(specs), "effect": True}
     values = call("host_function", tuple(t.array for t in tensors), attrs)
     outputs = tuple([wrap(v) for v in values])
-    from gradtape._src.graph.trace import record
-
     uids = tuple([t.uid for t in tensors])
     rule = _SEEN if differentiable else _UNSEEN
     record(active_recorders(), rule, uids, outputs, tuple(tensors), {"function": function})

@@ -1,0 +1,156 @@
+"""Calls of traced functions as ops: their rules in both modes, and their kernels in every namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src import forks
+from gradtape._src.arrays.dimensions import Sizes
+from gradtape._src.core import dispatch
+from gradtape._src.core.primitive import program_op
+from gradtape._src.core.tape import active_recorders
+from gradtape._src.graph.checks import NONE, failure
+from gradtape._src.graph.program import default_is_processor, to_numpy
+from gradtape._src.graph.trace import as_tensor, modes_of, tracked_shape, unbatched
+from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.variable import Variable
+
+if TYPE_CHECKING:
+    from gradtape._src.graph.derivative import Derivative
+    from gradtape._src.graph.traced import Traced
+
+
+def _vjp_of_call(
+    xp: Any,
+    g: list[Any],
+    needs: list[Any],
+    *saved: Any,
+    derivative: Derivative,
+    host: bool,
+    sizes: Sizes | None,
+    passed: Sequence[Variable],
+    shared: bool,
+    nested: tuple[int, ...],
+) -> list[Any]:
+    """The rule of a call: run the second program on the residuals and the cotangents.
+
+    `nested` are the uids of the inputs where more than one tape recorded the call.
+    """
+    rows, g, batched_again = unbatched(g)
+    found = derivative.gradients(g, needs, saved, rows, host, sizes, passed, bool(nested))
+    if nested and rows is None:
+        derivative.link(found, nested)
+    return batched_again(found)
+
+
+def _jvp_of_call(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...] | None:
+    """The forward rule of a call; None where it was recorded for tapes alone."""
+    derivative: Derivative = attrs["derivative"]
+    if not derivative.forward:
+        return None
+    rows, given, batched_again = unbatched(given)
+    residuals = derivative.residuals if attrs["shared"] else ()
+    host, sizes, passed = attrs["host"], attrs["sizes"], attrs["passed"]
+    found = derivative.tangents(given, saved, residuals, rows, host, sizes, passed)
+    return (*batched_again(found), *[None] * (len(saved) - len(residuals)))
+
+
+def _vjp_of_part(
+    xp: Any,
+    g: list[Any],
+    needs: list[Any],
+    *inputs: Any,
+    traced: Traced,
+    sizes: Sizes | None,
+    passed: Sequence[Variable],
+) -> list[Any]:
+    """The rule of a part of a trace: run it again with residuals, then the second program.
+
+    Residuals are functions of all inputs, also of those that this backward pass needs no gradient of.
+    """
+    rows, g, batched_again = unbatched(g)
+    g = [None if x is None else as_tensor(x) for x in g]
+    tensors = [as_tensor(t) for t in inputs]
+    derivative = _derivative_of_part(traced, tensors, needs, passed, forward=False)
+    _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
+    g = [*g, *[None] * len(residuals)]
+    return batched_again(derivative.gradients(g, needs, residuals, rows, sizes=sizes, passed=passed))
+
+
+def _jvp_of_part(given: list[Any], inputs: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+    """The forward rule of a part of a trace: run it again with residuals, then the second program."""
+    traced, sizes, passed = attrs["traced"], attrs["sizes"], attrs["passed"]
+    rows, given, batched_again = unbatched(given)
+    given = [None if t is None else as_tensor(t) for t in given]
+    tensors = [as_tensor(t) for t in inputs]
+    lead = 0 if rows is None else 1
+    shapes = [None if t is None else tuple(t.array.shape)[lead:] for t in given]
+    derivative = _derivative_of_part(traced, tensors, shapes, passed, forward=True)
+    _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
+    return tuple(batched_again(derivative.tangents(given, residuals, (), rows, sizes=sizes, passed=passed)))
+
+
+def _derivative_of_part(
+    traced: Traced, tensors: Sequence[Tensor], needs: Sequence[Any], passed: Sequence[Variable], forward: bool
+) -> Derivative:
+    """By the inputs that are needed and by those that somebody follows: residuals are functions of all of them."""
+    recorders = active_recorders()
+    around, pushing = modes_of(recorders)
+    wanted = [
+        i
+        for i, (uid, shape) in enumerate(zip(traced.outer_uids(tensors, passed), needs, strict=True))
+        if (i >= len(tensors) or is_differentiable(tensors[i].array))
+        and (shape is not None or tracked_shape(uid, recorders) is not None)
+    ]
+    return traced.derivative(tuple(wanted), needs, (around or not forward, pushing or forward))
+
+
+CALL = program_op("function", "PartitionedCall", _vjp_of_call, _jvp_of_call)
+PART = program_op("part", "PartitionedCall", _vjp_of_part, _jvp_of_part)
+
+
+# A call is a function of every namespace: a backward pass makes it with raw arrays, batches or recorded tensors.
+def _call_arrays(
+    xp: Any, *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None, passed: Sequence[Variable]
+) -> tuple[Any, ...]:
+    return tuple(traced.run(traced.plain, arrays, host, sizes, passed))
+
+
+def _call_batches(
+    xp: Any,
+    size: int,
+    flags: Sequence[bool],
+    *arrays: Any,
+    traced: Traced,
+    host: bool,
+    sizes: Sizes | None,
+    passed: Sequence[Variable],
+) -> Any:
+    if xp.rank > 1:  # recorded rows: a call for each, because a compiled batch has no tape
+        return None
+    program = traced.plain if sizes is None else traced.plain.with_sizes(sizes)
+    batched = [False] * len(program.feeds)
+    for slot, number in program.plan[0]:
+        batched[slot] = flags[number]
+    if not any(batched):  # the same for every row
+        results = traced.run(traced.plain, arrays, host, sizes, passed)
+        return tuple([xp.broadcast_to(value, shape=(size, *value.shape)) for value in results])
+    mode = NONE if forks.without_xla else program.modes[host or default_is_processor()]
+    given = program.arrays(arrays, passed)
+    results = program.batched(tuple(batched), mode)(*given)
+    if mode:
+        *results, numbers = results
+        if to_numpy(numbers).any():
+            raise failure(program, int(to_numpy(numbers).max()), given, batched)
+    # What does not depend on a row has no row axis of its own inside: vmap has repeated it.
+    return tuple([to_numpy(value) for value in results]) if host else tuple(results)
+
+
+def _call_tensors(
+    *tensors: Any, traced: Traced, host: bool, sizes: Sizes | None, passed: Sequence[Variable]
+) -> tuple[Tensor, ...]:
+    return tuple(traced([as_tensor(t) for t in tensors], host, sizes, passed))
+
+
+dispatch.register_function("traced_call", arrays=_call_arrays, batches=_call_batches, tensors=_call_tensors)

@@ -1,0 +1,369 @@
+"""A traced function: its graph, its tape, and what tapes outside see of a call.
+
+While Python code is traced two lists are written. The graph holds what the program computes; the tape holds the same
+computation as records, over tensors whose arrays are symbolic. A call runs the program. For a tape outside it is one
+record, whose rule is a second program: the sweep over the inner tape, traced in its turn. Values of the first graph
+that the second one uses are the residuals: further outputs of the first program, inputs of the second. The second
+program is a traced function like the first, so that every order of derivative is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors, forks
+from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, is_dimension
+from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, call, current_graph, tracing
+from gradtape._src.conversion import wrap
+from gradtape._src.core import dispatch
+from gradtape._src.core.primitive import Op
+from gradtape._src.core.tape import active_recorders, active_stack
+from gradtape._src.graph import rewrites as recognise
+from gradtape._src.graph.calls import CALL, PART
+from gradtape._src.graph.checks import NONE, Mode, failure
+from gradtape._src.graph.derivative import Derivative
+from gradtape._src.graph.host_calls import effects
+from gradtape._src.graph.program import Program, bound, default_is_processor, on_processor, to_numpy
+from gradtape._src.graph.trace import REVERSE, Modes, Residual, Shape, Trace, modes_of, record, tracked_shape
+from gradtape._src.interrupts import is_interrupt
+from gradtape._src.memory import LazyArray
+from gradtape._src.tensor import LazyTensor, Tensor, is_differentiable
+from gradtape._src.variable import Storage, Variable, commit, updating
+
+for _name in ("einsum", "matmul"):
+    dispatch.register_rewrite(_name, recognise.instead)
+
+
+def _differentiable_inputs(op: Op, uids: Sequence[int]) -> Sequence[int]:
+    """The inputs of a record that its op has a derivative for."""
+    if op.vjp_all is not None or len(op.rules) != len(uids):
+        return uids
+    return [uid for uid, rule in zip(uids, op.rules, strict=True) if rule is not None]
+
+
+def _outputs_that_depend(attrs: dict[str, Any], count: int) -> list[bool]:
+    """Which outputs of a record depend on its inputs: of a program within, those that do there."""
+    inside = [attrs["traced"]] if "traced" in attrs else [d.traced for d in attrs.get("derivatives", ())]
+    if "derivative" in attrs:
+        inside = [attrs["derivative"].traced]
+    flags = [any(column) for column in zip(*[traced.differentiable for traced in inside], strict=True)]
+    return [*flags, *[True] * (count - len(flags))] if inside and "carried" not in attrs else [True] * count
+
+
+class Traced:
+    """A function that has been traced: call it with tensors, get tensors.
+
+    Where it was traced for unknown dimensions a call says their sizes: its arguments do, or, for a second program,
+    the call that it is the derivative of. Within the trace that they belong to there are none to say. The same holds
+    for variables among the arguments: a call says in `passed` which they are, by number.
+    """
+
+    def __init__(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+        self.graph, self.trace = graph, trace
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.symbols = [t.array for t in inputs]
+        states = [s for s in graph.variables.values() if not s.variable.is_local_to(graph)]
+        self.state = [s for s in states if s.assigned]
+        self.variables = [s.variable for s in states]
+        self._changing: list[Variable] = [s.variable for s in self.state]
+        self._storages: list[Storage] = [v.storage for v in self._changing]
+        before: Any = trace.tracked
+        own = {t.uid for t in inputs}
+        captured = {uid for record in trace.records for uid in record[1] if 0 < uid < before.before}
+        captured.update(t.uid for t in outputs if 0 < t.uid < before.before)
+        captured.update(v.uid for v in self.variables)
+        self.captured = tuple(sorted(captured - own))  # uids from outside that a tape there may follow
+        # Memory is used again for a value of the same size: where the shape is not declared it may be another.
+        self._donated = frozenset(s.variable.uid for s in self.state if s.reading.array.shape == s.read.shape)
+        self.unknown: dict[str, tuple[int, int]] = {}  # where the sizes of unknown dimensions are read: input and axis
+        if graph.open and graph.outer is None and graph.first is None:
+            for i, symbol in enumerate(self.symbols):
+                self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
+        self._plain: Program | None = None
+        self._derivatives: dict[tuple[tuple[int, ...], Modes], Derivative] = {}
+        self._building = forks.rlock()
+
+    # -- calling -----------------------------------------------------------------------------------------------------
+    def __call__(
+        self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None = None, passed: Sequence[Variable] = ()
+    ) -> list[Tensor]:
+        """Run the program. `host`: results are NumPy arrays, otherwise they stay where the program ran.
+
+        Inside of another trace the program becomes a part of that one.
+        """
+        recorders = () if active_stack() is None else active_recorders()
+        wanted: tuple[int, ...] = ()
+        if self.unknown:
+            sizes = tuple([(name, tensors[i].array.shape[axis]) for name, (i, axis) in self.unknown.items()])
+        if current_graph() is not None:
+            return self._called_within(tensors, sizes, passed)
+        if recorders:
+            for variable in [bound(v, passed) for v in self.variables] if passed else self.variables:
+                variable.notice_reading()
+            uids = self.outer_uids(tensors, passed)
+            wanted = tuple([i for i, uid in enumerate(uids) if tracked_shape(uid, recorders) is not None])
+        if not wanted:
+            if host and self.in_parts is not None:
+                return self.in_parts(self.run(self.in_parts.program, [t.array for t in tensors], host, sizes, passed))
+            results = self.run(self.plain, [t.array for t in tensors], host, sizes, passed)
+            return [wrap(value) for value in results[: len(self.outputs)]]
+        derivative = self.derivative(wanted, modes=modes_of(recorders))
+        results = self.run(derivative.program, [t.array for t in tensors], host, sizes, passed)
+        count = len(self.outputs)
+        outputs = tuple([wrap(value) for value in results])
+        shared = len(recorders) > 1
+        attrs = {
+            "derivative": derivative,
+            "host": host,
+            "sizes": sizes,
+            "passed": passed,
+            "shared": shared,
+            "nested": uids if shared else (),
+        }
+        record(recorders, CALL, uids, outputs, outputs[count:], attrs)
+        return list(outputs[:count])
+
+    def _called_within(
+        self, tensors: Sequence[Tensor], sizes: Sizes | None, passed: Sequence[Variable]
+    ) -> list[Tensor]:
+        """Become a part of another trace. Its derivative is made when it is asked for, from the same inputs: what is
+        then computed a second time is the same in the same program, and XLA computes it once. Where variables change
+        the inputs are not the same later, and the derivative is made now.
+        """
+        recorders = active_recorders()
+        uids = self.outer_uids(tensors, passed)
+        if self._changing and self.graph.outer is None:
+            wanted = tuple([i for i, uid in enumerate(uids) if tracked_shape(uid, recorders) is not None])
+            if wanted:
+                derivative = self.derivative(wanted, modes=modes_of(recorders))
+                return self.with_residuals(tensors, derivative, sizes, passed)[0]
+        arrays = self.run(self.plain, [t.array for t in tensors], False, sizes, passed)
+        outputs = tuple([wrap(value) for value in arrays])
+        record(recorders, PART, uids, outputs, tuple(tensors), {"traced": self, "sizes": sizes, "passed": passed})
+        return list(outputs)
+
+    def with_residuals(
+        self,
+        tensors: Sequence[Tensor],
+        derivative: Derivative,
+        sizes: Sizes | None = None,
+        passed: Sequence[Variable] = (),
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Call it within a trace, for a derivative that is wanted at once: results and residuals."""
+        results = self.run(derivative.program, [t.array for t in tensors], False, sizes, passed)
+        outputs = tuple([wrap(value) for value in results])
+        count = len(self.outputs)
+        attrs = {
+            "derivative": derivative,
+            "host": False,
+            "sizes": sizes,
+            "passed": passed,
+            "shared": True,
+            "nested": (),
+        }
+        record(active_recorders(), CALL, self.outer_uids(tensors, passed), outputs, outputs[count:], attrs)
+        return list(outputs[:count]), list(outputs[count:])
+
+    @cached_property
+    def in_parts(self) -> InParts | None:
+        """The program for callers who can write large results themselves, if there are such results."""
+        if self.graph.open or all(type(t.array) is not Symbolic or t.array.recipe is None for t in self.outputs):
+            return None
+        with self._building:  # it adds to the graph
+            return InParts(self)
+
+    def outer_uids(self, tensors: Sequence[Tensor], passed: Sequence[Variable]) -> tuple[int, ...]:
+        """The uids outside of all that a tape there may follow."""
+        captured: Sequence[int] = self.captured
+        if passed:
+            places = self.graph.passed
+            captured = [passed[places[uid].number].uid if uid in places else uid for uid in captured]
+        return (*[t.uid for t in tensors], *captured)
+
+    @property
+    def plain(self) -> Program:
+        """The program without anything for derivatives."""
+        if self._plain is None:
+            self._plain = self.program([])
+        return self._plain
+
+    def program(self, residuals: Sequence[Residual], silent: bool = False, results: Any = None) -> Program:
+        """The program with the results (or others), the residuals, and the new values of variables as outputs."""
+        outputs = [t.array for t in self.outputs] if results is None else results
+        kept = [r.symbol for r in residuals]
+        state = [s.reading.array for s in self.state]
+        return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, silent, self._changing)
+
+    def run(
+        self,
+        program: Program,
+        arrays: Sequence[Any],
+        host: bool,
+        sizes: Sizes | None = None,
+        passed: Sequence[Variable] = (),
+    ) -> list[Any]:
+        """Results and residuals; variables get their new values."""
+        count = len(self.outputs)
+        if sizes is not None:
+            program = program.with_sizes(sizes)
+        if current_graph() is not None:
+            inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
+            if self._changing and self.graph.outer is None:  # `switch`, `scan` and `while_loop` store it themselves
+                for variable in reversed(self._changing):
+                    bound(variable, passed).store(inside.pop())
+            return inside
+        changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
+        processor = default_is_processor()
+        try:
+            if host and not processor:
+                with on_processor():
+                    results = self._launched(program, arrays, passed, changing, program.modes[True])
+            else:
+                results = self._launched(program, arrays, passed, changing, program.modes[processor])
+        except (RuntimeError, ValueError) as error:  # JAX has both
+            kind, _, sentence = str(error).partition(": ")
+            if kind != "RESOURCE_EXHAUSTED":
+                raise
+            raise errors.ResourceExhaustedError(None, None, f"{sentence} Variables are unchanged.") from error
+        if host:
+            return [*map(to_numpy, results[:count]), *results[count:]]
+        return list(results)
+
+    def _launched(
+        self,
+        program: Program,
+        arrays: Sequence[Any],
+        passed: Sequence[Variable],
+        changing: Sequence[Storage],
+        mode: Mode,
+    ) -> Sequence[Any]:
+        """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
+        on_numpy = program.is_on_numpy(arrays)
+        if on_numpy:
+            mode = NONE  # on NumPy a check that fails raises
+        if not changing:
+            given = program.arrays(arrays, passed)
+            with effects() if program.acts else nullcontext():
+                found = program.run_on_numpy(given) if on_numpy else program(*given, mode=mode)
+            if not mode:
+                return found
+            number = np.asarray(found[-1])
+            if number:
+                raise failure(program, int(number), given)
+            return found[:-1]
+        end = len(program.outputs)
+        first = end - len(changing)
+        launched: list[Any] = []
+        with updating():  # two threads that update a variable must not lose an update
+            at_once = bool(program.donated) or not (program.acts or mode)
+            if program.acts:
+                with effects():
+                    given = program.launch(arrays, passed, (), launched, mode)
+            else:
+                given = program.launch(arrays, passed, changing if at_once else (), launched, mode)
+            failed = np.asarray(launched[end]) if mode else None
+            if failed:  # then the program has given variables their old values, if it had their memory
+                for position, slot in program.restored:
+                    given[slot] = launched[position]
+                raise failure(program, int(failed), given)
+            if not at_once:
+                commit(changing, program.new_values(launched, len(changing)))
+        return launched[:first]
+
+    def derived(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Traced:
+        """A traced function of another graph, which takes values of this one."""
+        return Traced(graph, trace, inputs, outputs)
+
+    # -- derivatives -------------------------------------------------------------------------------------------------
+    def derivative(
+        self, wanted: tuple[int, ...], needs: Sequence[Shape | None] = (), modes: Modes = REVERSE
+    ) -> Derivative:
+        """What is needed to differentiate by some of the inputs: positions in arguments, then captured values.
+
+        `needs` are shapes of the inputs, where the caller knows them.
+        """
+        found = self._derivatives.get((wanted, modes))
+        if found is None:
+            with self._building:
+                found = self._derivatives.get((wanted, modes))
+                if found is None:
+                    try:
+                        found = self._derivatives[wanted, modes] = Derivative(self, wanted, needs, modes)
+                    except (Exception, NeedsEagerError) as error:
+                        if self.unknown and (isinstance(error, NeedsEagerError) or not is_interrupt(error)):
+                            raise UnknownDimensionError(str(error)) from error
+                        raise
+        return found
+
+    @cached_property
+    def differentiable(self) -> list[bool]:
+        """Which of the outputs depend, by ops that have derivatives, on an argument or on a captured value."""
+        behind = self.graph.behind
+        reached = {uid for uid in self.inner_uids() if (value := behind(uid)) is None or is_differentiable(value)}
+        for op, uids, output, _, attrs, _ in self.trace.records:
+            if op.differentiable and not reached.isdisjoint(_differentiable_inputs(op, uids)):
+                outputs = output if type(output) is tuple else (output,)
+                depend = _outputs_that_depend(attrs, len(outputs))
+                pairs = zip(outputs, depend, strict=True)
+                reached.update([uid for uid, flag in pairs if flag and is_differentiable(behind(uid))])
+        return [t.uid in reached for t in self.outputs]
+
+    def inner_uids(self) -> list[int]:
+        """The uids inside the trace of all that a tape outside may follow, in the order of the call's record."""
+        return [*[t.uid for t in self.inputs], *self.captured]
+
+    def dtype_of(self, uid: int) -> Any:
+        """The dtype of an input, by its uid inside the trace."""
+        for tensor in self.inputs:
+            if tensor.uid == uid:
+                return tensor.array.dtype
+        found = self.graph.behind(uid)
+        if found is not None:
+            return found.dtype
+        for entry in self.trace.records:  # a tensor from outside: floating operands have the dtype of the result
+            if uid in entry[1]:
+                return entry[5][0] if type(entry[5]) is tuple else entry[5]
+        return np.dtype(np.float32)
+
+
+class InParts:
+    """A program that gives the small arrays which large results are made of, one after the other in one array."""
+
+    def __init__(self, traced: Traced) -> None:
+        self._recipes: list[tuple[LazyArray, list[Any]] | None] = []  # and what each array is, or where in the flat one
+        results: list[Any] = []
+        with tracing(traced.graph):
+            for tensor in traced.outputs:
+                recipe = tensor.array.recipe if type(tensor.array) is Symbolic else None
+                if recipe is None:
+                    self._recipes.append(None)
+                    results.append(tensor.array)
+                    continue
+                flat, places, start = [], [], 0
+                for array in recipe.arrays:
+                    if type(array) is Symbolic:
+                        flat.append(call("reshape", (array,), {"shape": (array.size,)}))
+                        places.append((slice(start, start + array.size), array.shape))
+                        start += array.size
+                    else:
+                        places.append(array)
+                self._recipes.append((recipe, places))
+                results.append(call("concatenate", tuple(flat), {"axis": 0}) if len(flat) > 1 else flat[0])
+        self.program = traced.program([], results=results)
+
+    def __call__(self, results: Sequence[Any]) -> list[Tensor]:
+        """The results as tensors; those with a recipe will be written by who reads them."""
+        tensors = []
+        for value, found in zip(results, self._recipes, strict=False):
+            if found is None:
+                tensors.append(wrap(value))
+            else:
+                recipe, places = found
+                arrays = tuple([value[p[0]].reshape(p[1]) if type(p) is tuple else p for p in places])
+                tensors.append(LazyTensor.of(LazyArray(recipe.shape, recipe.dtype, arrays, recipe.make)))
+        return tensors
