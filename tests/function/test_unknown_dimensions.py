@@ -423,7 +423,7 @@ def test_known_shapes_are_not_generalised():
     for n in (1, 2, 3):
         assert f(tf.zeros([n])).shape == [n]
     assert g.count == 3
-    assert not any(concrete.graph.open for concrete in f._functions)
+    assert not any(concrete.graph.polymorphic for concrete in f._functions)
 
 
 def test_a_function_that_runs_eagerly_takes_calls_after_specifications():

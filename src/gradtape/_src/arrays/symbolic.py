@@ -46,7 +46,7 @@ class Feed(NamedTuple):
     """Where an input of a graph comes from.
 
     kind is "argument" (value: None), "variable" (the variable), "array" (an array of any engine, or a symbolic one of
-    another graph) or "fresh" (a function that makes a new array for each call).
+    another graph) or "per_call" (a function that makes a new array for each call).
     """
 
     kind: str
@@ -193,7 +193,7 @@ class VariableState:
 
 
 class Repeated:
-    """What the random ops of a loop's turn have read, in the order in which they come."""
+    """What the random ops of an iteration of a loop have read, in the order in which they come."""
 
     __slots__ = ("next", "states")
 
@@ -207,13 +207,13 @@ class Graph:
 
     outer   the graph in which this one is a branch or the body of a loop: whose values it may use
     first   the graph whose derivative this one computes, and whose values are inputs of its own: the residuals
-    turn    in the body of a loop, the number of the iteration
-    open    whether there are dimensions without a number among the shapes
+    iteration  in the body of a loop, the number of the iteration
+    polymorphic  whether there are dimensions without a number among the shapes
     passed  by uid, what stands for the variables among the arguments; a call says which variables they are
-    shared  which of these the code knows by themselves, too: the program is for no other variables in their place
+    also_captured  which of these the code reaches in another way, too: the program is for these variables only
     root    the graph in which all this is, in the end
     seed    the global seed when the trace began
-    repeated  the random ops of a loop that is written out: the same ones in each turn
+    repeated  the random ops of a loop that is written out: the same ones in each iteration
     op_seeds  how many random ops there are that have no seed of their own: the next one's
     on_numpy (of the root) whether its programs run on NumPy where their arguments are NumPy arrays
     transient (of the root) whether it holds what is true during this call only: the program is not kept
@@ -222,8 +222,8 @@ class Graph:
 
     def __init__(self, name: str, outer: Graph | None = None, first: Graph | None = None) -> None:
         self.name, self.outer, self.first = name, outer, first
-        self.turn: Symbolic | None = None
-        self.open: bool = any(g is not None and g.open for g in (outer, first))
+        self.iteration: Symbolic | None = None
+        self.polymorphic: bool = any(g is not None and g.polymorphic for g in (outer, first))
         self.follows_constants: bool = any(g is not None and g.follows_constants for g in (outer, first))
         around = outer or first
         self.root: Graph = self if around is None else around.root
@@ -232,7 +232,7 @@ class Graph:
         self.op_seeds = 0
         self.repeated: Repeated | None = None if around is None else around.repeated
         self.passed: dict[int, Any] = {} if around is None else around.passed
-        self.shared: set[int] = set() if around is None else around.shared
+        self.also_captured: set[int] = set() if around is None else around.also_captured
         self.nodes: list[Node] = []
         self.feeds: list[Feed] = []
         self.variables: dict[int, VariableState] = {}
@@ -242,17 +242,17 @@ class Graph:
         # Of tensors from before the trace only tapes outside know the shape: what they follow, and the uids that a
         # branch or a loop met and nobody knew. A trace under another tape may know more.
         self.watched: tuple[dict[int, Any], ...] = ()
-        self.blind: set[int] = set()
+        self.unknown_shapes: set[int] = set()
 
     def argument(self, shape: Shape, dtype: Any) -> Symbolic:
         """An input that the caller gives."""
         return self.input("argument", None, Symbolic(self, shape, dtype))
 
-    def fresh(self, shape: Shape, dtype: Any, supply: Callable[[], Any]) -> Symbolic:
+    def per_call_input(self, shape: Shape, dtype: Any, supply: Callable[[], Any]) -> Symbolic:
         """An input that `supply` makes anew for every call."""
         if self.outer is None:
-            return self.input("fresh", supply, Symbolic(self, tuple(shape), dtype))
-        symbol: Symbolic = self.own(self.outer.fresh(shape, dtype, supply))
+            return self.input("per_call", supply, Symbolic(self, tuple(shape), dtype))
+        symbol: Symbolic = self.own(self.outer.per_call_input(shape, dtype, supply))
         return symbol
 
     @contextmanager
@@ -347,17 +347,17 @@ class Graph:
         for tracked in root.watched:
             if uid in tracked:
                 return tracked[uid]
-        root.blind.add(uid)
+        root.unknown_shapes.add(uid)
         return None
 
-    def behind(self, uid: int) -> Any:
+    def lookup(self, uid: int) -> Any:
         """The array behind the uid of a tensor of this graph, or of one it can use; None if it is not known."""
         if uid in self.arrays:
             return self.arrays[uid]
         if uid in self.variables:
             return self.variables[uid].read
         for graph in (self.outer, self.first):
-            found = None if graph is None else graph.behind(uid)
+            found = None if graph is None else graph.lookup(uid)
             if found is not None:
                 return found
         return None
@@ -418,7 +418,7 @@ def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     several, specs = _inferred(name, owned, attrs)
     outputs = tuple([Symbolic(graph, shape, dtype) for shape, dtype in specs])
     graph.nodes.append(Node(name, owned, attrs, outputs))
-    if graph.open:
+    if graph.polymorphic:
         _follow_extents(name, owned, attrs, outputs)
     return outputs if several else outputs[0]
 
@@ -524,7 +524,7 @@ def _filled(shape: Shape, dtype: Any, value: int) -> Any:
     """A constant without its memory: one number, and a broadcast within the program."""
     graph = current_graph()
     one = np.full((), value, dtype)
-    if graph is None or (not shape and not graph.open):
+    if graph is None or (not shape and not graph.polymorphic):
         return np.full(shape, value, dtype)
     output = Symbolic(graph, tuple(shape), np.dtype(dtype))
     graph.nodes.append(Node("broadcast_to", (one,), {"shape": tuple(shape)}, (output,)))

@@ -34,7 +34,7 @@ class Cache:
         """Use it for arguments like these from now on."""
         if passed:
             self._by_key[key_for_these(key, passed)] = concrete
-        if not concrete.graph.shared:
+        if not concrete.graph.also_captured:
             self._by_key[key] = concrete
 
     def replace(self, old: ConcreteFunction, new: ConcreteFunction) -> None:

@@ -206,10 +206,10 @@ class ConcreteFunction:
         It is not if the code got hold of a variable in another way than as an argument: then it matters whether that
         is the one which is passed.
         """
-        shared = self.graph.shared
+        also_captured = self.graph.also_captured
         own = [v.uid for v in self._captured]
         return all(
-            v.uid == uid or (uid not in shared and v.uid not in own)
+            v.uid == uid or (uid not in also_captured and v.uid not in own)
             for uid, v in zip(self.graph.passed, passed, strict=True)
         )
 

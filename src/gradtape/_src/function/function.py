@@ -190,7 +190,7 @@ class Function:
     ) -> ConcreteFunction:
         """What was traced for arguments like these or, when there is nothing yet, will be now."""
         concrete = self._cache.find(key, passed)
-        if concrete is not None and concrete.graph.blind and _sees_more(concrete.graph.blind):
+        if concrete is not None and concrete.graph.unknown_shapes and _sees_more(concrete.graph.unknown_shapes):
             self._cache.remove(concrete)
             concrete = None
         if concrete is None:
@@ -271,7 +271,7 @@ class Function:
         key, passed = arguments.key, arguments.passed
         with self._tracing:
             found = self._cache.find(key, passed)
-            if found is not None and not (known_shapes and found.graph.open):  # another thread was faster
+            if found is not None and not (known_shapes and found.graph.polymorphic):  # another thread was faster
                 return found
             concrete = None
             if not known_shapes and (self._traces is not None or self._tracer.may_generalise):
@@ -296,9 +296,9 @@ class Function:
         return new
 
 
-def _sees_more(blind: set[int]) -> bool:
+def _sees_more(unknown_shapes: set[int]) -> bool:
     """Whether a tape follows a tensor of whose shape nothing was known when the function was traced."""
-    return any(uid in recorder.tracked for recorder in stack.active_recorders() for uid in blind)
+    return any(uid in recorder.tracked for recorder in stack.active_recorders() for uid in unknown_shapes)
 
 
 class BoundFunction:

@@ -182,11 +182,11 @@ def _describe(leaf: Any) -> str:
     return f"a tensor of dtype {convert(leaf).dtype.name}" if _is_numeric(leaf) else repr(leaf)
 
 
-def _rehearsed(block: Block) -> Any:
+def _abstract_eval(block: Block) -> Any:
     """The result of code that is traced to learn what it will give, and then forgotten."""
     outer = current_graph()
     assert outer is not None
-    graph = Graph("rehearsal", outer=outer)
+    graph = Graph("abstract_eval", outer=outer)
     graph.concrete = outer.concrete
     with tracing(graph), stack.use_recorders((Trace(graph),)):
         return block()
@@ -268,7 +268,7 @@ def _branched(
             values = function()
             if any(type(v) is UndefinedReturnValue for v in values):
                 # One branch returns, the other one goes on: what it would return has to look the same.
-                like = found[other] if other in found else _rehearsed(other_function)
+                like = found[other] if other in found else _abstract_eval(other_function)
                 values = tuple([_return_like(v, w) for v, w in zip(values, like, strict=True)])
             found[which] = values
             if other in found:
@@ -548,7 +548,7 @@ class _Loop:
             return self._get_state()
 
         try:
-            after = _rehearsed(once)
+            after = _abstract_eval(once)
         except UnboundLocalError as error:
             unset = next((self._names[i] for i in missing if f"'{self._names[i]}'" in str(error)), None)
             if unset is None:

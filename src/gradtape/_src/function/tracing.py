@@ -124,7 +124,7 @@ class Tracer:
         graph = Graph(self.origin.name)
         graph.seed, graph.on_numpy = seeds.seed, is_on_numpy(self._jit_compile)
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
-        graph.open = shapes is not None
+        graph.polymorphic = shapes is not None
         graph.follows_constants = self.follows_constants
         graph.passed.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.passed))
         self.count += 1
@@ -206,7 +206,7 @@ def _evaluator(
         from gradtape._src.graph.program import Program, on_processor
 
         program = Program(graph, [t.array for t in inputs], [symbol])
-        if graph.open:
+        if graph.polymorphic:
             pairs = [zip(t.array.shape, like.array.shape, strict=True) for t, like in zip(inputs, tensors, strict=True)]
             sizes = {str(n): size for pair in pairs for n, size in pair if is_dimension(n)}
             program = program.with_sizes(tuple(sizes.items()))

@@ -101,7 +101,7 @@ def _number(records: Sequence[Record]) -> Any:
 def _split(program: Any) -> tuple[list[Node], list[Node]]:
     """The nodes that the checks need, which come first, and all others. Effects stay in their order."""
     needed = _needed(program.nodes, lambda node: bool(_checks_of(node)))
-    if program.acts:
+    if program.has_effects:
         last = max(i for i, node in enumerate(program.nodes) if id(node) in needed)
         return program.nodes[: last + 1], program.nodes[last + 1 :]
     return (
@@ -183,7 +183,7 @@ def failure(program: Any, number: int, arrays: Sequence[Any], batched: Sequence[
 
     rule, params = program.checks[number]
     found, *values = map(np.asarray, program.explaining(number, tuple(batched))(*arrays))
-    if program.acts:
+    if program.has_effects:
         forget_failures()
     if any(batched):
         row = int(np.argmax(found != 0))

@@ -34,7 +34,7 @@ from gradtape._src.variable import Variable
 
 _SIMULATED = 20_000
 _SCANNED_BYTES = 2**28
-"""Up to how many turns, and how much memory for what they carry, a loop is taken for one of known length."""
+"""Up to how many iterations, and how much memory for what they carry, a loop is taken for one of known length."""
 
 _KEPT_BYTES = 2**26
 """How much memory a loop of unknown length may use to remember what it carried."""
@@ -47,21 +47,21 @@ _GUESSED_BYTES = 2**20
 class _Block:
     """A branch or a body that has been traced: its result, and the variables it changed."""
 
-    def __init__(self, name: str, function: Callable[..., Any], inputs: Sequence[Any], turn: bool = False) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], inputs: Sequence[Any], iteration: bool = False) -> None:
         outer = current_graph()
         assert outer is not None
         self.graph = Graph(name, outer=outer)
         self.trace = Trace(self.graph)
         self.inputs: list[Tensor] = []
         with tracing(self.graph), stack.use_recorders((self.trace,)):
-            if turn:
+            if iteration:
                 self.inputs.append(wrap(self.graph.argument((), np.dtype(np.int32))))
-                self.graph.turn = self.inputs[0].array
+                self.graph.iteration = self.inputs[0].array
             for like in inputs:
                 inside = wrap(self.graph.argument(tuple(like.array.shape), like.array.dtype))
                 self.trace.track(inside)
                 self.inputs.append(inside)
-            self.result = function(*self.inputs[int(turn) :])
+            self.result = function(*self.inputs[int(iteration) :])
         states = [s for s in self.graph.variables.values() if not s.variable.is_local_to(self.graph)]
         self.assigned = [s.variable for s in states if s.assigned]
         for state in states:  # tapes outside watch what is read here
@@ -203,35 +203,35 @@ def _branch_node(chosen: Any, programs: Sequence[Program]) -> list[Any]:
     attrs = {
         "branches": tuple(programs),
         "splits": tuple(map(len, others)),
-        "lean": _lean_switch,
+        "dce": _dce_switch,
     }
     if type(chosen) is not Symbolic:  # known while tracing: that branch alone
         return list(call("inline", tuple(programs[int(chosen)].operands(())), {"program": programs[int(chosen)]}))
     return list(call("switch", (chosen, *[x for share in others for x in share]), attrs))
 
 
-def _lean_switch(node: Node, used: Sequence[bool]) -> Node:
+def _dce_switch(node: Node, used: Sequence[bool]) -> Node:
     """The same branches, without results that nobody wants."""
     chosen, *operands = node.args
     branches = [_without(program, used) for program in node.attrs["branches"]]
     remaining = iter(operands)
     kept: list[Any] = []
-    for program, (lean, needs) in zip(node.attrs["branches"], branches, strict=True):
+    for program, (smaller, needs) in zip(node.attrs["branches"], branches, strict=True):
         mine = [next(remaining) for _ in program.others()]
         kept += [mine[i] for i in needs]
-        del lean
+        del smaller
     attrs = {**node.attrs, "branches": tuple(b for b, _ in branches), "splits": tuple(len(n) for _, n in branches)}
-    attrs["lean"] = None
+    attrs["dce"] = None
     outputs = tuple(out for out, wanted in zip(node.outputs, used, strict=True) if wanted)
     return Node(node.name, (chosen, *kept), attrs, outputs)
 
 
 def _without(program: Program, used: Sequence[bool]) -> tuple[Program, list[int]]:
     """A program with some of its outputs, and which of the captured operands it still needs."""
-    lean = program.with_outputs([out for out, wanted in zip(program.outputs, used, strict=True) if wanted])
+    smaller = program.with_outputs([out for out, wanted in zip(program.outputs, used, strict=True) if wanted])
     before = [f for f in program.feeds if not program.is_explicit(f)]
-    after = {id(f.symbol) for f in lean.feeds}
-    return lean, [i for i, feed in enumerate(before) if id(feed.symbol) in after]
+    after = {id(f.symbol) for f in smaller.feeds}
+    return smaller, [i for i, feed in enumerate(before) if id(feed.symbol) in after]
 
 
 def _nothing(symbol: Symbolic) -> Any:
@@ -377,7 +377,7 @@ def scan(
         new, given = function(list(values[: len(carry)]), list(values[len(carry) :]))
         return [*new, *given]
 
-    block = _Block("loop", body, [*carry, *first], turn=True)
+    block = _Block("loop", body, [*carry, *first], iteration=True)
     outputs = block.outputs()
     state, changed = _carried_variables(block)
     count = len(carry)
@@ -461,7 +461,7 @@ def _scanned(
         "scanned": len(rows),
         "length": length,
         "reverse": reverse,
-        "lean": _lean_scan,
+        "dce": _dce_scan,
     }
     arrays = [t.array for t in (*carry, *rows)]
     outputs = [wrap(value) for value in _node("scan", (*arrays, *program.others()), attrs)]
@@ -483,16 +483,16 @@ def _node(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any,
     return found if type(found) is tuple else (found,)
 
 
-def _lean_scan(node: Node, used: Sequence[bool]) -> Node:
+def _dce_scan(node: Node, used: Sequence[bool]) -> Node:
     """The same loop, without stacked results that nobody wants."""
     carried, scanned = node.attrs["carried"], node.attrs["scanned"]
     kept = [True] * carried + list(used[carried:])
     if all(kept):
         return node
-    lean, needs = _without(node.attrs["body"], kept)
+    smaller, needs = _without(node.attrs["body"], kept)
     explicit, others = node.args[: carried + scanned], node.args[carried + scanned :]
     outputs = tuple(out for out, wanted in zip(node.outputs, kept, strict=True) if wanted)
-    attrs = {**node.attrs, "body": lean, "lean": None}
+    attrs = {**node.attrs, "body": smaller, "dce": None}
     return Node(node.name, (*explicit, *[others[i] for i in needs]), attrs, outputs)
 
 
@@ -514,7 +514,7 @@ def _pull_scan(
     symbols = traced.outputs
     floats = [i for i in range(carried) if is_differentiable(symbols[i].array)]
     stacked = [i for i in range(carried, len(d)) if d[i] is not None]
-    explicit = len(traced.inputs) - 1  # the number of the turn is no input of the record
+    explicit = len(traced.inputs) - 1  # the number of the iteration is no input of the record
     captured = [i for i in range(explicit, len(needs)) if needs[i] is not None and i + 1 in derivative.wanted]
     per_row = [i for i in range(carried, explicit) if i + 1 in derivative.wanted and needs[i] is not None]
     start = [_or_zeros(d[i], lead, symbols[i]) for i in floats]
@@ -562,7 +562,7 @@ def _push_scan(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any
     along = [given[i] if rows is None else _rows_inside(given[i]) for i in moving]
 
     def step(carry: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        values = [_turn(), *carry[:carried], *row[: explicit - carried]]
+        values = [_iteration(), *carry[:carried], *row[: explicit - carried]]
         directions = [None, *[None] * explicit, *given[explicit:]]
         for i, t in zip((*floats, *moving), (*carry[carried:], *row[explicit - carried :]), strict=True):
             directions[i + 1] = t
@@ -589,17 +589,17 @@ def _with_tangents(
     residuals: Sequence[Any],
     rows: int | None,
 ) -> tuple[list[Tensor], list[Any]]:
-    """One turn of a loop: its results, and the tangents of these and of residuals."""
+    """One iteration of a loop: its results, and the tangents of these and of residuals."""
     derivative = _for_tangents(traced, wanted)
     results, saved = traced.with_residuals(values, derivative)
     return results, derivative.tangents(directions, saved, residuals, rows)
 
 
-def _turn() -> Tensor:
+def _iteration() -> Tensor:
     """The number of the iteration that is being traced."""
     graph = current_graph()
     assert graph is not None
-    return wrap(graph.turn)
+    return wrap(graph.iteration)
 
 
 def _added(totals: Sequence[Tensor], values: Sequence[Any]) -> list[Tensor]:
@@ -607,7 +607,7 @@ def _added(totals: Sequence[Tensor], values: Sequence[Any]) -> list[Tensor]:
 
 
 def _empty_sums(traced: Traced, captured: list[int], needs: list[Any], lead: tuple[int, ...]) -> list[Tensor]:
-    """Where the gradients of what was captured add up, one turn after the other: in float32, if they are narrower."""
+    """Where the gradients of what was captured add up, in float32 if they are narrower."""
     return [wrap(zeros((*lead, *needs[i]), sum_dtype(_dtype_of_input(traced, i)))) for i in captured]
 
 
@@ -641,8 +641,9 @@ def while_loop(
 ) -> Any:
     """Call `body` on the loop's variables as long as `test` of them holds, when the program runs.
 
-    Its derivative goes back turn by turn. What was carried is kept every so many turns within a bounded memory; what
-    is needed between is computed again. Where shapes `may_change` a loop that does it is left to eager execution.
+    Its derivative goes back one iteration at a time. What was carried is kept every so many iterations, in bounded
+    memory; what is needed between is computed again. Where shapes `may_change` a loop that does it is left to eager
+    execution.
     """
     limit, most = _limit(maximum_iterations)
     flat = [convert(leaf) for leaf in nest.flatten(loop_vars, True)]
@@ -661,7 +662,7 @@ def while_loop(
             for leaf, like in zip(nest.flatten(list(result), True), flat, strict=True)
         ]
 
-    block = _Block("while_body", whole_body, flat, turn=True)
+    block = _Block("while_body", whole_body, flat, iteration=True)
     outputs = block.outputs()
     _check_carry(flat, outputs, may_change)
     state, changed = _carried_variables(block)
@@ -674,25 +675,25 @@ def while_loop(
             variable.store(value.array)
         truth = convert(test(*packed(values[: len(flat)])))
         check_truth(truth, "Input 'input' passed {} expected bool", "While")
-        return _scalar(truth) if most is None else math.logical_and(_turn() < most, _scalar(truth))
+        return _scalar(truth) if most is None else math.logical_and(_iteration() < most, _scalar(truth))
 
-    question = _Block("while_test", whole_test, carry, turn=True)
+    question = _Block("while_test", whole_test, carry, iteration=True)
     asked = question.traced(question.outputs())
-    turns, counted = _turns(asked, traced, carry, limit)
-    if turns is None:
+    iterations, counted = _iterations(asked, traced, carry, limit)
+    if iterations is None:
         results = _looped(asked, traced, carry, limit, _slots(carry, limit))
     else:
-        results = _scanned(traced, carry, [], turns, False, counted)
+        results = _scanned(traced, carry, [], iterations, False, counted)
     for variable, value in zip(changed, results[len(flat) : len(carry)], strict=True):
         variable.store(value.array)
     return packed(results[: len(flat)])
 
 
-def rehearsed(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
+def abstract_eval(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
     """What a body makes of its variables when nothing is known of them; what it computes is thrown away."""
     outer = current_graph()
     assert outer is not None
-    graph = Graph("rehearsal", outer=outer)
+    graph = Graph("abstract_eval", outer=outer)
     with tracing(graph), stack.use_recorders((Trace(graph),)):
 
         def unknown(leaf: Any) -> Any:
@@ -703,7 +704,7 @@ def rehearsed(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
         return body(*nest.map_structure(unknown, list(loop_vars)))
 
 
-def _turns(
+def _iterations(
     test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | None
 ) -> tuple[int | None, dict[int, Interval]]:
     """How often a loop goes round, if that can be told while tracing: when its test looks at counters alone.
@@ -730,13 +731,13 @@ def _turns(
     counted: dict[int, Interval] = {}
     given: list[Any] = [None] * (len(carry) + 1)
     try:
-        for turn in range(most + 1):
-            given[0] = np.asarray(turn, np.int32)
+        for iteration in range(most + 1):
+            given[0] = np.asarray(iteration, np.int32)
             for i, value in values.items():
                 given[i + 1] = value
             goes_on = question.invoke(given, others[-1], numpy_namespace)[0]
-            if (limit is not None and turn >= limit) or not np.all(goes_on):
-                return turn, counted
+            if (limit is not None and iteration >= limit) or not np.all(goes_on):
+                return iteration, counted
             for i, value in values.items():
                 if value.dtype.kind in "iu" and value.size:
                     low, high = counted.get(i, (int(value.min()), int(value.max())))
@@ -753,7 +754,7 @@ def _bytes(carry: Sequence[Tensor]) -> int:
 
 
 def _limit(maximum: Any) -> tuple[int | None, Tensor | None]:
-    """How many turns there are at most: as a number or, where only the program knows it, as a tensor."""
+    """How many iterations there are at most: as a number or, where only the program knows it, as a tensor."""
     if maximum is None:
         return None, None
     most = _scalar(convert(maximum))
@@ -763,7 +764,7 @@ def _limit(maximum: Any) -> tuple[int | None, Tensor | None]:
 
 
 def _slots(carry: Sequence[Tensor], limit: int | None) -> int:
-    """How many turns a loop of unknown length remembers: an even number, because half of them are freed when full."""
+    """How many iterations a loop of unknown length keeps: an even number, because half of them are freed when full."""
     slots = max(16, min(4096, _KEPT_BYTES // max(_bytes(carry), 1)))
     if limit is not None:
         slots = max(1, min(slots, limit))
@@ -773,7 +774,7 @@ def _slots(carry: Sequence[Tensor], limit: int | None) -> int:
 def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | None, slots: int) -> list[Tensor]:
     """One node and one record for a loop that ends when a test says so.
 
-    What it carries at the end, how many turns there were, and what was kept: every how many turns, and the values.
+    What it carries at the end, the number of iterations, and what was kept: every how many iterations, and the values.
     """
     program = Program(traced.graph, traced.symbols, [t.array for t in traced.outputs])
     question = Program(test.graph, test.symbols, [t.array for t in test.outputs])
@@ -784,7 +785,7 @@ def _looped(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | 
         "captured": len(program.others()),
         "limit": limit,
         "slots": slots,
-        "lean": _lean_loop,
+        "dce": _dce_loop,
     }
     args = (*[t.array for t in carry], *program.others(), *question.others())
     outputs = [wrap(value) for value in _node("loop", args, attrs)]
@@ -808,19 +809,19 @@ def _tested(test: Traced, body: Traced) -> list[int]:
     return [uid for uid in test.captured if uid not in body.captured]
 
 
-def _lean_loop(node: Node, used: Sequence[bool]) -> Node:
+def _dce_loop(node: Node, used: Sequence[bool]) -> Node:
     """The same loop, keeping nothing where no derivative is asked for."""
     count = node.attrs["carried"] + 1
     if any(used[count:]):
         return node
-    return Node(node.name, node.args, {**node.attrs, "slots": 0, "lean": None}, node.outputs[:count])
+    return Node(node.name, node.args, {**node.attrs, "slots": 0, "dce": None}, node.outputs[:count])
 
 
 def _pull_loop(
     xp: Any,
     d: list[Any],
     needs: list[Any],
-    turns: Any,
+    iterations: Any,
     stride: Any,
     *kept: Any,
     traced: Traced,
@@ -829,10 +830,10 @@ def _pull_loop(
     carried: int,
     **_: Any,
 ) -> list[Any]:
-    """The loop backwards, from the last turn to the first."""
+    """The loop backwards, from the last iteration to the first."""
     rows, d, batched_again = _recorded(d)
     lead = () if rows is None else (rows,)
-    turns, stride, kept = _known_tensor(turns), _known_tensor(stride), tuple(map(_known_tensor, kept))
+    iterations, stride, kept = _known_tensor(iterations), _known_tensor(stride), tuple(map(_known_tensor, kept))
     derivative = traced.derivative(wanted)
     floats = [i for i in range(carried) if is_differentiable(traced.outputs[i].array)]
     inside = carried + len(traced.captured)  # what follows is used by the test alone
@@ -841,13 +842,13 @@ def _pull_loop(
     sums = _empty_sums(traced, captured, needs, lead)
     slots = [(i, d[carried + 2 + i]) for i in floats if d[carried + 2 + i] is not None]
 
-    def forward(turn: Tensor, *values: Tensor) -> list[Tensor]:
-        return [turn + 1, *traced([turn, *values], False)]
+    def forward(iteration: Tensor, *values: Tensor) -> list[Tensor]:
+        return [iteration + 1, *traced([iteration, *values], False)]
 
-    def backward(turn: Tensor, *values: Tensor) -> list[Tensor]:
-        slot = math.floor_divide(turn, stride)
+    def backward(iteration: Tensor, *values: Tensor) -> list[Tensor]:
+        slot = math.floor_divide(iteration, stride)
         nearest = [index.take(k, slot, axis=0, batch_dims=0) for k in kept]
-        at = while_loop(lambda t, *_: t < turn, forward, [slot * stride, *nearest])
+        at = while_loop(lambda t, *_: t < iteration, forward, [slot * stride, *nearest])
         results, residuals = traced.with_residuals(at, derivative)
         cotangents: list[Any] = [None] * (len(results) + len(residuals))
         for i, value in zip(floats, values, strict=False):
@@ -861,12 +862,12 @@ def _pull_loop(
         new = {i: _or_zeros(found[i + 1], lead, traced.inputs[i + 1]) for i in floats}
         for i, of_slots in slots:  # a derivative of a derivative pulls on what was kept, too
             share = index.take(of_slots, slot, axis=len(lead), batch_dims=0)
-            held = math.equal(math.mod(turn, stride), wrap(np.int32(0).reshape(())))
+            held = math.equal(math.mod(iteration, stride), wrap(np.int32(0).reshape(())))
             new[i] = new[i] + math.where(held, share, wrap(np.zeros((), share.array.dtype)))
         totals = _added(values[len(floats) :], [found[i + 1] for i in captured])
-        return [turn - 1, *[new[i] for i in floats], *totals]
+        return [iteration - 1, *[new[i] for i in floats], *totals]
 
-    _, *last = while_loop(lambda t, *_: t >= 0, backward, [turns - 1, *start, *sums])
+    _, *last = while_loop(lambda t, *_: t >= 0, backward, [iterations - 1, *start, *sums])
     gradients: list[Any] = [None] * len(needs)
     for i, uid in enumerate(_tested(test, traced), inside):
         if needs[i] is not None:
@@ -877,7 +878,7 @@ def _pull_loop(
 
 
 def _push_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
-    """The loop again, with tangents of what it carries: as many turns, and as much kept."""
+    """The loop again, with tangents of what it carries: as many iterations, and as much kept."""
     traced, test, inputs = attrs["traced"], attrs["test"], attrs["inputs"]
     rows, given, batched_again = _recorded(list(given))
     lead = () if rows is None else (rows,)
@@ -888,15 +889,16 @@ def _push_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any
         directions = [None, *[None] * count, *given[count:]]
         for i, t in zip(floats, values[count:], strict=True):
             directions[i + 1] = t
-        results, found = _with_tangents(traced, attrs["wanted"], [_turn(), *values[:count]], directions, (), rows)
+        results, found = _with_tangents(traced, attrs["wanted"], [_iteration(), *values[:count]], directions, (), rows)
         return [*results[:count], *[_or_zeros(found[i], lead, traced.outputs[i]) for i in floats]]
 
     def goes_on(*values: Tensor) -> Tensor:
-        result: Tensor = test([_turn(), *values[:count]], False)[0]
+        result: Tensor = test([_iteration(), *values[:count]], False)[0]
         return result
 
     carry = [*inputs, *[_or_zeros(given[i], lead, traced.outputs[i]) for i in floats]]
-    body, question = _Block("while_body", once, carry, turn=True), _Block("while_test", goes_on, carry, turn=True)
+    body = _Block("while_body", once, carry, iteration=True)
+    question = _Block("while_test", goes_on, carry, iteration=True)
     results = _looped(
         question.traced(question.outputs()), body.traced(body.outputs()), carry, attrs["limit"], attrs["slots"]
     )

@@ -48,7 +48,7 @@ class Derivative:
         self.connected: frozenset[int] = frozenset()  # the inputs that some output depends on: others get None
         shapes = self._known_shapes()
         for uid, shape in zip(traced.inner_uids(), needs, strict=False):
-            if shape is not None and not (traced.graph.open and uid in shapes):
+            if shape is not None and not (traced.graph.polymorphic and uid in shapes):
                 shapes[uid] = shape
         if self.reverse:
             self._add_residuals_of_backward(shapes)
@@ -96,7 +96,7 @@ class Derivative:
     @cached_property
     def pure_program(self) -> Program:
         """The first program where its results are there already, and only the residuals are wanted."""
-        return self.traced.program(self.residuals, silent=True)
+        return self.traced.program(self.residuals, pure=True)
 
     def _known_shapes(self) -> dict[int, Shape]:
         traced = self.traced
@@ -165,7 +165,7 @@ class Derivative:
         )
         asked = tuple([i for i in self.wanted if needs[i] is not None])
         shapes = tuple([shape for i in asked if (shape := needs[i]) is not None])
-        if traced.graph.open:  # not for the sizes of this call alone
+        if traced.graph.polymorphic:  # not for the sizes of this call alone
             own = [tuple(t.array.shape) for t in traced.inputs]
             shapes = tuple([own[i] if i < len(own) else shape for i, shape in zip(asked, shapes, strict=True)])
         connected = self.connected

@@ -39,7 +39,7 @@ class Program:
 
     `donated` are variables (uids) whose memory the program may write to; they get it back from the caller. What calls
     Python may fail, and gets none. `state` are the variables whose new values are the last outputs. One that is
-    `silent` computes again what another has computed, and prints and checks nothing. `given` are bounds of integers
+    `pure` computes again what another has computed, and prints and checks nothing. `given` are bounds of integers
     among the inputs.
     """
 
@@ -49,7 +49,7 @@ class Program:
         arguments: Sequence[Symbolic],
         outputs: Sequence[Any],
         donated: frozenset[int] = frozenset(),
-        silent: bool = False,
+        pure: bool = False,
         state: Sequence[Variable] = (),
         given: Given = {},  # noqa: B006 - nothing writes to it
     ) -> None:
@@ -57,15 +57,15 @@ class Program:
         self._graph, self._arguments, self._given = graph, arguments, given
         self._numbers = {id(symbol): i for i, symbol in enumerate(arguments)}
         self.outputs = list(outputs)
-        nodes, used = _needed(graph.nodes, self.outputs, silent)
+        nodes, used = _needed(graph.nodes, self.outputs, pure)
         self.nodes = without_proved(nodes, given, {})
-        self.acts = any(map(_acts, self.nodes))
-        self.checks = {} if silent else checks.found_in(self.nodes)
+        self.has_effects = any(map(_has_effects, self.nodes))
+        self.checks = {} if pure else checks.found_in(self.nodes)
         changing = {v.uid for v in state}
         if self.checks and changing:  # it gives variables their old values where a check fails: it needs them all
             used |= {id(feed.symbol) for feed in graph.feeds if feed.kind == "variable" and feed.value.uid in changing}
         self.feeds = [feed for feed in graph.feeds if id(feed.symbol) in used]
-        if self.acts or (self.checks and not changing <= donated):
+        if self.has_effects or (self.checks and not changing <= donated):
             donated = frozenset()
         self.donated = tuple(
             i for i, feed in enumerate(self.feeds) if feed.kind == "variable" and feed.value.uid in donated
@@ -95,7 +95,7 @@ class Program:
             by_name = dict(sizes)
             found.nodes = without_proved([_sized(node, by_name) for node in self.nodes], self._given, by_name)
             found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated
-            found.acts, found.restored, found.unread = self.acts, self.restored, self.unread
+            found.has_effects, found.restored, found.unread = self.has_effects, self.restored, self.unread
             found.checks = checks.found_in(found.nodes) if self.checks else {}
             self._sized[sizes] = found
         return found
@@ -159,7 +159,7 @@ class Program:
                 passed.append((slot, feed.value.number, slot not in self.donated))
             elif feed.kind == "variable":
                 variables.append((slot, feed.value.storage, slot not in self.donated))
-            elif feed.kind == "fresh":
+            elif feed.kind == "per_call":
                 supplies.append((slot, feed.value))
         return arguments, variables, passed, supplies
 
@@ -427,23 +427,23 @@ def _sized(node: Node, sizes: dict[str, Any]) -> Node:
 
 def _is_pure(node: Node) -> bool:
     """Whether nothing but its results comes of a node."""
-    return not (_acts(node) or checks.asserts(node) or node.name == "check" or checks.found_in([node]))
+    return not (_has_effects(node) or checks.asserts(node) or node.name == "check" or checks.found_in([node]))
 
 
-def _acts(node: Node) -> bool:
+def _has_effects(node: Node) -> bool:
     """Whether a node does something besides computing, itself or in one of its programs."""
-    return bool(node.attrs.get("effect")) or any(program.acts for program in checks.programs_in(node))
+    return bool(node.attrs.get("effect")) or any(program.has_effects for program in checks.programs_in(node))
 
 
-def _needed(nodes: Sequence[Node], outputs: Sequence[Any], silent: bool) -> tuple[list[Node], set[int]]:
+def _needed(nodes: Sequence[Node], outputs: Sequence[Any], pure: bool) -> tuple[list[Node], set[int]]:
     """The nodes that the outputs depend on, in order, and the ids of all values among them."""
     used = {id(out) for out in outputs if type(out) is Symbolic}
     kept = []
     for node in reversed(nodes):
-        if any(id(out) in used for out in node.outputs) or (not silent and (_acts(node) or checks.asserts(node))):
-            lean = node.attrs.get("lean")
-            if lean is not None:  # a branch or a loop, without what nobody wants of it
-                node = lean(node, [id(out) in used for out in node.outputs])
+        if any(id(out) in used for out in node.outputs) or (not pure and (_has_effects(node) or checks.asserts(node))):
+            dce = node.attrs.get("dce")
+            if dce is not None:  # a branch or a loop, without the outputs that are not used
+                node = dce(node, [id(out) in used for out in node.outputs])
             kept.append(node)
             used.update(id(a) for a in node.args if type(a) is Symbolic)
     kept.reverse()

@@ -72,7 +72,7 @@ def tracked_shape(uid: int, recorders: Sequence[Recorder]) -> Shape | None:
     graph = current_graph()
     for recorder in recorders:
         if uid in recorder.tracked:
-            found = None if graph is None else graph.behind(uid)
+            found = None if graph is None else graph.lookup(uid)
             if found is not None:
                 return tuple(found.shape) if is_differentiable(found) else None
             shape: Shape | None = recorder.tracked[uid]  # None: see _Tracked

@@ -81,7 +81,7 @@ class Traced:
         # Memory is used again for a value of the same size: where the shape is not declared it may be another.
         self._donated = frozenset(s.variable.uid for s in self.state if s.reading.array.shape == s.read.shape)
         self.unknown: dict[str, tuple[int, int]] = {}  # where the sizes of unknown dimensions are read: input and axis
-        if graph.open and graph.outer is None and graph.first is None:
+        if graph.polymorphic and graph.outer is None and graph.first is None:
             for i, symbol in enumerate(self.symbols):
                 self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
         self._plain: Program | None = None
@@ -172,7 +172,7 @@ class Traced:
     @cached_property
     def in_parts(self) -> InParts | None:
         """The program for callers who can write large results themselves, if there are such results."""
-        if self.graph.open or all(type(t.array) is not Symbolic or t.array.recipe is None for t in self.outputs):
+        if self.graph.polymorphic or all(type(t.array) is not Symbolic or t.array.recipe is None for t in self.outputs):
             return None
         with self._building:  # it adds to the graph
             return InParts(self)
@@ -192,12 +192,12 @@ class Traced:
             self._plain = self.program([])
         return self._plain
 
-    def program(self, residuals: Sequence[Residual], silent: bool = False, results: Any = None) -> Program:
+    def program(self, residuals: Sequence[Residual], pure: bool = False, results: Any = None) -> Program:
         """The program with the results (or others), the residuals, and the new values of variables as outputs."""
         outputs = [t.array for t in self.outputs] if results is None else results
         kept = [r.symbol for r in residuals]
         state = [s.reading.array for s in self.state]
-        return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, silent, self._changing)
+        return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, pure, self._changing)
 
     def run(
         self,
@@ -248,7 +248,7 @@ class Traced:
             mode = NONE  # on NumPy a check that fails raises
         if not changing:
             given = program.arrays(arrays, passed)
-            with effects() if program.acts else nullcontext():
+            with effects() if program.has_effects else nullcontext():
                 found = program.run_on_numpy(given) if on_numpy else program(*given, mode=mode)
             if not mode:
                 return found
@@ -260,8 +260,8 @@ class Traced:
         first = end - len(changing)
         launched: list[Any] = []
         with updating():  # two threads that update a variable must not lose an update
-            at_once = bool(program.donated) or not (program.acts or mode)
-            if program.acts:
+            at_once = bool(program.donated) or not (program.has_effects or mode)
+            if program.has_effects:
                 with effects():
                     given = program.launch(arrays, passed, (), launched, mode)
             else:
@@ -303,14 +303,14 @@ class Traced:
     @cached_property
     def differentiable(self) -> list[bool]:
         """Which of the outputs depend, by ops that have derivatives, on an argument or on a captured value."""
-        behind = self.graph.behind
-        reached = {uid for uid in self.inner_uids() if (value := behind(uid)) is None or is_differentiable(value)}
+        lookup = self.graph.lookup
+        reached = {uid for uid in self.inner_uids() if (value := lookup(uid)) is None or is_differentiable(value)}
         for op, uids, output, _, attrs, _ in self.trace.records:
             if op.differentiable and not reached.isdisjoint(_differentiable_inputs(op, uids)):
                 outputs = output if type(output) is tuple else (output,)
                 depend = _outputs_that_depend(attrs, len(outputs))
                 pairs = zip(outputs, depend, strict=True)
-                reached.update([uid for uid, flag in pairs if flag and is_differentiable(behind(uid))])
+                reached.update([uid for uid, flag in pairs if flag and is_differentiable(lookup(uid))])
         return [t.uid in reached for t in self.outputs]
 
     def inner_uids(self) -> list[int]:
@@ -322,7 +322,7 @@ class Traced:
         for tensor in self.inputs:
             if tensor.uid == uid:
                 return tensor.array.dtype
-        found = self.graph.behind(uid)
+        found = self.graph.lookup(uid)
         if found is not None:
             return found.dtype
         for entry in self.trace.records:  # a tensor from outside: floating operands have the dtype of the result

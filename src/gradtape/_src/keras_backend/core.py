@@ -330,7 +330,7 @@ def _run_symbolically(
     """What the function gives, with these sizes for unknown dimensions; None: with dimensions that have no number."""
     graph = Graph("scratch_graph") if stand_in is _traced_argument else None
     if graph is not None:
-        graph.open = sizes is None
+        graph.polymorphic = sizes is None
         graph.concrete = lambda symbol: np.zeros(symbol.shape, symbol.dtype)
     unknowns = (variable(f"d{i}") for i in itertools.count())
 

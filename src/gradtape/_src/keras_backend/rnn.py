@@ -67,9 +67,9 @@ def _looped(step: Any, states: Any, rows: Any, go_backwards: bool) -> tuple[Any,
     """The same as one loop of the program that is being traced, over rows with time first."""
     carried: tuple[Any, ...] = ()
     if len(rows) > 1:  # masked steps look back at the output before: at first there are zeros
-        from gradtape._src.graph.control_flow import rehearsed  # JAX comes with it
+        from gradtape._src.graph.control_flow import abstract_eval  # JAX comes with it
 
-        like = rehearsed(lambda *row: step(None, states, *row)[0], tree.map_structure(lambda row: row[0], rows))
+        like = abstract_eval(lambda *row: step(None, states, *row)[0], tree.map_structure(lambda row: row[0], rows))
         carried = (wrap(np.zeros(like.array.shape, like.array.dtype)),)
 
     def turn(carry: Any, row: Any) -> tuple[Any, Any]:

@@ -310,12 +310,12 @@ def _limit(maximum_iterations: Any) -> Any:
 
 
 def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
-    """A TensorArray that is still empty gets the shape of its elements from a rehearsal of the body."""
+    """A TensorArray that is still empty gets the shape of its elements from an abstract evaluation of the body."""
     empty = [v for v in nest.flatten(state) if isinstance(v, TensorArray) and not v.element_shape.is_fully_defined()]
     if not empty:
         return
     known = nest.map_structure(lambda v: v.identity() if isinstance(v, TensorArray) else v, state)
-    after = nest.flatten(_staged().rehearsed(body, known))
+    after = nest.flatten(_staged().abstract_eval(body, known))
     for before, array_after in zip(nest.flatten(state), after, strict=False):
         if isinstance(before, TensorArray) and isinstance(array_after, TensorArray):
             before._element_shape = before.element_shape.merge_with(array_after.element_shape)

@@ -99,7 +99,7 @@ def _on_host(
     if graph is None:
         return make(_seeds.stream(op, op_seed, blocks))
     pair, streams = _pair_within(graph, op_seed), OpStreams()
-    return graph.fresh(shape, dtype, lambda: make(streams.next(op, pair, blocks)))
+    return graph.per_call_input(shape, dtype, lambda: make(streams.next(op, pair, blocks)))
 
 
 class _OpSource:

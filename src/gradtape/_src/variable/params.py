@@ -39,12 +39,13 @@ class VariableParam(Variable):
     gave it, its value outside of the program) knows the variable by itself, and the graph notes that.
     """
 
-    __slots__ = ("_itself", "_shared", "number")
+    __slots__ = ("_also_captured", "_itself", "number")
     _is_param = True
 
     def __init__(self, variable: Variable, number: int, graph: Graph) -> None:
         self.number, self.uid = number, variable.uid
-        self._itself, self._shared = weakref.ref(variable), graph.shared  # what is compiled must not keep it alive
+        self._itself = weakref.ref(variable)  # what is compiled must not keep it alive
+        self._also_captured = graph.also_captured
         self._name, self._trainable, self._constraint = variable.name, variable.trainable, variable.constraint
         self._synchronization, self._aggregation = variable.synchronization, variable.aggregation
         self._declared_shape = variable.shape
@@ -62,7 +63,7 @@ class VariableParam(Variable):
                 f"Variable '{self.name}' does not exist any more. It was an argument of a tf.function, and is used "
                 "outside of the program that was made then: return its value from the function instead.",
             )
-        self._shared.add(self.uid)
+        self._also_captured.add(self.uid)
         return found
 
     def __getattr__(self, name: str) -> Any:

@@ -164,7 +164,7 @@ class Variable(IndexedUpdates):
     def state_in(self, graph: Graph) -> VariableState:
         """The state of this variable in a graph, to which it is an input from now on."""
         if self.uid in graph.passed and not self._is_param:
-            graph.shared.add(self.uid)  # an argument, which the code reaches in another way
+            graph.also_captured.add(self.uid)  # an argument, which the code reaches in another way
         state = graph.variables.get(self.uid)
         if state is None:
             self._check_scope(graph)
