@@ -28,7 +28,7 @@ from gradtape._src.arrays.xla import in_memory, xla_namespace
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.bounds import Given, without_proved
 from gradtape._src.interrupts import float_errors_ignored, setting
-from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commit, updating
+from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commit, lend_all, updating
 
 compiler_options: dict[str, Any] = {}
 """What XLA is told with every program that it compiles."""
@@ -164,7 +164,9 @@ class Program:
         return arguments, variables, passed, supplies
 
     def arrays(self, given: Sequence[Any], passed: Sequence[Variable] = (), loan: Loan | None = None) -> list[Any]:
-        """One array for each feed, for a call with these arguments, and these variables among them."""
+        """One array for each feed, for a call with these arguments, and these variables among them. Without a loan the
+        program only reads the variables.
+        """
         if self._constants is None:
             # Constants are handed over once, and stay where the program runs.
             placed = np.asarray if forks.without_xla or self._graph.root.on_numpy else jax.numpy.asarray
@@ -177,11 +179,11 @@ class Program:
         for slot, number in arguments:
             arrays[slot] = given[number]
         if variables or places:
-            loan = Loan() if loan is None else loan
+            lend = lend_all if loan is None else loan.lend
             with updating():  # or another thread's program gets the memory in between
-                loan.lend(variables, arrays)
+                lend(variables, arrays)
                 if places:
-                    loan.lend([(slot, passed[number].storage, keep) for slot, number, keep in places], arrays)
+                    lend([(slot, passed[number].storage, keep) for slot, number, keep in places], arrays)
         for slot, supply in supplies:
             arrays[slot] = supply()
         return arrays

@@ -1,7 +1,16 @@
 """Variables: identity (`variable`), memory (`storage`), parts (`slices`), and their roles in functions (`params`)."""
 
 from gradtape._src.variable.params import StreamState, VariableParam, stored
-from gradtape._src.variable.storage import Loan, Storage, called_back, commit, deferred_restores, on_host, updating
+from gradtape._src.variable.storage import (
+    Loan,
+    Storage,
+    called_back,
+    commit,
+    deferred_restores,
+    lend_all,
+    on_host,
+    updating,
+)
 from gradtape._src.variable.variable import (
     Creations,
     Variable,
@@ -26,6 +35,7 @@ __all__ = [
     "commit",
     "creating",
     "deferred_restores",
+    "lend_all",
     "name_prefix",
     "on_host",
     "register_wrapper",

@@ -190,6 +190,16 @@ class Loan:
         return _committing(storages, values, self.stale)
 
 
+def lend_all(slots: Slots, arrays: list[Any]) -> None:
+    """Fill the slots of `arrays` for a program that only reads."""
+    for slot, storage, _ in slots:
+        tensor = storage.tensor
+        if storage._buffer is None and tensor is not None:
+            arrays[slot] = tensor.array
+        else:
+            arrays[slot] = storage.lend(keep=True)
+
+
 def commit(storages: Sequence[Storage], values: Iterable[Any]) -> None:
     """Replace the values of all storages by those of a program to which no memory was donated: all, or none."""
     found = list(values)
