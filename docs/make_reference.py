@@ -65,10 +65,10 @@ def _named(*names: str) -> list[tuple[str, Any]]:
 
 
 def pages() -> list[Page]:
-    """Every page. What stands on an earlier one is not described again on a later one."""
+    """Every page. A function described on one page is not described again on a later one."""
     return [
         Page(
-            "tape.md", "Tapes", "Recording, and the questions one can ask.",
+            "tape.md", "Tapes", "Recording operations and computing derivatives of them.",
             [
                 *_named("tf.GradientTape", "tf.autodiff.ForwardAccumulator", "tf.UnconnectedGradients"),
                 ("gradtape._src.inspect.explain.Explanation", explain.Explanation),
@@ -82,7 +82,7 @@ def pages() -> list[Page]:
                    "tf.RegisterGradient", "tf.no_gradient", "tf.py_function", "tf.numpy_function"),
         ),
         Page(
-            "tensor.md", "Tensors and variables", "Values, what holds them, and what describes them.",
+            "tensor.md", "Tensors and variables", "Tensors, variables and the classes that describe them.",
             _named("tf.Tensor", "tf.Variable", "tf.IndexedSlices", "tf.SparseTensor", "tf.TensorArray",
                    "tf.TensorShape", "tf.TensorSpec", "tf.DType", "tf.Module"),
         ),
@@ -93,10 +93,10 @@ def pages() -> list[Page]:
         Page("signal.md", "tf.signal", "Fourier transforms, windows, frames.", _members(gradtape.signal, "tf.signal")),
         Page("random.md", "tf.random", "Random numbers, with and without state.",
              _members(gradtape.random, "tf.random")),
-        Page("root.md", "tf", "What stands at the root and nowhere else: arrays, control flow, initializers.",
+        Page("root.md", "tf", "Functions that are only at the root: arrays, control flow, initializers.",
              _members(gradtape, "tf")),
         Page("sparse.md", "tf.sparse", "Sparse tensors.", _members(gradtape.sparse, "tf.sparse")),
-        Page("bits.md", "tf.bitwise and tf.quantization", "Bits, and numbers of few of them.",
+        Page("bits.md", "tf.bitwise and tf.quantization", "Bitwise operations and fake quantization.",
              [*_members(gradtape.bitwise, "tf.bitwise"), *_members(gradtape.quantization, "tf.quantization")]),
         Page("nest.md", "tf.nest", "Structures of tensors.", _own(gradtape.nest, "tf.nest")),
         Page("debugging.md", "tf.debugging", "Assertions and checks.", _members(gradtape.debugging, "tf.debugging")),
@@ -106,7 +106,7 @@ def pages() -> list[Page]:
         Page("data.md", "tf.data", "Input pipelines.",
              [*_members(gradtape.data, "tf.data"), *_members(gradtape.data.experimental, "tf.data.experimental")]),
         Page(
-            "train.md", "tf.train", "Checkpoints: values of variables in files; and records.",
+            "train.md", "tf.train", "Checkpoints, and the examples stored in TFRecord files.",
             [
                 *_members(gradtape.train, "tf.train"),
                 *_members(gradtape._src.checkpoint.experimental, "tf.train.experimental"),
@@ -115,9 +115,9 @@ def pages() -> list[Page]:
                 ("gradtape._src.checkpoint.state.CheckpointState", state.CheckpointState),
             ],
         ),
-        Page("errors.md", "tf.errors", "TensorFlow's kinds of error.",
+        Page("errors.md", "tf.errors", "TensorFlow's exception classes.",
              [(name, value) for name, value in _own(gradtape.errors, "tf.errors") if isinstance(value, type)]),
-        Page("testing.md", "Tests of your own", "Checks for functions that you write.",
+        Page("testing.md", "gradtape.testing", "Gradient checks for your own functions.",
              [("gradtape.testing.check_gradients", gradtape.testing.check_gradients),
               *_own(gradtape.test, "tf.test")]),
     ]  # fmt: skip
@@ -270,9 +270,9 @@ def build() -> dict[str, str]:
 
 INDEX = """# Reference
 
-All public functions and classes, with what their docstrings say. `tf` is gradtape: `import gradtape as tf`. Names and
-arguments are TensorFlow's; [this page](../supported.md) lists every name of TensorFlow and whether it is here. The
-examples are run by the tests. These pages are made by `docs/make_reference.py`; a test keeps them true.
+All public functions and classes with their docstrings. `tf` is gradtape: `import gradtape as tf`. Names and arguments
+are TensorFlow's; [this page](../supported.md) lists every name of TensorFlow and says whether gradtape has it. The
+tests run the examples. `docs/make_reference.py` generates these pages, and a test checks that they are up to date.
 
 | page | entries | |
 |---|---|---|
@@ -280,7 +280,7 @@ examples are run by the tests. These pages are made by `docs/make_reference.py`;
 
 
 def write(folder: Path = HERE / "reference") -> None:
-    """Write the pages, and remove those that are no more."""
+    """Write the pages, and remove those that no longer exist."""
     folder.mkdir(exist_ok=True)
     built = build()
     for old in folder.glob("*.md"):

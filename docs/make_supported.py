@@ -17,8 +17,8 @@ HERE = Path(__file__).parent
 
 PAGE = """# What gradtape has of TensorFlow
 
-Every public name of TensorFlow 2.21 in the namespaces where tapes live: {have} of {total} are here.
-This page is made by `docs/make_supported.py`; a test keeps it true. What is missing says why.
+Every public name of TensorFlow 2.21 in the namespaces that gradtape covers: {have} of {total} are available.
+Each missing name is listed with the reason. `docs/make_supported.py` generates this page, and a test compares them.
 """
 
 

@@ -6,12 +6,12 @@ Every reason stands in docs/differences.md, in the words that `REASONS` quotes f
 from __future__ import annotations
 
 REASONS = {
-    "derivatives": "For some it gives None",
+    "derivatives": "For others it returns None",
     "NaN in order": "Here NaN is larger than every number.",
-    "overflow": "Functions that overflow on the way give the number that is right",
+    "overflow": "Functions whose intermediate results overflow return the correct number",
     "dtypes": "Some ops take dtypes for which TensorFlow has no kernel",
-    "empty transforms": "Fourier transforms of nothing are empty or zero",
-    "diagonal of a scalar": "`tf.linalg.tensor_diag_part` of a scalar is refused.",
+    "empty transforms": "Fourier transforms of empty signals are empty or zero",
+    "diagonal of a scalar": "`tf.linalg.tensor_diag_part` of a scalar raises an error.",
     "reversed scalar": "`tf.reverse` of a scalar has a Jacobian",
     "Jacobian": "The Jacobian of an elementwise function is 0 off its diagonal",
     "equal colours": "Second derivatives of `tf.image.rgb_to_hsv` differ where two colours are equal",
