@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import gradtape as tf
 from gradtape._src.arrays import batched
 from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.owners import RowIndex
+from gradtape._src.arrays.row_index import RowIndex
 
 rng = np.random.default_rng(7)
 A = rng.normal(size=(3, 4))
@@ -314,7 +314,7 @@ MOVES = {
 @hypothesis.settings(max_examples=100, deadline=None)
 def test_positions_that_move(names, shape, limit, worth):
     x = tf.constant(np.random.default_rng(len(names)).normal(size=shape))
-    with mock.patch.object(batched, "MOST_PARTS", limit), mock.patch.object(batched, "WORTH_A_RECIPE", worth):
+    with mock.patch.object(batched, "MOST_PARTS", limit), mock.patch.object(batched, "LAZY_BYTES", worth):
         with tf.GradientTape(persistent=True) as outer:
             outer.watch(x)
             with tf.GradientTape(persistent=True) as tape:

@@ -511,7 +511,7 @@ def test_an_iteration_that_does_not_end_caches_nothing(tmp_path):
     assert len(list(cached)) == 10
 
 
-@pytest.mark.parametrize("made", ["made._recipe.elements(Run())", "iter(made)"])
+@pytest.mark.parametrize("made", ["made._pipeline.elements(Run())", "iter(made)"])
 def test_a_forked_child_leaves_the_cache_of_its_parent_alone(tmp_path, made):
     """A child that goes on with the very generator writes nothing; one that begins anew writes a cache of its own."""
     run(

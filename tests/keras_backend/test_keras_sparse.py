@@ -286,17 +286,17 @@ def test_training_on_sparse_data_is_training_on_dense_data(run_eagerly):
 
 
 def test_shuffled_batches_keep_rows_and_targets_together():
-    from gradtape._src.keras_backend.sparse_data import Rows
+    from gradtape._src.keras_backend.sparse_data import SparseBatches
 
     x = sparse(0, (7, 3))
-    rows = Rows((x, full(x).sum(axis=1)), batch_size=3, shuffle=True)
+    rows = SparseBatches((x, full(x).sum(axis=1)), batch_size=3, shuffle=True)
     rows.on_epoch_begin()
     batches = [rows[i] for i in range(rows.num_batches)]
     assert [len(y) for _, y in batches] == [3, 3, 1]
     for part, y in batches:
         np.testing.assert_allclose(full(part).sum(axis=1), y, rtol=1e-12)
     with pytest.raises(ValueError, match=r"ambiguous. Received: arrays of \[4, 7\] rows"):
-        Rows((x, np.zeros(4)), batch_size=3, shuffle=False)
+        SparseBatches((x, np.zeros(4)), batch_size=3, shuffle=False)
 
 
 @pytest.mark.parametrize("name", ["Adadelta", "Adafactor", "AdamW", "SGD"])

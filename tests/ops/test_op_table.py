@@ -15,7 +15,7 @@ import gradtape as tf
 from gradtape._src.arrays import batched, numpy_namespace
 from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.owners import RowIndex
+from gradtape._src.arrays.row_index import RowIndex
 from gradtape._src.core import dispatch, primitive as op
 from gradtape._src.core.fast.calls import write_vjps
 from gradtape._src.core.vmap import vmap
@@ -194,7 +194,7 @@ def block_diagonal_forms(operand: np.ndarray) -> list[Batched]:
     gap = np.where(later > 0, 1.0, 0.0).reshape(1, size, *[1] * (operand.ndim - 1))
     moved = Batched(array * gap, 1, True, RowIndex(2 * size, later))
     other = Batched(array * 0.7, 1, True, RowIndex(2 * size, mixed))
-    both = Batched(moved.array, 1, True, moved.owners, (other,))
+    both = Batched(moved.array, 1, True, moved.row_index, (other,))
     return [Batched(array, 1, block_diagonal=True), moved, other, both]
 
 

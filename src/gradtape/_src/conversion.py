@@ -26,12 +26,12 @@ defers_to: set[type] = set()
 
 
 def placed(array: Array) -> Array:
-    """An array that nobody else will write to, on the device where new arrays go."""
+    """An array without other writers, on the device of new arrays."""
     return place(array) if placement.places and type(array) is ndarray else array
 
 
 def wrap(array: Array) -> Tensor:
-    """A new tensor around an array that nobody else will write to."""
+    """A new tensor around an array without other writers."""
     tensor = Tensor()
     tensor.array = place(array) if placement.places and type(array) is ndarray else array
     tensor.uid = next(uids)
@@ -123,7 +123,7 @@ def _array(value: Any, dtype: DType | None) -> ndarray:
 
 
 def operand(value: Any, dtype: DType | None = None) -> Tensor:
-    """One operand of an op: like `convert`, but plain values become constants that tapes need not follow.
+    """One operand of an op: like `convert`, but plain values become constants that tapes do not track.
 
     NumPy arrays are copied here too: the record may keep the operand, and a tensor never changes.
     """
@@ -254,7 +254,7 @@ def _packed(values: Any, dtype: Any, hint: Any) -> Tensor:
 def _common_dtype(values: Any, dtype: Any) -> Iterator[Tensor]:
     """Members of a list with tensors in it, as TensorFlow's auto-packing has them: all take the first tensor's dtype.
 
-    Where another dtype is asked for the tensors are cast to it.
+    If another dtype is given, the tensors are cast to it.
     """
     inferred = _first_dtype(values)
     wanted = inferred if dtype is None else as_dtype(dtype)

@@ -67,7 +67,7 @@ _hidden: set[str] = set()
 """Names of the physical devices that were made invisible."""
 
 _cpu_count: list[int] = []
-"""How many logical processors were asked for, if anybody did."""
+"""The number of logical CPUs that was set, if any."""
 
 
 def has_jax() -> bool:
@@ -129,7 +129,7 @@ def split_cpu(count: int) -> None:
 
 
 def cpu_count() -> int | None:
-    """How many logical processors were asked for; None if nobody did."""
+    """The number of logical CPUs that was set, or None."""
     return _cpu_count[0] if _cpu_count else None
 
 

@@ -1,7 +1,7 @@
 """Arrays of plain Python and NumPy values, with TensorFlow's dtype inference, conversions and errors.
 
 The first element of a nested sequence decides the dtype that is inferred: float32, int32 (int64 where a number needs
-it), bool, string, complex128; NumPy's float64 and float16 scalars keep their precision. A dtype that is asked for is
+it), bool, string, complex128; NumPy's float64 and float16 scalars keep their precision. A requested dtype is
 tried first; otherwise the inferred array is cast to it, where that keeps the kind of number.
 """
 

@@ -1,7 +1,7 @@
-"""Memory of NumPy arrays that is used again instead of going back to the system.
+"""Reuse of the memory of NumPy arrays, and lazy arrays.
 
-Memory that comes from the system is cleared first, page by page, and for arrays of more than a few hundred kB that
-costs more than the arithmetic on them.
+The system clears memory, page by page, before it hands it out. For arrays of more than a few hundred kB that costs more
+than the arithmetic on them.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from numpy import ndarray
 from gradtape._src import forks
 
 LARGE = 2**25
-"""Bytes from which on the C library gives every freed block back to the system, whatever it is told."""
+"""Size in bytes from which the C library always returns a freed block to the system."""
 
 KEPT = 2**28
-"""How many bytes of large blocks are kept at most."""
+"""Maximum number of bytes of large blocks that are kept."""
 
-_blocks: list[ndarray] = []  # the one that was used last is the last
+_blocks: list[ndarray] = []  # least recently used first
 _lock = forks.lock()
 
 
 def keep_freed_memory() -> None:
-    """Let the C library give the memory of a freed array to the next one.
+    """Let the C library reuse the memory of a freed array for the next one.
 
     By default glibc returns freed blocks of more than 128 kB to the system, and every new array of that size is mapped
     and zeroed again, page by page: for 50,000 to 1,000,000 numbers that costs ten times the arithmetic. Once a block of
     just under 32 MB has been freed, glibc keeps blocks up to that size (and up to 64 MB of them). The block is never
-    written to, so making it costs a few microseconds and no memory. Other C libraries do not mind.
+    written to, so allocating it costs a few microseconds and no memory. With other C libraries it has no effect.
     """
     np.empty(LARGE - 2**16, np.uint8)
 
 
 def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
-    """An array to be written to; a large one in the memory of an earlier one that nobody holds any more, if it fits.
+    """An uninitialized array; a large one reuses the memory of an earlier one that is no longer referenced, if it fits.
 
-    NumPy lets every array in a block of memory refer to the block: when only this list does, the block is free.
+    Every NumPy array in a block of memory refers to the block: when only this list does, the block is free.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE or dtype.hasobject or _FREE is None:
@@ -55,10 +55,10 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
 
 
 class LazyArray(NamedTuple):
-    """A large array that is made of small ones, before it is written: what it will be, of what, and how.
+    """A large array that is computed from small ones when it is read: its shape and dtype, the small arrays, and how.
 
-    Writing it costs no more than copying it would. So a tensor that holds a recipe gives an array that was written for
-    the caller where others give a copy, and numbers that nobody asks for are never written (benchmarks: perex, hess).
+    Computing it costs no more than copying it would. So a `LazyTensor` computes a new array for the caller where other
+    tensors return a copy, and an array that is never read is never computed (benchmarks: perex, hess).
     """
 
     shape: tuple[int, ...]
@@ -67,7 +67,7 @@ class LazyArray(NamedTuple):
     make: Callable[..., Any]  # of the shape and the small arrays
 
     def write(self) -> Any:
-        """The array, a new one each time."""
+        """Compute the array, a new one each time."""
         return self.make(self.shape, *self.arrays)
 
     def reshaped(self, shape: tuple[int, ...]) -> LazyArray:
@@ -76,7 +76,7 @@ class LazyArray(NamedTuple):
 
 
 def copy(array: ndarray) -> ndarray:
-    """A copy that anybody may write to."""
+    """A writable copy."""
     if array.nbytes < LARGE:
         return array.copy()
     result = empty(array.shape, array.dtype)
@@ -85,7 +85,7 @@ def copy(array: ndarray) -> ndarray:
 
 
 def references(owner: ndarray) -> int:
-    """How often an array that owns its memory is referred to, not counting that it is kept here."""
+    """The number of references to an array that owns its memory, other than the one in this list."""
     kept = owner.nbytes >= LARGE and any(owner is block for block in _blocks)
     return sys.getrefcount(owner) - kept
 
@@ -95,23 +95,23 @@ def _take(size: int) -> ndarray:
     fitting = [
         (_blocks[i].nbytes, i)
         for i in range(len(_blocks))
-        if size <= _blocks[i].nbytes <= 2 * size and _holders(_blocks, i) == _FREE
+        if size <= _blocks[i].nbytes <= 2 * size and _references(_blocks, i) == _FREE
     ]
     return _blocks.pop(min(fitting)[1]) if fitting else np.empty(size, np.uint8)
 
 
-def _holders(blocks: list[ndarray], i: int) -> int:
+def _references(blocks: list[ndarray], i: int) -> int:
     return sys.getrefcount(blocks[i])
 
 
 def _calibrated() -> int | None:
-    """What `_holders` says of a block that is only in its list; None where this Python cannot tell."""
+    """The result of `_references` for a block that is only in its list; None if this Python has no reliable counts."""
     if not hasattr(sys, "getrefcount") or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
     blocks = [np.empty(1, np.uint8)]
-    free = _holders(blocks, 0)
+    free = _references(blocks, 0)
     view = blocks[0][:].view(np.int8).reshape(1, 1)
-    return free if _holders(blocks, 0) > free and view.base is blocks[0] else None
+    return free if _references(blocks, 0) > free and view.base is blocks[0] else None
 
 
 _FREE = _calibrated()

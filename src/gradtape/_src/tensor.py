@@ -1,7 +1,7 @@
-"""Tensor: an array with an identity that tapes can follow.
+"""Tensor: an array with an identity that tapes can track.
 
 The engine is the array's type (`arrays/`); the identity is `uid`, a number that is never used twice. A tensor does not
-know which tapes follow it, and tapes do not hold tensors they do not need: nothing here points back.
+refer to tapes, and tapes keep only the tensors they need: there are no reference cycles.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ class _Absent:
 
 @exports_buffers
 class Tensor:
-    """An immutable n-dimensional array whose history a `GradientTape` can follow.
+    """An immutable n-dimensional array that a `GradientTape` can watch.
 
-    Made by `constant`, `convert_to_tensor` and every op; not by calling this class, which gives an empty one: whoever
-    makes tensors fills in `array` and `uid` (an `__init__` would cost every op a call; benchmark: chain).
+    Created by `constant`, `convert_to_tensor` and every op, not by calling this class, which returns an empty one: code
+    that creates a tensor sets `array` and `uid` (an `__init__` would cost every op a call; benchmark: chain).
 
     >>> import gradtape as tf
     >>> tf.constant([1.0, 2.0]) * 3
@@ -182,7 +182,7 @@ class Tensor:
         if type(value) is not ndarray:
             value = np.asarray(value)
         if value.nbytes > _HAND_OVER and value.flags.writeable and _references(self, value) in _LAST:
-            return value  # `f(x).numpy()`: the tensor ends here, and nobody is left to notice a change (benchmark: jac)
+            return value  # `f(x).numpy()`: the tensor is deleted here, so no copy is needed (benchmark: jac)
         return memory.copy(value) if value.ndim else value[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
@@ -239,7 +239,7 @@ class Tensor:
             raise errors.OperatorNotAllowedInGraphError(
                 "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed: it has no value while the function "
                 f"'{self.array.graph.name}' is being traced. Use tf.cond, tf.where or tf.while_loop, or let AutoGraph "
-                "convert the `if`: it cannot where its source is not at hand, or autograph=False was given."
+                "convert the `if`: it cannot if the source is not available, or autograph=False was given."
                 + _autograph_advice()
             )
         value = np.asarray(self.array)
@@ -379,42 +379,42 @@ def dimensions_shown() -> setting[bool]:
 
 
 class LazyTensor(Tensor):
-    """A tensor whose numbers are not written yet: a large one that is made of small arrays, as Jacobians are.
+    """A tensor whose array is computed when it is read: a large one that is computed from small arrays, as a Jacobian.
 
-    The first op that needs the numbers has them written, and from then on it is a tensor like all others.
+    The first op that needs the numbers computes them; from then on it is an ordinary tensor.
     """
 
-    __slots__ = ()  # the recipe is where other tensors have their array
+    __slots__ = ()  # the lazy array is in the slot of `array`
 
     @staticmethod
-    def of(recipe: memory.LazyArray) -> Tensor:
-        """A new tensor that has yet to be written."""
+    def of(lazy: memory.LazyArray) -> Tensor:
+        """A new tensor with a lazy array."""
         tensor = LazyTensor()
-        _slot.__set__(tensor, recipe)
+        _slot.__set__(tensor, lazy)
         tensor.uid = next_uid()
         return tensor
 
     @property
-    def recipe(self) -> memory.LazyArray | None:
-        """How the numbers are written; None once they are."""
+    def lazy(self) -> memory.LazyArray | None:
+        """The lazy array; None once it has been computed."""
         held = _slot.__get__(self)
         return held if type(held) is memory.LazyArray else None
 
     @property
     def array(self) -> Array:
-        recipe = self.recipe
-        if recipe is not None:
-            _slot.__set__(self, recipe.write())
+        lazy = self.lazy
+        if lazy is not None:
+            _slot.__set__(self, lazy.write())
             self.__class__ = Tensor  # type: ignore[assignment]
         return _slot.__get__(self)
 
     @property
     def dtype(self) -> DType:
-        return dtype_of(self.recipe or self.array)
+        return dtype_of(self.lazy or self.array)
 
     @property
     def shape(self) -> TensorShape:
-        return known_shape((self.recipe or self.array).shape)
+        return known_shape((self.lazy or self.array).shape)
 
     @property
     def ndim(self) -> int:
@@ -425,12 +425,12 @@ class LazyTensor(Tensor):
         return CPU.name
 
     def numpy(self) -> ndarray:
-        recipe = self.recipe
-        if recipe is None:  # another thread has had it written: this is no `Unwritten` any more
+        lazy = self.lazy
+        if lazy is None:  # another thread has computed it: this is no longer a `LazyTensor`
             return Tensor.numpy(self)
         if active_stack() is not None:
             report_escape(".numpy()", self.uid)
-        return recipe.write()
+        return lazy.write()
 
 
 _slot: Any = Tensor.__dict__["array"]

@@ -128,7 +128,7 @@ class _Problem:
         return [None if g is None else convert(g) for g in found]
 
     def gradients(self) -> list[Any]:
-        """The gradient at the point, as arrays: computed once, by a sweep that nobody records."""
+        """The gradient at the point, as arrays: computed once, by a backward pass that is not recorded."""
         if self._gradients is None:
             found = self.gradient([wrap(x) for x in self.xs])
             pairs = zip(found, self.xs, strict=True)
@@ -170,7 +170,7 @@ class _Problem:
         return sum(float(np.real(np.sum(np.conj(c) * y.array))) for y, c in pairs)
 
     def recorded(self, level: int) -> None:
-        """A sweep that another tape records gives the same numbers as one that nobody sees."""
+        """A backward pass that another tape records computes the same numbers as one that is not recorded."""
         given = [wrap(x) for x in self.xs]
         with GradientTape() as outer:
             outer.watch(given)

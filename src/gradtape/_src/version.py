@@ -1,6 +1,6 @@
 """The version of gradtape, in its one place: packaging, ``gradtape.__version__`` and ``gradtape --version`` read it.
 
-This module is `tf.version`, too. Programs written for TensorFlow ask for the version of its API: where gradtape stands
+This module is `tf.version`, too. Programs written for TensorFlow read the version of its API: where gradtape stands
 in for TensorFlow (`hooks/tensorflow.py`), and in `tf.compat.v1`, that is what the names below have.
 """
 

@@ -1,16 +1,16 @@
-"""Batched: an array of any engine with a hidden leading axis, so that one sweep carries many cotangents.
+"""Batched: an array of any engine with a hidden leading axis, so that one backward pass carries many cotangents.
 
-What a formula sees (shape, operators, axes) is one row. Every primitive says how it works on a batch (`op.batch`);
-one that does not is looped over, row by row, for that one op.
+A formula sees one row (shape, operators, axes). A primitive may have a batching rule (`op.batch`); without one it runs
+once for each row.
 
-`aligned` rows. The Jacobian of a target with a leading axis of length B has B times K rows, and row (b, k) starts
-with a cotangent that is zero except at position b of that axis. As long as ops treat the positions of that axis
-separately, everything off the diagonal stays zero, and only the diagonal is computed: the array holds [K, B, ...]
-where the rows would be [B * K, B, ...]. An op that mixes positions without knowing better gets the rows written out.
+Block-diagonal batches. The Jacobian of a target with a leading axis of length B has B times K rows, and row (b, k)
+starts with a cotangent that is zero except at position b of that axis. As long as ops treat the positions of that axis
+separately, everything off the diagonal stays zero, and only the diagonal is computed: the array has shape [K, B, ...]
+instead of [B * K, B, ...]. An op that mixes positions, and has no rule for it, gets the full rows.
 
-`Owners`. Slices and paddings of that axis move positions: afterwards position p belongs to the rows of another b. Where
-cotangents meet that were moved differently, as those of x[1:] and x[:-1] do, both are kept: a band of a matrix instead
-of the matrix.
+Row index. Slices and paddings of that axis move positions: afterwards position p belongs to another row. If cotangents
+that were moved differently are added, as those of x[1:] and x[:-1], the batch keeps both terms: a band of a matrix
+instead of the matrix.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 
 from gradtape._src.arrays import attach_operators, common_namespace, namespace_of, register_namespace
 from gradtape._src.arrays.base import Interpreter
-from gradtape._src.arrays.owners import RowIndex, owned, rows_of
+from gradtape._src.arrays.row_index import RowIndex, assigned, rows_from
 from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import Tensor
@@ -31,63 +31,63 @@ from gradtape._src.tensor import Tensor
 Shape = tuple[int, ...]
 
 batch_rules: dict[str, Callable[..., Any]] = {}
-"""Primitive -> how to run it on a batch: rule(xp, size, flags, *arrays, **attrs), flags saying which are batched."""
+"""Primitive -> its batching rule(xp, size, flags, *arrays, **attrs), where flags say which arrays are batched."""
 
 block_diagonal_rules: dict[str, Callable[..., Any]] = {}
-"""Primitive -> how to run it on aligned rows: rule(xp, *operands, **attrs), or None to have them written out."""
+"""Primitive -> its block-diagonal rule(xp, level, operands, **attrs), which returns a Batched or None (full rows)."""
 
 
-WORTH_A_RECIPE = 2**16
-"""Bytes from which on an array is worth a recipe."""
+LAZY_BYTES = 2**16
+"""Size in bytes from which an array is computed when it is read."""
 
 
-def is_worth_a_recipe(shape: Shape, dtype: np.dtype[Any], arrays: Sequence[Any]) -> bool:
-    """Whether an array that is made of these should be left unwritten for now.
+def is_worth_delaying(shape: Shape, dtype: np.dtype[Any], arrays: Sequence[Any]) -> bool:
+    """Whether a large array that is computed from these small ones should be a lazy array.
 
-    The small ones are NumPy's, or values of a program that is being traced: whoever calls that may write the large one.
+    The small ones are NumPy's, or values of a program that is being traced: its caller may compute the large one.
     """
     kinds = {type(a.array if type(a) is Tensor else a) for a in arrays}
     if kinds == {np.ndarray}:
-        kinds = {type(a) for a in arrays}  # recorded tensors: the way that their values went is to be recorded too
+        kinds = {type(a) for a in arrays}  # not for recorded tensors: the computation must be recorded
     known = all(type(n) is int for n in shape)
-    return known and kinds <= {np.ndarray, Symbolic} and dtype.itemsize * math.prod(shape) >= WORTH_A_RECIPE
+    return known and kinds <= {np.ndarray, Symbolic} and dtype.itemsize * math.prod(shape) >= LAZY_BYTES
 
 
 class Batched:
     """Rows of equal shape, stacked along a hidden first axis.
 
-    See the module for `aligned` and `owners`; `more` are further aligned rows, with owners of their own, to be added.
-    Instead of an array there may be a recipe for one, which is followed when somebody reads the array.
+    See the module for `block_diagonal` and `row_index`; `more` are further terms of a sum, each with its own row index.
+    Instead of an array it may have a lazy array, which is computed when `array` is read.
     """
 
-    __slots__ = ("array", "block_diagonal", "level", "more", "owners", "recipe")
-    __array_ufunc__ = None  # NumPy's operators give way to these
+    __slots__ = ("array", "block_diagonal", "lazy", "level", "more", "row_index")
+    __array_ufunc__ = None  # NumPy's operators defer to these
 
     def __init__(
         self,
         array: Any,
         level: int,
         block_diagonal: bool = False,
-        owners: RowIndex | None = None,
+        row_index: RowIndex | None = None,
         more: tuple[Batched, ...] = (),
     ) -> None:
-        self.recipe: LazyArray | None = None
+        self.lazy: LazyArray | None = None
         if type(array) is LazyArray:
-            self.recipe = array
+            self.lazy = array
         else:
             self.array = array
-        self.level, self.block_diagonal, self.owners, self.more = level, block_diagonal, owners, more
+        self.level, self.block_diagonal, self.row_index, self.more = level, block_diagonal, row_index, more
 
     def __getattr__(self, name: str) -> Any:
-        if name != "array" or self.recipe is None:
+        if name != "array" or self.lazy is None:
             raise AttributeError(f"'Batched' object has no attribute '{name}'")
-        self.array, self.recipe = self.recipe.write(), None
+        self.array, self.lazy = self.lazy.write(), None
         return self.array
 
     @property
     def shape(self) -> Shape:
         """The shape of one row."""
-        return tuple(_shape(self.recipe or self.array)[1:])
+        return tuple(_shape(self.lazy or self.array)[1:])
 
     @property
     def ndim(self) -> int:
@@ -95,40 +95,40 @@ class Batched:
 
     @property
     def dtype(self) -> Any:
-        return _dtype(self.recipe or self.array)
+        return _dtype(self.lazy or self.array)
 
     @property
     def batch_size(self) -> int:
-        """How many rows there are."""
-        rows: int = _shape(self.recipe or self.array)[0]
+        """The number of rows."""
+        rows: int = _shape(self.lazy or self.array)[0]
         if not self.block_diagonal:
             return rows
-        return rows * (self.shape[0] if self.owners is None else self.owners.size)
+        return rows * (self.shape[0] if self.row_index is None else self.row_index.size)
 
     def rows(self) -> Any:
-        """All rows, written out: an array [rows, *shape] of the engine underneath."""
-        return self._aligned_recipe().write() if self.block_diagonal else self.array
+        """All rows: an array [rows, *shape] of the engine of `array`."""
+        return self._lazy_rows().write() if self.block_diagonal else self.array
 
-    def as_recipe(self) -> LazyArray | None:
-        """How to write the rows, if they are large and made of less."""
-        recipe = self._aligned_recipe() if self.block_diagonal else self.recipe
-        if recipe is None or not is_worth_a_recipe(recipe.shape, recipe.dtype, recipe.arrays):
+    def as_lazy(self) -> LazyArray | None:
+        """The rows as a lazy array, if they are large and computed from smaller arrays."""
+        lazy = self._lazy_rows() if self.block_diagonal else self.lazy
+        if lazy is None or not is_worth_delaying(lazy.shape, lazy.dtype, lazy.arrays):
             return None
-        return recipe
+        return lazy
 
-    def _aligned_recipe(self) -> LazyArray:
-        parts = [(part.array, _owners(part)) for part in self.parts()]
-        arrays = tuple([owned(array, owners) for array, owners in parts])
-        return LazyArray((self.batch_size, *self.shape), self.dtype, arrays, rows_of([owners for _, owners in parts]))
+    def _lazy_rows(self) -> LazyArray:
+        parts = [(part.array, _row_index(part)) for part in self.parts()]
+        arrays = tuple([assigned(array, index) for array, index in parts])
+        return LazyArray((self.batch_size, *self.shape), self.dtype, arrays, rows_from([index for _, index in parts]))
 
     def mapped(self, function: Callable[[Any], Any]) -> Batched:
-        """The same rows of another kind of array."""
+        """The batch with a function applied to its arrays."""
         more = tuple([part.mapped(function) for part in self.more])
-        return Batched(function(self.array), self.level, self.block_diagonal, self.owners, more)
+        return Batched(function(self.array), self.level, self.block_diagonal, self.row_index, more)
 
     def parts(self) -> list[Batched]:
-        """Aligned rows whose sum this is, each with owners of its own."""
-        return [Batched(self.array, self.level, True, self.owners), *self.more] if self.more else [self]
+        """The terms of this sum, each with its own row index."""
+        return [Batched(self.array, self.level, True, self.row_index), *self.more] if self.more else [self]
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise EscapeError("a batch of values has no single NumPy value")
@@ -138,15 +138,15 @@ class Batched:
 
 
 class EscapeError(TypeError):
-    """A value was asked for in the middle of a batched computation; whoever batched it falls back to a loop."""
+    """A batched computation read a value; the caller that created the batch falls back to a loop."""
 
 
 def _shape(array: Any) -> Shape:
     return tuple(array.shape)
 
 
-def _owners(rows: Batched) -> RowIndex:
-    return rows.owners or RowIndex.each(rows.shape[0])
+def _row_index(rows: Batched) -> RowIndex:
+    return rows.row_index or RowIndex.each(rows.shape[0])
 
 
 class BatchedNamespace(Interpreter):
@@ -161,7 +161,7 @@ class BatchedNamespace(Interpreter):
         return bool(_dtype(x).kind == "c")  # x may be a saved tensor, without a batch
 
     def zeros(self, shape: Shape, dtype: Any) -> Any:
-        return np.zeros(shape, dtype)  # unbatched zeros go with any batch
+        return np.zeros(shape, dtype)  # unbatched zeros work with any batch
 
     def ones_like(self, x: Any) -> Any:
         return np.ones(x.shape, x.dtype)
@@ -178,13 +178,13 @@ register_namespace(Batched, batched_namespace)
 
 
 def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """Run a primitive where some operands are batched: by its aligned rule, its batch rule, or row by row."""
+    """Run a primitive on batched operands: by its block-diagonal rule, its batching rule, or row by row."""
     level = max((a.level for a in args if type(a) is Batched), default=0)
-    if not level:  # a rule works on saved values alone, for a moment
+    if not level:  # a rule computes something from saved values only
         return getattr(common_namespace(args), name)(*args, **attrs)
     batched = [type(a) is Batched and a.level == level for a in args]
     if any(a.block_diagonal for a, b in zip(args, batched, strict=True) if b):
-        result = _apply_aligned(name, level, args, attrs, [a for a, b in zip(args, batched, strict=True) if b])
+        result = _apply_block_diagonal(name, level, args, attrs, [a for a, b in zip(args, batched, strict=True) if b])
         if result is not None:
             return result
     arrays = [a.rows() if b else a for a, b in zip(args, batched, strict=True)]
@@ -197,17 +197,19 @@ def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return tuple(Batched(r, level) for r in result) if type(result) is tuple else Batched(result, level)
 
 
-def _apply_aligned(name: str, level: int, args: tuple[Any, ...], attrs: dict[str, Any], rows: list[Batched]) -> Any:
-    """What the aligned rule makes of it, or None if the rows have to be written out."""
+def _apply_block_diagonal(
+    name: str, level: int, args: tuple[Any, ...], attrs: dict[str, Any], rows: list[Batched]
+) -> Any:
+    """The result of the block-diagonal rule, or None if the full rows are needed."""
     rule = block_diagonal_rules.get(name)
     if rule is None:
         return None
-    if all(a.owners is None and not a.more for a in rows):
+    if all(a.row_index is None and not a.more for a in rows):
         return _by_rule(rule, level, args, attrs)
     if len(rows) == 1:
         (moved,) = rows
         results = [
-            _by_rule(rule, level, tuple([part if a is moved else a for a in args]), attrs, part.owners)
+            _by_rule(rule, level, tuple([part if a is moved else a for a in args]), attrs, part.row_index)
             for part in moved.parts()
         ]
         if any(r is None or type(r) is tuple for r in results):
@@ -221,39 +223,43 @@ def _apply_aligned(name: str, level: int, args: tuple[Any, ...], attrs: dict[str
 
 
 def _by_rule(
-    rule: Callable[..., Any], level: int, args: tuple[Any, ...], attrs: dict[str, Any], owners: RowIndex | None = None
+    rule: Callable[..., Any],
+    level: int,
+    args: tuple[Any, ...],
+    attrs: dict[str, Any],
+    row_index: RowIndex | None = None,
 ) -> Any:
     inner = common_namespace([a.array if type(a) is Batched and a.level == level else a for a in args])
     result = rule(inner, level, args, **attrs)
-    if owners is not None and type(result) is Batched:
-        assert result.block_diagonal, "a rule took moved positions for unmoved ones"
-        result.owners = result.owners or owners
+    if row_index is not None and type(result) is Batched:
+        assert result.block_diagonal, "a rule ignored the row index"
+        result.row_index = result.row_index or row_index
     return result
 
 
 MOST_PARTS = 8
-"""How many aligned rows with owners of their own are kept before all rows are written out."""
+"""The maximum number of terms with different row indices; for more, the batch is converted to full rows."""
 
 
 def _sum_of(parts: list[Batched]) -> Batched | None:
-    """A sum of aligned rows: those that have the same owners, or fill each other's gaps, become one."""
+    """A sum of block-diagonal batches: terms whose row indices agree, or complement each other, are added."""
     sums: list[Batched] = []
     for part in parts:
         for i, there in enumerate(sums):
-            owners = _owners(there).joined(_owners(part))
-            if owners is not None:
-                sums[i] = Batched(there.array + part.array, part.level, True, owners)
+            row_index = _row_index(there).joined(_row_index(part))
+            if row_index is not None:
+                sums[i] = Batched(there.array + part.array, part.level, True, row_index)
                 break
         else:
             sums.append(part)
-    if len(sums) > min(MOST_PARTS, _owners(sums[0]).size // 2):
+    if len(sums) > min(MOST_PARTS, _row_index(sums[0]).size // 2):
         return None
     first, *more = sums
-    return Batched(first.array, first.level, True, first.owners, tuple(more))
+    return Batched(first.array, first.level, True, first.row_index, tuple(more))
 
 
 def loop(xp: Any, name: str, size: int, batched: list[bool], arrays: list[Any], attrs: dict[str, Any]) -> Any:
-    """The fallback that never fails: each row on its own, then stacked."""
+    """The fallback for every primitive: run it for each row, and stack the results."""
     function = getattr(xp, name)
     results = [
         function(*(xp.getitem(a, index=(i,)) if b else a for a, b in zip(arrays, batched, strict=True)), **attrs)
@@ -299,9 +305,9 @@ def _lift(xp: Any, array: Any, rank: int) -> Any:
 
 
 def elementwise_block_diagonal(name: str) -> Callable[..., Any]:
-    """Aligned rows stay aligned where an elementwise op leaves the first axis alone.
+    """A batch stays block-diagonal if an elementwise op does not broadcast its first axis.
 
-    Rules are linear in what is batched, so the zeros off the diagonal stay zeros.
+    Derivative rules are linear in the batched operand, so the zeros off the diagonal stay zeros.
     """
 
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:

@@ -1,6 +1,6 @@
 """Checks of values: indices inside of a tensor, divisors other than zero, labels among the classes.
 
-Eager code makes a check at once. While a function is traced there are no values yet: the check becomes a node of the
+Eager code runs a check immediately. While a function is traced there are no values yet: the check becomes a node of the
 graph, and the compiled program returns, beside its results, the number of the first check that failed. The caller
 then raises the error, for which a second program computes the offending values (graph/checks.py).
 

@@ -1,11 +1,11 @@
 """Symbolic arrays: values that a compiled program will compute, and the graph that says how.
 
-While a function is traced its arguments are symbolic: they have a shape and a dtype and no numbers. Every function of
-a namespace that meets one is written down as a node, the same functions under the same names; a program replays the
-nodes on JAX arrays. What depends on nothing symbolic is computed by NumPy at once, and is a constant of the program.
+While a function is traced its arguments are symbolic: they have a shape and a dtype and no values. Every function of
+a namespace that receives one adds a node with its name to the graph; a program replays the nodes on JAX arrays. NumPy
+computes everything that does not depend on a symbolic array while tracing; it is a constant of the program.
 
-A graph takes what it needs from outside as inputs of its own: variables, arrays, and values of the graph around it or
-of the program whose derivative it is. So a closure may hold on to a symbolic value, and nothing leaks.
+A graph takes what it needs from outside as inputs: variables, arrays, and values of the outer graph or of the program
+whose derivative it is. So a closure may refer to a symbolic value, and no tracer leaks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gradtape._src.memory import LazyArray
 Shape = tuple[int, ...]
 
 _LITERAL_BYTES = 2**13
-"""Arrays up to this size are written into the program; larger ones are handed to it in every call.
+"""Arrays up to this size are constants of the program; larger ones are passed to it in every call.
 
 An argument costs as much as an op (benchmark: rnn). But XLA computes with large constants while it compiles, and keeps
 results that take longer to read than to make (benchmark: hess).
@@ -58,16 +58,17 @@ class Symbolic:
     """A value of a graph: shape and dtype now, numbers when the program runs.
 
     Where dimensions are unknown `shape` holds JAX's symbolic dimensions, and `extents` says of integers that were
-    computed from them what they are in terms of them. `recipe` says of a large one how it is made of small ones.
+    computed from them what they are in terms of them. `lazy` is the lazy array of a large value that is computed from
+    small ones.
     """
 
-    __slots__ = ("dtype", "extents", "graph", "recipe", "shape")
-    __array_ufunc__ = None  # NumPy's operators give way to these
+    __slots__ = ("dtype", "extents", "graph", "lazy", "shape")
+    __array_ufunc__ = None  # NumPy's operators defer to these
 
     def __init__(self, graph: Graph, shape: Shape, dtype: Any) -> None:
         self.graph, self.shape, self.dtype = graph, shape, dtype
         self.extents: Any = None
-        self.recipe: LazyArray | None = None
+        self.lazy: LazyArray | None = None
 
     @property
     def ndim(self) -> int:
@@ -133,17 +134,17 @@ class Symbolic:
 
 
 def is_known(array: Any) -> bool:
-    """Whether an array has numbers that can be looked at: checks of values are left out where it has none."""
+    """Whether the values of an array are known; otherwise checks of values are skipped."""
     while hasattr(array, "array"):  # a tensor, a batch
         array = array.array
     return type(array) is not Symbolic
 
 
 class NeedsEagerError(BaseException):
-    """A function that is being traced does what only eager execution can: it will run eagerly.
+    """A function that is being traced does something that only works eagerly: it will run eagerly.
 
-    No Exception, because code of the user, or of Keras, that catches errors must not take it for one. `reason` is the
-    error for a function that may not run eagerly (`jit_compile=True`).
+    Not an Exception, so that code of the user, or of Keras, that catches errors does not catch it. `reason` is the
+    error for a function that must not run eagerly (`jit_compile=True`).
     """
 
     def __init__(self, reason: Exception) -> None:
@@ -162,16 +163,16 @@ def running_eagerly() -> setting[bool]:
 
 
 class FollowConstantsError(BaseException):
-    """A gradient by a constant that the function makes is asked for: it is traced again, with a tape that has those."""
+    """The function differentiates with respect to one of its constants: trace it again with a tape that tracks them."""
 
 
 def only_eager(reason: Exception) -> BaseException:
-    """What to raise where a value would have to be known: a function that is being traced has a way out."""
+    """The error for code that needs a value while it is traced; the function may then run eagerly."""
     return reason if current_graph() is None else NeedsEagerError(reason)
 
 
 def unknown_shape(function: str, instead: str, op: str | None = None) -> BaseException:
-    """What to raise where the shape of a result depends on values that are not known."""
+    """The error for a result whose shape depends on unknown values."""
     return only_eager(
         invalid_argument(
             f"The shape of what {function} returns depends on values, which are not known while a tf.function is "
@@ -182,7 +183,7 @@ def unknown_shape(function: str, instead: str, op: str | None = None) -> BaseExc
 
 
 class VariableState:
-    """A variable inside a graph: what reading it gives at this point of the trace."""
+    """The value of a variable at the current point of a trace."""
 
     __slots__ = ("assigned", "read", "reading", "variable")
 
@@ -236,11 +237,11 @@ class Graph:
         self.nodes: list[Node] = []
         self.feeds: list[Feed] = []
         self.variables: dict[int, VariableState] = {}
-        self.arrays: dict[int, Any] = {}  # the array behind the uid of each tensor that its tape follows
-        self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value at once, for what outlives the trace
+        self.arrays: dict[int, Any] = {}  # by uid, the array of each tensor that its tape tracks
+        self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value now, for what outlives the trace
         self._captured: dict[int, Symbolic] = {}
-        # Of tensors from before the trace only tapes outside know the shape: what they follow, and the uids that a
-        # branch or a loop met and nobody knew. A trace under another tape may know more.
+        # Only outer tapes have the shapes of tensors from before the trace: what they track, and the uids that a
+        # branch or a loop used and no tape tracked. A trace under another tape may find more shapes.
         self.watched: tuple[dict[int, Any], ...] = ()
         self.unknown_shapes: set[int] = set()
 
@@ -287,7 +288,7 @@ class Graph:
         return found.states[found.next - 1]
 
     def capture(self, value: Any) -> Symbolic:
-        """An array from outside as an input: the same one every time it is met."""
+        """An array from outside as an input, the same one for every use."""
         found = self._captured.get(id(value))
         if found is None:  # the feed holds on to the value, so that its id stays its own
             self._captured[id(value)] = found = self.input("array", value)
@@ -340,7 +341,7 @@ class Graph:
         return next((f"args_{i}:0" for i, argument in enumerate(inputs) if argument is symbol), f"{self.name}/input:0")
 
     def shape_outside(self, uid: int) -> Shape | None:
-        """The shape of a tensor from before the trace, if a tape outside follows it."""
+        """The shape of a tensor from before the trace, if an outer tape tracks it."""
         root = self
         while (above := root.outer or root.first) is not None:
             root = above
@@ -410,7 +411,7 @@ def tracing(graph: Graph | None) -> setting[Graph | None]:
 
 # -- recording nodes -------------------------------------------------------------------------------------------------
 def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """Write a function call down, and give back what it will compute."""
+    """Add a node for a function call to the graph; returns its outputs."""
     graph = current_graph()
     if graph is None:
         raise _out_of_scope(next(a for a in args if type(a) is Symbolic))
@@ -436,7 +437,7 @@ _known: dict[Any, _Specs] = {}
 
 
 def _inferred(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
-    """Whether there are several outputs, and the shape and dtype of each: asked of JAX once for every kind of call."""
+    """Whether there are several outputs, and the shape and dtype of each; calls JAX once for every kind of call."""
     key: Any = (
         name,
         tuple([(a.shape, a.dtype) if hasattr(a, "shape") else (type(a), a) for a in args]),
@@ -484,7 +485,7 @@ def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Spec
 
 
 def _evaluated_on_zeros(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
-    """The same where there is no JAX: for Keras, which asks for shapes of code that will never be a program."""
+    """The same without JAX, for Keras, which infers shapes of code that is never compiled."""
     if "function" in attrs:  # of a program that calls back
         return _described(tuple([np.zeros(*spec) for spec in attrs["specs"]]) if "specs" in attrs else np.int32(0))
     zeros = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if type(a) is Symbolic else a for a in args]
@@ -499,11 +500,11 @@ def _described(result: Any) -> _Specs:
 
 
 symbolic_rules: dict[str, Callable[..., Any]] = {}
-"""Primitive -> what a trace does instead of adding one node: rule(*arrays, **attrs)."""
+"""Primitive -> rule(*arrays, **attrs) that a trace calls instead of adding one node."""
 
 
 class SymbolicNamespace(Interpreter):
-    """The functions of every engine, added to the graph instead of run."""
+    """The functions of every engine; each call adds a node to the graph."""
 
     rank = 2
 

@@ -1,4 +1,4 @@
-"""What tapes take and give back: targets, sources, upstream gradients, and results as the user gets them."""
+"""Arguments and results of tapes: targets, sources, upstream gradients, and gradients as the user gets them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def are_differentiable(items: list[Any]) -> bool:
 
 
 def check_differentiable(kind: str, items: list[Any]) -> None:
-    """Refuse what is no tensor or variable."""
+    """Raise TypeError for anything that is not a tensor or variable."""
     for item in items:
         if not isinstance(item, (Tensor, Variable)):
             raise TypeError(
@@ -81,7 +81,7 @@ def array_of(value: Tensor | Variable) -> Array:
 
 
 def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any]:
-    """The upstream gradient of each target, checked: None stands for ones."""
+    """The upstream gradient of each target, checked; None means ones."""
     if output_gradients is None:
         return [None] * len(targets)
     target = unwrapped(target)
@@ -137,10 +137,10 @@ def seed_cotangents(
     traced: bool,
     companions: frozenset[int] = frozenset(),
 ) -> dict[int, Any]:
-    """Where the walk starts: the upstream gradients by uid, added up for a target that is given twice.
+    """The seeds of the backward pass: the upstream gradients by uid, added up for a target that is given twice.
 
-    Integers and booleans carry no gradient, except to themselves and as `companions` of a number (uids): the places
-    that come with the values of an op are asked about together with them, and get zeros.
+    Integers and booleans carry no gradient, except to themselves and as `companions` of a number (uids): the indices
+    that an op returns together with values are passed as targets together with them, and get zeros.
     """
     cotangents: dict[int, Any] = {}
     for target, seed in zip(targets, seeds, strict=True):
@@ -180,23 +180,21 @@ def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
 
 
 def as_tensor(result: Any) -> Tensor:
-    """A raw result as a tensor of its own; a recorded one as it is."""
+    """A raw result as a new tensor; a recorded one unchanged."""
     if isinstance(result, Tensor):
         return wrap(result.array) if result.uid == CONSTANT else result
     if type(result) is LazyArray:
-        return _unwritten(result)
+        return _lazy_tensor(result)
     return wrap(result if type(result) is np.ndarray else _solid(result))
 
 
-def _unwritten(recipe: LazyArray) -> Tensor:
-    """A result that is made of small arrays: to be written when somebody reads it."""
-    if not placement.places and all(type(a) is np.ndarray for a in recipe.arrays):
-        return LazyTensor.of(recipe)
-    tensor = as_tensor(recipe.write())
+def _lazy_tensor(lazy: LazyArray) -> Tensor:
+    """A result that is computed from small arrays when it is read."""
+    if not placement.places and all(type(a) is np.ndarray for a in lazy.arrays):
+        return LazyTensor.of(lazy)
+    tensor = as_tensor(lazy.write())
     if type(tensor.array) is Symbolic:  # by the caller of the function, if it reaches that
-        tensor.array.recipe = recipe._replace(
-            arrays=tuple([a.array if type(a) is Tensor else a for a in recipe.arrays])
-        )
+        tensor.array.lazy = lazy._replace(arrays=tuple([a.array if type(a) is Tensor else a for a in lazy.arrays]))
     return tensor
 
 

@@ -1,4 +1,4 @@
-"""Gradients that the user supplies: custom_gradient, recompute_grad, grad_pass_through."""
+"""Gradients that the user defines: custom_gradient, recompute_grad, grad_pass_through."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gradtape._src.variable import Variable
 
 
 class _VariableWatcher(Recorder):
-    """Notices which trainable variables a function reads, and records nothing."""
+    """Collects the trainable variables that a function reads, and records nothing."""
 
     __slots__ = ("variables",)
 
@@ -75,7 +75,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
                 f"{variables}"
             )
         flat = [convert(leaf) for leaf in nest.flatten(result)]
-        # New tensors: what stands behind them on a tape is the user's gradient, not the ops of the body.
+        # New tensors: a tape must record the user's gradient for them, not the ops of the body.
         outputs = tuple(wrap(t.array) for t in flat)
         tensors = [convert(leaf) for leaf in inputs] + [v.read() for v in variables]
         attrs = {"call": _Call(grad_fn, len(inputs), variables), "body": tuple(t.uid for t in flat)}
@@ -100,7 +100,7 @@ class Bind:
 
 
 def _refuse_batches(args: Any) -> None:
-    """A tape outside of a batch of recorded tensors would follow the body's ops instead of the user's gradient."""
+    """A tape outside of a batch of recorded tensors would record the body's ops instead of the user's gradient."""
     for leaf in nest.flatten(args):
         batch = leaf.array if type(leaf) is Tensor else None
         recorded = type(batch) is Batched and type(batch.array) is Tensor
@@ -123,7 +123,7 @@ def _accepts_variables(grad_fn: Any) -> bool:
 
 
 class _Call:
-    """One call of a function with a custom gradient: what its rule needs to know."""
+    """One call of a function with a custom gradient: the data of its rule."""
 
     __slots__ = ("grad_fn", "inputs", "variables")
 
@@ -158,9 +158,9 @@ class _Call:
         return flat
 
 
-def _pull_custom(xp: Any, d: list[Any], needs: list[Any], *saved: Any, call: _Call, body: Any) -> list[Any]:
-    """Hand the cotangents to the user as tensors, and take what comes back in the sweep's own kind."""
-    # What the user does with it need not be linear: every row is written out.
+def _vjp_custom(xp: Any, d: list[Any], needs: list[Any], *saved: Any, call: _Call, body: Any) -> list[Any]:
+    """Pass the cotangents to the user's function as tensors, and convert its results back."""
+    # The user's function need not be linear, so it gets the full rows.
     d = [Batched(x.rows(), x.level) if type(x) is Batched and x.block_diagonal else x for x in d]
     traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in d)
     level = next((x.level for x in d if type(x) is Batched), None)
@@ -168,7 +168,7 @@ def _pull_custom(xp: Any, d: list[Any], needs: list[Any], *saved: Any, call: _Ca
         return [_received(g, traced) for g in call([_shown(x) for x in d])]
     try:
         return [_received(g, traced) for g in call([_shown(x) for x in d])]
-    except EscapeError:  # the user's function looks at values: give it one row at a time
+    except EscapeError:  # the user's function reads values: call it for one row at a time
         return _row_by_row(call, d, level, traced)
 
 
@@ -206,8 +206,8 @@ def _row_by_row(call: _Call, d: list[Any], level: int, traced: bool) -> list[Any
     ]
 
 
-def _push_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tangents: dict[int, Any]) -> Any:
-    """Going forward the body's own derivatives win, as in TensorFlow; an opaque body leaves it to the gradient."""
+def _jvp_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tangents: dict[int, Any]) -> Any:
+    """Forward mode differentiates the ops of the body, as TensorFlow does; for an opaque body it uses the gradient."""
     found = tuple(tangents.get(uid) for uid in attrs["body"])
     return found if any(t is not None for t in found) else None
 
@@ -216,8 +216,8 @@ _CUSTOM = Op(
     "custom_gradient",
     (),
     (),
-    vjp_all=_pull_custom,
-    jvp=_push_custom,
+    vjp_all=_vjp_custom,
+    jvp=_jvp_custom,
     outputs=1,
     may_raise=True,
     trusted=True,
@@ -228,7 +228,7 @@ _CUSTOM = Op(
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep nothing of `f` for the backward pass: run it again there instead.
+    """Save nothing of `f` for the backward pass, which runs `f` again.
 
     >>> import gradtape as tf
     >>> x = tf.constant(3.0)
@@ -248,7 +248,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
             def grad(*upstream: Any, variables: Any = ()) -> Any:
                 with Tape() as tape:
-                    # A tensor of its own for every argument: one that is passed twice counts once for each place.
+                    # A new tensor for every argument, so that one that is passed twice has two gradients.
                     own = nest.map_structure(_fresh, args)
                     tensors = [t for t in nest.flatten(own) if isinstance(t, Tensor)]
                     tape.watch(tensors)

@@ -1,4 +1,4 @@
-"""After the fact: directional derivatives, Hessians and their products with vectors, from a tape already recorded."""
+"""Directional derivatives, Hessians and Hessian-vector products from the records of a tape."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def carry(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int, Any]:
-    """Walk the records forward with tangents of the sources; the tangents of everything that depends on them."""
+    """A forward pass over the records: the tangents of everything that depends on the sources, given theirs."""
     produced = _outputs(recording.records)
     tangents = {uid: t for uid, t in directions.items() if uid not in produced}
     for record in recording.records if traced else list(recording.records):
         push(record, tangents, recording.tracked, traced=traced)
         output = record[2]
         for uid in output if type(output) is tuple else (output,):
-            if uid in directions:  # a source in the middle: its own direction adds to what comes from before it
+            if uid in directions:  # a source that is the result of an op: its own tangent is added to the one of the op
                 tangents[uid] = tangents[uid] + directions[uid] if uid in tangents else directions[uid]
     return tangents
 
@@ -75,7 +75,7 @@ def _direction(source: Any, tangent: Any) -> Any:
 
 
 def forward_jacobian(tape: Tape, recording: Any, target: Any, source: Any, traced: bool) -> Any:
-    """The Jacobian by columns: one forward walk carries a chunk of directions of the source."""
+    """The Jacobian by columns: one forward pass carries a chunk of tangents of the source."""
     value, x = array_of(target), array_of(source)
     size = math.prod(x.shape)
     unit = row_bytes(recording, [target], x.dtype.itemsize)
@@ -125,7 +125,7 @@ def hvp(tape: Tape, target: Any, sources: Any, vectors: Any, policy: Unconnected
 
 
 def _recorded_gradient(tape: Tape, target: Any, sources: Any, method: str) -> tuple[Any, list[Any], list[Any]]:
-    """A second tape that holds this one's record and, behind it, the walk back from the target."""
+    """A second tape with the records of this one, followed by those of the backward pass from the target."""
     recording = tape._require_record()
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     target = only_tensor("target", target)
@@ -134,6 +134,6 @@ def _recorded_gradient(tape: Tape, target: Any, sources: Any, method: str) -> tu
     with tape._gradient_call(method), float_errors_ignored():
         second._recording = recording.copy()
         with second:
-            second._op_logger = tape._op_logger  # it knows the lines, and looks on no more
+            second._op_logger = tape._op_logger  # it has the lines, and need not log more ops
             gradients = second._recorded_gradient(target, flat)
     return second, [None if g is None else convert(g) for g in gradients], flat

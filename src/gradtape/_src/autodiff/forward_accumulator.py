@@ -24,9 +24,9 @@ from gradtape._src.variable import Variable, unwrapped
 
 
 class _Pusher(Recorder):
-    """A recorder that keeps no records: each one is pushed forward as it arrives.
+    """A recorder that keeps no records: it computes the tangents of each one immediately.
 
-    A tangent is of no use once its tensor is gone, and goes with it.
+    The tangent of a tensor is deleted with the tensor.
     """
 
     __slots__ = ("__weakref__", "_results", "tangents")
@@ -34,7 +34,7 @@ class _Pusher(Recorder):
     pushes = True
 
     def __init__(self) -> None:
-        # Not Recorder's: a bound method kept in the recorder itself would be a cycle.
+        # Not Recorder's: a bound method stored in the recorder would be a reference cycle.
         self.records, self.tracked, self.may_raise, self.born = [], {}, False, 0
         self.tangents: dict[int, Any] = {}
         self._results: dict[int, _Result] = {}
@@ -52,13 +52,13 @@ class _Pusher(Recorder):
                 self._results[tensor.uid] = _Result(tensor, self)
 
     def forget(self, uid: int) -> None:
-        """Drop the tangent of a tensor that is gone."""
+        """Drop the tangent of a deleted tensor."""
         for known in (self.tangents, self.tracked, self._results):
             known.pop(uid, None)
 
 
 class _Result(weakref.ref[Tensor]):
-    """A result of an op: an accumulator is told when it is gone."""
+    """A result of an op that notifies accumulators when it is deleted."""
 
     __slots__ = ("pusher", "uid")
 
@@ -122,7 +122,7 @@ class ForwardAccumulator:
 
     @classmethod
     def _batch_accumulator(cls, primals: Any, tangents: Any) -> ForwardAccumulator:
-        """Many directions at once: tangents, and every jvp, have one more axis in front.
+        """Several directions in one pass: tangents, and every jvp, have one more axis in front.
 
         >>> import gradtape as tf
         >>> x = tf.constant([1.0, 2.0])
@@ -172,7 +172,7 @@ class ForwardAccumulator:
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """The derivatives of results computed inside the block, in the structure of `primals`.
 
-        Nothing is computed here: the tangents were carried along.
+        This computes nothing: the tangents were computed together with the results.
         """
         policy = UnconnectedGradients(unconnected_gradients)
 

@@ -57,9 +57,9 @@ class Tape:
     Trainable variables are watched as they are read, tensors when `watch` is called. You can call `gradient` or one of
     the other derivatives once, unless the tape is `persistent`.
 
-    Beyond TensorFlow, and off by default: `check_numerics` raises where the first NaN or Inf appears, forward or
-    backward; `strong_zeros` lets a cotangent of exactly zero stay zero, so that a branch that `where` did not take
-    spoils no gradient; `profile` measures every op; `lines` notes the user's line of every op.
+    Additions to TensorFlow, off by default: `check_numerics` raises an error at the first NaN or Inf, forward or
+    backward; `strong_zeros` preserves cotangents of exactly zero, so that the branch that `where` did not take cannot
+    make a gradient NaN; `profile` measures every op; `lines` records the user's line of every op.
 
     >>> import gradtape as tf
     >>> x = tf.Variable(3.0)
@@ -69,10 +69,10 @@ class Tape:
     <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
     """
 
-    # What most tapes never have stays with the class: a tape is made for every step.
+    # Attributes that most tapes never set have a default in the class: a tape is created for every step.
     _targets: Sequence[int] = ()  # the uids of the targets of the last gradient call,
     _unconnected: Sequence[int] = ()  # and of the sources that got no gradient
-    _summary: Recording | None = None  # what stays of a record that is gone
+    _summary: Recording | None = None  # the summary of a freed record
     _discarded: tuple[Recording, ...] = ()  # what `reset` discarded
     _op_logger: Recorder | None = None  # sees every op of the block, with `lines=True`
     _recording: Recording | None = None
@@ -216,7 +216,7 @@ class Tape:
             if not isinstance(source, (Tensor, Variable)):
                 raise ValueError(
                     f"Passed in object {source} of type '{type(source).__name__}', not tf.Tensor or tf.Variable or "
-                    "ExtensionType. Only what gradtape computes can be followed: make it a tf.constant or tf.Variable."
+                    "ExtensionType. A tape watches only values of gradtape: make it a tf.constant or tf.Variable."
                 )
         recording = self._recording
         if recording is None:
@@ -239,7 +239,7 @@ class Tape:
                 self._log.append(("watch", next_uid(), source.uid, 0, None, get_ident()))
 
     def stop_recording(self) -> _Stopped:
-        """Nothing in the block is recorded by this tape; other tapes go on. Blocks may be nested.
+        """Do not record the ops of the block on this tape; other tapes still record them. Blocks may be nested.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(2.0)
@@ -277,7 +277,7 @@ class Tape:
             raise
 
     def resume(self) -> None:
-        """Go on recording after `pause`."""
+        """Resume recording after `pause`."""
         if not self._paused:
             raise ValueError(f"resume() needs a tape that was paused, but this tape is {self._state()}.")
         try:
@@ -288,7 +288,7 @@ class Tape:
             raise
 
     def reset(self) -> None:
-        """Forget every op and every watch; recording goes on with an empty record."""
+        """Discard all recorded ops and all watched tensors, and continue recording."""
         if not self._active:
             raise ValueError(f"Tape is not recording. It is {self._state()}.")
         try:
@@ -310,7 +310,7 @@ class Tape:
 
     @property
     def records(self) -> list[Record]:
-        """The ops recorded so far, in order: what every view of the tape is made from."""
+        """The ops recorded so far, in order."""
         return [] if self._recording is None else [Record.of(record) for record in self._recording.records]
 
     # -- derivatives ---------------------------------------------------------------------------------------------------
@@ -465,8 +465,8 @@ class Tape:
     ) -> Any:
         """All partial derivatives of one target: shape `target.shape + source.shape` for each source.
 
-        `parallel_iterations` is how many rows of the Jacobian one sweep carries; by default as many as memory bears.
-        `mode` is "reverse" (by rows), "forward" (by columns) or "auto" (the fewer of the two).
+        `parallel_iterations` is the number of rows that one backward pass computes; by default it is chosen to fit in
+        memory. `mode` is "reverse" (by rows), "forward" (by columns) or "auto" (whichever needs fewer).
 
         >>> import gradtape as tf
         >>> x = tf.constant([1.0, 2.0])
@@ -509,7 +509,7 @@ class Tape:
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """Per-example gradients: for each source an axis B in front, row b being `gradient(target[b], source)`.
+        """Per-example gradients, stacked along a new first axis: row b is `gradient(target[b], source)`.
 
         >>> import gradtape as tf
         >>> w = tf.Variable([1.0, -1.0])
@@ -523,7 +523,7 @@ class Tape:
     def jvp(
         self, target: Any, sources: Any, tangents: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
     ) -> Any:
-        """The derivative of the targets along `tangents`, by a walk forward over what was recorded.
+        """The derivative of the targets along `tangents`, by a forward pass over the records.
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
@@ -538,9 +538,9 @@ class Tape:
         return directional.jvp(self, target, sources, tangents, as_policy(unconnected_gradients))
 
     def hessian(self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
-        """Second derivatives of one scalar target: for several sources a structure of structures of blocks.
+        """Second derivatives of one scalar target; for several sources, a block for each pair of them.
 
-        No outer tape is needed: the walk back is recorded behind what this tape holds.
+        No outer tape is needed: this records the backward pass and differentiates it again.
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
@@ -554,7 +554,7 @@ class Tape:
     def hvp(
         self, target: Any, sources: Any, vectors: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
     ) -> Any:
-        """The Hessian of a target times vectors, without the Hessian: forward over reverse.
+        """Hessian-vector products without computing the Hessian (forward over reverse).
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
@@ -567,7 +567,7 @@ class Tape:
 
     # -- gradient calls -------------------------------------------------------------------------------------
     def _recorded_gradient(self, target: Any, sources: list[Any]) -> list[Any]:
-        """The recorded gradient, for the tape's own use: it warns of nothing and uses nothing up."""
+        """The recorded gradient, for internal use: it does not warn and does not use up the tape."""
         assert self._recording is not None
         start = seed_cotangents([target], [None], sources, traced=True)
         with float_errors_ignored():
@@ -598,7 +598,7 @@ class Tape:
             self._on_unconnected(method, targets, sources, [sources[i] for i in lost])
 
     def _gradient_call(self, method: str) -> _GradientCall:
-        """Around the backward passes of one gradient call: whether they are recorded, and what becomes of the tape."""
+        """The context of one gradient call: whether its passes are recorded, and whether it uses up the tape."""
         return _GradientCall(self, method)
 
     def _use_up(self) -> None:
@@ -621,7 +621,7 @@ class Tape:
         *,
         last: bool,
     ) -> dict[int, Any]:
-        """One backward pass. The last one of a tape that is not persistent frees the records as it goes."""
+        """One backward pass. The last one of a tape that is not persistent frees the records it has used."""
         uids = frozenset([source.uid for source in sources])
         shapes = recording.shapes_between(uids)
         strong = "strong_zeros" in self.options
@@ -637,7 +637,7 @@ class Tape:
             recording.records,
             shapes,
             cotangents,
-            kept=uids - recording.roots,  # a root is never an output: what arrives there stays
+            kept=uids - recording.roots,  # a root is never an output, so its cotangent is not removed
             traced=traced,
             release=release,
             unreached=recording.unreached if release else None,

@@ -1,4 +1,4 @@
-"""Jacobians and per-example gradients: the same sweep, with cotangents that carry many rows at once."""
+"""Jacobians and per-example gradients: one backward pass whose cotangents are batches of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
 
 
 def _seed(hot: Any, value: Any, traced: bool, block_diagonal: bool = False) -> Batched:
-    """Rows of cotangents to begin with, on the engine of the target's value."""
+    """The seed cotangents of the rows, on the engine of the target's value."""
     rows = namespace_of(value).from_numpy(np.ascontiguousarray(hot) if traced else hot)
     return Batched(wrap(rows) if traced else rows, next_level(), block_diagonal=block_diagonal)
 
@@ -58,7 +58,7 @@ def jacobian(
         raise ValueError(f"Unknown value for mode: {mode!r}. Use 'auto', 'reverse' or 'forward'.")
     value = array_of(target)
     shape = tuple(value.shape)
-    if mode == "auto":  # one walk carries rows or columns: the fewer of the two
+    if mode == "auto":  # compute rows or columns, whichever is fewer
         mode = "forward" if 0 < sum(math.prod(array_of(s).shape) for s in flat) < math.prod(shape) else "reverse"
     with tape._gradient_call("jacobian") as traced, float_errors_ignored():
         if not is_differentiable(value):
@@ -93,7 +93,7 @@ def _vectorised(
 ) -> tuple[list[list[Any]], int]:
     """Blocks of rows for each source, and the axis along which they are joined.
 
-    A target with a leading axis starts aligned (see `Batched`): chunks then run over the columns.
+    The batch of a target with a leading axis starts block-diagonal (see `Batched`); chunks then run over the columns.
     """
     value = array_of(target)
     shape, dtype = tuple(value.shape), value.dtype
@@ -178,7 +178,7 @@ def batch_jacobian(
             cotangents = tape._backward(recording, start_at, [source], traced, last=stop == spans[-1][1])
             blocks.append(rows_of(cotangents.get(source.uid), seed))
         found = [rows for rows in blocks if rows is not None]
-        if not found:  # TensorFlow gives zeros here whatever was asked for
+        if not found:  # TensorFlow returns zeros here for both policies
             kind = array_of(source).dtype if policy is UnconnectedGradients.ZERO else value.dtype
             return wrap(namespace_of(value).zeros((*shape, *x_shape[1:]), kind))
         rows = joined(found, 0)

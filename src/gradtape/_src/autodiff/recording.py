@@ -1,4 +1,4 @@
-"""What a tape has recorded: the records, what it tracks, and what stays of it once the records are freed."""
+"""The recording of a tape: its records, what it tracks, and the summary that remains when the records are freed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT = 10_000
 
 
 class Event(NamedTuple):
-    """Something that is no op: what, when (a uid: they only grow), about which tensors, on which line."""
+    """An event other than an op: what, when (uids only grow), which tensors, on which line."""
 
     what: str
     when: int
@@ -50,7 +50,7 @@ class Recording(Recorder):
     def __init__(self, watch_accessed: bool) -> None:
         super().__init__()
         self.watch_accessed = watch_accessed
-        self.consumed = False  # a backward pass is freeing the records as it passes them
+        self.consumed = False  # a backward pass is freeing the records it has used
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}
         self.unwatched: set[int] = set()  # variables that were read without being watched
@@ -61,7 +61,7 @@ class Recording(Recorder):
         self.observer: Observer | None = None
 
     def copy(self) -> Recording:
-        """A recording of its own with the same records."""
+        """A new recording with the same records."""
         other = Recording(self.watch_accessed)
         other.records.extend(self.records)
         other.tracked.update(self.tracked)
@@ -119,7 +119,7 @@ class Recording(Recorder):
                 self.events.append(Event(event, next_uid(), uid, other, where))
 
     def _is_untracked_output(self, uid: int) -> bool:
-        """Whether one of the last ops, without a derivative, gave this: `if x > 0`."""
+        """Whether this is the result of one of the last ops without a derivative: `if x > 0`."""
         return any(record[2] == uid for record in self.records[-8:])
 
     def summarise(self) -> Recording:
@@ -135,7 +135,7 @@ class Recording(Recorder):
             self.tracked = {uid: self.tracked[uid] for uid, _ in zip(self.roots, range(LIMIT), strict=False)}
         return self
 
-    # -- what a gradient call needs to know ------------------------------------------------------------------------
+    # -- queries of a gradient call --------------------------------------------------------------------------------
     def shapes_between(self, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:
         """The shapes of what depends on a source: nothing else needs a cotangent."""
         if self.roots <= sources:
@@ -152,7 +152,7 @@ class Recording(Recorder):
         return {uid: self.tracked[uid] for uid in reached if uid in self.tracked}
 
     def refuse_unregistered(self, targets: list[Any]) -> None:
-        """Integers and booleans have no gradient, silently; but some ops TensorFlow refuses to differentiate."""
+        """Raise for ops that TensorFlow refuses to differentiate; integers and booleans have no gradient, silently."""
         uids = {target.uid for target in targets}
         for op, _, output, *_ in self.records:
             if op.unregistered and output in uids:

@@ -1,4 +1,4 @@
-"""Many rows in one walk: how many fit, what came back, and zeros where nothing did."""
+"""Many rows in one pass: how many fit in memory, their cotangents, and zeros where there is no path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradtape._src.variable import Variable, unwrapped
 next_level = clock
 
 ROWS_BUDGET = 256 * 2**20
-"""Bytes that one sweep's rows may take: what a chunk of a Jacobian is chosen by."""
+"""Bytes that the rows of one backward pass may take; determines the size of a chunk of a Jacobian."""
 
 
 def only_tensor(name: str, value: Any) -> Any:
@@ -28,36 +28,36 @@ def only_tensor(name: str, value: Any) -> Any:
 
 
 def chunks(total: int, unit_bytes: int, asked: int | None) -> list[tuple[int, int]]:
-    """Split `total` units of work into spans; as large as asked for, or as the budget allows."""
+    """Split `total` units of work into spans of the requested size, or of the size that the budget allows."""
     size = asked if asked is not None and asked > 0 else max(1, ROWS_BUDGET // max(unit_bytes, 1))
     return [(i, min(i + size, total)) for i in range(0, total, size)] or [(0, 0)]
 
 
 def row_bytes(recording: Any, sources: list[Any], itemsize: int) -> int:
-    """What one row costs: its part of the results, and twice the largest cotangent on the way."""
+    """The memory of one row: its part of the results, and twice the largest intermediate cotangent."""
     largest = max((math.prod(shape) for shape in recording.tracked.values()), default=0)
     return itemsize * (sum(math.prod(array_of(s).shape) for s in sources) + 2 * largest)
 
 
 def rows_of(cotangent: Any, seed: Batched) -> Any:
-    """What arrived at a source as [rows, ...], or a recipe for that.
+    """The cotangents of a source as an array [rows, ...] or a lazy array.
 
-    A value that is the same in every row arrives unbatched.
+    A cotangent that is the same for every row is not batched.
     """
     if cotangent is None:
         return None
     if type(cotangent) is Batched:
-        return cotangent.as_recipe() or cotangent.rows()
+        return cotangent.as_lazy() or cotangent.rows()
     return namespace_of(cotangent).broadcast_to(cotangent, shape=(seed.batch_size, *cotangent.shape))
 
 
 def reshaped(rows: Any, shape: tuple[int, ...]) -> Any:
-    """Rows, or a recipe for them, in another shape."""
+    """Rows, or a lazy array of them, in another shape."""
     return rows.reshaped(shape) if type(rows) is LazyArray else namespace_of(rows).reshape(rows, shape=shape)
 
 
 def joined(blocks: list[Any], axis: int) -> Any:
-    """Blocks of rows as one array; a single one may stay a recipe."""
+    """Blocks of rows as one array; a single block may stay a lazy array."""
     if len(blocks) == 1:
         return blocks[0]
     arrays = [block.write() if type(block) is LazyArray else block for block in blocks]

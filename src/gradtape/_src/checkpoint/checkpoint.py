@@ -40,14 +40,14 @@ from gradtape._src.interrupts import contextmanager, is_interrupt
 from gradtape._src.variable import Variable, deferred_restores, stored, unwrapped, updating
 
 saving = forks.rlock()
-"""Held by the thread that saves under a number. Who needs a folder as well (`alone_in`) takes this first."""
+"""The thread that saves under a number holds it. To lock a folder as well (`alone_in`), acquire this one first."""
 
 
 class CheckpointOptions:
-    """TensorFlow's options. Values are written at once, by this process, into one file, whatever the others say.
+    """TensorFlow's options. This process writes the values synchronously into one file; other options have no effect.
 
-    The functions in `experimental_write_callbacks` are called when a checkpoint has been written and noted, with its
-    path or, if they have no parameter, without. If one raises, the checkpoint is there nevertheless.
+    After a checkpoint has been written and registered as the latest, `experimental_write_callbacks` are called with its
+    path or, if they have no parameter, without. If one raises, the checkpoint exists nevertheless.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class Checkpoint:
     >>> weights.numpy().tolist()
     [1.0, 2.0]
 
-    Values are found again by the names that lead to them (`model.layers[0].kernel`), not by the names of variables. A
-    variable that does not exist yet, because a layer has not been built, gets its value when it does. The files are
-    TensorFlow's: each library reads what the other wrote.
+    `restore` finds values by their paths of attributes (`model.layers[0].kernel`), not by the names of variables. A
+    variable that does not exist yet, because a layer has not been built, gets its value when it is created. The files
+    have TensorFlow's format: each library reads what the other wrote.
     """
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
@@ -124,17 +124,17 @@ class Checkpoint:
 
     @property
     def save_counter(self) -> Variable:
-        """How often it was saved: the number of the last file."""
+        """The number of saves, which is the number of the last file."""
         if self._save_counter is None:
             self._save_counter = Variable(np.int64(0), trainable=False, name="save_counter")
         return self._save_counter
 
     # -- saving ------------------------------------------------------------------------------------------------------
     def save(self, file_prefix: Any, options: Any = None) -> str:
-        """Write all values to `file_prefix-N`, N being the number of the save, and note it as the latest one.
+        """Write all values to `file_prefix-N`, where N is the number of the save, and register it as the latest one.
 
-        The note is the file `checkpoint` of the folder, for `tf.train.latest_checkpoint`. Returns the path to restore
-        from.
+        The file `checkpoint` of the folder has the latest one, for `tf.train.latest_checkpoint`. Returns the path to
+        restore from.
         """
         if current_graph() is not None:
             raise NotImplementedError(
@@ -153,7 +153,7 @@ class Checkpoint:
 
     @contextmanager
     def _numbered(self) -> Iterator[int]:
-        """The number of a save, for one thread at a time; if the save fails it is given back."""
+        """The number of a save, for one thread at a time; if the save fails, the number is used again."""
         with saving:
             counter = self.save_counter
             number = int(counter.numpy()) + 1
@@ -165,7 +165,7 @@ class Checkpoint:
                 raise
 
     def write(self, file_prefix: Any, options: Any = None) -> str:
-        """Write all values to just this path: no number, no note."""
+        """Write all values to exactly this path, without a number, and without registering it as the latest one."""
         prefix = os.fsdecode(file_prefix)
         self._write(prefix)
         call_back(options, prefix)
@@ -186,22 +186,22 @@ class Checkpoint:
 
     # -- restoring ---------------------------------------------------------------------------------------------------
     def sync(self) -> None:
-        """Wait until everything is written: it is."""
+        """Wait until everything is written; `save` has already done so."""
 
     def restore(self, save_path: Any, options: Any = None) -> LoadStatus:
-        """Give variables the values of a checkpoint that `save` has written; None restores nothing.
+        """Assign the values of a checkpoint that `save` has written to the variables; None restores nothing.
 
-        Either all variables get their values or, on an error, none. The status that is returned can be asked whether
+        Either all variables are restored or, on an error, none. The returned status has methods that check whether
         everything was found.
         """
         status = self.read(save_path, options)
         if save_path is not None:
-            self.save_counter  # noqa: B018 - it goes on from the number in the checkpoint
+            self.save_counter  # noqa: B018 - numbers continue from the one in the checkpoint
             resume()
         return status
 
     def read(self, save_path: Any, options: Any = None) -> LoadStatus:
-        """Like `restore`, for what `write` has written: the number of saves is not looked for."""
+        """Like `restore`, for files that `write` has written: the number of saves is not restored."""
         if save_path is None:
             return NothingLoaded(self)
         _refuse_tracing("read")
@@ -234,14 +234,14 @@ class Checkpoint:
 
 
 def call_back(options: Any, path: str) -> None:
-    """Call the functions that options have for a checkpoint that has been written."""
+    """Call the callbacks of the options for a checkpoint that has been written."""
     for callback in getattr(options, "experimental_write_callbacks", None) or ():
         callback(path) if inspect.signature(callback).parameters else callback()
 
 
 @contextmanager
 def withdrawn_on_error(path: str) -> Iterator[None]:
-    """If anything fails before the file `checkpoint` names a new checkpoint, the folder is as before."""
+    """If anything fails before the file `checkpoint` names a new checkpoint, the folder does not change."""
     new = not os.path.exists(f"{path}.index")
     try:
         yield
@@ -271,7 +271,7 @@ def _check_trackable(name: str, value: Any, refused: tuple[type, ...]) -> None:
 
 
 class PythonState:
-    """Something in Python that checkpoints save as well: a subclass says how, in `serialize` and `deserialize`."""
+    """Python state that checkpoints save: a subclass defines `serialize` and `deserialize`."""
 
     def _trackable_children(self) -> dict[str, Any]:
         return {}
@@ -281,7 +281,7 @@ class PythonState:
         raise NotImplementedError(f"{type(self).__name__} has to say what to save: define serialize().")
 
     def deserialize(self, string_value: bytes) -> None:
-        """Take back what `serialize` gave, as bytes."""
+        """Set the state from the result of `serialize`, as bytes."""
         raise NotImplementedError(f"{type(self).__name__} has to take back what was saved: define deserialize().")
 
 
@@ -293,7 +293,7 @@ def _stateful(value: Any) -> Any:
 
 
 def _values_of(thing: Found) -> dict[str, tuple[str, ndarray]]:
-    """What is saved of an object, by attribute: its name for people and its value."""
+    """The saved values of an object, by attribute: a readable name and the value."""
     value = _stateful(thing.value)
     if isinstance(value, Variable):
         return {VALUE: (value.name.removesuffix(":0"), np.asarray(value.read().array))}
@@ -303,11 +303,12 @@ def _values_of(thing: Found) -> dict[str, tuple[str, ndarray]]:
     return {}
 
 
-# -- what a checkpoint has, and who has got it -----------------------------------------------------------------------
+# -- matching the values of a checkpoint with objects ----------------------------------------------------------------
 class Restoration:
-    """The values of one checkpoint on their way to objects, some of which may not exist yet.
+    """Restores the values of one checkpoint to objects, some of which may not exist yet.
 
-    It starts at the checkpoint and at what is attached to it directly, which may outlive it, and holds none of them.
+    It starts at the checkpoint and at the objects attached to it, which may outlive it, and has no strong references
+    to them.
     """
 
     partial = True
@@ -326,10 +327,10 @@ class Restoration:
     _busy: ClassVar[bool] = False
 
     def look(self) -> None:
-        """Hand over the values of all objects that can be reached by now: of all or, on an error, of none.
+        """Assign the values of all objects that can be reached now: of all or, on an error, of none.
 
-        A variable that is made while checkpoints wait lets them look when it is first read. That may be right here:
-        the one that is looking goes on alone.
+        While a restore is deferred, the first read of a new variable calls this. That may happen during this call; the
+        inner call then returns immediately.
         """
         with updating():
             if not Restoration._busy:
@@ -342,7 +343,7 @@ class Restoration:
     def _look(self) -> None:
         pairs = list(self._reachable())
         self.objects.update((number, id(value)) for number, value in pairs)
-        # States come first: what they make of theirs may fail, and then no variable has changed.
+        # Python states come first: `deserialize` may fail, and then no variable has changed.
         pairs.sort(key=lambda pair: isinstance(_stateful(pair[1]), Variable))
         served: set[int] = set()
         actions: list[tuple[int, Callable[[], Any] | None]] = []
@@ -359,7 +360,7 @@ class Restoration:
         except BaseException as error:
             for rollback in rollbacks:
                 rollback()
-            # It is said once. A checkpoint that waits goes on with what else is attached; one that does not, ends here.
+            # Raised once. A deferred restore continues with other objects; one that is not deferred ends here.
             if not is_interrupt(error):
                 self._refused.add(number)
             self.partial = self.partial or self.look not in deferred_restores
@@ -377,7 +378,7 @@ class Restoration:
             deferred_restores.remove(self.look)
 
     def is_reachable(self) -> bool:
-        """Whether an object is left to which something could be attached."""
+        """Whether an object is alive to which something could still be attached."""
         return any(start() is not None for start in self._starts.values())
 
     def _reachable(self) -> Iterator[tuple[int, Any]]:
@@ -399,7 +400,7 @@ class Restoration:
                             self._starts[child] = weakref.ref(part, _forget_the_dead)
 
     def _actions(self, number: int, value: Any, served: set[int]) -> Iterator[Callable[[], Any] | None]:
-        """What hands over the values of a node, None where that is done. What does not fit is found out here."""
+        """Functions that assign the values of a node, None if they are assigned. Raises if a value does not match."""
         values = self.nodes[number].values
         if isinstance(value, Variable) and VALUE in values:
             if (
@@ -415,7 +416,7 @@ class Restoration:
             yield lambda: value.deserialize(text)
 
     def left_over(self) -> list[int]:
-        """The nodes whose values nobody has got."""
+        """The nodes whose values have not been restored."""
         return [i for i, node in enumerate(self.nodes) if node.values and i not in self._done]
 
     def __del__(self) -> None:
@@ -446,7 +447,7 @@ NAMES_IN_FILES = {"float32": "float", "float64": "double", "float16": "half"}
 
 
 def _fitting(variable: Variable, array: ndarray, key: str) -> ndarray:
-    """The value for a variable, if it is one: of its shape and dtype. Whole numbers may be wider or narrower ones."""
+    """The value for a variable, checked against its shape and dtype. Integers may have another width."""
     if not variable.shape.is_compatible_with(array.shape):
         raise ValueError(
             f"Received incompatible tensor with shape {array.shape} when attempting to restore variable with shape "
@@ -467,13 +468,13 @@ def _fitting(variable: Variable, array: ndarray, key: str) -> ndarray:
 
 
 class LoadStatus:
-    """What became of a restored checkpoint."""
+    """The status of a restored checkpoint."""
 
     def __init__(self, restoration: Restoration, root: Checkpoint) -> None:
         self._restoration, self._root = restoration, root
 
     def assert_consumed(self) -> LoadStatus:
-        """Raise unless every value of the checkpoint has found its variable, and every variable a value."""
+        """Raise unless every value of the checkpoint has a variable, and every variable a value."""
         self.assert_existing_objects_matched()
         restoration = self._restoration
         unused = []
@@ -501,7 +502,7 @@ class LoadStatus:
         return [state for value, state in found if state is not None and id(value) not in matched]
 
     def assert_existing_objects_matched(self) -> LoadStatus:
-        """Raise unless every variable that exists has got a value; the checkpoint may have more."""
+        """Raise unless every existing variable was restored; the checkpoint may have more values."""
         lost = self._unmatched()
         if lost:
             raise AssertionError(
@@ -524,7 +525,7 @@ class LoadStatus:
         return self
 
     def expect_partial(self) -> LoadStatus:
-        """Say nothing of values that are never used."""
+        """Do not log a warning about values that are never used."""
         self._restoration.partial = True
         return self
 
@@ -536,7 +537,7 @@ class LoadStatus:
 
 
 class NothingLoaded(LoadStatus):
-    """The status of `restore(None)`: there is nothing to ask."""
+    """The status of `restore(None)`: nothing was restored."""
 
     def __init__(self, root: Checkpoint) -> None:
         self._root = root

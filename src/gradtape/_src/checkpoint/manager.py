@@ -14,7 +14,7 @@ from gradtape._src.formats.atomic import alone_in, named_errors
 
 
 class CheckpointManager:
-    """Save checkpoints under numbers, note the latest, remove old ones.
+    """Saves numbered checkpoints, registers the latest, and removes old ones.
 
     >>> import gradtape as tf, tempfile
     >>> step = tf.Variable(0)
@@ -51,7 +51,7 @@ class CheckpointManager:
         state = get_checkpoint_state(self._directory)
         if state is not None:
             self._latest = state.model_checkpoint_path
-            # What has no time was saved by somebody else, and is not the manager's to remove.
+            # A checkpoint without a time was not saved by a manager, and must not be removed.
             moments = state.all_model_checkpoint_timestamps
             self._kept = dict(zip(state.all_model_checkpoint_paths, moments, strict=False))
             self._preserved_at = state.last_preserved_timestamp or self._preserved_at
@@ -82,10 +82,10 @@ class CheckpointManager:
         return list(self._kept)
 
     def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
-        """Write a checkpoint and remove what is too old. Returns its path, or None if it is not yet time for one."""
+        """Write a checkpoint and remove old ones. Returns its path, or None if `checkpoint_interval` has not passed."""
         if self._interval is not None and not self._is_time(check_interval):
             return None
-        # Other managers may save into this folder: none of them removes what another one has just noted as the latest.
+        # Other managers may save into this folder; none of them must remove the latest checkpoint of another one.
         with saving, named_errors(self._directory), alone_in(self._directory):
             path = self._save(checkpoint_number)
             self._remove_old()
@@ -117,8 +117,8 @@ class CheckpointManager:
         )
 
     def _remove_old(self) -> None:
-        """Remove what is too many, but for what stays for good. The file names it until then: a killed process goes on
-        with that next time.
+        """Remove the oldest checkpoints, except those that are kept for good. The file names them until then,
+        so that the next save can continue after a killed process.
         """
         gone = []
         while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:
@@ -154,4 +154,4 @@ class CheckpointManager:
         return None
 
     def sync(self) -> None:
-        """Wait until everything is written: it is."""
+        """Wait until everything is written; `save` has already done so."""

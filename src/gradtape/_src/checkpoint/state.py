@@ -18,7 +18,7 @@ _FIELD = re.compile(r"""(\w+)\s*:\s*(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*
 
 @dataclass
 class CheckpointState:
-    """What the file says; paths are complete."""
+    """The content of the file, with complete paths."""
 
     model_checkpoint_path: str = ""
     all_model_checkpoint_paths: list[str] = field(default_factory=list)
@@ -27,7 +27,7 @@ class CheckpointState:
 
 
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> CheckpointState | None:
-    """What the file `checkpoint` of a folder says, or None if there is none that can be read."""
+    """The content of the file `checkpoint` of a folder, or None if there is no readable one."""
     folder = os.fspath(checkpoint_dir)
     try:
         with open(os.path.join(folder, latest_filename or "checkpoint"), "rb") as file:
@@ -75,7 +75,7 @@ def update_checkpoint_state(
     all_model_checkpoint_timestamps: Sequence[float] | None = None,
     last_preserved_timestamp: float | None = None,
 ) -> None:
-    """Write the file `checkpoint` of a folder; paths within the folder are noted as relative ones."""
+    """Write the file `checkpoint` of a folder; paths within the folder are relative."""
     folder = os.fspath(save_dir)
     paths = list(all_model_checkpoint_paths or [])
     if model_checkpoint_path not in paths:

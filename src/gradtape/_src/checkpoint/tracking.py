@@ -1,8 +1,7 @@
 """What belongs to a checkpoint: variables, found from an object along names, as TensorFlow finds them.
 
-An object is followed if it is a variable, a list, tuple or dict, or if it says what it consists of: by a method
-`_trackable_children()` that gives its parts by name. `tf.Module`, `tf.train.Checkpoint` and the layers, models and
-optimizers of Keras have one.
+A checkpoint tracks variables, lists, tuples and dicts, and objects with a method `_trackable_children()` that returns
+their parts by name. `tf.Module`, `tf.train.Checkpoint` and the layers, models and optimizers of Keras have one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ STATE = "py_state"
 
 
 def parts_of(value: Any) -> dict[str, Any] | None:
-    """The parts of an object by name, or None if it is nothing that a checkpoint follows."""
+    """The parts of an object by name, or None if a checkpoint does not track it."""
     value = unwrapped(value)
     if isinstance(value, Variable):
         return {}
@@ -36,7 +35,7 @@ def parts_of(value: Any) -> dict[str, Any] | None:
 
 
 def is_trackable(value: Any) -> bool:
-    """Whether a checkpoint follows an object."""
+    """Whether a checkpoint tracks an object."""
     value = unwrapped(value)
     return isinstance(value, (Variable, list, tuple, Mapping)) or (
         not isinstance(value, type) and hasattr(value, "_trackable_children")
@@ -44,7 +43,7 @@ def is_trackable(value: Any) -> bool:
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """The attributes of an object that a checkpoint follows."""
+    """The attributes of an object that a checkpoint tracks."""
     return {name: part for name, part in vars(value).items() if is_trackable(part)}
 
 
@@ -135,13 +134,13 @@ def _node(message: Message) -> Node:
 
 
 def resume() -> None:
-    """Let restored checkpoints look whether there is something new that they have a value for."""
+    """Let deferred restores assign values to objects that exist now."""
     for look in tuple(deferred_restores):
         look()
 
 
 def resume_at(owner: Any, name: str) -> None:
-    """The same, because of an attribute; if a value does not fit what was attached, it is not attached."""
+    """The same for a new attribute; if a value does not match it, the attribute is not set."""
     try:
         resume()
     except Exception:

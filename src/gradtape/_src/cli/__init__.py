@@ -1,4 +1,4 @@
-"""The parts of the command ``gradtape``, each loaded when it is asked for: check, bench, doctor."""
+"""The parts of the command ``gradtape``, each loaded on first use: check, bench, doctor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["UsageError"]
 
 
 class UsageError(Exception):
-    """The command line cannot be followed; the message says why, ``status`` is the exit code."""
+    """The command line is invalid; the message says why, ``status`` is the exit code."""
 
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)

@@ -70,7 +70,7 @@ def _benchmarks() -> Any:
 
 
 def _measure(benchmarks: Any, options: Any, works: list[str], page: Page) -> dict[str, Any]:
-    """Run what was asked for, and show it as it comes."""
+    """Run the selected benchmarks, and show each result when it is available."""
     found, _ = benchmarks.libraries.find()
     columns = benchmarks.libraries.columns(found)
     names = [column.name for column in columns]

@@ -107,7 +107,7 @@ def _engines() -> dict[str, dict[str, Any]]:
 
 
 def _jax_devices() -> list[str]:
-    """JAX's devices, asked in another process: to ask is to start its runtime."""
+    """JAX's devices, from another process, because listing them starts JAX's runtime."""
     program = "import jax; print(*(d.platform.upper() for d in jax.devices()))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     return done.stdout.split()
@@ -125,7 +125,7 @@ def _blas() -> dict[str, Any]:
 
 
 def _blas_threads() -> int | None:
-    """Asked of the OpenBLAS that NumPy's wheels bring along; None for any other library."""
+    """The number of threads of the OpenBLAS in NumPy's wheels; None for any other library."""
     home = Path(np.__file__).parent
     for folder in (home.parent / "numpy.libs", home / ".dylibs"):
         for file in folder.glob("*openblas*"):
@@ -235,7 +235,7 @@ def _microseconds(ops: int = 300, repeats: int = 5) -> float:
 
 # -- what may cause trouble --------------------------------------------------------------------------------------------
 def _problems(findings: dict[str, Any]) -> list[dict[str, str]]:
-    """Each with what is the case, and what to do."""
+    """Possible problems, each with what to do."""
     found: list[tuple[str, str]] = []
     packages, threads, blas = findings["packages"], findings["threads"], findings["blas"]
     for engine, result in findings["self_check"].items():

@@ -61,7 +61,7 @@ examples:
   gradtape run -m pytest tests         a whole test suite, on gradtape
 """
 
-# Loaded when they are asked for: the others need not wait for them.
+# Loaded on first use, so that other commands start faster.
 COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "doctor", "stubs")}
 
 

@@ -42,12 +42,12 @@ class Progress:
         self.clear()
 
     def step(self, note: str = "", count: int = 1) -> None:
-        """One more step is done (or `count`); the note says what is at hand."""
+        """One more step is done (or `count`); the note names the current one."""
         self.done = min(self.done + count, self.total)
         self.say(note)
 
     def say(self, note: str) -> None:
-        """What is at hand, without a step."""
+        """Name the current step without counting one."""
         self.note = note
         if self._on and time.monotonic() >= self._next:
             self._next = time.monotonic() + 0.05

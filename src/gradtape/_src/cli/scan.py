@@ -1,8 +1,8 @@
 """Which names of TensorFlow a piece of Python uses, read from its text. Nothing is imported or run.
 
-Names are followed as Python's scopes have it: through imports in all their forms, through plain assignments
-(`layers = tf.keras.layers`), into functions, which see the module as it is in the end, and into classes. What hides a
-name (a parameter, a local variable, another import) ends it. Every name is reported as `tf.…`, however it is called.
+Names are resolved by Python's scoping rules: through imports in all their forms, through plain assignments
+(`layers = tf.keras.layers`), into functions, which see the final names of the module, and into classes. A parameter, a
+local variable or another import hides a name. Every name is reported as `tf.…`, whatever its local name is.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class _Reader(ast.NodeVisitor):
         for alias in node.names:
             if path is not None and alias.name == "*":
                 self._use(path, node)
-                self._use(f"{path}.*", node, note="names that it brings in are not followed")
+                self._use(f"{path}.*", node, note="names that it imports are not tracked")
             elif path is not None:
                 self._use(f"{path}.{alias.name}", node)
                 self._bind(alias.asname or alias.name, f"{path}.{alias.name}", imported=True)

@@ -1,1 +1,1 @@
-"""The engine: declaring primitives, running them, recording them, walking the records."""
+"""The engine: primitives, dispatch, recording, and the passes over the records."""

@@ -50,7 +50,7 @@ _rewrites: dict[str, Rewrite] = {}
 
 
 def register_rewrite(name: str, rewrite: Rewrite) -> None:
-    """Let a function say what to run in the place of a primitive while a function is traced; None for the primitive."""
+    """Register a function that returns what to run instead of a primitive while tracing; None for the primitive."""
     _rewrites[name] = rewrite
 
 
@@ -60,7 +60,7 @@ values of one: a sparse tensor."""
 
 
 class TensorNamespace(Namespace):
-    """The primitives over tensors: what a rule computes in when the backward sweep itself is recorded."""
+    """The primitives over tensors: the namespace of rules when the backward pass itself is recorded."""
 
     rank = 3
 
@@ -73,7 +73,7 @@ class TensorNamespace(Namespace):
 
 tensor_namespace: Any = TensorNamespace()
 register_namespace(Tensor, tensor_namespace)
-register_converter(Symbolic, constant_operand)  # a count that only the program knows, as an operand in a rule
+register_converter(Symbolic, constant_operand)  # a size that is known only at run time, as an operand in a rule
 
 
 def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +87,7 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def register_function(name: str, *, arrays: Any, batches: Any, tensors: Any) -> None:
-    """Give every namespace a function that is no primitive: over raw arrays, batches and recorded tensors."""
+    """Give every namespace a function that is not a primitive: over raw arrays, batches and recorded tensors."""
     generic_kernels[name] = arrays
     batch_rules[name] = batches
     setattr(TensorNamespace, name, staticmethod(tensors))
@@ -127,7 +127,7 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
 
 
 def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
-    """What to save: the needs of every input's rule, except of inputs that nobody can ever watch."""
+    """What to save: the values that the rules need, except for inputs that cannot be watched."""
     if op.vjp_all is not None:
         return tuple([t if i in op.vjp_all_saves else None for i, t in enumerate(slots)]) if op.vjp_all_saves else ()
     keep = op.saves
@@ -172,8 +172,8 @@ def _recorded_inside(arrays: Sequence[Any]) -> bool:
 def _run_inside(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on a batch of recorded tensors.
 
-    Recorders from outside the batch see what happens to the tensor inside, so operands that are not batched go in as
-    the tensors they know, not as bare arrays. Recorders that began later see the batch as one tensor.
+    Recorders from outside the batch record the ops on the tensor inside, so operands that are not batched are passed as
+    tensors, not as arrays. Recorders that started later record the batch as one tensor.
     """
     level = max(t.array.level for t in inputs if type(t.array) is Batched)
     operands = [t.array if type(t.array) is Batched and t.array.level == level else t for t in inputs]
@@ -298,7 +298,7 @@ def _differentiable_unary(op: Op) -> Callable[..., Any]:
 
 
 def _non_differentiable_unary(op: Op) -> Callable[..., Any]:
-    """A primitive without a derivative: rounding, questions. Tapes only learn that a path ended here."""
+    """A primitive without a derivative: rounding, predicates. Tapes record only that a path ends here."""
     plain = as_dtype("bool") if op.kinds == "b" else None
 
     def call(x: Any, name: str | None = None) -> Tensor:
@@ -351,7 +351,7 @@ def product(
 
 
 def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator form of a binary primitive: it gives way to operands that know how to handle tensors."""
+    """The operator form of a binary primitive: it defers to operands that handle tensors themselves."""
     return _binary_call(registry[function.__name__], operator=True)
 
 
@@ -432,7 +432,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                     values = ()
                 elif first and second:
                     values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
-                else:  # an operand that nobody can watch needs no rule, and its rule nothing saved
+                else:  # the rule of an operand that cannot be watched never runs, and needs nothing saved
                     slots = op.keep[0] if first else op.keep[1]
                     values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
                 tracked[uid] = value.shape
@@ -451,7 +451,7 @@ def _truth(y: Any) -> Tensor:
 
 
 def _non_differentiable_call(op: Op) -> Callable[..., Any]:
-    """A primitive without a derivative: comparisons, logic, rounding. Tapes only learn that a path ended here."""
+    """A primitive without a derivative: comparisons, logic, rounding. Tapes record only that a path ends here."""
     plain = as_dtype("bool") if op.kinds == "b" else None
 
     def call(x: Any, y: Any, name: str | None = None) -> Any:
@@ -489,7 +489,7 @@ _REFLECTED = {
 
 
 _CONVERTED = (Tensor, int, float, complex, str, bytes, list, tuple, set, frozenset, dict, ndarray, np.generic)
-"""Operands that are converted, or refused, and never asked for an operator of their own."""
+"""Operands that are converted or rejected; their own operators are never called."""
 
 
 def defers(other: Any, reflected: str) -> bool:
@@ -510,7 +510,7 @@ def defers(other: Any, reflected: str) -> bool:
     )
 
 
-# -- off the hot path: what TensorFlow says of operands that do not fit ----------------------------------------------
+# -- off the hot path: TensorFlow's errors for operands that do not match --------------------------------------------
 def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tuple[Tensor, Tensor]) -> Any:
     """The array, or, of a batch of recorded tensors, the tensor with everything about it recorded."""
     if a.dtype != b.dtype:
@@ -538,11 +538,11 @@ def _binary_error(op: Op, a: Any, b: Any) -> Exception | None:
 
 
 _RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, NotImplementedError)
-"""What a kernel of NumPy or JAX raises by itself; TensorFlow's own errors of running ops are none of these."""
+"""Errors that kernels of NumPy or JAX raise; TensorFlow's errors are not among them."""
 
 
 def _explained(op: Op, arrays: Sequence[Any], error: Exception) -> Exception:
-    """TensorFlow's error in the place of one that NumPy or JAX raised inside a kernel."""
+    """TensorFlow's error for one that NumPy or JAX raised inside a kernel."""
     if isinstance(error, (errors.OperatorNotAllowedInGraphError, errors.InaccessibleTensorError)):
         return error
     if getattr(error, "is_out_of_scope", False):
@@ -565,7 +565,7 @@ def _allowed(op: Op, array: Any) -> bool:
 
 
 def _settle(op: Op, array: Any, value: Any, kinds: str) -> Any:
-    """The dtype of the result is the input's, where the primitive takes it at all; NumPy has wider ideas."""
+    """The dtype of the result is that of the input, if the primitive accepts it; NumPy may promote it."""
     kind = "f" if array.dtype.kind == "V" else array.dtype.kind
     if kind not in kinds and kinds != "any":
         raise errors.unsupported_dtype(op.tf_name, dtype_of(array), kinds)

@@ -1,4 +1,4 @@
-"""Forward mode: push tangents through one record. The rules are the reverse ones.
+"""Forward mode: the tangents of one record. It uses the rules of reverse mode.
 
 An elementwise rule is a differential, so it is its own forward rule; a linear primitive applied to the tangent is its
 derivative; a product is linear in each factor. What is left is transposed: the reverse rule of any primitive is a
@@ -101,8 +101,8 @@ def _transposed(
     """J t, as the derivative of <u, J t> = <Jᴴ u, t> with respect to u; Jᴴ u is what the reverse rule computes."""
     raw = common_namespace([bare(t) for t in given if t is not None])
     kinds = dict(zip(outputs, dtypes, strict=True))
-    followed = [uid for uid in outputs if uid in shapes]  # a compiled call has outputs without derivatives, too
-    probes = [wrap(raw.zeros(shapes[uid], kinds[uid])) for uid in followed]
+    tracked = [uid for uid in outputs if uid in shapes]  # a compiled call has outputs without derivatives, too
+    probes = [wrap(raw.zeros(shapes[uid], kinds[uid])) for uid in tracked]
     inner = Recorder()
     inner.born = stack.clock()  # it sees a batch of tangents as one tensor
     for probe in probes:
@@ -110,7 +110,7 @@ def _transposed(
     wanted = {uid: shapes.get(uid) for uid, t in zip(inputs, given, strict=True) if t is not None}
     outer = stack.active_recorders() if traced else ()
     with stack.use_recorders((inner, *outer)):
-        # One step of a recorded sweep over this record alone.
+        # One step of a recorded backward pass over this record only.
         step = (
             op,
             inputs,
@@ -119,16 +119,16 @@ def _transposed(
             attrs,
             dtypes if len(dtypes) > 1 or op.outputs else dtypes[0],
         )
-        start = dict(zip(followed, probes, strict=True))
+        start = dict(zip(tracked, probes, strict=True))
         all_shapes = {
             **{uid: s for uid, s in wanted.items() if s is not None},
-            **{uid: shapes[uid] for uid in followed},
+            **{uid: shapes[uid] for uid in tracked},
         }
-        pulled = backward_pass([step], all_shapes, start, kept=frozenset(), traced=True, release=False)
+        cotangents = backward_pass([step], all_shapes, start, kept=frozenset(), traced=True, release=False)
         total: Any = None
         seen = set()
         for uid, t in zip(inputs, given, strict=True):
-            c = pulled.get(uid)
+            c = cotangents.get(uid)
             if t is None or c is None or uid in seen:
                 continue
             seen.add(uid)
@@ -154,7 +154,7 @@ def _transposed(
             release=False,
         )
     results = {}
-    for uid, probe in zip(followed, probes, strict=True):
+    for uid, probe in zip(tracked, probes, strict=True):
         pushed: Any = found.get(probe.uid)
         pushed = pushed.dense() if isinstance(pushed, SparseCotangent) else pushed
         bare_again = isinstance(pushed, Tensor) and (not traced or (batched and type(pushed.array) is Batched))

@@ -8,8 +8,8 @@
 Kernels can be wrapped too, which every op of every thread then goes through: to measure them, or to look at every
 result whether or not a tape is active.
 
-Nothing here costs anything while nothing is observed: an op visits the active recorders in any case, the backward pass
-has a loop of its own for observers, and a wrapped kernel stands where the plain one stood (benchmark: views).
+Observation costs nothing while it is not used: an op visits the active recorders anyway, the backward pass has a
+separate loop for observers, and a wrapped kernel replaces the plain one (benchmark: views).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Observer:
         """An op has run: its record, its input tensors (none for a whole program) and its output tensor or tensors."""
 
     def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
-        """The backward pass has passed a record.
+        """The backward pass has processed a record.
 
         `gs` are the cotangents of its outputs (None for an output without one), `results` those of its inputs by uid,
         summed up so far.

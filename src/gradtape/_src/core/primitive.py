@@ -10,9 +10,9 @@ A rule is a formula whose parameter names say what it needs:
     half         whether what was saved had been rounded to half precision (a constant of each form of the rule)
     anything else is a static argument of the primitive
 
-Elementwise rules state the differential, `tanh: g - g * out * out`; the same line serves reverse and forward mode,
-because the matrix behind it is diagonal. The engine un-broadcasts, accumulates, conjugates and skips what nobody
-asked for.
+Elementwise rules state the differential, `tanh: g - g * out * out`; the same formula works in reverse and forward mode,
+because the Jacobian is diagonal. The engine un-broadcasts, accumulates, conjugates and skips inputs that are not
+tracked.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ HAZARDS = {
 
 
 class Op:
-    """A primitive: everything the engine knows about it.
+    """A primitive: its kernel, rules and properties.
 
     `outputs` is 0 for one output, else their number (-1: it varies); a rule's g is then a list.
     `listed` is false for records of whole programs (a compiled call, a branch, a loop), which have no kernel.
@@ -270,7 +270,7 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
     """Sum over the axes along which an operand was repeated (or repeat, where a rule gave less than asked)."""
     have = tuple(c.shape)
     extra = len(have) - len(shape)
-    if extra > 0 and have[extra:] == shape and type(c) is ndarray:  # a bias: the common case, at once (benchmark: rnn)
+    if extra > 0 and have[extra:] == shape and type(c) is ndarray:  # a bias: the common case, first (benchmark: rnn)
         return numpy_namespace.sum_rows(c) if extra == 1 else numpy_namespace.sum(c, axis=tuple(range(extra)))
     xp = namespace_of(c)
     if extra < 0:

@@ -1,4 +1,4 @@
-"""Rows: the sparse cotangent of a lookup, while it travels through a sweep."""
+"""The sparse cotangent of a lookup."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from gradtape._src.arrays import common_namespace
 class SparseCotangent:
     """`values` at `indices` of the first axis of an array of `shape`; rows at equal indices add up.
 
-    Sums of rows stay sparse; a sum with anything dense is dense. The parts are arrays, or tensors in a recorded sweep.
+    A sum of sparse cotangents is sparse; a sum with a dense one is dense. The parts are arrays, or tensors if
+    the backward pass is recorded.
     """
 
     __slots__ = ("indices", "shape", "values")
-    __array_ufunc__ = None  # NumPy leaves the addition to us
+    __array_ufunc__ = None  # NumPy's operators defer to these
 
     def __init__(self, values: Any, indices: Any, shape: tuple[int, ...]) -> None:
         self.values, self.indices, self.shape = values, indices, shape

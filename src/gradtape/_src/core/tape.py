@@ -9,12 +9,12 @@ A record is a plain tuple, because one is made for every op (benchmark: chain):
     attrs   the primitive's static arguments
     dtype   NumPy's dtype of the output, or a tuple of them
 
-Where `unary` declared the primitive, inputs is the one uid and values the one tensor, without tuples around them. Off
-the hot path read a record through `Record.of`, which gives every record the same form and names its parts.
+For a primitive that `unary` declared, inputs is one uid and values one tensor, without tuples around them. Off the hot
+path read a record through `Record.of`, which gives every record the same form and names its parts.
 
 A recorder is an observer with `tracked` (uid -> shape of what it tracks) and `append(record)`: a tape appends to its
-list, a forward accumulator consumes the record at once. Where `append` returns True, `on_op` follows with the tensors
-of the op: that is how the lines, times and NaN of ops are found, and why a plain tape pays nothing for them.
+list, a forward accumulator computes the tangents of the record immediately. If `append` returns True, `on_op` is called
+with the tensors of the op: views use it to find the lines, times and NaN of ops, and a plain tape has no cost for them.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ clock: Callable[[], int] = itertools.count(1).__next__
 
 
 def link(recorder: Recorder, around: Stack) -> Stack:
-    """A stack with one more recorder; what the recorder follows and how it appends stays the same from now on."""
+    """A stack with one more recorder, whose `tracked` and `append` must not be replaced from now on."""
     return (recorder.tracked, recorder.append, recorder, around)
 
 
 def active_recorders() -> tuple[Recorder, ...]:
-    """Who is recording, the innermost first: what it computes itself is seen by the ones outside."""
+    """The active recorders, the innermost first. What a recorder computes is recorded by those outside of it."""
     recorders, stack = [], active_stack()
     while stack is not None:
         _, _, recorder, stack = stack
@@ -100,21 +100,21 @@ def active_recorders() -> tuple[Recorder, ...]:
 
 
 open_tapes: set[int] = set()
-"""The ids of the tapes of any thread that record or pause: while there is one, readings that nobody records are noted,
-so that a tape can say what it missed."""
+"""The ids of the tapes of any thread that record or pause. While there is one, reads of variables that are not recorded
+are logged, so that `explain` can report them."""
 
 unrecorded_reads: deque[tuple[int, int, int, str]] = deque(maxlen=1000)
-"""Readings of variables that nobody recorded: when (a uid), the variable's uid, the thread and its name."""
+"""Reads of variables that no tape recorded: when (a uid), the variable's uid, the thread and its name."""
 
 
 def add_unrecorded_read(variable: Any) -> None:
-    """A variable was read where nobody records, while a tape is open somewhere."""
+    """Log that a variable was read without an active recorder, while some tape is open."""
     thread = threading.current_thread()
     unrecorded_reads.append((tensor.next_uid(), variable.uid, thread.ident or 0, thread.name))
 
 
 def start(recorder: Recorder) -> None:
-    """Let every op of this thread or task be seen by the recorder."""
+    """Let the recorder observe every op of this thread or task."""
     if not recorder.born:
         recorder.born = clock()
     stack = active_stack()
@@ -125,7 +125,7 @@ def start(recorder: Recorder) -> None:
 
 
 def stop(recorder: Recorder) -> None:
-    """Take the recorder out, wherever in the stack it is."""
+    """Remove the recorder, at any position of the stack."""
     stack = active_stack()
     if stack is not None and stack[2] is recorder and _nesting(stack) is None:
         active.set(stack[3])
@@ -134,7 +134,7 @@ def stop(recorder: Recorder) -> None:
 
 
 class started:
-    """Within the block every op of this thread or task is seen by the recorder too."""
+    """Within the block the recorder observes every op of this thread or task, too."""
 
     __slots__ = ("_recorder",)
 
@@ -160,16 +160,16 @@ class started:
 
 
 def use_recorders(recorders: Sequence[Recorder]) -> setting[Stack]:
-    """Within the block just these recorders see ops."""
+    """Within the block only these recorders observe ops."""
     return setting(active, _stack_of(recorders))
 
 
 def _stack_of(recorders: Sequence[Recorder]) -> Stack:
     """A stack of these recorders, the innermost first.
 
-    An accumulator computes with the outputs of an op while the op is being recorded, and recorders around it see that
-    work: they have to know the outputs first. So where there is one, ops visit the outermost recorder first; the order
-    of nesting is kept at the end of the stack.
+    An accumulator computes with the outputs of an op while the op is being recorded, and outer recorders record that:
+    they must track the outputs first. So with an accumulator, ops visit the outermost recorder first; the order of
+    nesting is kept at the end of the stack.
     """
     pushing = any(recorder.pushes for recorder in recorders)
     stack: Stack = link(_Nesting(tuple(recorders)), None) if pushing else None
@@ -179,7 +179,7 @@ def _stack_of(recorders: Sequence[Recorder]) -> Stack:
 
 
 class _Nesting(Recorder):
-    """The end of a stack whose recorders are visited from the outermost to the innermost: it follows nothing."""
+    """The end of a stack whose recorders are visited from the outermost to the innermost: it tracks nothing."""
 
     __slots__ = ("recorders",)
 

@@ -1,8 +1,8 @@
 """Reverse mode, in its shortest form: the reference that the backward pass in `fast/` is tested against.
 
-`backward_pass` visits records from the last to the first. A record knows its op, the uids of its inputs and outputs,
-and the values that the op's vjp rules need. The pass holds a list of cotangents for each uid; when it arrives at the
-record that made a tensor, every use of that tensor has been visited, and the sum of the list is its cotangent.
+`backward_pass` visits records from the last to the first. A record has its op, the uids of its inputs and outputs,
+and the values that the op's vjp rules need. The pass keeps a list of cotangents for each uid; when it reaches the
+record that created a tensor, every use of that tensor has been visited, and the sum of the list is its cotangent.
 
 Cotangents are arrays, tensors (the pass is itself recorded, for the next order), batches (a Jacobian) or sparse rows:
 the rules compute with whatever is there.

@@ -1,14 +1,14 @@
-"""Strong zeros: cotangents that stay zero wherever they are exactly zero.
+"""Zero-preserving cotangents, which stay zero wherever they are exactly zero.
 
-A branch that `where` did not take still gets a cotangent, of zeros, and 0 · inf is NaN: one infinite slope behind it
-and the gradient of everything is lost. A tape with `strong_zeros=True` walks back with cotangents of this kind. They
-are to arrays and recorded tensors what `Batched` is to rows: the same rules run on them, and only products differ,
+A branch that `where` did not take still gets a cotangent, of zeros, and 0 · inf is NaN: one infinite slope in that
+branch makes the gradient NaN. With `strong_zeros=True` the backward pass uses cotangents of this kind. They wrap arrays
+and recorded tensors as `Batched` wraps rows: the same rules run on them, and only products differ,
 
     0 · anything   is 0: a cotangent of exactly zero stays zero through infinite and undefined slopes
     inf · 0        is 0: an infinite cotangent ends at a slope of exactly zero (the norm of a zero vector)
 
-while NaN · 0 is NaN: what is undefined on the way is not hidden. Every other product has the value it has without
-this, bit for bit, and so has its derivative: the infinite factor is put aside, never the cotangent.
+while NaN · 0 is NaN: an undefined intermediate result is not hidden. Every other product has the same value as without
+this, bit for bit, and so has its derivative: it replaces the infinite factor, never the cotangent.
 
     >>> import gradtape as tf
     >>> x = tf.Variable([0.0, 4.0])
@@ -40,7 +40,7 @@ class ZeroPreserving:
     """An array or a recorded tensor whose exact zeros stay zero in products."""
 
     __slots__ = ("array",)
-    __array_ufunc__ = None  # NumPy's operators give way to these
+    __array_ufunc__ = None  # NumPy's operators defer to these
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -59,11 +59,11 @@ class ZeroPreserving:
         return getattr(dtype, "numpy_dtype", dtype)
 
     def __repr__(self) -> str:
-        return f"Strong({self.array!r})"
+        return f"ZeroPreserving({self.array!r})"
 
 
 def zero_preserving(value: Any) -> Any:
-    """A cotangent whose zeros are strong: inside of a batch, of sparse rows and of a list too."""
+    """A zero-preserving cotangent; inside of a batch, a sparse cotangent and a list, too."""
     if value is None or type(value) is ZeroPreserving:
         return value
     if type(value) is Batched:
@@ -85,7 +85,7 @@ def as_plain(value: Any) -> Any:
 
 
 def is_zero_preserving(value: Any) -> bool:
-    """Whether there are strong zeros in a cotangent, or in a list of them."""
+    """Whether a cotangent, or one in a list, is zero-preserving."""
     if type(value) is list:
         return any(is_zero_preserving(v) for v in value)
     while type(value) is Batched:
@@ -110,11 +110,11 @@ register_namespace(ZeroPreserving, strong_namespace)
 
 
 def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """Run a primitive where some operands have strong zeros: products carefully, the rest as it is."""
+    """Run a primitive on zero-preserving operands: products by the rules above, the rest unchanged."""
     values = [a.array if type(a) is ZeroPreserving else a for a in args]
     strong = [i for i, a in enumerate(args) if type(a) is ZeroPreserving]
     xp = common_namespace(values)
-    if not strong:  # a rule works on saved values alone, for a moment
+    if not strong:  # a rule computes something from saved values only
         return getattr(xp, name)(*values, **attrs)
     if name in _PRODUCTS:
         return zero_preserving(_PRODUCTS[name](xp, values, strong[0]))
@@ -255,7 +255,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _beside_batch(name: str, strong: ZeroPreserving, batch: Batched, swapped: bool) -> Any:
-    """One cotangent for all rows meets a batch of them."""
+    """One cotangent for all rows, combined with a batch."""
     return getattr(namespace_of(batch), name)(*((batch, strong) if swapped else (strong, batch)))
 
 

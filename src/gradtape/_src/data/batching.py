@@ -1,4 +1,4 @@
-"""Several elements as one, and one as several: batches, padded batches, windows, groups."""
+"""Grouping elements and splitting them: batches, padded batches, windows, groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from gradtape._src import errors, nest
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.data.core import END, INFINITE, UNKNOWN, Elements, Pulled, Recipe, Run, reading, whole
+from gradtape._src.data.core import END, INFINITE, UNKNOWN, CallIterator, Elements, Pipeline, Run, as_int, reading
 from gradtape._src.data.sources import shapes_like
 from gradtape._src.data.structure import (
     TENSOR_SPECS,
@@ -27,8 +27,8 @@ from gradtape._src.data.transforms import inner, key_of
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 
-Make = Callable[[Recipe], Any]
-"""Makes a dataset of a recipe."""
+Make = Callable[[Pipeline], Any]
+"""Creates a dataset from a pipeline."""
 
 
 def _positive(size: int, op: str) -> int:
@@ -42,21 +42,21 @@ def _count(size: int, n: int, drop_remainder: bool) -> int:
 
 
 # -- batches ---------------------------------------------------------------------------------------------------------
-def batch(source: Recipe, batch_size: Any, drop_remainder: Any, kind: str) -> Recipe:
+def batch(source: Pipeline, batch_size: Any, drop_remainder: Any, kind: str) -> Pipeline:
     """Elements stacked along a new first axis."""
-    n, drop = _positive(whole(batch_size, "batch_size"), "BatchDatasetV2"), bool(drop_remainder)
+    n, drop = _positive(as_int(batch_size, "batch_size"), "BatchDatasetV2"), bool(drop_remainder)
     table = source.table
 
     def elements(run: Run) -> Elements:
         if table is not None:
             return table.batches(run, n, drop)
         stream = source.elements(run)
-        return Pulled(lambda: _next_batch(stream, n, drop, _stacked))
+        return CallIterator(lambda: _next_batch(stream, n, drop, _stacked))
 
     def find_spec() -> Any:
         return in_batches(source.spec, n if drop else None)
 
-    return Recipe(kind, elements, find_spec, _count(source.size, n, drop))
+    return Pipeline(kind, elements, find_spec, _count(source.size, n, drop))
 
 
 def _next_batch(stream: Elements, n: int, drop_remainder: bool, stack: Callable[[int, list[Any]], Any]) -> Any:
@@ -67,7 +67,7 @@ def _next_batch(stream: Elements, n: int, drop_remainder: bool, stack: Callable[
 
 
 def together(elements: list[Any], stack: Callable[[int, list[Any]], Any]) -> Any:
-    """Elements as one, in which `stack` made one of the values of each component."""
+    """One element from several: `stack` combines the values of each component."""
     if not nest.is_nested(elements[0]):
         return stack(0, elements)
     columns = zip(*map(nest.flatten, elements), strict=True)
@@ -110,10 +110,10 @@ def _stacked(component: int, tensors: list[Any]) -> Any:
 
 
 def padded_batch(
-    source: Recipe, batch_size: Any, padded_shapes: Any, padding_values: Any, drop_remainder: Any
-) -> Recipe:
-    """Elements of different shapes stacked, with values at their ends to fill them up."""
-    n, drop = _positive(whole(batch_size, "batch_size"), "PaddedBatchDatasetV2"), bool(drop_remainder)
+    source: Pipeline, batch_size: Any, padded_shapes: Any, padding_values: Any, drop_remainder: Any
+) -> Pipeline:
+    """Elements of different shapes, padded at their ends and stacked."""
+    n, drop = _positive(as_int(batch_size, "batch_size"), "PaddedBatchDatasetV2"), bool(drop_remainder)
     spec = source.spec
     specs: list[Any] = nest.flatten(spec)
     _check_dense(specs)
@@ -125,11 +125,11 @@ def padded_batch(
 
     def elements(run: Run) -> Elements:
         stream = source.elements(run)
-        return Pulled(lambda: _next_batch(stream, n, drop, stack))
+        return CallIterator(lambda: _next_batch(stream, n, drop, stack))
 
     made = [TensorSpec(TensorShape([n if drop else None]).concatenate(shape), leaf.dtype)
             for shape, leaf in zip(shapes, specs, strict=True)]  # fmt: skip
-    return Recipe("_PaddedBatchDataset", elements, lambda: packer(spec)(made), _count(source.size, n, drop))
+    return Pipeline("_PaddedBatchDataset", elements, lambda: packer(spec)(made), _count(source.size, n, drop))
 
 
 def _check_dense(specs: list[Any]) -> None:
@@ -211,7 +211,7 @@ def _filled_up(arrays: list[ndarray], shape: TensorShape, value: Any) -> Tensor:
 
 # -- batches taken apart ---------------------------------------------------------------------------------------------
 def _columns(element: Any) -> list[Any]:
-    """The leaves of an element, to take rows of: arrays, lists of rows where a leaf is no dense tensor, and None."""
+    """The leaves of an element, to take rows of: arrays, lists of rows if a leaf is not a dense tensor, and None."""
     return [
         np.asarray(leaf.array) if isinstance(leaf, Tensor) else leaf if leaf is None else rows_of(leaf)
         for leaf in nest.flatten(element)
@@ -222,7 +222,7 @@ def _row(column: Any, i: int) -> Any:
     return wrap(column[i, ...]) if isinstance(column, ndarray) else column and column[i]
 
 
-def unbatch(source: Recipe) -> Recipe:
+def unbatch(source: Pipeline) -> Pipeline:
     """The rows of every element."""
     known = _cheap_spec(source)
     if known is not None:
@@ -252,11 +252,11 @@ def unbatch(source: Recipe) -> Recipe:
     if known is not None and source.size >= 0:
         first = next((leaf.shape[0] for leaf in nest.flatten(known) if isinstance(leaf, TENSOR_SPECS)), None)
         size = UNKNOWN if first is None else first * source.size
-    return Recipe("_UnbatchDataset", elements, find_spec, size)
+    return Pipeline("_UnbatchDataset", elements, find_spec, size)
 
 
-def _cheap_spec(source: Recipe) -> Any:
-    """A specification for which no function has to run."""
+def _cheap_spec(source: Pipeline) -> Any:
+    """The specification, if no function has to run to find it."""
     if source.kind in (
         "_BatchDataset",
         "_ParallelBatchDataset",
@@ -291,8 +291,8 @@ def _scalars() -> ValueError:
     )
 
 
-def rebatch(source: Recipe, batch_size: Any, drop_remainder: Any) -> Recipe:
-    """Batches of other sizes; several sizes take turns."""
+def rebatch(source: Pipeline, batch_size: Any, drop_remainder: Any) -> Pipeline:
+    """Batches of another size, or of several sizes in turn."""
     sizes = [int(n) for n in np.ravel(np.asarray(convert(batch_size).array))]
     several, drop = len(convert(batch_size).array.shape) > 0, bool(drop_remainder)
     for size in sizes:
@@ -326,11 +326,11 @@ def rebatch(source: Recipe, batch_size: Any, drop_remainder: Any) -> Recipe:
         first = sizes[0] if drop and not several else None
         return in_batches(nest.map_structure(row_spec, source.spec), first)
 
-    return Recipe("_RebatchDataset", elements, find_spec, source.size if source.size == INFINITE else UNKNOWN)
+    return Pipeline("_RebatchDataset", elements, find_spec, source.size if source.size == INFINITE else UNKNOWN)
 
 
 def _end_to_end(parts: tuple[Any, ...]) -> Any:
-    """Columns one after the other."""
+    """Columns concatenated."""
     if parts[0] is None:
         return None
     return np.concatenate(parts) if isinstance(parts[0], ndarray) else list(itertools.chain.from_iterable(parts))
@@ -344,12 +344,12 @@ def _leaf(column: Any) -> Any:
 
 
 # -- windows and groups ----------------------------------------------------------------------------------------------
-def window(source: Recipe, size: Any, shift: Any, stride: Any, drop_remainder: Any, make: Make) -> Recipe:
-    """Datasets of elements that follow each other."""
-    n, by = whole(size, "size"), whole(1 if stride is None else stride, "stride")
+def window(source: Pipeline, size: Any, shift: Any, stride: Any, drop_remainder: Any, make: Make) -> Pipeline:
+    """Datasets of consecutive elements."""
+    n, by = as_int(size, "size"), as_int(1 if stride is None else stride, "stride")
     if n < 1:
         raise errors.invalid_argument("Window size must be greater than zero.", "WindowDataset")
-    step = n if shift is None else whole(shift, "shift")
+    step = n if shift is None else as_int(shift, "shift")
     for name, value in {"shift": step, "stride": by}.items():
         if value < 1:
             raise errors.invalid_argument(f"Window {name} must be greater than zero.", "WindowDataset")
@@ -374,34 +374,34 @@ def window(source: Recipe, size: Any, shift: Any, stride: Any, drop_remainder: A
     count = source.size
     if count >= 0:
         count = max(0, (count - span) // step + 1) if drop else -(-count // step)
-    return Recipe("_WindowDataset", elements, find_spec, count)
+    return Pipeline("_WindowDataset", elements, find_spec, count)
 
 
-def _listed(elements: list[Any], spec: Any) -> Recipe:
-    return Recipe("_VariantDataset", lambda run: iter(elements), lambda: spec, len(elements))
+def _listed(elements: list[Any], spec: Any) -> Pipeline:
+    return Pipeline("_VariantDataset", lambda run: iter(elements), lambda: spec, len(elements))
 
 
 def _component_datasets(elements: list[Any], make: Make) -> Any:
     def component(i: int, leaves: list[Any]) -> Any:
-        return make(Recipe("_VariantDataset", lambda run: iter(leaves), lambda: spec_of(leaves[0]), len(leaves)))
+        return make(Pipeline("_VariantDataset", lambda run: iter(leaves), lambda: spec_of(leaves[0]), len(leaves)))
 
     return together(elements, component)
 
 
 def group_by_window(
-    source: Recipe, key_func: Any, reduce_func: Any, window_size: Any, window_size_func: Any, make: Make
-) -> Recipe:
-    """Elements with the same key, as many as make a window, as the dataset that a function makes of them."""
+    source: Pipeline, key_func: Any, reduce_func: Any, window_size: Any, window_size_func: Any, make: Make
+) -> Pipeline:
+    """Groups of elements with the same key, of the size of a window, each transformed by a function to a dataset."""
     if (window_size is None) == (window_size_func is None):
         raise ValueError("Either the `window_size` argument or the `window_size_func` argument must be specified.")
 
     def size_of(key: Tensor) -> int:
-        n = whole(window_size if window_size_func is None else window_size_func(key), "window_size")
+        n = as_int(window_size if window_size_func is None else window_size_func(key), "window_size")
         if n < 1:
             raise reading(f"Window size must be greater than zero, but got {n}.")
         return n
 
-    def result(key: Tensor, elements: list[Any]) -> Recipe:
+    def result(key: Tensor, elements: list[Any]) -> Pipeline:
         dataset = make(_listed(elements, source.spec if not elements else spec_of(elements[0])))
         return inner(lambda group: reduce_func(key, group), dataset, "group_by_window")
 
@@ -426,7 +426,7 @@ def group_by_window(
         found = spec_of_result(reduced, (source.spec,), lambda: (source.first(),))
         return found.element_spec
 
-    return Recipe("_GroupByWindowDataset", elements, find_spec)
+    return Pipeline("_GroupByWindowDataset", elements, find_spec)
 
 
 def _key(number: int) -> Tensor:
@@ -434,7 +434,7 @@ def _key(number: int) -> Tensor:
 
 
 def bucket(
-    source: Recipe,
+    source: Pipeline,
     element_length_func: Any,
     boundaries: list[int],
     batch_sizes: list[int],
@@ -444,7 +444,7 @@ def bucket(
     no_padding: bool,
     drop_remainder: bool,
     make: Make,
-) -> Recipe:
+) -> Pipeline:
     """Batches of elements of similar lengths."""
     if len(batch_sizes) != len(boundaries) + 1:
         raise ValueError(
@@ -458,9 +458,9 @@ def bucket(
 
     def reduce_func(key: Any, group: Any) -> Any:
         own = int(key)
-        recipe: Recipe = group._recipe
+        pipeline: Pipeline = group._pipeline
         if no_padding:
-            return make(batch(recipe, batch_sizes[own], drop_remainder, "_BatchDataset"))
+            return make(batch(pipeline, batch_sizes[own], drop_remainder, "_BatchDataset"))
         spec = source.spec
         shapes = padded_shapes
         if shapes is None:
@@ -474,7 +474,7 @@ def bucket(
             flat = [TensorShape([boundaries[own] - 1 if n is None else n for n in shape])
                     for shape in shapes_like(spec, shapes)]  # fmt: skip
             shapes = packer(spec)(flat)
-        return make(padded_batch(recipe, batch_sizes[own], shapes, padding_values, drop_remainder))
+        return make(padded_batch(pipeline, batch_sizes[own], shapes, padding_values, drop_remainder))
 
     def window_size(key: Any) -> int:
         return batch_sizes[int(key)]
@@ -490,4 +490,4 @@ def bucket(
                 for s, leaf in zip(shapes, nest.flatten(source.spec), strict=True)]  # fmt: skip
         return packer(source.spec)(flat)
 
-    return Recipe(made.kind, made.elements, find_spec)
+    return Pipeline(made.kind, made.elements, find_spec)

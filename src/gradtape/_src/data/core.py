@@ -1,4 +1,4 @@
-"""What a dataset is inside: a recipe for its elements, which every iteration follows anew."""
+"""The implementation of datasets: a pipeline produces the elements, from the start for every iteration."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from gradtape._src.interrupts import settings
 from gradtape._src.tensor import Tensor
 
 if TYPE_CHECKING:
-    from gradtape._src.data.table import Table
+    from gradtape._src.data.table import RowTable
 
 AUTOTUNE = -1
 INFINITE = -1
 UNKNOWN = -2
 
 END: Any = object()
-"""Stands where there is no element any more."""
+"""Marks the end of the elements."""
 
 Elements = Iterator[Any]
 
 
 class Run:
-    """One iteration over a dataset: the seeds that its shuffles used, so that it can be repeated as it was."""
+    """One iteration over a dataset, with the seeds that its shuffles used, so that it can be repeated exactly."""
 
     def __init__(self, given: list[int] | None = None) -> None:
         self._given = list(given or ())
         self._lock = forks.lock()
         self.seeds: list[int] = []
-        self.op_streams: dict[Any, OpStreams] = {}  # of the random ops in each function of the pipeline
+        self.op_streams: dict[Any, OpStreams] = {}  # for the random ops in each function of the pipeline
 
     def seed(self, draw: Callable[[], int]) -> int:
-        """The next seed: the one that this iteration had here before, or a new one."""
-        new = draw()  # drawn in any case: who iterates afterwards finds the generator where it would be
+        """The next seed: the one that this iteration used here before, or a new one."""
+        new = draw()  # always: the state of the generator must not depend on whether the iteration is repeated
         with self._lock:
             seed = self._given.pop(0) if self._given else new
             self.seeds.append(seed)
         return seed
 
 
-class _Glimpse(Run):
+class _Peek(Run):
     """An iteration that draws no seeds."""
 
     def seed(self, draw: Callable[[], int]) -> int:
@@ -58,45 +58,45 @@ class _Glimpse(Run):
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How the elements of a dataset come about: nested structures with tensors in them.
+class Pipeline:
+    """Produces the elements of a dataset: nested structures with tensors in them.
 
-    `table` is there if the elements are rows of arrays: batches are then taken from these at once.
+    `table` is set if the elements are rows of arrays; a batch is then taken from the arrays in one operation.
     """
 
     kind: str
     elements: Callable[[Run], Elements]
     find_spec: Callable[[], Any]
     size: int = UNKNOWN
-    table: Table | None = None
+    table: RowTable | None = None
 
     @functools.cached_property
     def spec(self) -> Any:
-        """Shapes and dtypes of the elements; found when they are asked for, because functions run for that."""
+        """Shapes and dtypes of the elements; computed on first use, because this may run functions of the pipeline."""
         with outside():
             return self.find_spec()
 
     def first(self) -> Any:
-        """The first element of an iteration that leaves no trace in the orders of others, or None."""
-        return next(self.elements(_Glimpse()), None)
+        """The first element, or None; does not change the random order of other iterations."""
+        return next(self.elements(_Peek()), None)
 
 
 def outside() -> AbstractContextManager[Any]:
-    """Input pipelines are no part of what tapes record or functions trace, and run on the processor."""
+    """Run an input pipeline on the CPU, without recording it on tapes or tracing it."""
     if active_stack() is None and current_graph() is None and not placement.places:
         return nullcontext()
     return settings((graph_traced, None), (active, None), (chosen_device, None))
 
 
-def delivered(element: Any) -> Any:
-    """An element, on the device that is chosen where it arrives."""
+def to_device(element: Any) -> Any:
+    """An element, on the device of the code that receives it."""
     if not placement.places:
         return element
     return nest.map_structure(lambda leaf: wrap(leaf.array) if isinstance(leaf, Tensor) else leaf, element)
 
 
-class Pulled:
-    """What a function gives, until it gives `END`. Unlike a generator it goes on after an error."""
+class CallIterator:
+    """Calls a function for each element until it returns `END`. Unlike a generator it continues after an error."""
 
     __slots__ = ("_give",)
 
@@ -114,7 +114,7 @@ class Pulled:
 
 
 def with_own_ops(function: Callable[[Any], Any]) -> Callable[[Run], Callable[[Any], Any]]:
-    """A function for an iteration: as in TensorFlow its random ops start again with each one."""
+    """The function for one iteration: as in TensorFlow, its random ops start from their seeds in each iteration."""
     seed = seeds.seed
 
     def for_run(run: Run) -> Callable[[Any], Any]:
@@ -123,8 +123,8 @@ def with_own_ops(function: Callable[[Any], Any]) -> Callable[[Run], Callable[[An
     return for_run
 
 
-class Seeds:
-    """The seeds of one dataset with randomness in it, one for each iteration."""
+class IterationSeeds:
+    """The seeds of one random dataset, one for each iteration."""
 
     def __init__(self, seed: Any, anew: bool = True) -> None:
         pair = seeds.pair(None if seed is None else int(seed))
@@ -137,14 +137,14 @@ class Seeds:
             return int(self._generator.integers(2**63))
 
     def generator(self, run: Run) -> np.random.Generator:
-        """The random numbers of an iteration that begins."""
+        """The generator of random numbers for a new iteration."""
         return np.random.default_rng(run.seed(self._draw) if self._fixed is None else self._fixed)
 
 
-def whole(value: Any, name: str) -> int:
+def as_int(value: Any, name: str) -> int:
     """An argument that TensorFlow takes as an int64 scalar.
 
-    >>> whole(3, "count")
+    >>> as_int(3, "count")
     3
     """
     tensor = convert(value, "int64", name=name)
@@ -154,5 +154,5 @@ def whole(value: Any, name: str) -> int:
 
 
 def reading(message: str) -> errors.InvalidArgumentError:
-    """An error that shows when elements are read."""
+    """An error that is raised when elements are read."""
     return errors.invalid_argument(message, "IteratorGetNext")

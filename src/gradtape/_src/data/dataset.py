@@ -10,7 +10,7 @@ import numpy as np
 from gradtape._src import errors, nest
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.data import batching, sources, storage, transforms
-from gradtape._src.data.core import INFINITE, UNKNOWN, Recipe, Run, Seeds, delivered, outside, whole
+from gradtape._src.data.core import INFINITE, UNKNOWN, IterationSeeds, Pipeline, Run, as_int, outside, to_device
 from gradtape._src.data.iterator import NumpyIterator, OwnedIterator, refuse_tracing
 from gradtape._src.data.options import Options
 from gradtape._src.data.structure import DatasetBatch
@@ -19,7 +19,7 @@ from gradtape._src.tensor import Tensor
 
 
 class DatasetSpec:
-    """What a dataset within a dataset looks like; with a `dataset_shape`, so many of them as one element."""
+    """The specification of a dataset within a dataset; with a `dataset_shape`, of an array of datasets."""
 
     def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
         self.element_spec = element_spec
@@ -36,11 +36,11 @@ class DatasetSpec:
 
     @property
     def value_type(self) -> type:
-        """The class of what this specifies."""
+        """The class of the specified value."""
         return Dataset
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a dataset, or another specification, has elements that fit."""
+        """Whether a dataset, or another specification, has compatible elements."""
         if isinstance(spec_or_value, (Dataset, DatasetBatch)):
             spec_or_value = spec_or_value._element_of_dataset()
         if not isinstance(spec_or_value, DatasetSpec) or not self._shape.is_compatible_with(spec_or_value._shape):
@@ -76,14 +76,14 @@ class DatasetSpec:
 
     def _stand_in(self, of: Callable[[Any], Any]) -> Any:
         element = nest.map_structure(of, self.element_spec)
-        made = Dataset._of(Recipe("_VariantDataset", lambda run: iter((element,)), lambda: self.element_spec, 1))
+        made = Dataset._of(Pipeline("_VariantDataset", lambda run: iter((element,)), lambda: self.element_spec, 1))
         return DatasetBatch([made]) if self._shape.rank else made
 
 
 class Dataset:
-    """Elements that are made when they are asked for: tensors, or tuples and dicts of them.
+    """A sequence of elements that are computed during iteration: tensors, or tuples and dicts of them.
 
-    A dataset never changes; its methods give new ones. Every iteration starts anew.
+    A dataset is immutable; its methods return new ones. Every iteration starts from the beginning.
 
     >>> dataset = Dataset.range(10).shuffle(10, seed=1).map(lambda x: x * x).batch(4)
     >>> len(dataset), dataset.element_spec
@@ -92,7 +92,7 @@ class Dataset:
     [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]
     """
 
-    _recipe: Recipe
+    _pipeline: Pipeline
     _options: Options | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -102,18 +102,18 @@ class Dataset:
         )
 
     @classmethod
-    def _of(cls, recipe: Recipe, options: Options | None = None) -> Dataset:
+    def _of(cls, pipeline: Pipeline, options: Options | None = None) -> Dataset:
         made: Dataset = object.__new__(Dataset)
-        made._recipe, made._options = recipe, options
+        made._pipeline, made._options = pipeline, options
         return made
 
-    def _next(self, recipe: Recipe) -> Dataset:
-        return Dataset._of(recipe, self._options)
+    def _next(self, pipeline: Pipeline) -> Dataset:
+        return Dataset._of(pipeline, self._options)
 
     # -- made from -----------------------------------------------------------------------------------------------------
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
-        """One element.
+        """A dataset with one element.
 
         >>> list(Dataset.from_tensors([1, 2]).as_numpy_iterator())
         [array([1, 2], dtype=int32)]
@@ -122,7 +122,7 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
-        """The rows of arrays, which may be nested in tuples and dicts.
+        """A dataset of the rows of arrays, which may be nested in tuples and dicts.
 
         >>> [(int(x), float(y)) for x, y in Dataset.from_tensor_slices(([1, 2], [3.0, 4.0]))]
         [(1, 3.0), (2, 4.0)]
@@ -138,7 +138,9 @@ class Dataset:
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """What a Python generator yields. `generator` is called for every iteration, with `args` as arrays.
+        """A dataset of the values that a Python generator yields.
+
+        Every iteration calls `generator(*args)`, with NumPy arrays in `args`.
 
         >>> dataset = Dataset.from_generator(lambda: iter([1, 2]), output_types="int32")
         >>> [int(x) for x in dataset]
@@ -148,7 +150,7 @@ class Dataset:
 
     @staticmethod
     def range(*args: Any, **kwargs: Any) -> Dataset:
-        """Numbers as Python's `range` has them; `output_type` is int64 if it is not given.
+        """The numbers of Python's `range`, as int64 or `output_type`.
 
         >>> [int(x) for x in Dataset.range(5, 1, -2)]
         [5, 3]
@@ -161,17 +163,20 @@ class Dataset:
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = "int64", name: str | None = None) -> Dataset:
-        """Numbers without an end."""
+        """An infinite sequence of numbers."""
         return Dataset._of(sources.counter(start, step, dtype))
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: Any = None, name: str | None = None) -> Dataset:
-        """Random int64 numbers without an end; the same in every iteration unless `rerandomize_each_iteration`."""
+        """An infinite sequence of random int64 numbers.
+
+        They are the same in every iteration unless `rerandomize_each_iteration` is true.
+        """
         return Dataset._of(sources.random_numbers(seed, bool(rerandomize_each_iteration)))
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
-        """Elements of several datasets side by side: `zip(a, b)`, `zip((a, b))` or `zip({"x": a})`.
+        """Combine the elements of several datasets: `zip(a, b)`, `zip((a, b))` or `zip({"x": a})`.
 
         >>> [(int(x), int(y)) for x, y in Dataset.zip(Dataset.range(2), Dataset.range(5, 9))]
         [(0, 5), (1, 6)]
@@ -192,20 +197,20 @@ class Dataset:
                     "Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` "
                     f"objects but encountered object of type {type(dataset)}."
                 )
-        return Dataset._of(sources.zipped(nest.map_structure(lambda dataset: dataset._recipe, given)))
+        return Dataset._of(sources.zipped(nest.map_structure(lambda dataset: dataset._pipeline, given)))
 
     @staticmethod
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None
     ) -> Dataset:
-        """The names of the files that fit a pattern, or one of several; in random order if not said otherwise."""
+        """The names of the files that match one of the patterns; in random order unless `shuffle=False`."""
         found = Dataset.from_tensor_slices(sources.matching_files(file_pattern))
         return found if shuffle is False else found.shuffle(len(found), seed=seed)
 
     @staticmethod
     def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
-        """Each element from the dataset whose number comes next in `choice_dataset`."""
-        recipes = _recipes(datasets)
+        """Take each element from the dataset whose number is next in `choice_dataset`."""
+        pipelines = _pipelines(datasets)
         spec = choice_dataset.element_spec
         if not transforms.is_scalar_int64(spec):
             raise TypeError(
@@ -214,9 +219,9 @@ class Dataset:
             )
 
         def choices(run: Run) -> Any:
-            return (int(np.asarray(tensor.array)) for tensor in choice_dataset._recipe.elements(run))
+            return (int(np.asarray(tensor.array)) for tensor in choice_dataset._pipeline.elements(run))
 
-        return Dataset._of(sources.directed(recipes, choices, stop_on_empty_dataset))
+        return Dataset._of(sources.directed(pipelines, choices, stop_on_empty_dataset))
 
     @staticmethod
     def sample_from_datasets(
@@ -226,35 +231,37 @@ class Dataset:
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: Any = None,
     ) -> Dataset:
-        """Each element from a dataset at random, by weights."""
-        recipes = _recipes(datasets)
-        chances: Any = weights._recipe if isinstance(weights, Dataset) else weights
+        """Take each element from a random dataset, chosen by weights."""
+        pipelines = _pipelines(datasets)
+        chances: Any = weights._pipeline if isinstance(weights, Dataset) else weights
         if weights is not None and not isinstance(weights, Dataset):
             chances = np.asarray(convert(weights).array, np.float64)
-            if len(chances) != len(recipes):
+            if len(chances) != len(pipelines):
                 raise ValueError(
                     "Invalid `weights`. `weights` should have the same length as `datasets` but got `len(weights)="
-                    f"{len(chances)}` vs. `len(datasets)={len(recipes)}`."
+                    f"{len(chances)}` vs. `len(datasets)={len(pipelines)}`."
                 )
-        if len(recipes) == 1:
-            return Dataset._of(recipes[0])
-        own = Seeds(seed, bool(rerandomize_each_iteration) or seed is None)
-        return Dataset._of(sources.directed(recipes, sources.drawn(chances, len(recipes), own), stop_on_empty_dataset))
+        if len(pipelines) == 1:
+            return Dataset._of(pipelines[0])
+        own = IterationSeeds(seed, bool(rerandomize_each_iteration) or seed is None)
+        return Dataset._of(
+            sources.directed(pipelines, sources.drawn(chances, len(pipelines), own), stop_on_empty_dataset)
+        )
 
     # -- iterating -----------------------------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Any]:
-        return OwnedIterator(self._recipe)
+        return OwnedIterator(self._pipeline)
 
     def as_numpy_iterator(self) -> NumpyIterator:
-        """The elements with NumPy arrays in place of tensors.
+        """Iterate over the elements, with NumPy arrays in place of tensors.
 
         >>> list(Dataset.range(2).as_numpy_iterator())
         [np.int64(0), np.int64(1)]
         """
-        return NumpyIterator(OwnedIterator(self._recipe))
+        return NumpyIterator(OwnedIterator(self._pipeline))
 
     def __len__(self) -> int:
-        size = self._recipe.size
+        size = self._pipeline.size
         if size == INFINITE:
             raise TypeError("The dataset is infinite.")
         if size == UNKNOWN:
@@ -265,22 +272,22 @@ class Dataset:
         return True
 
     def cardinality(self, name: str | None = None) -> Tensor:
-        """The number of elements; -1 if there is no end, -2 if it is not known."""
-        return wrap(np.array(self._recipe.size, np.int64))
+        """The number of elements; -1 if it is infinite, -2 if it is unknown."""
+        return wrap(np.array(self._pipeline.size, np.int64))
 
     @property
     def element_spec(self) -> Any:
-        """Shapes and dtypes of the elements. Functions in the pipeline may be called to find out."""
-        return self._recipe.spec
+        """Shapes and dtypes of the elements. This may call functions of the pipeline."""
+        return self._pipeline.spec
 
     def __repr__(self) -> str:
-        return f"<{self._recipe.kind} element_spec={self.element_spec!r}>"
+        return f"<{self._pipeline.kind} element_spec={self.element_spec!r}>"
 
     def _element_of_dataset(self) -> DatasetSpec:
         return DatasetSpec(self.element_spec)
 
     def get_single_element(self, name: str | None = None) -> Any:
-        """The element of a dataset that has one."""
+        """The element of a dataset with exactly one element."""
         found = [element for element, _ in zip(self, range(2))]  # noqa: B905 - at most two
         if len(found) != 1:
             sentence = "Dataset had more than one element." if found else "Dataset was empty."
@@ -288,57 +295,57 @@ class Dataset:
         return found[0]
 
     def reduce(self, initial_state: Any, reduce_func: Any, name: str | None = None) -> Any:
-        """The last state of a function of a state and of each element.
+        """Fold the elements: `reduce_func(state, element)` returns the next state; returns the last one.
 
         >>> int(Dataset.range(5).reduce(np.int64(0), lambda state, x: state + x))
         10
         """
         refuse_tracing()
         with outside():
-            state = transforms.reduced(self._recipe.elements(Run()), initial_state, reduce_func)
-        return delivered(state)
+            state = transforms.reduced(self._pipeline.elements(Run()), initial_state, reduce_func)
+        return to_device(state)
 
     # -- order and number ----------------------------------------------------------------------------------------------
     def shuffle(
         self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: Any = True, name: str | None = None
     ) -> Dataset:
-        """Elements in random order: each is drawn from `buffer_size` that wait.
+        """Shuffle the elements: each one is drawn from a buffer of `buffer_size` elements.
 
         Every iteration has another order unless `reshuffle_each_iteration` is False. With a seed, here or by
-        `tf.random.set_seed`, the sequence of these orders is always the same one; it is not TensorFlow's.
+        `tf.random.set_seed`, the sequence of these orders is repeatable; it is not the same as TensorFlow's.
         """
-        return self._next(transforms.shuffle(self._recipe, buffer_size, seed, reshuffle_each_iteration))
+        return self._next(transforms.shuffle(self._pipeline, buffer_size, seed, reshuffle_each_iteration))
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
-        """Everything `count` times; without an end if it is None or -1."""
-        return self._next(transforms.repeat(self._recipe, count))
+        """Repeat the dataset `count` times; forever if `count` is None or -1."""
+        return self._next(transforms.repeat(self._pipeline, count))
 
     def take(self, count: Any, name: str | None = None) -> Dataset:
         """The first elements; all of them if `count` is -1."""
-        return self._next(transforms.take(self._recipe, count))
+        return self._next(transforms.take(self._pipeline, count))
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
         """All but the first elements; none if `count` is -1."""
-        return self._next(transforms.skip(self._recipe, count))
+        return self._next(transforms.skip(self._pipeline, count))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
-        """Every `num_shards`-th element, from the one at `index` on."""
-        return self._next(transforms.shard(self._recipe, num_shards, index))
+        """Every `num_shards`-th element, starting at `index`."""
+        return self._next(transforms.shard(self._pipeline, num_shards, index))
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """These elements, then those of another dataset."""
-        made = sources.concatenated(self._recipe, dataset._recipe)
+        """The elements of this dataset, then those of another one."""
+        made = sources.concatenated(self._pipeline, dataset._pipeline)
         made.spec  # noqa: B018 - raises if they do not fit
         return self._next(made)
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
         """Pairs of a number and an element."""
-        count = Dataset.range(whole(start, "start"), 2**63 - 1)
-        return self._next(sources.zipped((count._recipe, self._recipe)))
+        count = Dataset.range(as_int(start, "start"), 2**63 - 1)
+        return self._next(sources.zipped((count._pipeline, self._pipeline)))
 
     def unique(self, name: str | None = None) -> Dataset:
-        """Elements that were not there before."""
-        return self._next(transforms.unique(self._recipe))
+        """The elements without duplicates."""
+        return self._next(transforms.unique(self._pipeline))
 
     # -- functions -----------------------------------------------------------------------------------------------------
     def map(
@@ -350,26 +357,26 @@ class Dataset:
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """A function of every element; the parts of a tuple are its arguments. It runs eagerly, one at a time.
+        """Apply a function to every element; the parts of a tuple are its arguments. It runs eagerly, one at a time.
 
         >>> dataset = Dataset.from_tensor_slices(([1, 2], [3, 4])).map(lambda x, y: {"sum": x + y})
         >>> [int(element["sum"]) for element in dataset]
         [4, 6]
         """
         kind = "_MapDataset" if num_parallel_calls is None else "_ParallelMapDataset"
-        return self._next(transforms.mapped(self._recipe, map_func, kind))
+        return self._next(transforms.mapped(self._pipeline, map_func, kind))
 
     def filter(self, predicate: Any, name: str | None = None) -> Dataset:
-        """The elements for which a function gives a true bool."""
-        return self._next(transforms.filtered(self._recipe, predicate))
+        """The elements for which a function returns True."""
+        return self._next(transforms.filtered(self._pipeline, predicate))
 
     def take_while(self, predicate: Any, name: str | None = None) -> Dataset:
-        """The elements before the first for which a function gives a false bool."""
-        return self._next(transforms.take_while(self._recipe, predicate))
+        """The elements before the first one for which a function returns False."""
+        return self._next(transforms.take_while(self._pipeline, predicate))
 
     def flat_map(self, map_func: Any, name: str | None = None) -> Dataset:
-        """The elements of the datasets that a function gives, one dataset after the other."""
-        return self._next(transforms.flat_map(self._recipe, map_func))
+        """Apply a function that returns a dataset to every element, and concatenate the datasets."""
+        return self._next(transforms.flat_map(self._pipeline, map_func))
 
     def interleave(
         self,
@@ -380,21 +387,21 @@ class Dataset:
         deterministic: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """`block_length` elements of each of `cycle_length` datasets that a function gives, in turn.
+        """Take `block_length` elements in turn from each of `cycle_length` datasets that a function returns.
 
         >>> dataset = Dataset.range(3).interleave(lambda x: Dataset.from_tensors(x).repeat(2), cycle_length=2)
         >>> [int(x) for x in dataset]
         [0, 1, 0, 1, 2, 2]
         """
         kind = "_InterleaveDataset" if num_parallel_calls is None else "_ParallelInterleaveDataset"
-        return self._next(transforms.interleaved(self._recipe, map_func, cycle_length, block_length, kind))
+        return self._next(transforms.interleaved(self._pipeline, map_func, cycle_length, block_length, kind))
 
     def scan(self, initial_state: Any, scan_func: Any, name: str | None = None) -> Dataset:
-        """Elements that a function makes of a state and of every element; it also gives the next state."""
-        return self._next(transforms.scan(self._recipe, initial_state, scan_func))
+        """Apply a function to a state and every element; it returns the next state and a new element."""
+        return self._next(transforms.scan(self._pipeline, initial_state, scan_func))
 
     def apply(self, transformation_func: Any, name: str | None = None) -> Dataset:
-        """The dataset that a function makes of this one."""
+        """The result of a function of this dataset."""
         made = transformation_func(self)
         if not isinstance(made, Dataset):
             raise TypeError(f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(made)}.")
@@ -409,13 +416,13 @@ class Dataset:
         deterministic: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """Elements stacked along a new first axis.
+        """Stack elements along a new first axis.
 
         >>> [x.tolist() for x in Dataset.range(5).batch(2).as_numpy_iterator()]
         [[0, 1], [2, 3], [4]]
         """
         kind = "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset"
-        return self._next(batching.batch(self._recipe, batch_size, drop_remainder, kind))
+        return self._next(batching.batch(self._pipeline, batch_size, drop_remainder, kind))
 
     def padded_batch(
         self,
@@ -425,29 +432,29 @@ class Dataset:
         drop_remainder: Any = False,
         name: str | None = None,
     ) -> Dataset:
-        """Elements of different shapes stacked, with zeros, empty strings or `padding_values` at their ends."""
+        """Stack elements of different shapes, padded with zeros, empty strings or `padding_values`."""
         return self._next(
-            batching.padded_batch(self._recipe, batch_size, padded_shapes, padding_values, drop_remainder)
+            batching.padded_batch(self._pipeline, batch_size, padded_shapes, padding_values, drop_remainder)
         )
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of every element."""
-        return self._next(batching.unbatch(self._recipe))
+        return self._next(batching.unbatch(self._pipeline))
 
     def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Dataset:
-        """Batches of another size; of several sizes that take turns if it is a list."""
-        return self._next(batching.rebatch(self._recipe, batch_size, drop_remainder))
+        """Batches of another size; a list gives several sizes that are used in turn."""
+        return self._next(batching.rebatch(self._pipeline, batch_size, drop_remainder))
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
     ) -> Dataset:
-        """Datasets of `size` elements each; the next one begins `shift` elements later.
+        """Datasets of `size` elements each; each one begins `shift` elements after the previous one.
 
         >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
         >>> [x.tolist() for x in windows.flat_map(lambda window: window.batch(3)).as_numpy_iterator()]
         [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
         """
-        return self._next(batching.window(self._recipe, size, shift, stride, drop_remainder, Dataset._of))
+        return self._next(batching.window(self._pipeline, size, shift, stride, drop_remainder, Dataset._of))
 
     def group_by_window(
         self,
@@ -457,9 +464,9 @@ class Dataset:
         window_size_func: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """Elements with the same key, `window_size` of them, as the dataset that `reduce_func(key, group)` makes."""
+        """Group `window_size` elements with the same key, and replace each group by `reduce_func(key, group)`."""
         return self._next(
-            batching.group_by_window(self._recipe, key_func, reduce_func, window_size, window_size_func, Dataset._of)
+            batching.group_by_window(self._pipeline, key_func, reduce_func, window_size, window_size_func, Dataset._of)
         )
 
     def bucket_by_sequence_length(
@@ -477,7 +484,7 @@ class Dataset:
         """Padded batches of elements of similar lengths."""
         return self._next(
             batching.bucket(
-                self._recipe,
+                self._pipeline,
                 element_length_func,
                 list(bucket_boundaries),
                 list(bucket_batch_sizes),
@@ -492,13 +499,13 @@ class Dataset:
 
     # -- memory and time -----------------------------------------------------------------------------------------------
     def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
-        """The elements of the first full iteration, kept in memory or in a file for the others."""
+        """Keep the elements of the first complete iteration, in memory or in a file, for later iterations."""
         path = storage.path_of(filename)
-        return self._next(storage.cached_in_file(self._recipe, path) if path else transforms.cached(self._recipe))
+        return self._next(storage.cached_in_file(self._pipeline, path) if path else transforms.cached(self._pipeline))
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
-        """Elements made by another thread, up to `buffer_size` of them before they are asked for."""
-        return self._next(transforms.prefetched(self._recipe, buffer_size))
+        """Compute up to `buffer_size` elements in advance, in another thread."""
+        return self._next(transforms.prefetched(self._pipeline, buffer_size))
 
     def save(
         self, path: Any, compression: str | None = None, shard_func: Any = None, checkpoint_args: Any = None
@@ -506,7 +513,7 @@ class Dataset:
         """Write all elements to a folder, from which `Dataset.load` reads them."""
         refuse_tracing()
         with outside():
-            storage.save(self._recipe, storage.path_of(path), compression)
+            storage.save(self._pipeline, storage.path_of(path), compression)
 
     @staticmethod
     def load(
@@ -527,32 +534,32 @@ class Dataset:
         shard_func: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """The elements of the first full iteration, kept in a folder for the others, and for other programs."""
-        return self._next(storage.snapshot(self._recipe, storage.path_of(path)))
+        """Keep the elements of the first complete iteration in a folder, for later iterations and other programs."""
+        return self._next(storage.snapshot(self._pipeline, storage.path_of(path)))
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
-        """The elements that can be made; those that raise an error are left out."""
-        return self._next(transforms.ignore_errors(self._recipe, log_warning))
+        """Skip the elements that raise an error."""
+        return self._next(transforms.ignore_errors(self._pipeline, log_warning))
 
     def rejection_resample(
         self, class_func: Any, target_dist: Any, initial_dist: Any = None, seed: Any = None, name: str | None = None
     ) -> Dataset:
-        """Pairs (class, element), so many left out at random that the classes come as `target_dist` says."""
-        return self._next(sources.resampled(self._recipe, class_func, target_dist, initial_dist, seed))
+        """Pairs (class, element), sampled so that the classes have the distribution `target_dist`."""
+        return self._next(sources.resampled(self._pipeline, class_func, target_dist, initial_dist, seed))
 
     # -- options -------------------------------------------------------------------------------------------------------
     def options(self) -> Options:
-        """What was set by `with_options`."""
+        """The options set by `with_options`."""
         return Options() if self._options is None else self._options
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same dataset with options; they change nothing here."""
+        """The same dataset with options, which have no effect in gradtape."""
         if not isinstance(options, Options):
             raise TypeError(f"`options` must be a tf.data.Options object. Got {type(options)}.")
-        return Dataset._of(transforms.renamed(self._recipe, "_OptionsDataset"), self.options().merge(options))
+        return Dataset._of(transforms.renamed(self._pipeline, "_OptionsDataset"), self.options().merge(options))
 
 
-def _recipes(datasets: Any) -> list[Recipe]:
+def _pipelines(datasets: Any) -> list[Pipeline]:
     if not datasets:
         raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
-    return [dataset._recipe for dataset in datasets]
+    return [dataset._pipeline for dataset in datasets]

@@ -1,4 +1,4 @@
-"""`tf.data.experimental`: names that TensorFlow's users still write, most of them methods of datasets by now."""
+"""`tf.data.experimental`: older names, most of which are methods of datasets now."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHARD_HINT = -1
 
 
 class AutoShardPolicy(_IntEnum):
-    """How a dataset is shared among workers; there is one here."""
+    """How a dataset is sharded among workers. gradtape has one worker."""
 
     OFF = -1
     AUTO = 0
@@ -47,7 +47,7 @@ class AutoShardPolicy(_IntEnum):
 
 
 class AutotuneAlgorithm(_Enum):
-    """How buffers grow; they do not here."""
+    """How buffers grow. gradtape's do not."""
 
     DEFAULT = 0
     HILL_CLIMB = 1
@@ -57,7 +57,7 @@ class AutotuneAlgorithm(_Enum):
 
 
 class ExternalStatePolicy(_Enum):
-    """What to say about state outside of a pipeline."""
+    """Whether to warn about state outside of a pipeline."""
 
     WARN = 0
     IGNORE = 1
@@ -65,17 +65,17 @@ class ExternalStatePolicy(_Enum):
 
 
 def cardinality(dataset: _Dataset) -> _Tensor:
-    """The number of elements; -1 if there is no end, -2 if it is not known."""
+    """The number of elements; -1 if it is infinite, -2 if it is unknown."""
     return dataset.cardinality()
 
 
 def assert_cardinality(expected_cardinality: _Any) -> _Transformation:
-    """For `dataset.apply`: say how many elements there are, which is checked when they are read."""
-    return lambda dataset: dataset._next(_transforms.counted(dataset._recipe, int(expected_cardinality)))
+    """For `dataset.apply`: declare the number of elements, which is checked when they are read."""
+    return lambda dataset: dataset._next(_transforms.counted(dataset._pipeline, int(expected_cardinality)))
 
 
 def get_single_element(dataset: _Dataset) -> _Any:
-    """The element of a dataset that has one."""
+    """The element of a dataset with exactly one element."""
     return dataset.get_single_element()
 
 
@@ -91,7 +91,7 @@ def get_structure(dataset_or_iterator: _Any) -> _Any:
 
 
 def enable_debug_mode() -> None:
-    """Let pipelines run eagerly, as they always do here."""
+    """Run pipelines eagerly. gradtape always does."""
 
 
 def from_list(elements: _Any, name: str | None = None) -> _Dataset:
@@ -104,24 +104,24 @@ def from_list(elements: _Any, name: str | None = None) -> _Dataset:
 
 
 def Counter(start: _Any = 0, step: _Any = 1, dtype: _Any = "int64") -> _Dataset:
-    """Numbers without an end."""
+    """An infinite sequence of numbers."""
     return _Dataset.counter(start, step, dtype)
 
 
 def RandomDataset(seed: _Any = None) -> _Dataset:
-    """Random numbers without an end."""
+    """An infinite sequence of random numbers."""
     return _Dataset.random(seed)
 
 
 def choose_from_datasets(datasets: _Any, choice_dataset: _Dataset, stop_on_empty_dataset: bool = False) -> _Dataset:
-    """Each element from the dataset whose number comes next."""
+    """Take each element from the dataset whose number is next."""
     return _Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
 
 def sample_from_datasets(
     datasets: _Any, weights: _Any = None, seed: _Any = None, stop_on_empty_dataset: bool = False
 ) -> _Dataset:
-    """Each element from a dataset at random."""
+    """Take each element from a random dataset."""
     return _Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
 
@@ -153,12 +153,12 @@ def map_and_batch(
     drop_remainder: _Any = False,
     num_parallel_calls: _Any = None,
 ) -> _Transformation:
-    """For `dataset.apply`: a function of every element, and batches of what it gives."""
+    """For `dataset.apply`: apply a function to every element, and batch the results."""
     return lambda dataset: dataset.map(map_func).batch(batch_size, drop_remainder)
 
 
 def shuffle_and_repeat(buffer_size: _Any, count: _Any = None, seed: _Any = None) -> _Transformation:
-    """For `dataset.apply`: shuffled anew each time, and repeated."""
+    """For `dataset.apply`: shuffle and repeat, with a new order each time."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
@@ -170,17 +170,17 @@ def parallel_interleave(
     buffer_output_elements: _Any = None,
     prefetch_input_elements: _Any = None,
 ) -> _Transformation:
-    """For `dataset.apply`: elements of several datasets that a function gives, in turn."""
+    """For `dataset.apply`: take elements in turn from several datasets that a function returns."""
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, num_parallel_calls=AUTOTUNE)
 
 
 def copy_to_device(target_device: _Any, source_device: str = "/cpu:0") -> _Transformation:
-    """For `dataset.apply`: the same dataset. `tf.device` around the iteration says where elements go."""
+    """For `dataset.apply`: the same dataset. `tf.device` around the iteration selects the device of the elements."""
     return lambda dataset: dataset
 
 
 def prefetch_to_device(device: _Any, buffer_size: _Any = None) -> _Transformation:
-    """For `dataset.apply`: elements made ahead of time."""
+    """For `dataset.apply`: compute elements in advance."""
     return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
 
 

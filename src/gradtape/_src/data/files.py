@@ -1,4 +1,4 @@
-"""Datasets of what is in files: lines, records of one length, TFRecords."""
+"""Datasets of the contents of files: lines, records of fixed length, TFRecords."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.conversion import wrap
 from gradtape._src.data import transforms
-from gradtape._src.data.core import Elements, Recipe, Run, whole
+from gradtape._src.data.core import Elements, Pipeline, Run, as_int
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.formats.tfrecord import file_names, lines_in, opened, read_records, read_up_to
 from gradtape._src.shape import TensorSpec
@@ -29,21 +29,21 @@ class _FileDataset(Dataset):
             return Dataset._of(_contents(kind, lambda: reader(path)))
 
         if num_parallel_reads is None:
-            recipe = transforms.flat_map(names._recipe, contents)
+            pipeline = transforms.flat_map(names._pipeline, contents)
         else:
-            recipe = transforms.interleaved(names._recipe, contents, num_parallel_reads, 1, kind)
-        self._recipe = Recipe(kind, recipe.elements, _text_spec)
+            pipeline = transforms.interleaved(names._pipeline, contents, num_parallel_reads, 1, kind)
+        self._pipeline = Pipeline(kind, pipeline.elements, _text_spec)
 
 
 def _text_spec() -> TensorSpec:
     return TensorSpec((), "string")
 
 
-def _contents(kind: str, read: Callable[[], Iterator[bytes]]) -> Recipe:
+def _contents(kind: str, read: Callable[[], Iterator[bytes]]) -> Pipeline:
     def elements(run: Run) -> Elements:
         return map(_text, read())
 
-    return Recipe(kind, elements, _text_spec)
+    return Pipeline(kind, elements, _text_spec)
 
 
 def _text(data: bytes) -> Tensor:
@@ -53,7 +53,7 @@ def _text(data: bytes) -> Tensor:
 
 
 class TextLineDataset(_FileDataset):
-    """The lines of text files, without their ends. `compression_type` is "", "GZIP" or "ZLIB"."""
+    """The lines of text files, without line ends. `compression_type` is "", "GZIP" or "ZLIB"."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class TextLineDataset(_FileDataset):
 
 
 class FixedLengthRecordDataset(_FileDataset):
-    """Records of one length, between a header and a footer that are left out."""
+    """Records of fixed length, without the header and the footer of each file."""
 
     def __init__(
         self,
@@ -84,8 +84,8 @@ class FixedLengthRecordDataset(_FileDataset):
         num_parallel_reads: Any = None,
         name: str | None = None,
     ) -> None:
-        size = whole(record_bytes, "record_bytes")
-        header, footer = whole(header_bytes or 0, "header_bytes"), whole(footer_bytes or 0, "footer_bytes")
+        size = as_int(record_bytes, "record_bytes")
+        header, footer = as_int(header_bytes or 0, "header_bytes"), as_int(footer_bytes or 0, "footer_bytes")
         if size < 1:
             raise errors.invalid_argument("`record_bytes` must be > 0", "FixedLengthRecordDatasetV2")
 
@@ -99,7 +99,7 @@ class FixedLengthRecordDataset(_FileDataset):
                     check(path, file.seek(0, os.SEEK_END))
                     file.seek(0)
                 have = len(read_up_to(file, header))
-                waiting = read_up_to(file, footer)  # as long as there is more behind it, it is no footer
+                waiting = read_up_to(file, footer)  # it is not the footer as long as more data comes after it
                 have += len(waiting)
                 while record := read_up_to(file, size):
                     have += len(record)
@@ -125,7 +125,7 @@ class FixedLengthRecordDataset(_FileDataset):
 
 
 class TFRecordDataset(_FileDataset):
-    """The records of TFRecord files, as strings; `tf.io.parse_single_example` makes tensors of them."""
+    """The records of TFRecord files, as strings; parse them with `tf.io.parse_single_example`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Iterators over datasets, which checkpoints can save, and elements that may not be there."""
+"""Iterators over datasets, which checkpoints can save, and optional elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradtape._src import errors, forks, nest
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.checkpoint.checkpoint import PythonState
 from gradtape._src.conversion import wrap
-from gradtape._src.data.core import END, Recipe, Run, delivered, outside
+from gradtape._src.data.core import END, Pipeline, Run, outside, to_device
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
@@ -21,19 +21,19 @@ from gradtape._src.tensor import Tensor
 class IteratorBase(PythonState):
     """An iterator over a dataset: `next(iterator)`, `iterator.get_next()`; saved by `tf.train.Checkpoint`."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         refuse_tracing()
-        self._recipe = recipe
+        self._pipeline = pipeline
         self._lock = forks.rlock()  # threads may share an iterator
         self._interrupted = False
         self._generation = forks.generation
         self._start([], 0)
 
     def _start(self, seeds: list[int], position: int) -> None:
-        """Begin an iteration, again if there are seeds, behind the elements that were read."""
+        """Begin an iteration after the elements that were read; `seeds` repeat an earlier one."""
         run = Run(seeds)
         with outside():
-            elements = self._recipe.elements(run)
+            elements = self._pipeline.elements(run)
             _skip(elements, position)
         self._run, self._elements, self._position = run, elements, position
         self._interrupted, self._generation = False, forks.generation
@@ -55,7 +55,7 @@ class IteratorBase(PythonState):
             except BaseException as error:
                 self._interrupted = is_interrupt(error)
                 raise
-        return delivered(element)
+        return to_device(element)
 
     def get_next(self) -> Any:
         """The next element; an OutOfRangeError at the end."""
@@ -66,12 +66,12 @@ class IteratorBase(PythonState):
 
     def get_next_as_optional(self) -> Optional:
         """The next element, if there is one."""
-        return Optional([element for element in (next(self, END),) if element is not END], self._recipe)
+        return Optional([element for element in (next(self, END),) if element is not END], self._pipeline)
 
     @property
     def element_spec(self) -> Any:
         """Shapes and dtypes of the elements."""
-        return self._recipe.spec
+        return self._pipeline.spec
 
     # -- checkpoints: the elements that were read are read again ------------------------------------------------------
     def serialize(self) -> str:
@@ -89,7 +89,7 @@ class IteratorBase(PythonState):
 
 
 def _skip(elements: Iterator[Any], count: int) -> None:
-    """Pass by elements that were read before; what raised an error then does so again, and was not counted."""
+    """Skip elements that were read before. Elements that raised an error raise it again, and are not counted."""
     while count:
         try:
             next(elements)
@@ -101,7 +101,7 @@ def _skip(elements: Iterator[Any], count: int) -> None:
 
 
 class OwnedIterator(IteratorBase):
-    """What `iter(dataset)` gives."""
+    """The result of `iter(dataset)`."""
 
 
 def refuse_tracing() -> None:
@@ -117,7 +117,7 @@ def refuse_tracing() -> None:
 
 
 class NumpyIterator:
-    """What `dataset.as_numpy_iterator()` gives: the elements, with NumPy arrays in them."""
+    """The result of `dataset.as_numpy_iterator()`: the elements, with NumPy arrays in them."""
 
     def __init__(self, iterator: IteratorBase) -> None:
         self._iterator = iterator
@@ -144,16 +144,16 @@ def _plain(leaf: Any) -> Any:
 
 
 class Optional:
-    """A value that may not be there (`tf.experimental.Optional`)."""
+    """A value that may be missing (`tf.experimental.Optional`)."""
 
-    def __init__(self, values: list[Any], recipe: Recipe | None = None) -> None:
-        self._values, self._recipe = values, recipe
+    def __init__(self, values: list[Any], pipeline: Pipeline | None = None) -> None:
+        self._values, self._pipeline = values, pipeline
 
     def _element_of_dataset(self) -> Any:
         return type(self)
 
     def has_value(self, name: str | None = None) -> Tensor:
-        """Whether it is there."""
+        """Whether it has a value."""
         return wrap(np.array(bool(self._values)))
 
     def get_value(self, name: str | None = None) -> Any:
@@ -165,4 +165,4 @@ class Optional:
     @property
     def element_spec(self) -> Any:
         """Shape and dtype of the value."""
-        return None if self._recipe is None else self._recipe.spec
+        return None if self._pipeline is None else self._pipeline.spec

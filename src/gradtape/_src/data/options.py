@@ -1,5 +1,5 @@
-"""`tf.data.Options`: what TensorFlow's runtime may be told about a pipeline. Kept and handed back; here it is one
-thread and in order in any case.
+"""`tf.data.Options`: options of TensorFlow's runtime for a pipeline. gradtape stores them; its pipelines always run in
+one thread and in order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AutotuneOptions(_Settings):
 
 
 class DistributeOptions(_Settings):
-    """How a dataset is shared among workers."""
+    """How a dataset is sharded among workers."""
 
     _names = ("auto_shard_policy", "num_devices")
 
@@ -53,7 +53,7 @@ class OptimizationOptions(_Settings):
 
 
 class ThreadingOptions(_Settings):
-    """How many threads may work."""
+    """How many threads to use."""
 
     _names = ("max_intra_op_parallelism", "private_threadpool_size")
 
@@ -76,7 +76,7 @@ _PARTS = {
 
 
 class Options(_Settings):
-    """What TensorFlow's runtime may be told about a pipeline.
+    """Options of TensorFlow's runtime for a pipeline.
 
     >>> options = Options()
     >>> options.deterministic = True
@@ -94,7 +94,7 @@ class Options(_Settings):
             object.__setattr__(self, name, kind())
 
     def merge(self, options: Options) -> Options:
-        """These options, with what the others set put in."""
+        """These options, updated by those that `options` sets."""
         made = Options()
         for source in (self, options):
             for name, value in vars(source).items():

@@ -1,4 +1,4 @@
-"""Where elements come from: arrays, generators, numbers, the names of files; and several datasets as one."""
+"""Sources of elements: arrays, generators, numbers, the names of files, and combinations of datasets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape._src import errors, nest
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.data.core import END, INFINITE, UNKNOWN, Elements, Recipe, Run, Seeds, reading, whole
+from gradtape._src.data.core import END, INFINITE, UNKNOWN, Elements, IterationSeeds, Pipeline, Run, as_int, reading
 from gradtape._src.data.structure import (
     TENSOR_SPECS,
     NoneTensorSpec,
@@ -25,7 +25,7 @@ from gradtape._src.data.structure import (
     spec_of,
     spec_of_result,
 )
-from gradtape._src.data.table import Progression, Table, straight
+from gradtape._src.data.table import Progression, RowTable, straight
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
 from gradtape._src.shape import TensorShape, TensorSpec
@@ -33,7 +33,7 @@ from gradtape._src.tensor import Tensor
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
-def tensors(value: Any) -> Recipe:
+def tensors(value: Any) -> Pipeline:
     """One element."""
     element = normalized(value)
     if all(leaf is None for leaf in nest.flatten(element)):
@@ -41,18 +41,18 @@ def tensors(value: Any) -> Recipe:
             "Length for attr 'Toutput_types' of 0 must be at least minimum 1: an element needs a tensor",
             "TensorDataset",
         )
-    return Recipe("_TensorDataset", lambda run: iter((element,)), lambda: spec_of(element), 1)
+    return Pipeline("_TensorDataset", lambda run: iter((element,)), lambda: spec_of(element), 1)
 
 
-def listed(elements: Any) -> Recipe:
+def listed(elements: Any) -> Pipeline:
     """The elements of a list."""
     if not elements:
         raise ValueError("Invalid `elements`. `elements` should not be empty.")
     made = [normalized(element) for element in elements]
-    return Recipe("_ListDataset", lambda run: iter(made), lambda: spec_of(made[0]), len(made))
+    return Pipeline("_ListDataset", lambda run: iter(made), lambda: spec_of(made[0]), len(made))
 
 
-def slices(value: Any) -> Recipe:
+def slices(value: Any) -> Pipeline:
     """The rows of arrays."""
     element = normalized(value)
     leaves = nest.flatten(element)
@@ -64,11 +64,11 @@ def slices(value: Any) -> Recipe:
         return _sliced(element, columns, count)
     table = straight(columns, element, count)
     specs = [_row_spec(column) for column in columns]
-    return Recipe("_TensorSliceDataset", table.elements, lambda: nest.pack_sequence_as(element, specs), count, table)
+    return Pipeline("_TensorSliceDataset", table.elements, lambda: nest.pack_sequence_as(element, specs), count, table)
 
 
-def _sliced(element: Any, columns: list[Any], count: int) -> Recipe:
-    """Rows of sparse tensors and of batches of datasets, beside those of arrays."""
+def _sliced(element: Any, columns: list[Any], count: int) -> Pipeline:
+    """Rows of sparse tensors, batches of datasets and arrays."""
     pack = packer(element)
     specs = [row_spec(spec) for spec in nest.flatten(spec_of(element))]
 
@@ -76,7 +76,7 @@ def _sliced(element: Any, columns: list[Any], count: int) -> Recipe:
         return pack([column and column[i] if not isinstance(column, np.ndarray) else wrap(column[i, ...])
                      for column in columns])  # fmt: skip
 
-    return Recipe("_TensorSliceDataset", lambda run: map(row, range(count)), lambda: pack(specs), count)
+    return Pipeline("_TensorSliceDataset", lambda run: map(row, range(count)), lambda: pack(specs), count)
 
 
 def _column(leaf: Any) -> Any:
@@ -103,32 +103,32 @@ def _row_spec(column: Any) -> Any:
     return NoneTensorSpec() if column is None else TensorSpec(column.shape[1:], column.dtype)
 
 
-def numbers(args: tuple[Any, ...], output_type: Any) -> Recipe:
-    """Numbers from a start to a stop by a step, as Python's `range` has them."""
+def numbers(args: tuple[Any, ...], output_type: Any) -> Pipeline:
+    """Numbers from a start to a stop by a step, as in Python's `range`."""
     if not 1 <= len(args) <= 3:
         raise ValueError(f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}.")
-    given = [whole(arg, "range") for arg in args]
+    given = [as_int(arg, "range") for arg in args]
     start, stop, step = (0, *given, 1) if len(given) == 1 else (*given, 1)[:3]
     if not step:
         raise errors.invalid_argument("step must be a non-zero integer.", "RangeDataset")
     dtype = as_dtype(output_type)
     table = straight([Progression(start, step, dtype.numpy_dtype)], None, len(range(start, stop, step)))
-    return Recipe("_RangeDataset", table.elements, lambda: TensorSpec((), dtype), table.straight or 0, table)
+    return Pipeline("_RangeDataset", table.elements, lambda: TensorSpec((), dtype), table.straight or 0, table)
 
 
-def counter(start: Any, step: Any, dtype: Any) -> Recipe:
-    """Numbers without an end."""
-    first, by, kind = whole(start, "start"), whole(step, "step"), as_dtype(dtype)
+def counter(start: Any, step: Any, dtype: Any) -> Pipeline:
+    """An infinite sequence of numbers."""
+    first, by, kind = as_int(start, "start"), as_int(step, "step"), as_dtype(dtype)
     column = Progression(first, by, kind.numpy_dtype)
     table = straight([column], None, 2**62)
-    return Recipe("_ScanDataset", table.elements, lambda: TensorSpec((), kind), INFINITE, table)
+    return Pipeline("_ScanDataset", table.elements, lambda: TensorSpec((), kind), INFINITE, table)
 
 
 # -- generators ------------------------------------------------------------------------------------------------------
 def generated(
     generator: Any, output_types: Any, output_shapes: Any, args: tuple[Any, ...] | None, output_signature: Any
-) -> Recipe:
-    """What a Python generator yields, checked against a specification."""
+) -> Pipeline:
+    """The values that a Python generator yields, checked against a specification."""
     if not callable(generator):
         raise TypeError("`generator` must be a Python callable.")
     for name, value in {"output_types": output_types, "output_shapes": output_shapes}.items():
@@ -154,7 +154,7 @@ def generated(
         plain = [arg.numpy() for arg in given]
         return map(functools.partial(_fitting, signature), iter(generator(*plain)))
 
-    return Recipe("_FlatMapDataset", elements, lambda: signature)
+    return Pipeline("_FlatMapDataset", elements, lambda: signature)
 
 
 def _signature(types: Any, shapes: Any) -> Any:
@@ -190,7 +190,7 @@ def _as_structure(signature: Any) -> Any:
 
 
 def _fitting(signature: Any, value: Any) -> Any:
-    """What was yielded, in the structure and the dtypes of the signature."""
+    """The yielded value, in the structure and the dtypes of the signature."""
     try:
         leaves = _leaves_like(signature, value)
         specs = nest.flatten(signature)
@@ -234,9 +234,9 @@ def _leaves_like(signature: Any, value: Any) -> list[Any]:
 
 
 # -- random numbers and files ----------------------------------------------------------------------------------------
-def random_numbers(seed: Any, anew: bool) -> Recipe:
-    """Random int64 numbers below 2**32, without an end."""
-    own = Seeds(seed, anew)
+def random_numbers(seed: Any, anew: bool) -> Pipeline:
+    """An infinite sequence of random int64 numbers below 2**32."""
+    own = IterationSeeds(seed, anew)
 
     def elements(run: Run) -> Elements:
         generator = own.generator(run)
@@ -244,11 +244,11 @@ def random_numbers(seed: Any, anew: bool) -> Recipe:
             for number in generator.integers(2**32, size=1024):
                 yield wrap(np.array(number, np.int64))
 
-    return Recipe("_RandomDataset", elements, lambda: TensorSpec((), "int64"), INFINITE)
+    return Pipeline("_RandomDataset", elements, lambda: TensorSpec((), "int64"), INFINITE)
 
 
 def matching_files(patterns: Any) -> list[str]:
-    """The names of the files that fit one of the patterns, sorted."""
+    """The names of the files that match one of the patterns, sorted."""
     texts = [os.fsdecode(text) for text in np.ravel(np.asarray(convert(_path_text(patterns)).array))]
     found = sorted({name for text in texts for name in glob.glob(text)})
     if not found:
@@ -266,9 +266,9 @@ def _path_text(value: Any) -> Any:
 
 
 # -- several datasets ------------------------------------------------------------------------------------------------
-def zipped(structure: Any) -> Recipe:
-    """Elements of several datasets side by side, in a structure of recipes."""
-    sources: list[Recipe] = nest.flatten(structure)
+def zipped(structure: Any) -> Pipeline:
+    """The elements of several datasets, combined in the given structure of pipelines."""
+    sources: list[Pipeline] = nest.flatten(structure)
     sizes = [source.size for source in sources]
     size = UNKNOWN if UNKNOWN in sizes else min((s for s in sizes if s != INFINITE), default=INFINITE)
     pack = packer(structure)
@@ -279,22 +279,22 @@ def zipped(structure: Any) -> Recipe:
     tables = [source.table for source in sources]
     if all(table is not None and table.straight is not None for table in tables):
         table = _side_by_side(tables, pack)  # type: ignore[arg-type]
-        return Recipe("_ZipDataset", table.elements, find_spec, size, table)
+        return Pipeline("_ZipDataset", table.elements, find_spec, size, table)
 
     def elements(run: Run) -> Elements:
         together = zip(*[source.elements(run) for source in sources])  # noqa: B905 - the shortest ends it
         return map(pack, map(list, together))
 
-    return Recipe("_ZipDataset", elements, find_spec, size)
+    return Pipeline("_ZipDataset", elements, find_spec, size)
 
 
-def _side_by_side(tables: list[Table], pack: Callable[[list[Any]], Any]) -> Table:
+def _side_by_side(tables: list[RowTable], pack: Callable[[list[Any]], Any]) -> RowTable:
     columns = [column for table in tables for column in table.columns]
     structure = pack([table.structure for table in tables])
     return straight(columns, structure, min(table.straight or 0 for table in tables))
 
 
-def concatenated(first: Recipe, second: Recipe) -> Recipe:
+def concatenated(first: Pipeline, second: Pipeline) -> Pipeline:
     """The elements of one dataset, then those of another."""
 
     def find_spec() -> Any:
@@ -310,15 +310,15 @@ def concatenated(first: Recipe, second: Recipe) -> Recipe:
 
     sizes = (first.size, second.size)
     size = INFINITE if INFINITE in sizes else UNKNOWN if UNKNOWN in sizes else sum(sizes)
-    return Recipe("_ConcatenateDataset", elements, find_spec, size)
+    return Pipeline("_ConcatenateDataset", elements, find_spec, size)
 
 
 def _either(one: Any, other: Any) -> Any:
     return one.most_specific_compatible_type(other) if isinstance(one, TENSOR_SPECS) else one
 
 
-def directed(sources: list[Recipe], choices: Callable[[Run], Any], stop_on_empty: bool) -> Recipe:
-    """Each element from the dataset whose number comes next."""
+def directed(sources: list[Pipeline], choices: Callable[[Run], Any], stop_on_empty: bool) -> Pipeline:
+    """Take each element from the dataset whose number is next."""
 
     def find_spec() -> Any:
         spec = sources[0].spec
@@ -345,15 +345,15 @@ def directed(sources: list[Recipe], choices: Callable[[Run], Any], stop_on_empty
             if stop_on_empty or not left:
                 return
 
-    return Recipe("_DirectedInterleaveDataset", elements, find_spec)
+    return Pipeline("_DirectedInterleaveDataset", elements, find_spec)
 
 
-def drawn(weights: Any, count: int, own: Seeds) -> Callable[[Run], Any]:
+def drawn(weights: Any, count: int, own: IterationSeeds) -> Callable[[Run], Any]:
     """Numbers of datasets at random, by weights: the same for all, or new ones for every number."""
 
     def choices(run: Run) -> Any:
         generator = own.generator(run)
-        changing = None if weights is None or not isinstance(weights, Recipe) else weights.elements(run)
+        changing = None if weights is None or not isinstance(weights, Pipeline) else weights.elements(run)
         while True:
             chances = weights
             if changing is not None:
@@ -368,11 +368,11 @@ def drawn(weights: Any, count: int, own: Seeds) -> Callable[[Run], Any]:
     return choices
 
 
-def resampled(source: Recipe, class_func: Any, target_dist: Any, initial_dist: Any, seed: Any) -> Recipe:
-    """Pairs (class, element), left out at random until the classes come in the wanted proportions."""
+def resampled(source: Pipeline, class_func: Any, target_dist: Any, initial_dist: Any, seed: Any) -> Pipeline:
+    """Pairs (class, element), sampled so that the classes have the requested distribution."""
     target = np.asarray(convert(target_dist).array, np.float64)
     given = None if initial_dist is None else np.asarray(convert(initial_dist).array, np.float64)
-    own = Seeds(seed)
+    own = IterationSeeds(seed)
 
     def pair(element: Any) -> tuple[Any, Any]:
         return convert(call(class_func, element)), element
@@ -392,4 +392,4 @@ def resampled(source: Recipe, class_func: Any, target_dist: Any, initial_dist: A
     def find_spec() -> Any:
         return spec_of_result(pair, (source.spec,), lambda: (source.first(),))
 
-    return Recipe("_DirectedInterleaveDataset", elements, find_spec)
+    return Pipeline("_DirectedInterleaveDataset", elements, find_spec)

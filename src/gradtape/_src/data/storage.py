@@ -1,4 +1,4 @@
-"""Elements in files: a cache, and datasets that are saved and loaded. The files are gradtape's own."""
+"""Elements in files: a cache, and datasets that are saved and loaded, in a format of gradtape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape._src import errors, nest
 from gradtape._src.conversion import convert
-from gradtape._src.data.core import Elements, Recipe, Run
+from gradtape._src.data.core import Elements, Pipeline, Run
 from gradtape._src.data.structure import TENSOR_SPECS, DatasetBatch, NoneTensorSpec, packer
 from gradtape._src.formats.atomic import (
     Staged,
@@ -35,7 +35,7 @@ _COUNT = 15  # the field of the last record: how many elements there are
 
 
 def path_of(path: Any) -> str:
-    """A path as a string; a scalar string tensor will do."""
+    """A path as a string; it may be given as a scalar string tensor."""
     if isinstance(path, (str, os.PathLike)):
         return os.fspath(path)
     return os.fsdecode(np.asarray(convert(path).array).item())
@@ -54,13 +54,13 @@ def _field(leaf: Any) -> tuple[int, Any]:
         return _SPARSE, [(1, serialized(part)) for part in (leaf.indices, leaf.values, leaf.dense_shape)]
     if isinstance(leaf, DatasetBatch):
         return _BATCH, [_field(dataset) for dataset in leaf.datasets]
-    if hasattr(leaf, "_recipe"):
-        return _DATASET, [(1, _record(element)) for element in leaf._recipe.elements(Run())]
+    if hasattr(leaf, "_pipeline"):
+        return _DATASET, [(1, _record(element)) for element in leaf._pipeline.elements(Run())]
     return _TENSOR, serialized(leaf)
 
 
 def _elements(file: IO[bytes], path: str, spec: Any, expected: int | None) -> Elements:
-    """The elements in an open file, as many as they have to be: the last record says so if nothing else does."""
+    """The elements in an open file. Their number is checked: it is given, or in the last record."""
     count = 0
     for record in records_in(file):
         try:
@@ -84,7 +84,7 @@ def _elements(file: IO[bytes], path: str, spec: Any, expected: int | None) -> El
 
 
 class _OtherElements(Exception):
-    """What is stored is sound, and nothing that the specification specifies."""
+    """The stored data are intact, but do not match the specification."""
 
 
 def _unpacked(fields: Message, spec: Any) -> Any:
@@ -126,12 +126,12 @@ def _dataset(data: bytes, spec: Any) -> Any:
 
     inner = spec.element_spec
     elements = [_unpacked(message, inner) for message in messages_in(decode(data), 1)]
-    return Dataset._of(Recipe("_VariantDataset", lambda run: iter(elements), lambda: inner, len(elements)))
+    return Dataset._of(Pipeline("_VariantDataset", lambda run: iter(elements), lambda: inner, len(elements)))
 
 
 # -- caches ----------------------------------------------------------------------------------------------------------
-def cached_in_file(source: Recipe, path: str) -> Recipe:
-    """The elements of the first full iteration, kept in a file. Every iteration until then writes one of its own."""
+def cached_in_file(source: Pipeline, path: str) -> Pipeline:
+    """Keep the elements of the first complete iteration in a file. Until then every iteration writes its own file."""
     complete = f"{path}.data"
     folder = os.path.dirname(complete) or "."
 
@@ -154,17 +154,17 @@ def cached_in_file(source: Recipe, path: str) -> Recipe:
                     part.move(complete)
                     flush_folder(folder)
 
-    return Recipe("CacheDataset", elements, lambda: source.spec, source.size)
+    return Pipeline("CacheDataset", elements, lambda: source.spec, source.size)
 
 
 def _add(part: Staged, record: bytes, path: str) -> None:
-    if part.is_own:  # a forked child goes on without a cache
+    if part.is_own:  # a forked child continues without a cache
         with named_errors(path, "IteratorGetNext"):
             part.file.write(framed(record))
 
 
-def snapshot(source: Recipe, path: str) -> Recipe:
-    """The elements of the first full iteration, kept in a folder."""
+def snapshot(source: Pipeline, path: str) -> Pipeline:
+    """Keep the elements of the first complete iteration in a folder."""
     kept = cached_in_file(source, os.path.join(path, "snapshot"))
 
     def elements(run: Run) -> Elements:
@@ -172,12 +172,12 @@ def snapshot(source: Recipe, path: str) -> Recipe:
             os.makedirs(path, exist_ok=True)
         return kept.elements(run)
 
-    return Recipe("_SnapshotDataset", elements, lambda: source.spec, source.size)
+    return Pipeline("_SnapshotDataset", elements, lambda: source.spec, source.size)
 
 
 # -- datasets in folders ---------------------------------------------------------------------------------------------
-def save(source: Recipe, path: str, compression: str | None) -> None:
-    """Write all elements to a folder, in the place of what was saved there before."""
+def save(source: Pipeline, path: str, compression: str | None) -> None:
+    """Write all elements to a folder, replacing what was saved there before."""
     way, spec = TFRecordOptions(compression).compression_type, _described(source.spec)
     with named_errors(path):
         os.makedirs(path, exist_ok=True)
@@ -207,7 +207,7 @@ def _element_file(number: int) -> str:
 
 
 class _Saved(NamedTuple):
-    """What the description of a saved dataset says."""
+    """The description of a saved dataset."""
 
     spec: Any
     size: int
@@ -233,7 +233,7 @@ class _Saved(NamedTuple):
         return cls(spec, count, os.path.join(path, elements))
 
 
-def load(path: str, element_spec: Any, compression: str | None) -> Recipe:
+def load(path: str, element_spec: Any, compression: str | None) -> Pipeline:
     """The elements in a folder."""
     way = compression or ""
     loaded = _Saved.read(path)
@@ -248,11 +248,11 @@ def load(path: str, element_spec: Any, compression: str | None) -> Recipe:
             )
         return _elements(file, saved.elements, spec, saved.size)
 
-    return Recipe("_LoadDataset", elements, lambda: spec, loaded.size)
+    return Pipeline("_LoadDataset", elements, lambda: spec, loaded.size)
 
 
 def _open(path: str, compression: str) -> tuple[_Saved, IO[bytes]]:
-    """What is saved in a folder, and its elements; once more if they are replaced at this moment."""
+    """What is saved in a folder, and its elements; tries again if they are being replaced."""
     saved = _Saved.read(path)
     while True:
         try:

@@ -15,7 +15,7 @@ from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec, stac
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 
-_SIZES = (3, 5)  # what stands for dimensions that are not known: results that differ depend on them
+_SIZES = (3, 5)  # values for unknown dimensions: results that differ depend on these dimensions
 
 
 class NoneTensorSpec:
@@ -32,7 +32,7 @@ class NoneTensorSpec:
 
 
 class DatasetBatch:
-    """Datasets as one element: what `batch` makes of datasets of datasets, and `unbatch` takes apart again."""
+    """Several datasets as one element: `batch` of a dataset of datasets creates it, and `unbatch` splits it."""
 
     def __init__(self, datasets: list[Any]) -> None:
         self.datasets = datasets
@@ -49,7 +49,7 @@ class DatasetBatch:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a leaf as it is: a tensor, dense or sparse, None, a dataset, an optional value."""
+    """Whether a value is already a leaf: a tensor, dense or sparse, None, a dataset, an optional value."""
     return isinstance(value, (Tensor, SparseTensor)) or value is None or hasattr(value, "_element_of_dataset")
 
 
@@ -67,13 +67,13 @@ def normalized(value: Any) -> Any:
     if isinstance(value, Mapping):
         made = {key: normalized(part) for key, part in value.items()}
         return made if type(value) is dict else nest.pack_sequence_as(value, nest.flatten(made))
-    if isinstance(value, list) and value and all(hasattr(part, "_recipe") for part in value):
+    if isinstance(value, list) and value and all(hasattr(part, "_pipeline") for part in value):
         return DatasetBatch(value)
     return convert(value)
 
 
 def returned(value: Any) -> Any:
-    """What a function gave, as an element: a list as a whole is a tuple."""
+    """The result of a function as an element; a list at the top level becomes a tuple."""
     if type(value) is Tensor:
         return value
     return normalized(tuple(value) if type(value) is list else value)
@@ -85,7 +85,7 @@ def call(function: Callable[..., Any], element: Any) -> Any:
 
 
 def packer(structure: Any) -> Callable[[list[Any]], Any]:
-    """Arranges leaves like a structure: what depends on the structure alone is done once."""
+    """A function that arranges leaves like a structure; work that depends only on the structure is done once."""
     if not nest.is_nested(structure):
         return lambda flat: flat[0]
     if type(structure) is tuple and not any(map(nest.is_nested, structure)):
@@ -95,7 +95,7 @@ def packer(structure: Any) -> Callable[[list[Any]], Any]:
 
 # -- specifications --------------------------------------------------------------------------------------------------
 def spec_of(element: Any) -> Any:
-    """The specification that fits this very element."""
+    """The specification of one element."""
     return nest.map_structure(_leaf_spec, element)
 
 
@@ -143,28 +143,28 @@ def row_spec(leaf: Any) -> Any:
 
 # -- rows ------------------------------------------------------------------------------------------------------------
 def rows_of(leaf: Any) -> Any:
-    """The rows of a leaf that is no dense tensor: a list."""
+    """The rows of a leaf that is not a dense tensor, as a list."""
     if isinstance(leaf, SparseTensor):
         return unstack(leaf)
     if isinstance(leaf, DatasetBatch):
         return leaf.datasets
-    if hasattr(leaf, "_recipe"):
+    if hasattr(leaf, "_pipeline"):
         raise ValueError("Slicing dataset elements is not supported for rank 0.")
-    raise TypeError(f"Rows can be taken of tensors only, got {type(leaf).__name__}.")
+    raise TypeError(f"Only tensors have rows, got {type(leaf).__name__}.")
 
 
 def joined(leaves: list[Any]) -> Any:
-    """Leaves that are no dense tensors as one, whose rows they are; None if they are of another kind."""
+    """One leaf whose rows are the given leaves, which are not dense tensors; None for leaves of another kind."""
     if all(isinstance(leaf, SparseTensor) for leaf in leaves):
         return stack(leaves)
-    return DatasetBatch(leaves) if all(hasattr(leaf, "_recipe") for leaf in leaves) else None
+    return DatasetBatch(leaves) if all(hasattr(leaf, "_pipeline") for leaf in leaves) else None
 
 
 def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: Callable[[], tuple[Any, ...]]) -> Any:
-    """What a function gives for arguments of these specifications.
+    """The specification of the result of a function, for arguments of these specifications.
 
-    It runs on ones, twice if dimensions are unknown. If it cannot take these, it runs on the first element, of whose
-    results only the ranks are believed.
+    The function runs on ones, twice if dimensions are unknown. If it fails on these, it runs on the first element; then
+    only the ranks of the results are used.
     """
     sizes = _SIZES if any(None in _dims(leaf) for leaf in nest.flatten(specs)) else _SIZES[:1]
     try:

@@ -1,7 +1,7 @@
 """Datasets whose elements are rows of arrays.
 
-As long as rows are only put into another order, left out or repeated, it is their numbers that go through the
-pipeline, many at a time; the arrays are touched when rows or batches of them are asked for.
+As long as rows are only reordered, skipped or repeated, the pipeline passes row numbers, many at a time; it reads the
+arrays when rows or batches are requested.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradtape._src.data.core import Elements, Run
 from gradtape._src.data.structure import packer
 
 Chunk: TypeAlias = Any
-"""Numbers of rows: a `range`, where they follow each other, or an array."""
+"""Numbers of rows: a `range`, if they are consecutive, or an array."""
 
 Chunks = Iterator[Chunk]
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _AT_ONCE = 1024  # rows whose random numbers are drawn together
 
 
 class Progression:
-    """A column of numbers that are computed when they are needed."""
+    """A column of numbers that are computed on demand."""
 
     def __init__(self, start: int, step: int, dtype: Any) -> None:
         self._start, self._step, self.dtype = start, step, np.dtype(dtype)
@@ -45,9 +45,9 @@ class Progression:
         return (self._start + chunk * self._step).astype(self.dtype)
 
 
-class Table(NamedTuple):
-    """Columns, the structure of an element, the numbers of rows in their order, and how many follow each other from
-    the first one on if that is the order.
+class RowTable(NamedTuple):
+    """Columns, the structure of an element, the numbers of rows in their order, and the number of rows if they are
+    consecutive from the first one.
     """
 
     columns: list[Any]
@@ -55,7 +55,7 @@ class Table(NamedTuple):
     chunks: Callable[[Run], Chunks]
     straight: int | None = None
 
-    def reordered(self, change: Callable[[Chunks, Run], Chunks]) -> Table:
+    def reordered(self, change: Callable[[Chunks, Run], Chunks]) -> RowTable:
         """The same rows in another order."""
         return self._replace(chunks=lambda run: change(self.chunks(run), run), straight=None)
 
@@ -81,9 +81,9 @@ class Table(NamedTuple):
                 yield pack([None if column is None else wrap(_rows(column, chunk)) for column in self.columns])
 
 
-def straight(columns: list[Any], structure: Any, count: int) -> Table:
+def straight(columns: list[Any], structure: Any, count: int) -> RowTable:
     """All rows in their order."""
-    return Table(columns, structure, lambda run: iter((range(count),)), count)
+    return RowTable(columns, structure, lambda run: iter((range(count),)), count)
 
 
 def _row_reader(column: Any) -> Any:
@@ -158,9 +158,9 @@ def shuffled_chunks(chunks: Chunks, size: int | None, generator: np.random.Gener
 
 
 def shuffled(items: Iterable[T], size: int | None, generator: np.random.Generator) -> Iterator[T]:
-    """Items in random order: each is drawn from those that wait, whose place the next one takes.
+    """Items in random order: each is drawn from a buffer, and the next one takes its place.
 
-    At most `size` of them wait (None: all).
+    The buffer holds at most `size` items (None: all).
     """
     items = iter(items)
     waiting = list(itertools.islice(items, size))

@@ -1,4 +1,4 @@
-"""Datasets made of another one, element by element: in another order, fewer, changed, remembered, ahead of time."""
+"""Transformations of one dataset, element by element: order, selection, functions, caching, prefetching."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gradtape._src.data.core import (
     END,
     INFINITE,
     UNKNOWN,
+    CallIterator,
     Elements,
-    Pulled,
-    Recipe,
+    IterationSeeds,
+    Pipeline,
     Run,
-    Seeds,
+    as_int,
     reading,
-    whole,
     with_own_ops,
 )
 from gradtape._src.data.structure import call, normalized, returned, spec_of, spec_of_result
@@ -37,35 +37,35 @@ from gradtape._src.tensor import Tensor
 Function = Callable[..., Any]
 
 
-def _like(source: Recipe, kind: str, elements: Callable[[Run], Elements], size: int) -> Recipe:
+def _like(source: Pipeline, kind: str, elements: Callable[[Run], Elements], size: int) -> Pipeline:
     """Another dataset with elements of the same kind."""
-    return Recipe(kind, elements, lambda: source.spec, size)
+    return Pipeline(kind, elements, lambda: source.spec, size)
 
 
-def _rearranged(source: Recipe, kind: str, size: int, change: Any, plain: Any) -> Recipe:
-    """Elements in another order: of the rows of a table by their numbers (`change`), else one by one (`plain`)."""
+def _rearranged(source: Pipeline, kind: str, size: int, change: Any, plain: Any) -> Pipeline:
+    """Elements in another order: `change` reorders row numbers of a table, `plain` elements one by one."""
     if source.table is not None:
         table = source.table.reordered(change)
-        return Recipe(kind, table.elements, lambda: source.spec, size, table)
+        return Pipeline(kind, table.elements, lambda: source.spec, size, table)
     return _like(source, kind, lambda run: plain(source.elements(run), run), size)
 
 
-def renamed(source: Recipe, kind: str) -> Recipe:
+def renamed(source: Pipeline, kind: str) -> Pipeline:
     """The same elements under another name."""
-    return Recipe(kind, source.elements, lambda: source.spec, source.size, source.table)
+    return Pipeline(kind, source.elements, lambda: source.spec, source.size, source.table)
 
 
 # -- order and number ------------------------------------------------------------------------------------------------
-def shuffle(source: Recipe, buffer_size: Any, seed: Any, reshuffle: Any) -> Recipe:
+def shuffle(source: Pipeline, buffer_size: Any, seed: Any, reshuffle: Any) -> Pipeline:
     """Elements in random order."""
-    size: int | None = whole(buffer_size, "buffer_size")
+    size: int | None = as_int(buffer_size, "buffer_size")
     if size == UNKNOWN:
         size = None  # all of them
     elif size is not None and size < 1:
         raise errors.invalid_argument(
             "buffer_size must be greater than zero or UNKNOWN_CARDINALITY", "ShuffleDatasetV3"
         )
-    seeds = Seeds(seed, True if reshuffle is None else bool(reshuffle))
+    seeds = IterationSeeds(seed, True if reshuffle is None else bool(reshuffle))
     return _rearranged(
         source,
         "_ShuffleDataset",
@@ -75,9 +75,9 @@ def shuffle(source: Recipe, buffer_size: Any, seed: Any, reshuffle: Any) -> Reci
     )
 
 
-def repeat(source: Recipe, count: Any) -> Recipe:
-    """Everything several times; without an end if the count is None or negative."""
-    times = -1 if count is None else whole(count, "count")
+def repeat(source: Pipeline, count: Any) -> Pipeline:
+    """Repeat the elements; forever if the count is None or negative."""
+    times = -1 if count is None else as_int(count, "count")
     if times < 0:
         size = 0 if source.size == 0 else INFINITE
     else:
@@ -99,16 +99,16 @@ def repeat(source: Recipe, count: Any) -> Recipe:
     if source.table is not None:
         table = source.table._replace(chunks=again(_filled(source.table.chunks)), straight=None)
     elements = again(source.elements) if table is None else table.elements
-    return Recipe("_RepeatDataset", elements, lambda: source.spec, size, table)
+    return Pipeline("_RepeatDataset", elements, lambda: source.spec, size, table)
 
 
 def _filled(chunks: Callable[[Run], Any]) -> Callable[[Run], Any]:
     return lambda run: (chunk for chunk in chunks(run) if len(chunk))
 
 
-def take(source: Recipe, count: Any) -> Recipe:
+def take(source: Pipeline, count: Any) -> Pipeline:
     """The first elements."""
-    n = whole(count, "count")
+    n = as_int(count, "count")
     if n < 0:
         return renamed(source, "_TakeDataset")
     size = n if source.size == INFINITE else source.size if source.size < 0 else min(n, source.size)
@@ -121,9 +121,9 @@ def take(source: Recipe, count: Any) -> Recipe:
     )
 
 
-def skip(source: Recipe, count: Any) -> Recipe:
+def skip(source: Pipeline, count: Any) -> Pipeline:
     """All but the first elements."""
-    n = whole(count, "count")
+    n = as_int(count, "count")
     if n < 0:
         return take(source, 0) if source.size != 0 else renamed(source, "_SkipDataset")
     size = source.size if source.size < 0 else max(0, source.size - n)
@@ -136,9 +136,9 @@ def skip(source: Recipe, count: Any) -> Recipe:
     )
 
 
-def shard(source: Recipe, num_shards: Any, index: Any) -> Recipe:
+def shard(source: Pipeline, num_shards: Any, index: Any) -> Pipeline:
     """Every n-th element."""
-    shards, own = whole(num_shards, "num_shards"), whole(index, "index")
+    shards, own = as_int(num_shards, "num_shards"), as_int(index, "index")
     if shards < 1:
         raise errors.invalid_argument(
             f"Number of shards must be greater than zero (currently num_shards = {shards}).", "ShardDataset"
@@ -163,11 +163,11 @@ def _callable(function: Any, name: str) -> Function:
     return function
 
 
-def _result_spec(source: Recipe, function: Function) -> Any:
+def _result_spec(source: Pipeline, function: Function) -> Any:
     return spec_of_result(function, (source.spec,), lambda: (source.first(),))
 
 
-def mapped(source: Recipe, function: Any, kind: str = "_MapDataset") -> Recipe:
+def mapped(source: Pipeline, function: Any, kind: str = "_MapDataset") -> Pipeline:
     """A function of every element."""
     function = _callable(function, "func")
 
@@ -184,7 +184,7 @@ def mapped(source: Recipe, function: Any, kind: str = "_MapDataset") -> Recipe:
         return result
 
     own = with_own_ops(of_element)
-    return Recipe(
+    return Pipeline(
         kind,
         lambda run: map(own(run), source.elements(run)),
         lambda: _result_spec(source, own(Run())),
@@ -200,7 +200,7 @@ def _truth(function: Function, element: Any, sentence: str) -> bool:
     return bool(np.asarray(result.array))
 
 
-def filtered(source: Recipe, predicate: Any) -> Recipe:
+def filtered(source: Pipeline, predicate: Any) -> Pipeline:
     """The elements for which a function is true."""
     predicate = _callable(predicate, "predicate")
 
@@ -212,7 +212,7 @@ def filtered(source: Recipe, predicate: Any) -> Recipe:
     return _like(source, "_FilterDataset", lambda run: filter(own(run), source.elements(run)), size)
 
 
-def take_while(source: Recipe, predicate: Any) -> Recipe:
+def take_while(source: Pipeline, predicate: Any) -> Pipeline:
     """The elements up to the first for which a function is not true."""
     predicate = _callable(predicate, "predicate")
 
@@ -222,20 +222,20 @@ def take_while(source: Recipe, predicate: Any) -> Recipe:
     return _like(source, "_TakeWhileDataset", lambda run: itertools.takewhile(wanted, source.elements(run)), UNKNOWN)
 
 
-def inner(function: Function, element: Any, name: str) -> Recipe:
-    """The dataset that a function gives for an element."""
+def inner(function: Function, element: Any, name: str) -> Pipeline:
+    """The dataset that a function returns for an element."""
     result = call(function, element)
-    if not hasattr(result, "_recipe"):
+    if not hasattr(result, "_pipeline"):
         raise TypeError(f"The function of {name} must return a `tf.data.Dataset` object. Got {type(result)}.")
-    recipe: Recipe = result._recipe
-    return recipe
+    pipeline: Pipeline = result._pipeline
+    return pipeline
 
 
-def interleaved(source: Recipe, function: Any, cycle_length: Any, block_length: Any, kind: str) -> Recipe:
-    """Elements of several of the datasets that a function gives, in turn."""
+def interleaved(source: Pipeline, function: Any, cycle_length: Any, block_length: Any, kind: str) -> Pipeline:
+    """Take elements in turn from several datasets that a function returns."""
     function = _callable(function, "map_func")
-    cycle = _processors() if cycle_length is None or cycle_length == -1 else whole(cycle_length, "cycle_length")
-    block = 1 if block_length is None else whole(block_length, "block_length")
+    cycle = _processors() if cycle_length is None or cycle_length == -1 else as_int(cycle_length, "cycle_length")
+    block = 1 if block_length is None else as_int(block_length, "block_length")
     for name, value in {"cycle_length": cycle, "block_length": block}.items():
         if value < 1:
             raise errors.invalid_argument(f"{name} must be greater than zero.", "InterleaveDataset")
@@ -262,22 +262,22 @@ def interleaved(source: Recipe, function: Any, cycle_length: Any, block_length: 
                     return element
             return END
 
-        return Pulled(following)
+        return CallIterator(following)
 
-    return Recipe(kind, elements, lambda: _inner_spec(source, function))
+    return Pipeline(kind, elements, lambda: _inner_spec(source, function))
 
 
 def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _inner_spec(source: Recipe, function: Function) -> Any:
+def _inner_spec(source: Pipeline, function: Function) -> Any:
     found = _result_spec(source, lambda element: call(function, element))
     return getattr(found, "element_spec", found)
 
 
-def flat_map(source: Recipe, function: Any) -> Recipe:
-    """The elements of the datasets that a function gives, one dataset after the other."""
+def flat_map(source: Pipeline, function: Any) -> Pipeline:
+    """Concatenate the datasets that a function returns."""
     function = _callable(function, "map_func")
 
     def elements(run: Run) -> Elements:
@@ -291,13 +291,13 @@ def flat_map(source: Recipe, function: Any) -> Recipe:
                 current = inner(function, outer, "flat_map").elements(run)
             return element
 
-        return Pulled(following)
+        return CallIterator(following)
 
-    return Recipe("_FlatMapDataset", elements, lambda: _inner_spec(source, function))
+    return Pipeline("_FlatMapDataset", elements, lambda: _inner_spec(source, function))
 
 
-def scan(source: Recipe, initial_state: Any, function: Any) -> Recipe:
-    """A function of a state and of every element, which gives the next state and an element."""
+def scan(source: Pipeline, initial_state: Any, function: Any) -> Pipeline:
+    """Apply a function to a state and every element; it returns the next state and an element."""
     function = _callable(function, "scan_func")
     start = normalized(initial_state)
 
@@ -320,7 +320,7 @@ def scan(source: Recipe, initial_state: Any, function: Any) -> Recipe:
     def find_spec() -> Any:
         return spec_of_result(lambda e: step(start, e)[1], (source.spec,), lambda: (source.first(),))
 
-    return Recipe("_ScanDataset", elements, find_spec, source.size)
+    return Pipeline("_ScanDataset", elements, find_spec, source.size)
 
 
 def _same_state(before: Any, after: Any, name: str) -> Any:
@@ -341,7 +341,7 @@ def _same_state(before: Any, after: Any, name: str) -> Any:
 
 
 def reduced(elements: Elements, initial_state: Any, function: Any) -> Any:
-    """The last state of a function of a state and of each element."""
+    """The last state of a function that maps a state and an element to the next state."""
     function = _callable(function, "reduce_func")
     state = normalized(initial_state)
     for element in elements:
@@ -352,8 +352,8 @@ def reduced(elements: Elements, initial_state: Any, function: Any) -> Any:
 
 
 # -- contents --------------------------------------------------------------------------------------------------------
-def unique(source: Recipe) -> Recipe:
-    """Elements that were not there before."""
+def unique(source: Pipeline) -> Pipeline:
+    """The elements without duplicates."""
 
     def elements(run: Run) -> Elements:
         seen: set[Any] = set()
@@ -376,8 +376,8 @@ def unique(source: Recipe) -> Recipe:
     return _like(source, "_UniqueDataset", elements, UNKNOWN)
 
 
-def ignore_errors(source: Recipe, log_warning: bool) -> Recipe:
-    """The elements that can be read; the others are left out."""
+def ignore_errors(source: Pipeline, log_warning: bool) -> Pipeline:
+    """Skip the elements that raise an error."""
 
     def elements(run: Run) -> Elements:
         stream = source.elements(run)
@@ -399,8 +399,8 @@ def ignore_errors(source: Recipe, log_warning: bool) -> Recipe:
     return _like(source, "_IgnoreErrorsDataset", elements, UNKNOWN)
 
 
-def counted(source: Recipe, expected: int) -> Recipe:
-    """The same elements, as many as they are said to be."""
+def counted(source: Pipeline, expected: int) -> Pipeline:
+    """The same elements, with a check of their declared number."""
 
     def elements(run: Run) -> Elements:
         count = 0
@@ -424,8 +424,8 @@ def _miscounted(expected: int, found: str) -> errors.OpError:
 
 
 # -- memory and time -------------------------------------------------------------------------------------------------
-def cached(source: Recipe) -> Recipe:
-    """The elements of the first full iteration, kept for the others."""
+def cached(source: Pipeline) -> Pipeline:
+    """Keep the elements of the first complete iteration for later ones."""
     if source.table is not None and source.table.straight is not None:
         return renamed(source, "CacheDataset")  # in memory as it is, and always in the same order
     kept: list[list[Any]] = []
@@ -443,22 +443,22 @@ def cached(source: Recipe) -> Recipe:
     return _like(source, "CacheDataset", elements, source.size)
 
 
-def prefetched(source: Recipe, buffer_size: Any) -> Recipe:
-    """Elements made by another thread, before they are asked for."""
-    size = whole(-1 if buffer_size is None else buffer_size, "buffer_size")
+def prefetched(source: Pipeline, buffer_size: Any) -> Pipeline:
+    """Compute elements in advance, in another thread."""
+    size = as_int(-1 if buffer_size is None else buffer_size, "buffer_size")
     if size < -1:
         raise errors.invalid_argument(
             "buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning", "PrefetchDataset"
         )
-    if size == 0 or source.table is not None:  # rows of arrays are there already
+    if size == 0 or source.table is not None:  # rows of arrays need no computation
         return renamed(source, "_PrefetchDataset")
     return _like(source, "_PrefetchDataset", lambda run: _Ahead(source, run, 2 if size < 0 else size), source.size)
 
 
 class _Buffer:
-    """What a thread made and nobody took yet.
+    """The elements that a thread has computed and the iterator has not read yet.
 
-    There is no lock that a signal could leave locked: both queues are C code.
+    It has no lock that a signal could leave locked: both queues are C code.
     """
 
     def __init__(self, reader: _Ahead, size: int) -> None:
@@ -469,7 +469,7 @@ class _Buffer:
         self._reader = weakref.ref(reader, self._room.put)  # when it is gone, its dead reference arrives there
 
     def put(self, element: Any, error: BaseException | None = None) -> bool:
-        """Add something when there is room; False if nobody wants it any more."""
+        """Add an element when there is space; False if the iterator has ended."""
         if self._room.get() is not None:
             return False
         self._items.put((element, error))
@@ -482,9 +482,9 @@ class _Buffer:
 
 
 class _Ahead:
-    """Elements that another thread makes. It ends with them, or when this iterator does."""
+    """Elements that another thread computes. The thread ends after the last one, or with this iterator."""
 
-    def __init__(self, source: Recipe, run: Run, size: int) -> None:
+    def __init__(self, source: Pipeline, run: Run, size: int) -> None:
         self._buffer = _Buffer(self, size)
         self._done = False
         work = threading.Thread(
@@ -507,7 +507,7 @@ class _Ahead:
         return element
 
 
-def _work(source: Recipe, run: Run, buffer: _Buffer) -> None:
+def _work(source: Pipeline, run: Run, buffer: _Buffer) -> None:
     try:
         stream = source.elements(run)
     except Exception as error:
@@ -529,7 +529,7 @@ def is_scalar_int64(spec: Any) -> bool:
 
 
 def key_of(function: Function, element: Any) -> int:
-    """An int64 that a function gives for an element."""
+    """The int64 that a function returns for an element."""
     result = convert(call(function, element), "int64")
     if result.array.shape:
         raise reading(f"`key_func` must return a single tf.int64 scalar, got a tensor of shape {result.shape}.")

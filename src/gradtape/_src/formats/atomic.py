@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whenever the process is killed and whoever else writes.
+"""Atomic file replacement: a file is complete or absent, even if the process is killed or others write concurrently.
 
 A file is written under a temporary name in its folder, flushed to the disk, and renamed. While its process lives, the
 temporary file is locked (`flock`, which the system releases when the process dies), so that a later save can remove
@@ -97,7 +97,7 @@ class Staged:
             self._abandon()
             return
         try:
-            with contextlib.suppress(OSError):  # of a flush that fails: nobody will read this
+            with contextlib.suppress(OSError):  # of a flush that fails: the file is removed anyway
                 self.file.close()
         finally:
             if not self._moved:
@@ -125,10 +125,10 @@ class Staged:
 
 
 def write(path: str, content: Callable[[Any], Any], durable: bool = True) -> None:
-    """Write a file by a function that gets it opened. A link is followed; a pipe or a device is written directly.
+    """Write a file by a function that gets it opened. Links are resolved; a pipe or a device is written directly.
 
-    One that is not `durable` is as whole when the process is killed, but may be lost when the machine stops: nothing
-    waits for the disk.
+    A file that is not `durable` is also complete if the process is killed, but may be lost if the machine crashes, as
+    it is not flushed to the disk.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -204,7 +204,7 @@ def _is_regular(path: str) -> bool:
 
 
 def _permissions(path: str) -> int | None:
-    """Who may read and write a file; None where there is none."""
+    """The permissions of a file; None if it does not exist."""
     try:
         return os.stat(path).st_mode & 0o777
     except OSError:
@@ -212,7 +212,7 @@ def _permissions(path: str) -> int | None:
 
 
 def _created(path: str, permissions: int | None) -> IO[bytes]:
-    """A new file, open to write. Nobody else reads it in the meantime who is not to read it later."""
+    """A new file, open for writing, with its final permissions from the start."""
     if permissions is None or not hasattr(os, "fchmod"):  # Windows
         return open(path, "xb")
     file = open(path, "xb", opener=lambda path, flags: os.open(path, flags, permissions & 0o600))  # noqa: SIM115
@@ -226,7 +226,7 @@ def temporary_name(folder: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a file, unless somebody else has done so."""
+    """Remove a file; it may have been removed concurrently."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.remove(path)
 
@@ -247,7 +247,7 @@ def _opened(path: str, flags: int) -> Iterator[int]:
         os.close(handle)
 
 
-# -- others who write ------------------------------------------------------------------------------------------------
+# -- concurrent writers ----------------------------------------------------------------------------------------------
 def _lock(handle: int, wait: bool = True) -> bool:
     """Lock an open file for this opening of it. False if another one has it or if the file system has no locks."""
     if fcntl is None:

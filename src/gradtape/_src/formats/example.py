@@ -304,7 +304,7 @@ def _block(parts: Any, indent: str) -> list[str]:
 
 # -- names -----------------------------------------------------------------------------------------------------------
 class _Map(dict[str, Any]):
-    """Messages by name; asking for one makes it."""
+    """Messages by name; a missing one is created on access."""
 
     def __init__(self, kind: type[Message], items: Any = ()) -> None:
         self._kind = kind

@@ -48,7 +48,7 @@ _RANK = 254  # dimensions that a tensor of TensorFlow has at most
 def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
     """Write arrays by name, so that TensorFlow reads them; strings are arrays of bytes objects.
 
-    The files appear whole or not at all: if anything fails, older files of the same prefix are as they were.
+    Writing is atomic: if anything fails, older files of the same prefix do not change.
 
     >>> import tempfile
     >>> prefix = os.path.join(tempfile.mkdtemp(), "values")
@@ -116,7 +116,7 @@ def delete(prefix: str) -> None:
 
 
 class Reader:
-    """The tensors of a checkpoint. Only the index is read at once, and a value when it is asked for.
+    """The tensors of a checkpoint. The index is read immediately, a value on demand.
 
     >>> import tempfile
     >>> prefix = os.path.join(tempfile.mkdtemp(), "values")
@@ -286,7 +286,7 @@ class Reader:
         try:
             with open(path, "rb") as file:
                 held = os.fstat(file.fileno()).st_size
-                if held >= entry.offset + entry.size:  # else a damaged entry could ask for any amount of memory
+                if held >= entry.offset + entry.size:  # otherwise a damaged entry could require any amount of memory
                     data = np.empty(entry.size, np.uint8)
                     file.seek(entry.offset)
                     if file.readinto(data.data) == entry.size:
@@ -297,7 +297,7 @@ class Reader:
         raise errors.OutOfRangeError(
             None,
             None,
-            f"Read less bytes than requested. {path} has {held} bytes, and the index asks for bytes {entry.offset} "
+            f"Read less bytes than requested. {path} has {held} bytes, and the index names bytes {entry.offset} "
             f"to {entry.offset + entry.size}: the file was cut short. Copy it again, or use an earlier checkpoint.",
         )
 

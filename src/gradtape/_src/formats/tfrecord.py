@@ -20,7 +20,7 @@ from gradtape._src.tensor import Tensor
 
 _HEADER = struct.Struct("<QI")
 _WAYS = {"": 0, "GZIP": 31, "ZLIB": 15}  # what zlib calls the ways to compress
-_PIECE = 2**20  # bytes that are read at once at first: what a damaged file asks for may never come
+_PIECE = 2**20  # bytes that are read first: the length in a damaged file may be wrong
 _OP = "IteratorGetNext"
 
 

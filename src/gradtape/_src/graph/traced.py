@@ -172,7 +172,7 @@ class Traced:
     @cached_property
     def in_parts(self) -> InParts | None:
         """The program for callers who can write large results themselves, if there are such results."""
-        if self.graph.polymorphic or all(type(t.array) is not Symbolic or t.array.recipe is None for t in self.outputs):
+        if self.graph.polymorphic or all(type(t.array) is not Symbolic or t.array.lazy is None for t in self.outputs):
             return None
         with self._building:  # it adds to the graph
             return InParts(self)
@@ -335,35 +335,35 @@ class InParts:
     """A program that gives the small arrays which large results are made of, one after the other in one array."""
 
     def __init__(self, traced: Traced) -> None:
-        self._recipes: list[tuple[LazyArray, list[Any]] | None] = []  # and what each array is, or where in the flat one
+        self._lazy: list[tuple[LazyArray, list[Any]] | None] = []  # and what each array is, or where in the flat one
         results: list[Any] = []
         with tracing(traced.graph):
             for tensor in traced.outputs:
-                recipe = tensor.array.recipe if type(tensor.array) is Symbolic else None
-                if recipe is None:
-                    self._recipes.append(None)
+                lazy = tensor.array.lazy if type(tensor.array) is Symbolic else None
+                if lazy is None:
+                    self._lazy.append(None)
                     results.append(tensor.array)
                     continue
                 flat, places, start = [], [], 0
-                for array in recipe.arrays:
+                for array in lazy.arrays:
                     if type(array) is Symbolic:
                         flat.append(call("reshape", (array,), {"shape": (array.size,)}))
                         places.append((slice(start, start + array.size), array.shape))
                         start += array.size
                     else:
                         places.append(array)
-                self._recipes.append((recipe, places))
+                self._lazy.append((lazy, places))
                 results.append(call("concatenate", tuple(flat), {"axis": 0}) if len(flat) > 1 else flat[0])
         self.program = traced.program([], results=results)
 
     def __call__(self, results: Sequence[Any]) -> list[Tensor]:
-        """The results as tensors; those with a recipe will be written by who reads them."""
+        """The results as tensors; lazy ones are computed when they are read."""
         tensors = []
-        for value, found in zip(results, self._recipes, strict=False):
+        for value, found in zip(results, self._lazy, strict=False):
             if found is None:
                 tensors.append(wrap(value))
             else:
-                recipe, places = found
+                lazy, places = found
                 arrays = tuple([value[p[0]].reshape(p[1]) if type(p) is tuple else p for p in places])
-                tensors.append(LazyTensor.of(LazyArray(recipe.shape, recipe.dtype, arrays, recipe.make)))
+                tensors.append(LazyTensor.of(LazyArray(lazy.shape, lazy.dtype, arrays, lazy.make)))
         return tensors

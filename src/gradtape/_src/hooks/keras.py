@@ -47,7 +47,7 @@ CHOICES: dict[str, tuple[str, ...]] = {  # what the new branch does in modules t
     ),
     "keras.src.utils.traceback_utils": ("from gradtape import errors as tf_errors", "tensor_cls = 'tf.Tensor'"),
 }
-_AFTERWARDS = {  # said at the end of modules that ask for names, or for a part of TensorFlow, when they are used
+_AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFlow, when they are used
     "keras.src.backend.common.dtypes": "PYTHON_DTYPES_MAP['int'] = 'int64'",  # an optimizer's steps, as TensorFlow's
     "keras.src.legacy.backend": (
         "import gradtape\nfrom gradtape._src.keras_backend.interface import LegacyTensorFlow\n"
@@ -107,7 +107,7 @@ def withdraw(who: str) -> None:
 
 
 def claim() -> None:
-    """`prefer`, for one who needs it: refused if Keras already runs on something else."""
+    """`prefer`, or an error if Keras already runs on another backend."""
     config = sys.modules.get(_CONFIG)
     if config is not None and config.backend() != NAME:
         raise ImportError(
@@ -186,7 +186,7 @@ def backend_for(chosen: str) -> str:
 
 
 def _add_decision(config: ast.Module) -> None:
-    """Let Keras' configuration ask `backend_for` as soon as it knows the name, and before it acts upon it."""
+    """Let Keras' configuration call `backend_for` after it has read the name, and before it uses it."""
     import ast
 
     for place, node in enumerate(config.body):

@@ -141,7 +141,7 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
             return None
-        # A name that does not resolve raises here. To return None would ask the finders after this one, and so,
+        # A name that does not resolve raises here. After None Python would call the next finders and so,
         # for a submodule, run a second copy of a file of gradtape under TensorFlow's name.
         return ModuleSpec(fullname, _Loader(_resolve(fullname)), is_package=True)
 

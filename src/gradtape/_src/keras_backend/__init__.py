@@ -1,4 +1,4 @@
-"""The backend that Keras 3 asks for; users need `gradtape.keras` only."""
+"""The backend that Keras 3 loads; users import `gradtape.keras`."""
 
 from __future__ import annotations
 

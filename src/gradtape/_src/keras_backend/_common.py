@@ -149,7 +149,7 @@ def cut(x: Tensor, axis: int, start: Any, stop: Any, step: Any = None) -> Tensor
 
 
 def look_up(x: Tensor, indices: Any, axis: int, batch_dims: int = 0) -> Tensor:
-    """Rows along an axis; `indices` are a tensor, or NumPy's where they are known beforehand."""
+    """Slices along an axis; `indices` are a tensor, or NumPy's where they are known beforehand."""
     return index.take(x, indices, axis=axis, batch_dims=batch_dims)
 
 

@@ -1,7 +1,7 @@
 """Keras' core functions: variables, conversions, control flow, scattering, and shapes without values.
 
-A Keras variable keeps its value in a gradtape `Variable`, so that tapes watch it as it is read. Functions that Keras
-asks for have its signatures to the letter, and so no annotations: Keras compares them.
+A Keras variable keeps its value in a gradtape `Variable`, so that tapes watch it as it is read. The functions have
+Keras' exact signatures, and so no annotations, because Keras compares them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Variable(KerasVariable):
 
     @property
     def value(self) -> Tensor:
-        """The current reading, which shares the variable's identity on tapes."""
+        """The current value, as a tensor with the variable's identity on tapes."""
         scope = get_stateless_scope()
         if scope is not None:
             replaced = scope.get_current_value(self)
@@ -122,14 +122,14 @@ class Variable(KerasVariable):
 
 
 def _will_not_last() -> None:
-    """Keep no program that is traced with a value a variable has for the moment only."""
+    """Do not cache a program that is traced with a temporary value of a variable."""
     graph = current_graph()
     if graph is not None:
         graph.root.transient = True
 
 
 def _introduce(cls: type) -> None:
-    """Let ops take variables of this class for tensors, and tapes for the variables they hold."""
+    """Let ops accept variables of this class as tensors, and tapes accept them as variables."""
     register_converter(cls, lambda keras_variable: keras_variable.value)
     variables.register_wrapper(cls, _variable_of)
 
@@ -144,7 +144,7 @@ defers_to.add(KerasTensor)
 
 
 def _placeholder(shape: Any, dtype: Any) -> Tensor:
-    """What stands for the value of a variable that has none yet: a value of the trace, or zeros."""
+    """A placeholder for the value of an uninitialized variable: a value of the trace, or zeros."""
     zeros = _zeros(shape, dtype)
     return zeros if current_graph() is None else wrap(as_value(zeros.array))
 
@@ -154,7 +154,7 @@ _DTYPES: dict[Any, DType] = {}
 
 
 def dtype_of(dtype: Any) -> DType:
-    """gradtape's dtype for whatever Keras takes for one."""
+    """gradtape's dtype for anything that Keras accepts as a dtype."""
     try:
         return _DTYPES[dtype]
     except (KeyError, TypeError):
@@ -178,7 +178,7 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
 
 
 def dense(x: Any, dtype: Any = None) -> Tensor:
-    """A tensor with all its elements: what ops compute with that do not look at coordinates."""
+    """A dense tensor, for ops that have no implementation for sparse ones."""
     if type(x) is not Tensor:
         if isinstance(x, _HOLDERS):
             x = x.value if isinstance(x, KerasVariable) else _filled_up(x)
@@ -269,7 +269,7 @@ all of one size, for code in which they have to agree; with many divisors, for c
 
 
 def compute_output_spec(fn, *args, **kwargs):
-    """The shapes and dtypes that a function gives for symbolic arguments.
+    """The shapes and dtypes of the results of a function, for symbolic arguments.
 
     The function is traced, as for a program that never runs: no variable changes, nothing is printed or drawn, and
     compiled functions in it are a part of the trace. Code that cannot be traced for unknown dimensions is traced for
@@ -282,7 +282,7 @@ def compute_output_spec(fn, *args, **kwargs):
     if traced and unknown and can_compile():
         try:
             return _run_symbolically(fn, args, kwargs, _traced_argument, None)
-        except Exception as error:  # what is wrong with the function in any case will be said for sizes with a number
+        except Exception as error:  # other errors of the function are raised below, for known sizes
             if is_interrupt(error):
                 raise
     for stand_in in (_traced_argument, _zeros) if traced else (_zeros,):
@@ -301,7 +301,7 @@ def compute_output_spec(fn, *args, **kwargs):
 
 
 def _add_multiples(sizes: list[Any], error: Exception) -> None:
-    """Try the number that an error asks for, too: "the requested shape requires a multiple of 84"."""
+    """Also try the number in an error message: "the requested shape requires a multiple of 84"."""
     wanted = re.search(r"requires a multiple of (\d+)", str(error))
     if wanted is not None and len(sizes) > 1:
         n = int(wanted[1])
@@ -394,9 +394,9 @@ def _merged_spec(x: Any, y: Any) -> Any:
 
 
 # -- control flow ----------------------------------------------------------------------------------------------------
-# Python decides and repeats; where a value that is not known yet decides, or goes round, it is left to the program.
+# Python runs branches and loops; if a symbolic value decides, or is carried, they become part of the program.
 def is_traced(*structures: Any) -> bool:
-    """Whether a step is being compiled, and something here has no value yet."""
+    """Whether a step is being traced, and some value here is symbolic."""
     return current_graph() is not None and not all(is_known(leaf) for leaf in tree.flatten(structures))
 
 

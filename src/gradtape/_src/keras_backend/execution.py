@@ -42,13 +42,13 @@ class EagerSteps:
 class CompiledSteps(EagerSteps):
     """The same with programs: one for each kind of batch, and one for several that are alike, with a loop inside.
 
-    A step that asks for values while it is traced runs eagerly from then on, and the reason is said once. Sparse
+    A step that reads values while it is traced runs eagerly from then on, and the reason is logged once. Sparse
     batches, of which each has another number of values and would need a program of its own, run eagerly too.
     """
 
     def __init__(self, step: Step, all_results: bool = False) -> None:
         super().__init__(step, all_results)
-        self._one = Function(step, autograph=False, jit_compile=True)  # who runs it eagerly is this class
+        self._one = Function(step, autograph=False, jit_compile=True)  # this class runs it eagerly
         self._several = Function(self._loop, autograph=False, jit_compile=True)
         self._cannot = False
 
@@ -72,7 +72,7 @@ class CompiledSteps(EagerSteps):
         results = super().__call__(batches)  # raises what is wrong with the step in any case
         self._cannot = True
         logger().warning(
-            "%s runs eagerly, because it could not be compiled (`run_eagerly=True` in `compile` asks for that): %s",
+            "%s runs eagerly, because it could not be compiled (`compile(run_eagerly=True)` does the same): %s",
             getattr(self._step, "__qualname__", self._step),
             reason,
         )
@@ -117,7 +117,7 @@ def _as_argument(leaf: Any) -> Any:
 
 
 def _plain_text(error: Exception) -> str:
-    """What an error says in one line, without the bold letters that Keras puts in."""
+    """The message of an error in one line, without the bold type that Keras adds."""
     return " ".join(re.sub("\x1b\\[[0-9]*m", "", str(error) or type(error).__name__).split())
 
 

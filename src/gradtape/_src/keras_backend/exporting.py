@@ -12,7 +12,7 @@ _REASON = (
 
 
 class ExportArchive:
-    """Stands where Keras looks for an exporter, and says what to do instead."""
+    """The exporter that Keras looks for; it raises an error that says what to do."""
 
     def track(self, resource: Any) -> NoReturn:
         raise NotImplementedError(_REASON)

@@ -1,4 +1,4 @@
-"""Everything Keras asks a backend for, under Keras' names: what the other backends list in their `__init__`."""
+"""The interface of a Keras backend: the names that the other backends list in their `__init__`."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ tensorflow_types = SimpleNamespace(available=True, TensorShape=TensorShape, DTyp
 
 
 class _NoSuchTensor:
-    """Stands for a class of tensors that gradtape has not: nothing is one of them."""
+    """A placeholder for a class of tensors that gradtape does not have; it has no instances."""
 
 
 class LegacyTensorFlow:
-    """TensorFlow as `keras.backend`, the functions of Keras' past, expect it: its names, and some of its inside."""
+    """The part of TensorFlow that the legacy functions of `keras.backend` need: public names, and some private ones."""
 
     RaggedTensor = SparseTensorSpec = _NoSuchTensor
     __internal__ = SimpleNamespace(
@@ -76,7 +76,7 @@ class LegacyTensorFlow:
 
 
 def join_dynamic_backend(dynamic: type) -> None:
-    """Let preprocessing layers, which switch backends by name, know this one too."""
+    """Register this backend with preprocessing layers, which switch backends by name."""
     elsewhere, choose = dynamic.__getattr__, dynamic.set_backend  # type: ignore[attr-defined]
 
     def attribute(self: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What Keras' dataset utilities ask of `tf.data`; they are loaded before the rest of Keras can be imported."""
+"""What Keras' dataset utilities call of `tf.data`; loaded before the rest of Keras can be imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every Keras layer is besides a layer: something that checkpoints follow."""
+"""The base class of Keras layers: lets checkpoints track them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from gradtape._src.variable import Variable, unwrapped
 
 _KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_variables", "_non_trainable_variables"})
-"""Lists in which Keras gathers what a layer's attributes hold."""
+"""Lists in which Keras collects the variables and layers of a layer's attributes."""
 
 
 class Layer:
-    """Keras' layers find their variables themselves; a tape needs no more than that, and a checkpoint their names."""
+    """Names the variables and layers of a Keras layer for checkpoints."""
 
     def _trackable_children(self) -> dict[str, Any]:
         """The attributes that hold variables and layers, and the variables that no attribute holds.

@@ -28,7 +28,7 @@ from gradtape._src.tf import ranking, signal as tfsignal, special
 
 # -- segments --------------------------------------------------------------------------------------------------------
 def _segments(data, segment_ids, num_segments):
-    """Rows, ids and their number; negative ids name one segment more, which is cut off afterwards."""
+    """The rows, the ids and their number; negative ids name one segment more, which is cut off afterwards."""
     data, ids = convert_to_tensor(data), cast(convert_to_tensor(segment_ids), "int32")
     if num_segments is None:  # the values must be known
         num_segments = np.asarray(ids.array).max(initial=-1) + 1
@@ -120,7 +120,7 @@ def extract_sequences(x, sequence_length, sequence_stride):
     return signal.frame(x, axis=len(sizes_of(x)) - 1, length=int(sequence_length), step=int(sequence_stride))
 
 
-def _get_complex_tensor_from_tuple(x):  # Keras asks for it by this name
+def _get_complex_tensor_from_tuple(x):  # Keras imports it by this name
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise ValueError(f"Input `x` should be a tuple of two tensors - real and imaginary. Received: x={x}")
     real, imag = (convert_to_tensor(part) for part in x)

@@ -1137,7 +1137,7 @@ def searchsorted(sorted_sequence, values, side="left"):
 
 
 def _bisect(sequence, values, side):
-    """Where values belong in a sorted sequence: halve the part that is left, for all of them at once."""
+    """Where values belong in a sorted sequence: a bisection of all values in parallel."""
     sequence, values = numbers(sequence), numbers(values)
     size = sizes_of(sequence)[0]
     goes_behind = math.less if side == "left" else math.less_equal

@@ -1,4 +1,4 @@
-"""What Keras' optimizers do with gradtape: they take plain variables too, and keep sparse gradients sparse."""
+"""Keras' optimizers with gradtape: they accept plain variables too, and keep sparse gradients sparse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
 
     def _var_key(self, variable: Any) -> int:
         found = unwrapped(variable)
-        # By its reference: a program with the slots of one variable is for that one alone, see `Passed`.
+        # By its reference: a program with the slots of one variable is used for that one only, see `VariableParam`.
         return found.ref().deref().uid if isinstance(found, Variable) else id(variable)
 
     def assign(self, variable: Any, value: Any) -> None:

@@ -1,7 +1,7 @@
-"""Saved models and weights: a file appears whole or not at all, whenever the process is killed.
+"""Atomic saving of models and weights, even if the process is killed.
 
 Keras writes into the file that the new one is to replace. Here it writes a file of its own, whose content then replaces
-the old one at once.
+the old one atomically.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ def concatenate(xs: list[SparseTensor], axis: int) -> SparseTensor:
 
 
 def take_rows(x: SparseTensor, rows: ndarray) -> SparseTensor:
-    """Rows along the first axis, in the order and as often as they are named."""
+    """Slices along the first axis, in the given order; indices may repeat."""
     where, sizes = _coordinates(x), (len(rows), *sizes_of(x)[1:])
     new, old = _matches(rows, where[:, 0])
     places = np.column_stack([new, where[old, 1:]]) @ _strides(sizes)

@@ -39,7 +39,7 @@ def as_sparse_tensor(x: Any) -> SparseTensor:
     return elements_of(where.astype(np.int64), values, tuple(x.shape))
 
 
-class Rows(PyDataset):
+class SparseBatches(PyDataset):
     """Data of which some are sparse, in batches of rows, in an order that each epoch may draw anew."""
 
     def __init__(self, data: tuple[Any, ...], batch_size: int, shuffle: bool) -> None:

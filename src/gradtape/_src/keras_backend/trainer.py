@@ -19,7 +19,7 @@ from gradtape._src.function.modes import can_compile
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.keras_backend.core import convert_to_numpy
 from gradtape._src.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
-from gradtape._src.keras_backend.sparse_data import Rows, has_sparse_data
+from gradtape._src.keras_backend.sparse_data import SparseBatches, has_sparse_data
 
 
 class Trainer(base_trainer.Trainer):
@@ -159,7 +159,7 @@ class Trainer(base_trainer.Trainer):
         options = {"shuffle": False, **options}
         if has_sparse_data((x, y, sample_weight)):  # Keras' own slices of them would not be sparse, or not be at all
             data = data_adapter_utils.pack_x_y_sample_weight(x, y, sample_weight)
-            x = Rows(data if isinstance(data, tuple) else (data,), batch_size or 32, options.pop("shuffle"))
+            x = SparseBatches(data if isinstance(data, tuple) else (data,), batch_size or 32, options.pop("shuffle"))
             y = sample_weight = batch_size = None
         return EpochIterator(
             x=x,
@@ -182,7 +182,7 @@ class Trainer(base_trainer.Trainer):
         return dict(pythonify_logs(self._get_metrics_result_or_logs(logs)))
 
     def _validation(self, data: Any, batch_size: int | None, steps: int | None, callbacks: Any) -> Callable[[], Any]:
-        """Evaluates on the validation data; its iterator is made once and serves every epoch."""
+        """Evaluates on the validation data; its iterator is created once and used in every epoch."""
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
         self._eval_epoch_iterator = None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src.arrays.batched import Batched, batch_rules
 from gradtape._src.arrays.dimensions import is_known_shape
-from gradtape._src.arrays.owners import RowIndex
+from gradtape._src.arrays.row_index import RowIndex
 from gradtape._src.arrays.symbolic import as_value
 from gradtape._src.conversion import constant_operand, operand
 from gradtape._src.core.dispatch import declare, linear, primitive, run
@@ -43,8 +43,8 @@ def _move_aligned(name: str, along_first: Any) -> Any:
         (x,) = operands
         if not x.shape or type(x.shape[0]) is not int or (how := along_first(x, **attrs)) is None:
             return None
-        owners = (x.owners or RowIndex.each(x.shape[0])).moved(how)
-        return Batched(batch_rules[name](xp, x.array.shape[0], [True], x.array, **attrs), level, True, owners)
+        row_index = (x.row_index or RowIndex.each(x.shape[0])).moved(how)
+        return Batched(batch_rules[name](xp, x.array.shape[0], [True], x.array, **attrs), level, True, row_index)
 
     return rule
 

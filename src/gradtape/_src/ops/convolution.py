@@ -149,7 +149,7 @@ def _keeps_images_apart(name: str) -> Any:
 def _filter_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, groups: int, **attrs: Any) -> Any:
     """One gradient of the filters for each image: the images become groups."""
     x, z = operands
-    if type(x) is Batched or not z.block_diagonal or z.owners is not None or not z.array.shape[0]:
+    if type(x) is Batched or not z.block_diagonal or z.row_index is not None or not z.array.shape[0]:
         return None
     count, images, *out, channels = z.array.shape
     rank = len(out)

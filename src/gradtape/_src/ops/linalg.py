@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape._src import errors, memory
 from gradtape._src.arrays import common_namespace, namespace_of
-from gradtape._src.arrays.batched import Batched, is_worth_a_recipe
+from gradtape._src.arrays.batched import Batched, is_worth_delaying
 from gradtape._src.core.dispatch import primitive, product
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.memory import LazyArray
@@ -67,13 +67,13 @@ def _matmul_aligned(
     x, y = operands
     if type(y) is not Batched and len(y.shape) == 2 and len(x.shape) >= 2 and not adjoint_x:
         return Batched(xp.matmul(x.array, y, adjoint_x=False, adjoint_y=adjoint_y), level, block_diagonal=True)
-    if type(x) is not Batched and len(x.shape) == 2 and len(y.shape) == 2 and not adjoint_y and y.owners is None:
+    if type(x) is not Batched and len(x.shape) == 2 and len(y.shape) == 2 and not adjoint_y and y.row_index is None:
         # Row (b, k) of the result is the outer product of x[:, b] and y[k, b, :].
         count, size, columns = y.array.shape
         positions = xp.conj(x) if adjoint_x else xp.transpose(x, perm=(1, 0))
         by_position = xp.transpose(y.array, perm=(1, 0, 2))
         shape = (size * count, positions.shape[1], columns)
-        if is_worth_a_recipe(shape, y.dtype, (positions, by_position)):
+        if is_worth_delaying(shape, y.dtype, (positions, by_position)):
             return Batched(LazyArray(shape, y.dtype, (positions, by_position), _outer_products), level)
         return Batched(_outer_products(shape, positions, by_position), level)
     return None

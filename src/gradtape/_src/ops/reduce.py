@@ -32,7 +32,7 @@ def _spread(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
 def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, keepdims: bool = False) -> Any:
     """Summing the aligned axis away leaves the diagonal itself: the rows need not be written out."""
     (x,) = operands
-    if 0 in axis and x.owners is not None:
+    if 0 in axis and x.row_index is not None:
         return None
     others = tuple(a + 1 for a in axis if a != 0)
     result = xp.sum(x.array, axis=others, keepdims=keepdims) if others else x.array

@@ -214,7 +214,7 @@ def required_flag(value: Any, name: str) -> bool:
     raise TypeError(f"Expected bool for argument '{name}' not {value!r}.")
 
 
-def whole(value: Any, name: str, default: int | None = None) -> int:
+def as_int(value: Any, name: str, default: int | None = None) -> int:
     """An attribute that is an int; fractions are cut off."""
     if type(value) is int and -_LONG <= value < _LONG:
         return value

@@ -33,6 +33,7 @@ from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import (
     Axes,
+    as_int,
     element_type,
     extent,
     index_operand,
@@ -44,7 +45,6 @@ from gradtape._src.tf.arguments import (
     static_shape,
     tensor_or,
     truth,
-    whole,
 )
 from gradtape._src.variable import Variable, unwrapped
 
@@ -388,7 +388,7 @@ def one_hot(
     given = on_value if on_value is not None else off_value
     kind = as_dtype(dtype) if dtype is not None else float32 if given is None else convert(given).dtype
     on, off = (_hot_value(1, "on", on_value, kind), _hot_value(0, "off", off_value, kind))
-    size, at, rank = integer(depth, "OneHot", fixed=True), whole(axis, "axis", -1), len(places.array.shape)
+    size, at, rank = integer(depth, "OneHot", fixed=True), as_int(axis, "axis", -1), len(places.array.shape)
     if size < 0:
         raise errors.invalid_argument(f"depth must be non-negative, got: {size}", "OneHot")
     if not -1 <= at <= rank:
@@ -616,7 +616,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
         if isinstance(axis, Tensor):
             raise TypeError(f"Expected list for 'axis' argument to 'squeeze' Op, not {axis!r}.")
         for a in axis if isinstance(axis, (list, tuple, builtins.range)) else [axis]:
-            a = whole(a, "squeeze_dims")
+            a = as_int(a, "squeeze_dims")
             if not -len(have) <= a < len(have):
                 raise errors.invalid_argument(
                     f"Tried to squeeze dim index {a} for tensor with {len(have)} dimensions.", "Squeeze"
@@ -722,7 +722,7 @@ def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
 
 def stack(values: TensorLike, axis: Any = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape along a new axis."""
-    at = whole(axis, "axis")
+    at = as_int(axis, "axis")
     if not at and not isinstance(values, (Tensor, Variable)):
         try:
             return convert(values)  # a list of plain values is a constant
@@ -759,8 +759,8 @@ def _members(values: Any) -> list[Any]:
 def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
     """The slices along an axis, as a list."""
     x = operand(value)
-    rank, at = len(x.array.shape), whole(axis, "axis", 0)
-    count = None if num is None else whole(num, "num")
+    rank, at = len(x.array.shape), as_int(axis, "axis", 0)
+    count = None if num is None else as_int(num, "num")
     if not rank and num is not None:
         raise errors.invalid_argument("Input must have at least 1 dimension, got shape []", "Unpack")
     if not -rank <= at < rank:
@@ -797,7 +797,7 @@ def split(
         sizes: Axes = (total // pieces,) * pieces
     else:
         sizes = shape_of(plain, "SplitV", "Tlen")
-        if num is not None and whole(num, "num_split") != len(sizes):
+        if num is not None and as_int(num, "num_split") != len(sizes):
             raise errors.invalid_argument(
                 f"size of the split_tensor must match num_split: {len(sizes)} sizes for num={num!r}", "SplitV"
             )
@@ -900,7 +900,7 @@ def gather(
     rank, depth = len(x.array.shape), len(where.array.shape)
     if not rank:
         raise errors.invalid_argument("params must be at least 1 dimensional", "GatherV2")
-    lead = whole(batch_dims, "batch_dims", 0)
+    lead = as_int(batch_dims, "batch_dims", 0)
     lead += depth if lead < 0 else 0
     if isinstance(axis, bool):
         raise errors.unsupported_dtype("GatherV2", as_dtype("bool"), "int32, int64", "Taxis")

@@ -34,7 +34,7 @@ def set_none_policy(policy: str) -> None:
 
     "none" is TensorFlow's silence, and the default. "warn" warns in one line with the reason, "raise" raises a
     `ValueError` with the whole explanation. Under both, tapes that are made from then on note the line of every op.
-    Zeros that are asked for (`unconnected_gradients="zero"`) are no surprise, and nothing is said.
+    With `unconnected_gradients="zero"` there is no `None`, and nothing is reported.
 
     >>> import gradtape as tf
     >>> tf.config.set_none_policy("raise")
@@ -177,7 +177,7 @@ def set_soft_device_placement(enabled: bool) -> None:
 
 
 def get_logical_device_configuration(device: Any) -> Any:
-    """How a device is divided: None where nobody divided it."""
+    """How a device is divided into logical devices; None if it is not divided."""
     _check(device)
     count = _devices.cpu_count() if device == _CPU else None
     return None if count is None else [LogicalDeviceConfiguration()] * count
@@ -298,7 +298,7 @@ _threads = {"inter_op": 0, "intra_op": 0}
 
 def _threads_of(which: str) -> tuple[Any, Any]:
     def get() -> int:
-        """What was last asked for; 0 leaves the choice to the library underneath."""
+        """The value that was set last; 0 leaves the choice to the underlying library."""
         return _threads[which]
 
     def set_(num_threads: int) -> None:

@@ -310,7 +310,7 @@ def _limit(maximum_iterations: Any) -> Any:
 
 
 def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
-    """A TensorArray that is still empty gets the shape of its elements from an abstract evaluation of the body."""
+    """An empty TensorArray gets the shape of its elements from an abstract evaluation of the body."""
     empty = [v for v in nest.flatten(state) if isinstance(v, TensorArray) and not v.element_shape.is_fully_defined()]
     if not empty:
         return
@@ -489,7 +489,7 @@ def _element(value: Any, kind: DType, before: list[Tensor]) -> Tensor:
 def vectorized_map(
     fn: Callable[[Any], Any], elems: TensorLike, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
-    """`fn` of every row, stacked, with one call of `fn` that works on all rows at once.
+    """`fn` of every row, stacked, with one call of `fn` on a batch of all rows.
 
     A function that looks at the values of its argument (`if row[0] > 0`, `.numpy()`) is called row by row instead.
 
@@ -517,7 +517,7 @@ def vectorized_map(
             raise
         if not fallback_to_while_loop:
             raise ValueError(
-                f"vectorized_map could not run {fn} on all rows at once ({error}), and fallback_to_while_loop=False."
+                f"vectorized_map could not run {fn} on a batch of all rows ({error}), and fallback_to_while_loop=False."
             ) from error
         reason = error
     # Row by row the function's own mistakes show up as what they are, whatever went wrong on the batch.

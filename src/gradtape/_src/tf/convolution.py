@@ -17,7 +17,7 @@ from gradtape._src.conversion import hinted_operands, operand, operands
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.ops import array, convolution as ops, index, math, reduce
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import allowed_text, choice, flag, index_type, integers, number, shape_of, text, whole
+from gradtape._src.tf.arguments import allowed_text, as_int, choice, flag, index_type, integers, number, shape_of, text
 from gradtape._src.tf.array import cast
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _numbers(value: Any, n: int, second: bool, name: str) -> Axes:
         raise ValueError(
             f"{name} should be of length 1, {n} or {n + 2}. Received: {name}={value} of length {len(members)}"
         )
-    given = [whole(member, name) for member in members]
+    given = [as_int(member, name) for member in members]
     if any(v >= 2**31 for v in given):
         raise OverflowError(f"{name} is too large: {value}")
     if len(given) == n + 2:
@@ -128,7 +128,7 @@ def _pairs(
         raise ValueError(
             f"When padding is a list, it must be of size {n + 2}. Received: padding={padding} of size {len(padding)}"
         )
-    first, *rest = [tuple(whole(v, "explicit_paddings") for v in pair) for pair in padding]
+    first, *rest = [tuple(as_int(v, "explicit_paddings") for v in pair) for pair in padding]
     last = rest.pop(0 if second else -1)
     if any(first) or any(last):
         raise errors.invalid_argument(
@@ -319,7 +319,7 @@ def atrous_conv2d(
 
 
 def _rate(rate: Any) -> int:
-    found = whole(rate, "rate")
+    found = as_int(rate, "rate")
     if found < 1:
         raise ValueError(f"`rate` must be at least 1. Received: {rate}")
     return found
@@ -646,7 +646,7 @@ def erosion2d(
 
 # -- pooling ---------------------------------------------------------------------------------------------------------
 class _Windows(NamedTuple):
-    """How to pool: the images with channels last, the attributes of the primitive, and the way back."""
+    """How to pool: the images with channels last, the attributes of the primitive, and how to restore the layout."""
 
     x: Tensor
     how: dict[str, Any]
@@ -854,7 +854,7 @@ def max_pool_with_argmax(
 
 # -- rearranging space -----------------------------------------------------------------------------------------------
 def _block(block_size: Any, op: str) -> int:
-    size = whole(block_size, "block_size")
+    size = as_int(block_size, "block_size")
     if size < 2:
         raise errors.invalid_argument(f"Value for attr 'block_size' of {size} must be at least minimum 2", op)
     return size
@@ -1003,7 +1003,7 @@ def local_response_normalization(
         )
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype("LRN", x.dtype, "half, bfloat16, float")
-    shape, r = tuple(x.array.shape), whole(depth_radius, "depth_radius", 5)
+    shape, r = tuple(x.array.shape), as_int(depth_radius, "depth_radius", 5)
     if not 0 <= r < 2**31:
         raise errors.invalid_argument(f"depth_radius = {r} is out of range", "LRN")
     r = min(r, shape[-1])  # a window beyond all channels sums what they have

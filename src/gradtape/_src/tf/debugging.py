@@ -428,7 +428,7 @@ def is_numeric_tensor(tensor: TensorLike) -> bool:
 
 # -- values ----------------------------------------------------------------------------------------------------------
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """The tensor, if it has neither NaN nor infinite values; its gradient is checked on the way back."""
+    """The tensor, if it has neither NaN nor infinite values; its gradient is checked in the backward pass."""
     x = operand(tensor)
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype("CheckNumerics", x.dtype, "bfloat16, half, float, double")
@@ -462,7 +462,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit: int | None = 50) -> None:
     """From now on every op of every thread, with and without a tape, raises where its result is NaN or infinite.
 
-    So does every step of a walk back. The error names the op, the numbers in it, the user's line and the likely cause;
+    So does every backward step. The error names the op, the numbers in it, the user's line and the likely cause;
     of the way there it shows `stack_height_limit` lines and `path_length_limit` letters of every path. Ops that only
     move numbers (reshape, concat, gather, ...) are not checked. While it is off, nothing is paid for it.
 

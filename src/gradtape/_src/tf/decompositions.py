@@ -590,7 +590,7 @@ def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: st
 
 
 def _cuts(x: Tensor, rcond: Any) -> bool:
-    """Whether rcond leaves out singular values that are not zero but for rounding (or may, where nobody knows yet)."""
+    """Whether rcond leaves out singular values that are not zero but for rounding (or may, if they are unknown)."""
     if not is_known(x):
         return bool(np.any(rcond > 10.0 * max(x.array.shape[-2:]) * _epsilon(x)))
     try:

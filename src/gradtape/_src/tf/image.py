@@ -20,6 +20,7 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.tf import io as _io, random as _random
 from gradtape._src.tf.arguments import (
     allowed_text,
+    as_int,
     choice,
     count_of,
     integer,
@@ -31,7 +32,6 @@ from gradtape._src.tf.arguments import (
     static,
     tensor_or,
     truth,
-    whole,
 )
 from gradtape._src.tf.array import cast
 from gradtape._src.tf.debugging import Assert
@@ -300,7 +300,7 @@ def _placed(x: Tensor, start: Tensor, size: int, axis: int) -> Tensor:
 
 
 def _require(condition: Any, message: str) -> None:
-    """A condition of Python numbers holds at once; one of tensors is an assertion, as in TensorFlow."""
+    """A condition on Python numbers is checked immediately; one on tensors is an assertion, as in TensorFlow."""
     if isinstance(condition, Tensor):
         Assert(condition, [message])
     elif not condition:
@@ -962,7 +962,7 @@ def extract_patches(
 def _four(value: Any, name: str) -> list[int]:
     if not isinstance(value, (list, tuple)):
         raise TypeError(f"Expected list for '{name}' argument to 'extract_image_patches' Op, not {value!r}.")
-    found = [whole(v, name) for v in value]
+    found = [as_int(v, name) for v in value]
     if len(found) != 4 or found[0] != 1 or found[3] != 1 or min(found) < 1:
         raise errors.invalid_argument(
             f"{name} must be [1, rows, columns, 1] with positive numbers, got {value}", "ExtractImagePatches"

@@ -19,6 +19,7 @@ from gradtape._src.ops import array, index, math, reduce, scatter
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import (
     Axes,
+    as_int,
     choice,
     flag,
     index_operand,
@@ -28,7 +29,6 @@ from gradtape._src.tf.arguments import (
     shape_of,
     static,
     tensor_or,
-    whole,
 )
 from gradtape._src.tf.array import cast
 from gradtape._src.tf.debugging import assert_less, assert_non_negative
@@ -207,7 +207,7 @@ def dynamic_partition(
             "Use tf.where(partitions == i, data, 0) for part i, or tf.math.unsorted_segment_sum for sums of the parts.",
             "DynamicPartition",
         )
-    x, ids, count = operand(data), np.asarray(which.array), whole(num_partitions, "num_partitions")
+    x, ids, count = operand(data), np.asarray(which.array), as_int(num_partitions, "num_partitions")
     have = tuple(x.array.shape)
     if count < 1:
         raise errors.invalid_argument(
@@ -234,7 +234,7 @@ def _in_range(word: str, ids: Any, count: int, op: str) -> None:
 
 
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
-    """Rows from several tensors put at their indices in one; of repeated indices the last one stays.
+    """Merge slices of several tensors at their indices; for repeated indices the last one is used.
 
     >>> dynamic_stitch([[0, 2], [1]], [[1, 3], [2]]).numpy().tolist()
     [1, 2, 3]

@@ -17,7 +17,7 @@ from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.atomic import named_errors, open_to_read, write
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import flag, integer, shape_of, truth, whole
+from gradtape._src.tf.arguments import as_int, flag, integer, shape_of, truth
 from gradtape._src.tf.array import cast, saturate_cast
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
 
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
     """An image [height, width, channels] of uint8 or uint16 as a PNG file."""
-    compression = whole(compression, "compression", -1)
+    compression = as_int(compression, "compression", -1)
     values = _picture(image, "EncodePng", (1, 2, 3, 4), ("uint8", "uint16"))
     image_module, _ = _pillow()
     if values.dtype == np.uint16 and values.shape[2] > 1:
@@ -376,7 +376,7 @@ def encode_jpeg(
     name: str | None = None,
 ) -> Tensor:
     """A uint8 image [height, width, 1 or 3] as a JPEG file."""
-    quality = whole(quality, "quality", 95)
+    quality = as_int(quality, "quality", 95)
     if not 0 <= quality <= 100:
         raise errors.invalid_argument(f"quality must be in [0,100], got {quality}", "EncodeJpeg")
     values = _picture(image, "EncodeJpeg", (1, 3), ("uint8",))

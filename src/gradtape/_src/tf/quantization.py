@@ -9,7 +9,7 @@ from gradtape._src.conversion import operand
 from gradtape._src.dtypes import float32
 from gradtape._src.ops import array, math
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import flag, number, same_dtype, scalar_operand, whole
+from gradtape._src.tf.arguments import as_int, flag, number, same_dtype, scalar_operand
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -24,7 +24,11 @@ def _levels(low: Tensor, high: Tensor, num_bits: int, narrow_range: bool) -> tup
 
 
 def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: Any, narrow_range: Any, op: str) -> Tensor:
-    x, num_bits, narrow_range = _float32(inputs, op), whole(num_bits, "num_bits", 8), flag(narrow_range, "narrow_range")
+    x, num_bits, narrow_range = (
+        _float32(inputs, op),
+        as_int(num_bits, "num_bits", 8),
+        flag(narrow_range, "narrow_range"),
+    )
     if not 2 <= num_bits <= 16:
         raise errors.invalid_argument(f"num_bits must be between 2 and 16, inclusive, got {num_bits}", op)
     # The value is the rounded one, the gradient that of the clip to the moved range, whose ends belong to it.

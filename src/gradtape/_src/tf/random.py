@@ -1,7 +1,7 @@
 """`tf.random`: numbers that depend on a seed and on nothing else.
 
 Streams, seeds and states are TensorFlow's: all numbers, and the state of a Generator, agree with it.
-Draws have no history, but they follow their parameters: `normal(mean, stddev)`, `uniform(minval, maxval)`,
+Random numbers are differentiable with respect to their parameters: `normal(mean, stddev)`, `uniform(minval, maxval)`,
 `truncated_normal(mean, stddev)` and `gamma(alpha, beta)` have derivatives by what is in the brackets.
 """
 
@@ -29,7 +29,7 @@ from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.ops import array, index, math, random as ops
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import index_operand, integer, required_flag, shape_of, static, whole
+from gradtape._src.tf.arguments import as_int, index_operand, integer, required_flag, shape_of, static
 from gradtape._src.variable import StreamState, Variable
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _run(kernel: str, *arrays: Array, **attrs: Any) -> Array:
 def _on_host(
     shape: Shape, dtype: np.dtype[Any], op: Any, op_seed: Any, blocks: int, make: Callable[[Array], Array]
 ) -> Array:
-    """What Python makes of an op's stream: at once or, within a compiled function, before each of its calls."""
+    """A value that Python computes from an op's stream: now or, in a compiled function, before each of its calls."""
     graph = current_graph()
     if graph is None:
         return make(_seeds.stream(op, op_seed, blocks))
@@ -229,7 +229,7 @@ def _check_parameters(shape: Shape, *parameters: Tensor) -> None:
 
 
 def _parameter(value: Any, dtype: DType) -> Tensor:
-    """A parameter as a tensor of the wanted dtype, that tapes follow if they follow the value."""
+    """A parameter as a tensor of the requested dtype; tapes record the conversion."""
     return convert(value, dtype) if not isinstance(value, Variable) else operand(value)
 
 
@@ -336,7 +336,7 @@ def normal(
     seed: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers; they follow `mean` and `stddev`.
+    """Normal numbers, differentiable with respect to `mean` and `stddev`.
 
     >>> set_seed(0)
     >>> normal([2, 3], mean=5.0).shape
@@ -348,7 +348,7 @@ def normal(
 def uniform(
     shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", seed: Any = None, name: str | None = None
 ) -> Tensor:
-    """Numbers in [minval, maxval), of a floating or an integer dtype; floating ones follow the bounds.
+    """Numbers in [minval, maxval), of a floating or an integer dtype; floating ones are differentiable.
 
     >>> x = uniform([1000], 3, 6, dtype="int32", seed=1).numpy()
     >>> int(x.min()), int(x.max())
@@ -365,7 +365,7 @@ def truncated_normal(
     seed: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers at most two standard deviations from the mean; they follow `mean` and `stddev`."""
+    """Normal numbers at most two standard deviations from the mean, differentiable in both."""
     return _truncated(_OpSource(seed), shape, mean, stddev, dtype, "TruncatedNormal")
 
 
@@ -410,7 +410,7 @@ def gamma(
     seed: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Gamma numbers, `shape` of them for each pair of parameters; they follow `alpha` and `beta`.
+    """Gamma numbers, `shape` of them for each pair of parameters, differentiable in both.
 
     >>> gamma([5], alpha=[0.5, 3.0], seed=1).shape
     TensorShape([5, 2])
@@ -421,7 +421,7 @@ def gamma(
 def _counts(
     kernel: str, op: str, source: Source, blocks: Any, full: Shape, samples: Shape, dtype: Any, *parameters: Tensor
 ) -> Tensor:
-    """Counts, each with parameters of its own; they do not follow them."""
+    """Counts, each with its own parameters; they have no derivatives."""
     wanted = as_dtype("float32" if dtype is None else dtype)
     if wanted.name not in _COUNTED:
         raise errors.unsupported_dtype(op, wanted, "half, float, double, int32, int64", "dtype")
@@ -571,7 +571,7 @@ def stateless_gamma(
     dtype: Any = "float32",
     name: str | None = None,
 ) -> Tensor:
-    """Gamma numbers that depend on `seed` alone; `alpha` and `beta` broadcast into `shape`, and are followed."""
+    """Gamma numbers that depend on `seed` alone; `alpha` and `beta` broadcast into `shape`, and have gradients."""
     return _gamma(_from_seed(seed), shape, alpha, beta, dtype, "StatelessRandomGammaV3", prefix=False)
 
 
@@ -618,7 +618,7 @@ def stateless_parameterized_truncated_normal(
     maxvals: Any = 2.0,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers between bounds; all four parameters broadcast into `shape`, and are followed."""
+    """Normal numbers between bounds; all four parameters broadcast into `shape`, and have gradients."""
     full = _checked_shape(shape, "StatelessParameterizedTruncatedNormal")
     given = [means, stddevs, minvals, maxvals]
     op = "StatelessParameterizedTruncatedNormal"
@@ -917,7 +917,7 @@ class Generator:
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", name: str | None = None
     ) -> Tensor:
-        """Normal numbers; they follow `mean` and `stddev`."""
+        """Normal numbers, differentiable with respect to `mean` and `stddev`."""
         return _normal(self._stream, shape, mean, stddev, dtype, "StatelessRandomNormalV2")
 
     def truncated_normal(
@@ -976,7 +976,7 @@ _global_lock = forks.lock()
 
 
 def get_global_generator() -> Generator:
-    """The generator that everybody shares; made when first asked for."""
+    """The global generator, created on first use."""
     with _global_lock:
         if not _global_generator:
             _global_generator.append(Generator.from_non_deterministic_state())
@@ -1017,7 +1017,7 @@ def _sampler(
             )
         true, unique, own = given.array, required_flag(unique, "unique"), _op_seed(seed)
         wanted, classes, columns = (
-            whole(value, word)
+            as_int(value, word)
             for word, value in (("num_sampled", num_sampled), ("range_max", range_max), ("num_true", num_true))
         )
         for word, value in (("num_sampled", wanted), ("range_max", classes), ("num_true", columns)):

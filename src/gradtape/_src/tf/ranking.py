@@ -11,7 +11,7 @@ from gradtape._src.conversion import is_library, operand as to_tensor, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops import array, index, math, reduce
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import axis_of, flag, index_operand, index_type as integer_type, integer, whole
+from gradtape._src.tf.arguments import as_int, axis_of, flag, index_operand, index_type as integer_type, integer
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -77,7 +77,7 @@ def approx_min_k(
 
 
 def _along(x: Any, k: Any, axis: int, *, largest: bool) -> tuple[Tensor, Tensor]:
-    x, count = to_tensor(x), whole(k, "k")
+    x, count = to_tensor(x), as_int(k, "k")
     at = axis_of(axis, len(x.array.shape), "ApproxTopK")
     have = x.array.shape[at]
     if not 0 <= count <= have:

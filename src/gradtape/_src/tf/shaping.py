@@ -20,6 +20,7 @@ from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import (
     Axes,
+    as_int,
     choice,
     element_type,
     index_operand,
@@ -27,7 +28,6 @@ from gradtape._src.tf.arguments import (
     integers,
     shape_of,
     static,
-    whole,
 )
 from gradtape._src.tf.array import cast, positions, stack
 from gradtape._src.variable import Variable
@@ -274,7 +274,7 @@ def reverse_sequence(
     if seq_axis is None:
         raise TypeError("Expected int for argument 'seq_dim' not None.")
     x, lengths = operand(input), index_operand(seq_lengths, "ReverseSequence", "Tlen")
-    have, along, batch = tuple(x.array.shape), whole(seq_axis, "seq_dim"), whole(batch_axis, "batch_dim", 0)
+    have, along, batch = tuple(x.array.shape), as_int(seq_axis, "seq_dim"), as_int(batch_axis, "batch_dim", 0)
     for axis, word in ((along, "seq_dim"), (batch, "batch_dim")):
         if not 0 <= axis < len(have):
             raise errors.invalid_argument(f"Invalid {word} {axis}", "ReverseSequence")
@@ -394,9 +394,9 @@ def strided_slice(
     x = operand(input_)
     starts, ends = (_slice_ends(given) for given in (begin, end))
     steps = (1,) * len(starts) if strides is None else _slice_ends(strides)
-    begin_mask, end_mask = whole(begin_mask, "begin_mask", 0), whole(end_mask, "end_mask", 0)
-    ellipsis_mask, new_axis_mask = whole(ellipsis_mask, "ellipsis_mask", 0), whole(new_axis_mask, "new_axis_mask", 0)
-    shrink_axis_mask = whole(shrink_axis_mask, "shrink_axis_mask", 0)
+    begin_mask, end_mask = as_int(begin_mask, "begin_mask", 0), as_int(end_mask, "end_mask", 0)
+    ellipsis_mask, new_axis_mask = as_int(ellipsis_mask, "ellipsis_mask", 0), as_int(new_axis_mask, "new_axis_mask", 0)
+    shrink_axis_mask = as_int(shrink_axis_mask, "shrink_axis_mask", 0)
     have = tuple(x.array.shape)
     if not len(starts) == len(ends) == len(steps):
         raise errors.invalid_argument(
@@ -448,7 +448,7 @@ def _slice_ends(given: Any) -> Axes:
     return shape_of(found)
 
 
-# -- masks, several tensors at once ----------------------------------------------------------------------------------
+# -- masks, several tensors -----------------------------------------------------------------------------------------
 def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
     """True for the first `lengths[i]` places of row i.
 

@@ -137,7 +137,7 @@ class TensorArray:
         new._put(_place(index), tensor)
         return new
 
-    # -- many at once ------------------------------------------------------------------------------------------------
+    # -- several elements --------------------------------------------------------------------------------------------
     def stack(self, name: str | None = None) -> Tensor:
         """All elements along a new first axis."""
         if self._whole is not None:
@@ -223,11 +223,11 @@ class TensorArray:
         self._tensors = []
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
-        """Not for eager code: tapes follow what goes in and out."""
+        """Not supported eagerly: tapes record reads and writes."""
         raise errors.UnimplementedError(
             None,
             None,
-            "TensorArray.grad is not supported when executing eagerly; tapes follow what is written and read.",
+            "TensorArray.grad is not supported when executing eagerly; tapes record what is written and read.",
         )
 
     # -- in a program that is being traced ---------------------------------------------------------------------------

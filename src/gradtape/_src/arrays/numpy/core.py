@@ -238,7 +238,7 @@ def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
     count = 1
     for i in axis:
         count *= x.shape[i]
-    if x.dtype is _FLOAT32:  # the common case, at once (benchmark: mlp32)
+    if x.dtype is _FLOAT32:  # the common case, first (benchmark: mlp32)
         if x.ndim == 1 == len(axis) and count <= _FEW and not keepdims:
             return x.dot(_ones(count, _FLOAT32)) / count
         return _sum(x, axis, None, None, keepdims) / count
@@ -402,7 +402,7 @@ def getitem(x: Array, *, index: tuple[Any, ...]) -> Array:
 
 
 def setitem(x: Array, *, index: tuple[Any, ...], shape: Axes) -> Array:
-    """Zeros of `shape` with x at `index`: what `getitem` turns into on the way back."""
+    """Zeros of `shape` with x at `index`: the transpose of `getitem`."""
     result = np.zeros(shape, x.dtype)
     result[index] = x
     return result
@@ -473,7 +473,7 @@ def take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
 
 @in_float32
 def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
-    """Zeros with x added at `indices` along `axis`: what `take_along_axis` turns into on the way back."""
+    """Zeros with x added at `indices` along `axis`: the transpose of `take_along_axis`."""
     shape = [*x.shape]
     shape[axis] = size
     result = np.zeros(shape, x.dtype)
@@ -511,7 +511,7 @@ def pinned(x: Array) -> Array:
 
 
 def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
-    """Rows minus their mean, times the inverse of their spread, and that inverse."""
+    """Rows minus their mean, divided by their standard deviation, and the inverse of the latter."""
     wide = widened(x)
     count = wide.dtype.type(x.shape[-1])
     out = wide - np.add.reduce(wide, -1, keepdims=True) / count

@@ -96,7 +96,7 @@ def tridiagonal_solve(x: Array, y: Array) -> Array:
     """The solution of tridiagonal systems.
 
     x [..., 3, n] holds the superdiagonal (its last element is not used), the diagonal, and the subdiagonal (its first
-    element is not used). Where the diagonal dominates no row needs to be swapped, and all rows are reduced at once;
+    element is not used). Where the diagonal dominates no row needs to be swapped, and all rows are reduced together;
     otherwise elimination goes row by row.
     """
     n, columns = x.shape[-1], y.shape[-1]

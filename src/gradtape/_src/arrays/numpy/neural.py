@@ -476,7 +476,7 @@ def attention_gradient(
     causal: bool,
     with_scores: bool = False,
 ) -> tuple[Array, ...]:
-    """What q, k and v (and, if asked for, the scores) get back from d; `out` and `kept` are what `attention` gave.
+    """The cotangents of q, k and v (and, if requested, the scores); `out` and `kept` are what `attention` gave.
 
     d may have axes in front of those of q: rows that share the weights.
     """

@@ -126,7 +126,7 @@ def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype:
 def random_order(stream: Array, *, count: int) -> Array:
     """A random order of `count` things, by Fisher and Yates: step i exchanges places i and i + word i % (count - i).
 
-    All steps at once: a thing comes to the place it is taken from by the last step before that put something there,
+    All steps together: an item comes to the place it is taken from by the last step before that put something there,
     which is the step with that place's number, or has been there from the start.
     """
     steps = np.arange(count)

@@ -1,7 +1,7 @@
 """Factorisations and solvers on JAX arrays: see arrays/numpy/linalg.py for what each function means.
 
-Matrices that a function refuses (singular, not positive definite, not finite) raise the NumPy engine's errors: at once
-as long as arrays are concrete, and after a compiled program has run on the processor (checks.py). On a GPU such a
+Matrices that a function refuses (singular, not positive definite, not finite) raise the NumPy engine's errors:
+immediately if arrays are concrete, and after a compiled program has run on the processor (checks.py). On a GPU such a
 matrix gives inf or nan, and the other matrices of the stack are not touched.
 """
 

@@ -291,7 +291,7 @@ def softmax(x: Array, *, axis: int) -> Array:
     total = jnp.sum(e, axis=axis, keepdims=True)
     if not _on_gpu(x) or x.dtype.itemsize == 8:
         return (e / total).astype(x.dtype)
-    # The two numbers of a row are written: everybody who needs the shares, and the gradient does, computes them from x
+    # The two numbers of a row are stored: every use of the shares, such as the gradient, computes them from x
     # in one pass. XLA would put the sums into that pass, whose kernel then has too few registers. And a difference of
     # logarithms costs a GPU less than a quotient.
     top, scale = lax.optimization_barrier((top, jnp.log(total)))
@@ -335,7 +335,7 @@ def _top(x: Array, axis: int) -> Array:
 def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     """The slope has the labels by comparison, which XLA fuses with the rest; a label that is no class gives NaN.
 
-    It is as narrow as the logits. In one compiled program it is never written: the sweep multiplies it by a
+    It is as narrow as the logits. In one compiled program it is never stored: the backward pass multiplies it by a
     number for each row, and both go into one pass over the logits.
     """
     classes = logits.shape[-1]
@@ -473,8 +473,8 @@ def _flash_form(
     found: list[Any] = []
 
     def probe(q: Array, k: Array, v: Array, *bias: Array) -> list[Array]:
-        out, pull = _flash_pull(q, k, v, *bias, scale=scale, causal=causal)
-        leaves, tree = jax.tree.flatten(pull)
+        out, vjp = _flash_vjp(q, k, v, *bias, scale=scale, causal=causal)
+        leaves, tree = jax.tree.flatten(vjp)
         roles = {id(a): role for a, role in zip((q, k, v, out, *bias), (_Q, _K, _V, _OUT, _BIAS), strict=False)}
         found.append((tree, [roles.get(id(leaf), _EMPTY if leaf.shape == (0,) else _KEPT) for leaf in leaves]))
         return leaves
@@ -488,7 +488,7 @@ def _flash_form(
     return (tree, roles) if kept == [(batch, heads, rows)] else None
 
 
-def _flash_pull(q: Array, k: Array, v: Array, bias: Array = None, *, scale: float, causal: bool) -> tuple[Array, Any]:
+def _flash_vjp(q: Array, k: Array, v: Array, bias: Array = None, *, scale: float, causal: bool) -> tuple[Array, Any]:
     def attend(q: Array, k: Array, v: Array) -> Array:
         return jax.nn.dot_product_attention(q, k, v, bias, scale=scale, is_causal=causal, implementation="cudnn")
 
@@ -521,10 +521,10 @@ _FORBIDDEN = {"float16": -(2.0**15), "bfloat16": -(2.0**60)}  # far below every 
 @partial(jax.jit, static_argnums=(4, 5))
 def _flash(q: Array, k: Array, v: Array, mask: Array, scale: float, causal: bool) -> tuple[Array, Array]:
     bias = [] if mask is None else [_bias(mask, q, k)]
-    out, pull = _flash_pull(*map(_heads_behind, (q, k, v)), *bias, scale=scale, causal=causal)
+    out, vjp = _flash_vjp(*map(_heads_behind, (q, k, v)), *bias, scale=scale, causal=causal)
     form = _flash_form(q.shape, k.shape, v.shape, mask is not None, q.dtype, scale, causal)
     assert form is not None
-    kept = jax.tree.leaves(pull)[form[1].index(_KEPT)]
+    kept = jax.tree.leaves(vjp)[form[1].index(_KEPT)]
     out = jnp.swapaxes(out, 1, 2).reshape(*q.shape[:-1], v.shape[-1])
     return _unless_blind(out, mask), kept.reshape(q.shape[:-1])
 
@@ -543,8 +543,8 @@ def _flash_gradient(
     known |= {_KEPT: kept.reshape(_four(q.shape)[:3]), _EMPTY: jnp.zeros((0,), q.dtype)}
     if mask is not None:
         known[_BIAS] = _bias(mask, q, k)
-    pull = jax.tree.unflatten(tree, [known[role] for role in roles])
-    found = pull(_heads_behind(_unless_blind(d, mask)))
+    vjp = jax.tree.unflatten(tree, [known[role] for role in roles])
+    found = vjp(_heads_behind(_unless_blind(d, mask)))
     return tuple(jnp.swapaxes(part, 1, 2).reshape(x.shape) for part, x in zip(found, (q, k, v), strict=True))
 
 

@@ -12,7 +12,7 @@ from gradtape._src.arrays.half import in_float32
 Array = Any
 Axes = tuple[int, ...]
 
-_GROUP = 3  # XLA transforms up to three axes at once
+_GROUP = 3  # XLA transforms up to three axes in one call
 
 
 def fft(x: Array, *, axis: Axes, inverse: bool = False) -> Array:

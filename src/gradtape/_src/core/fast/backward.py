@@ -43,9 +43,9 @@ def backward_pass(
     shapes    of the uids that may receive a cotangent; inputs not in it get none computed
     kept      uids in the middle of the record whose cotangent is a result
     traced    cotangents are tensors, and every step is itself recorded
-    release   drop each record as it is passed, so that memory shrinks during the pass
-    unreached gets the records that no cotangent reached, without values: enough to say later why there is no gradient
-    observer  is told of every step
+    release   drop each record after use, so that memory shrinks during the pass
+    unreached collects the records without a cotangent, without values: `explain` uses them
+    observer  is notified of every step
     """
     sums, found = _Sums(), {}  # type: ignore[var-annotated]
     remaining = records if release else records[:]
@@ -76,7 +76,7 @@ def _pass(  # noqa: C901 - a call for each record costs more than its kernel (be
     sums: _Sums,
     found: Cotangents,
 ) -> None:
-    """Pass every record of a list, the last one first, and remove it."""
+    """Process the records of a list, last to first, and remove them."""
     c: Any
     pop, take, shape_of = cotangents.pop, remaining.pop, shapes.get
     shape: tuple[int, ...] | None
@@ -177,8 +177,8 @@ class _Sums(set[int]):
 class _HalfSums:
     """Sums in half precision that are rounded once: float32 until they are complete, if there are more than two terms.
 
-    A sum of two is rounded once by itself, and XLA fuses it better than one with casts; a recorded one is remembered
-    together with its terms, in case that there will be more.
+    A sum of two terms is rounded only once anyway, and XLA fuses it better than one with casts; a recorded one is kept
+    together with its terms, in case there will be more.
     """
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class _HalfSums:
 
 
 def _accumulate(cotangents: Cotangents, uid: int, c: Any, sums: _Sums) -> None:
-    """Add a further contribution; a sum that was made here belongs to nobody else, and is added to in place."""
+    """Add a contribution; a sum that this pass has created has no other references, and is updated in place."""
     if c is None:
         return
     before = cotangents[uid]
@@ -300,7 +300,7 @@ def _vjp_all(
             continue
         if zeros:
             c = zero_preserving(c)
-        if not op.trusted and c.shape != shape:  # what a user's gradient returns is not looked at
+        if not op.trusted and c.shape != shape:  # the result of a user's gradient is not checked
             c = unbroadcast(c, shape)
         if half is not None:
             c = narrowed(c, half)

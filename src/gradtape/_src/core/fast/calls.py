@@ -15,18 +15,18 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def write_vjps(op: Op) -> None:
-    """Turn each rule of a primitive into `vjp(g, values, attrs, shape)`, when a backward pass first meets it.
+    """Turn each rule of a primitive into `vjp(g, values, attrs, shape)`, when a backward pass first needs it.
 
-    The parameter names of a rule become the arguments of a call that is written out and compiled once, the way
-    namedtuple makes its classes: a sweep runs it for every record (benchmarks: chain, rnn). The forms:
+    The parameter names of a rule become the arguments of a call that is generated and compiled once, the way
+    namedtuple makes its classes: a backward pass runs it for every record (benchmarks: chain, rnn). The forms:
 
         vjps              raw arrays of float32 and float64
         checked_vjps      raw arrays of any dtype: conjugates for complex numbers, casts for bfloat16
-        traced_vjps       tensors, when the sweep is itself recorded
+        traced_vjps       tensors, when the backward pass is itself recorded
         half_vjps,        float16 and bfloat16 of a wide op: in float32, rounded once
         traced_half_vjps
 
-    The last two are written when a record of such a dtype is met.
+    The last two are generated for the first record of such a dtype.
     """
     _write(op, "vjps", "checked_vjps", "traced_vjps")
     write_fast_path(op)

@@ -8,8 +8,8 @@ calls; written out as source and compiled, these calls reuse the memory of inter
         multiply(a, out, a)
         return subtract(g, a, a)
 
-Every call is the one that the rule makes, so the result is the same to the bit. A rule that asks for values or shapes
-cannot be written out, and stays as it is.
+The calls are those that the rule makes, so the result is the same to the bit. For a rule that reads values or shapes no
+code can be generated; it runs unchanged.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _traced(rule: Rule) -> tuple[list[_Symbol], list[_Symbol]] | None:
     try:
         result = rule(*[_Symbols(calls) if n == "xp" else False if n == "half" else given[n] for n in names])
     except Exception:
-        return None  # it asks for values, shapes or dtypes, or refuses: when it is called, it says so
+        return None  # it reads values, shapes or dtypes, or raises: it will raise when it is called
     if type(result) is not _Symbol or result.name is not None:
         return None
     return list(given.values()), _needed(calls, result)
