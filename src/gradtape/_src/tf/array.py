@@ -56,7 +56,7 @@ newaxis = None
 
 # -- making ----------------------------------------------------------------------------------------------------------
 def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A tensor of a Python or NumPy value (copied).
+    """A tensor with a copy of a Python or NumPy value.
 
     >>> constant([1, 2]).dtype, constant(0.5).dtype
     (tf.int32, tf.float32)
@@ -96,7 +96,7 @@ def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str 
 
 
 def convert_to_tensor(value: TensorLike, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
-    """A tensor of anything that can be one; a tensor as it is.
+    """Convert a value to a tensor; a tensor is returned unchanged.
 
     >>> convert_to_tensor([1.0, constant(2.0)]).numpy().tolist()
     [1.0, 2.0]
@@ -116,7 +116,7 @@ def cast(x: SparseTensor, dtype: Any, name: str | None = None) -> SparseTensor: 
 @overload
 def cast(x: IndexedSlices, dtype: Any, name: str | None = None) -> IndexedSlices: ...
 def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | None = None) -> Any:
-    """The same numbers in another dtype. Integers are cut off towards zero, and wrap around in a smaller dtype.
+    """Convert to another dtype. Conversion to integers truncates towards zero; integers wrap around in a smaller dtype.
 
     Floating-point numbers beyond the range of an integer dtype become its largest or smallest number, and NaN 0.
 
@@ -136,9 +136,9 @@ def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | N
 
 
 def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
-    """A cast after which numbers, also infinite ones, are at most the largest that both dtypes have.
+    """Convert to another dtype, after clipping to the range of that dtype.
 
-    Of complex numbers each part is limited, or the real part alone if the new dtype is real.
+    For complex numbers each part is clipped, or only the real part if the new dtype is real.
 
     >>> saturate_cast([300.0, -1.0, 7.5], "uint8").numpy().tolist()
     [255, 0, 7]
@@ -173,12 +173,12 @@ def _shared_limits(have: DType, wanted: DType) -> tuple[Any, Any]:
 
 
 def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
-    """Zeros of a shape."""
+    """A tensor of zeros."""
     return fill_with(0, shape, dtype)
 
 
 def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
-    """Ones of a shape."""
+    """A tensor of ones."""
     return fill_with(1, shape, dtype)
 
 
@@ -211,7 +211,7 @@ def _collected(shape: Any) -> Any:
 
 
 def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:
-    """A shape full of one value; the gradient flows to the value.
+    """A tensor filled with one value, which has a gradient.
 
     >>> fill([2], 7).numpy().tolist()
     [7, 7]
@@ -228,12 +228,12 @@ def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = No
 
 
 def zeros_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
-    """Zeros of another tensor's shape."""
+    """Zeros with the shape of another tensor."""
     return _like(0, input, dtype)
 
 
 def ones_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
-    """Ones of another tensor's shape."""
+    """Ones with the shape of another tensor."""
     return _like(1, input, dtype)
 
 
@@ -375,7 +375,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """On at the index, off elsewhere, along a new axis (the last by default).
+    """One-hot encoding along a new axis (the last by default): `on_value` at the index, `off_value` elsewhere.
 
     >>> one_hot([0, 2], 3).numpy().tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -420,7 +420,7 @@ def identity(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
 @overload
 def identity(input: IndexedSlices, name: str | None = None) -> IndexedSlices: ...
 def identity(input: Any, name: str | None = None) -> Any:
-    """The same values, as a tensor of its own; within `tf.device`, on that device."""
+    """A copy of the tensor; within `tf.device`, on that device."""
     if type(input) is SparseTensor:
         return map_sparse(identity, input)
     return map_values(array.identity if not devices.placement.places else _identity, input)
@@ -435,7 +435,7 @@ def stop_gradient(input: TensorLike | IndexedSlices, name: str | None = None) ->
 @overload
 def stop_gradient(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
 def stop_gradient(input: Any, name: str | None = None) -> Any:
-    """The same values; no gradient flows back through."""
+    """The same values, with no gradient."""
     if type(input) is SparseTensor:
         return map_sparse(stop_gradient, input)
     result: Tensor = array.stop_gradient(operand(input))
@@ -513,7 +513,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
 
 
 def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """x, after a check that its shape is compatible."""
+    """Returns x, after checking that its shape is compatible."""
     x = operand(x)
     if not TensorShape(shape).is_compatible_with(x.shape):
         raise errors.invalid_argument(
@@ -537,7 +537,7 @@ def _vector_of_sizes(shape: Any, op: str, attr: str) -> Axes:
 
 # -- shaping ---------------------------------------------------------------------------------------------------------
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """The same elements in another shape; one -1 stands for what is left over.
+    """Change the shape; one dimension may be -1, and is inferred.
 
     >>> reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
     [[1, 2], [3, 4]]
@@ -572,7 +572,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 def transpose(
     a: TensorLike, perm: TensorLike | None = None, conjugate: bool = False, name: str = "transpose"
 ) -> Tensor:
-    """Axes in another order, the reverse by default."""
+    """Permute the axes; reverse them by default."""
     x = operand(a)
     rank = len(x.array.shape)
     order = tuple(reversed(builtins.range(rank))) if perm is None else _vector_of_sizes(perm, "Transpose", "Tperm")
@@ -593,7 +593,7 @@ def transpose(
 
 
 def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """A new axis of length 1."""
+    """Insert an axis of length 1."""
     x = operand(input)
     have, at = tuple(x.array.shape), integer(axis, "ExpandDims", "Tdim", vector=True)
     if not -len(have) - 1 <= at <= len(have):
@@ -606,7 +606,7 @@ def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """Without axes of length 1: all of them, or just the given ones."""
+    """Remove axes of length 1: all of them, or the given ones."""
     x = operand(input)
     have = tuple(x.array.shape)
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
@@ -632,7 +632,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
 
 
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """Repeated to a larger shape, as elementwise ops do by themselves."""
+    """Broadcast to a larger shape, as elementwise ops do implicitly."""
     x, wanted = operand(input), _vector_of_sizes(shape, "BroadcastTo", "Tidx")
     if len(x.array.shape) > len(wanted):
         raise errors.invalid_argument(
@@ -650,7 +650,7 @@ def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tens
 
 
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """Backward along axes."""
+    """Reverse the order of elements along axes."""
     x = operand(tensor)
     plain = integers(axis, "ReverseV2")
     rank = len(x.array.shape)
@@ -669,7 +669,7 @@ def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
 
 
 def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
-    """Tensors end to end along an axis.
+    """Concatenate tensors along an axis.
 
     >>> concat([[1, 2], [3]], 0).numpy().tolist()
     [1, 2, 3]
@@ -721,7 +721,7 @@ def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
 
 
 def stack(values: TensorLike, axis: Any = 0, name: str = "stack") -> Tensor:
-    """Tensors of one shape along a new axis."""
+    """Stack tensors of one shape along a new axis."""
     at = as_int(axis, "axis")
     if not at and not isinstance(values, (Tensor, Variable)):
         try:
@@ -777,7 +777,7 @@ def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str 
 def split(
     value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split"
 ) -> list[Tensor]:
-    """Pieces along an axis: a number of equal ones, or of the given sizes."""
+    """Split along an axis, into equal parts or parts of the given sizes."""
     x = operand(value)
     rank, at = len(x.array.shape), integer(axis, "Split", fixed=True)
     if not -rank <= at < rank:
@@ -837,7 +837,7 @@ def _split_sizes(given: Any) -> Any:
 def where(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """x where the condition holds, y elsewhere; without x and y the coordinates where it holds.
+    """x where the condition is true, y elsewhere; without x and y, the coordinates where it is true.
 
     >>> where([True, False], [1, 2], [10, 20]).numpy().tolist()
     [1, 20]
@@ -891,7 +891,7 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """Slices of params at indices along an axis; its gradient is sparse along the first one.
+    """Gather slices along an axis; for the first axis the gradient is sparse.
 
     >>> gather([10, 20, 30], [2, 0]).numpy().tolist()
     [30, 10]
@@ -975,7 +975,7 @@ def _check_batch_dims(params: tuple[int, ...], indices: tuple[int, ...], batch_d
 
 
 def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: str = "boolean_mask") -> Tensor:
-    """The elements where a mask holds."""
+    """The elements where a mask is true."""
     return _boolean_mask(tensor, mask, None if axis is None else extent(axis, "axis", "Where"))
 
 
@@ -989,7 +989,7 @@ def moveaxis_last(x: Tensor, axis: int) -> Tensor:
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
-    """Complex numbers from their parts, which are both float32 or both float64.
+    """Complex numbers from their real and imaginary parts, both float32 or both float64.
 
     >>> complex(1.0, -2.0).numpy().item()
     (1-2j)

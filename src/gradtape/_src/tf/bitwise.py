@@ -1,4 +1,4 @@
-"""`tf.bitwise`: integers as rows of bits."""
+"""`tf.bitwise`: bitwise operations on integers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The bits that both have.
+    """Bitwise AND.
 
     >>> bitwise_and([12, 7], [10, 1]).numpy().tolist()
     [8, 1]
@@ -24,7 +24,7 @@ def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The bits that either has.
+    """Bitwise OR.
 
     >>> bitwise_or(12, 10).numpy().item()
     14
@@ -33,7 +33,7 @@ def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The bits in which they differ.
+    """Bitwise XOR.
 
     >>> bitwise_xor(12, 10).numpy().item()
     6
@@ -42,7 +42,7 @@ def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def invert(x: TensorLike, name: str | None = None) -> Tensor:
-    """Every bit flipped.
+    """Invert every bit.
 
     >>> invert([0, 5]).numpy().tolist()
     [-1, -6]
@@ -51,7 +51,7 @@ def invert(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The bits of x moved up by y places; y counts as at least 0 and less than the width of the dtype.
+    """Shift the bits of x to the left by y, which is clipped to [0, width of the dtype).
 
     >>> left_shift([1, 3], [4, 1]).numpy().tolist()
     [16, 6]
@@ -60,7 +60,7 @@ def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def right_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The bits of x moved down by y places; the sign stays.
+    """Shift the bits of x to the right by y; the sign is kept.
 
     >>> right_shift([16, -8], [4, 1]).numpy().tolist()
     [1, -4]

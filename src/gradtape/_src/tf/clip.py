@@ -31,7 +31,7 @@ def clip_by_value(
     t: IndexedSlices, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> IndexedSlices: ...
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
-    """Each value kept between two bounds; at a bound the gradient still flows.
+    """Clip each value to an interval; the gradient at a bound is 1.
 
     >>> clip_by_value([-3.0, 0.5, 9.0], -1.0, 2.0).numpy().tolist()
     [-1.0, 0.5, 2.0]
@@ -52,7 +52,7 @@ def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | No
 @overload
 def clip_by_norm(t: IndexedSlices, clip_norm: Any, axes: Any = None, name: str | None = None) -> IndexedSlices: ...
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """Scaled down, where needed, to a Euclidean norm of at most `clip_norm`; a negative one counts as 0.
+    """Scale down to a Euclidean norm of at most `clip_norm`; a negative `clip_norm` counts as 0.
 
     >>> [round(float(v), 3) for v in clip_by_norm([3.0, 4.0], 1.0)]
     [0.6, 0.8]
@@ -92,7 +92,7 @@ def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: TensorLike, use_norm: TensorLike | None = None, name: str | None = None
 ) -> tuple[list[Tensor | None], Tensor]: ...
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
-    """All tensors scaled by one factor, so that together their norm is at most `clip_norm`; also returns the norm.
+    """Scale all tensors by one factor, so that their global norm is at most `clip_norm`; also returns that norm.
 
     >>> clipped, norm = clip_by_global_norm([[3.0], None, [4.0]], 1.0)
     >>> float(norm), round(float(clipped[0][0]), 3), clipped[1]

@@ -30,10 +30,10 @@ _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
 
 # -- gradients that are None -----------------------------------------------------------------------------------------
 def set_none_policy(policy: str) -> None:
-    """Say what happens when `gradient` or a Jacobian has no answer for a source and would give None.
+    """Set what happens when a gradient or a Jacobian is None.
 
-    "none" is TensorFlow's silence, and the default. "warn" warns in one line with the reason, "raise" raises a
-    `ValueError` with the whole explanation. Under both, tapes that are made from then on note the line of every op.
+    "none", the default, does nothing, as in TensorFlow. "warn" warns in one line with the reason, "raise" raises a
+    `ValueError` with the complete explanation. With both, tapes created from then on record the line of every op.
     With `unconnected_gradients="zero"` there is no `None`, and nothing is reported.
 
     >>> import gradtape as tf
@@ -63,10 +63,10 @@ def get_none_policy() -> str:
 
 # -- engines ---------------------------------------------------------------------------------------------------------
 def set_engine(name: str) -> None:
-    """Choose what new tensors on the processor are made of: "numpy", the default, or "xla", arrays of JAX.
+    """Set the engine of new tensors on the CPU: "numpy", the default, or "xla", which uses JAX arrays.
 
-    Beyond TensorFlow. The environment variable GRADTAPE_ENGINE says the same for a whole program. Tensors that are
-    there already stay what they are, and tensors of both kinds work together.
+    Not in TensorFlow. The environment variable GRADTAPE_ENGINE sets the default of a program. Tensors that are
+    already created do not change, and tensors of both engines can be combined.
 
     >>> import gradtape as tf
     >>> tf.config.set_engine("numpy")
@@ -77,13 +77,13 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """What new tensors on the processor are made of: "numpy" or "xla"."""
+    """The engine of new tensors on the CPU: "numpy" or "xla"."""
     return _devices.get_engine()
 
 
 # -- devices ---------------------------------------------------------------------------------------------------------
 def set_compilation_cache(folder: str | None) -> None:
-    """Keep compiled programs in a folder, so that the next run of a script need not compile them again.
+    """Store compiled programs in a folder, so that the next run of a script does not compile them again.
 
     None keeps them in memory only, which is the default.
 
@@ -99,9 +99,9 @@ def set_compilation_cache(folder: str | None) -> None:
 
 
 def set_compiler_options(options: dict[str, Any] | None) -> None:
-    """Hand options to XLA with every program that is compiled from now on, by their names in XLA.
+    """Pass options to XLA for every program that is compiled from now on, by their names in XLA.
 
-    None takes them back. Beyond TensorFlow; the environment variable XLA_FLAGS says the same for a whole process.
+    None removes them. Not in TensorFlow; the environment variable XLA_FLAGS sets them for a process.
 
     >>> import gradtape as tf
     >>> tf.config.set_compiler_options({"xla_cpu_enable_fast_math": False})
@@ -118,7 +118,7 @@ def set_compiler_options(options: dict[str, Any] | None) -> None:
 def list_physical_devices(device_type: str | None = None) -> list[Any]:
     """The devices of this machine that ops can run on: its processor and, where JAX is installed, what JAX finds.
 
-    A question for the processor alone does not start JAX.
+    Listing only CPUs does not start JAX.
 
     >>> list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
@@ -146,7 +146,7 @@ def get_visible_devices(device_type: str | None = None) -> list[Any]:
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Choose the devices to use; the processor cannot be left out.
+    """Set the devices to use; the CPU cannot be excluded.
 
     >>> set_visible_devices([], "GPU")
     """
@@ -184,7 +184,7 @@ def get_logical_device_configuration(device: Any) -> Any:
 
 
 def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
-    """Let the processor appear as several devices, to try out code for many; to be called before JAX is used.
+    """Divide the CPU into several logical devices, for tests; call it before JAX is used.
 
     JAX gives every GPU as one device. Its memory is limited by the environment variable
     XLA_PYTHON_CLIENT_MEM_FRACTION.
@@ -214,7 +214,7 @@ def _grows(device: Any) -> bool:
 
 
 def set_memory_growth(device: Any, enable: bool) -> None:
-    """Take memory as it is needed. That is what happens anyway."""
+    """Allocate memory as it is needed, which is always the case."""
     if bool(enable) == _grows(device):
         return
     raise ValueError(
@@ -233,7 +233,7 @@ def get_memory_info(device: str) -> dict[str, int]:
 
 
 def get_device_details(device: Any) -> dict[str, Any]:
-    """What is known about a physical device: of a GPU its name and, of NVIDIA's, the compute capability."""
+    """Details of a physical device: for a GPU its name and, for NVIDIA's, the compute capability."""
     _check(device)
     if device == _CPU:
         return {}
@@ -246,12 +246,12 @@ def get_device_details(device: Any) -> dict[str, Any]:
 
 
 def get_device_policy() -> str:
-    """What happens when tensors of two devices meet in an op."""
+    """What happens when an op gets tensors of two devices."""
     return _devices.policy()
 
 
 def set_device_policy(device_policy: str | None) -> None:
-    """What happens when tensors of two devices meet in an op.
+    """What happens when an op gets tensors of two devices.
 
     "silent", the default, copies to the accelerator; "warn" says so; "explicit" is an error, "silent_for_int32" too
     unless it is an int32 that is copied. None is the default.
@@ -302,7 +302,7 @@ def _threads_of(which: str) -> tuple[Any, Any]:
         return _threads[which]
 
     def set_(num_threads: int) -> None:
-        """Ask for a number of threads. It is remembered: NumPy's and JAX's own settings decide (OMP_NUM_THREADS)."""
+        """Store a number of threads. It has no effect: NumPy and JAX have their own settings (OMP_NUM_THREADS)."""
         _threads[which] = int(num_threads)
 
     return get, set_

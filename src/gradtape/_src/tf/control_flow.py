@@ -106,7 +106,7 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """The result of the first function whose condition holds.
+    """The result of the first function whose condition is true.
 
     >>> x = convert(3)
     >>> case([(x < 2, lambda: "small"), (x < 5, lambda: "middle")], default=lambda: "large")
@@ -252,7 +252,7 @@ def while_loop(
     maximum_iterations: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Call `body` on the loop's variables as long as `cond` of them holds; gradients flow through every turn.
+    """Call `body` on the loop variables as long as `cond` is true; gradients flow through every iteration.
 
     >>> i, total = while_loop(lambda i, t: i < 4, lambda i, t: (i + 1, t + i), (convert(0), convert(0)))
     >>> int(total)
@@ -389,7 +389,7 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """`fn` of every row, stacked. `vectorized_map` does the same in one go where it can.
+    """Apply `fn` to every row and stack the results. `vectorized_map` does the same in one call if it can.
 
     >>> map_fn(lambda r: r[0] * r[1], convert([[1, 2], [3, 4]])).numpy().tolist()
     [2, 12]
@@ -489,7 +489,7 @@ def _element(value: Any, kind: DType, before: list[Tensor]) -> Tensor:
 def vectorized_map(
     fn: Callable[[Any], Any], elems: TensorLike, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
-    """`fn` of every row, stacked, with one call of `fn` on a batch of all rows.
+    """Apply `fn` to every row and stack the results, with one call of `fn` on a batch of all rows.
 
     A function that looks at the values of its argument (`if row[0] > 0`, `.numpy()`) is called row by row instead.
 
@@ -703,14 +703,14 @@ def no_op(name: str | None = None) -> None:
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
-    """Several ops as one: eager ops have run already."""
+    """Group ops; eager ops have already run."""
     kwargs.pop("name", None)
     if kwargs:
         raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
 
 
 def tuple_(tensors: TensorLike, control_inputs: Any = None, name: str | None = None) -> Any:
-    """The tensors, all of them computed: eager ones are."""
+    """The tensors; eager ones are already computed."""
     return tensors
 
 

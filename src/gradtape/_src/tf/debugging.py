@@ -460,7 +460,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 
 # -- every op checked ------------------------------------------------------------------------------------------------
 def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit: int | None = 50) -> None:
-    """From now on every op of every thread, with and without a tape, raises where its result is NaN or infinite.
+    """Check the result of every op in every thread, and raise an error if it is NaN or infinite.
 
     So does every backward step. The error names the op, the numbers in it, the user's line and the likely cause;
     of the way there it shows `stack_height_limit` lines and `path_length_limit` letters of every path. Ops that only
@@ -481,7 +481,7 @@ def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit
 
 
 def disable_check_numerics() -> None:
-    """The end of `enable_check_numerics`; does nothing where it was not enabled."""
+    """Undo `enable_check_numerics`; does nothing if it was not enabled."""
     from gradtape._src.inspect import numerics
 
     numerics.disable_check_numerics()
@@ -492,27 +492,27 @@ _switches = {"traceback_filtering": True, "device_placement": False}
 
 
 def enable_traceback_filtering() -> None:
-    """Tracebacks of gradtape are short as they are; only the switch is remembered."""
+    """Stored for compatibility; gradtape does not filter tracebacks."""
     _switches["traceback_filtering"] = True
 
 
 def disable_traceback_filtering() -> None:
-    """As `enable_traceback_filtering`, the other way round."""
+    """The opposite of `enable_traceback_filtering`."""
     _switches["traceback_filtering"] = False
 
 
 def is_traceback_filtering_enabled() -> bool:
-    """What was last switched."""
+    """The current setting."""
     return _switches["traceback_filtering"]
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Everything runs on one device; only the switch is remembered."""
+    """Stored for compatibility; gradtape does not log device placement."""
     _switches["device_placement"] = bool(enabled)
 
 
 def get_log_device_placement() -> bool:
-    """What was last switched."""
+    """The current setting."""
     return _switches["device_placement"]
 
 

@@ -38,28 +38,28 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 class LogMatrixDeterminant(NamedTuple):
-    """What `slogdet` gives."""
+    """The result of `slogdet`."""
 
     sign: Tensor
     log_abs_determinant: Tensor
 
 
 class Qr(NamedTuple):
-    """What `qr` gives."""
+    """The result of `qr`."""
 
     q: Tensor
     r: Tensor
 
 
 class Lu(NamedTuple):
-    """What `lu` gives."""
+    """The result of `lu`."""
 
     lu: Tensor
     p: Tensor
 
 
 class CGState(NamedTuple):
-    """What `experimental.conjugate_gradient` gives."""
+    """The result of `experimental.conjugate_gradient`."""
 
     i: Tensor
     x: Tensor
@@ -245,10 +245,10 @@ def _real_dtype(x: Tensor) -> DType:
 def lstsq(
     matrix: TensorLike, rhs: TensorLike, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
-    """Least squares: the x that makes |matrix x - rhs|² + l2_regularizer |x|² smallest.
+    """Least squares: the x that minimizes |matrix x - rhs|² + l2_regularizer |x|².
 
     `fast` solves the normal equations; otherwise a pseudo-inverse is used, which takes matrices of any rank, gives
-    the shortest x, and knows no regularizer, as in TensorFlow.
+    the shortest x, and ignores the regularizer, as in TensorFlow.
     """
     x, y = _pair(matrix, rhs, "MatrixSolveLs")
     _checked(x, "MatrixSolveLs", square=False)
@@ -328,7 +328,7 @@ def tridiagonal_solve(
 ) -> Tensor:
     """The solution of tridiagonal systems, in time proportional to their size.
 
-    Rows are always swapped where that is more accurate, whatever `partial_pivoting` says.
+    Rows are always swapped where that is more accurate; `partial_pivoting` has no effect.
 
     >>> tridiagonal_solve([[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]], [5.0, 6.0, 5.0]).numpy().tolist()
     [1.0, 1.0, 1.0]
@@ -512,7 +512,7 @@ def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) 
 
 
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues (rising) and eigenvectors (columns) of Hermitian matrices, read from the lower triangle.
+    """Eigenvalues (ascending) and eigenvectors (columns) of Hermitian matrices, read from the lower triangle.
 
     >>> values, vectors = eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> values.numpy().round(5).tolist()
@@ -523,7 +523,7 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues (rising) of Hermitian matrices, read from the lower triangle."""
+    """The eigenvalues (ascending) of Hermitian matrices, read from the lower triangle."""
     return _widened(factorisations.eigvalsh, _checked(operand(tensor), "SelfAdjointEigV2"))
 
 
@@ -550,7 +550,7 @@ def _single(x: Tensor) -> Tensor:
 
 
 def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
-    """Singular values (falling), left and right singular vectors (columns): tensor = u diag(s) v^H.
+    """Singular values (descending), left and right singular vectors (columns): tensor = u diag(s) v^H.
 
     >>> svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False).numpy().tolist()
     [4.0, 3.0]
@@ -1000,7 +1000,7 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """The elements whose index has two equal halves: undoes `tensor_diag`."""
+    """The elements whose index has two equal halves: the inverse of `tensor_diag`."""
     x = _diagonal_operand(input, "DiagPart")
     shape = tuple(x.array.shape)
     half = len(shape) // 2

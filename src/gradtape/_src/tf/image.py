@@ -1,4 +1,4 @@
-"""`tf.image`: resizing, cropping, colours, comparisons, augmentation. All of it has derivatives where numbers have."""
+"""`tf.image`: resizing, cropping, colours, comparisons, augmentation. Differentiable for floating-point images."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def resize(
     antialias: Any = False,
     name: str | None = None,
 ) -> Tensor:
-    """Images with another height and width; float32, except that nearest neighbours keep their dtype.
+    """Resize images; the result is float32, except with nearest neighbours, which keeps the dtype.
 
     >>> resize([[[0.0], [4.0]]], [1, 4]).numpy().ravel().tolist()
     [0.0, 1.0, 3.0, 4.0]
@@ -204,7 +204,7 @@ def resize_with_pad(
     method: str = ResizeMethod.BILINEAR,
     antialias: bool = False,
 ) -> Tensor:
-    """Resize without distortion, and put zeros where the shape differs."""
+    """Resize without distortion, and pad with zeros."""
     height, width = integer(target_height), integer(target_width)
     if height < 1:
         raise ValueError("target_height must be > 0.")
@@ -224,7 +224,7 @@ def resize_with_pad(
 def crop_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
-    """The part of an image under a box."""
+    """Crop an image to a box."""
     x, single = _batch_of(image)
     top, left, height, width = _box(offset_height, offset_width, target_height, target_width)
     h, w = x.array.shape[1:3]
@@ -246,7 +246,7 @@ def crop_to_bounding_box(
 def pad_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
-    """An image on a ground of zeros."""
+    """Pad an image with zeros to a larger size."""
     x, single = _batch_of(image)
     _with_pixels(x)
     top, left, height, width = _box(offset_height, offset_width, target_height, target_width)
@@ -352,7 +352,7 @@ def crop_and_resize(
     extrapolation_value: Any = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """Parts of images under boxes (y1, x1, y2, x2 in [0, 1]), each resized; derivatives by images and boxes.
+    """Parts of images under boxes (y1, x1, y2, x2 in [0, 1]), each resized; differentiable in images and boxes.
 
     >>> crop_and_resize([[[[1.0], [2.0]], [[3.0], [4.0]]]], [[0.0, 0.0, 1.0, 1.0]], [0], [1, 1]).numpy().item()
     2.5
@@ -452,7 +452,7 @@ def transpose(image: TensorLike, name: str | None = None) -> Tensor:
 
 
 def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
-    """Turn images by k times 90 degrees, counter-clockwise."""
+    """Rotate images by k times 90 degrees, counter-clockwise."""
     x, turns = _one_or_batch(image), count_of(k, "k") % 4
     if turns == 0:
         return x
@@ -496,7 +496,7 @@ def rgb_to_yiq(images: TensorLike) -> Tensor:
 
 
 def yiq_to_rgb(images: TensorLike) -> Tensor:
-    """Undo `rgb_to_yiq`."""
+    """The inverse of `rgb_to_yiq`."""
     return _mix(images, _FROM_YIQ)
 
 
@@ -506,18 +506,18 @@ def rgb_to_yuv(images: TensorLike) -> Tensor:
 
 
 def yuv_to_rgb(images: TensorLike) -> Tensor:
-    """Undo `rgb_to_yuv`."""
+    """The inverse of `rgb_to_yuv`."""
     return _mix(images, _FROM_YUV)
 
 
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
-    """Brightness as the eye weighs it; one channel."""
+    """Convert to grayscale (luma); one channel."""
     x = operand(images)
     return convert_image_dtype(_mix(convert_image_dtype(x, float32), _GRAY), x.dtype)
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """One channel three times."""
+    """Repeat one channel three times."""
     x = operand(images)
     if not x.array.shape or x.array.shape[-1] != 1:
         raise ValueError("Last dimension of a grayscale image should be size 1.")
@@ -583,7 +583,7 @@ def _unit(x: Tensor) -> Tensor:
 
 
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """Undo `rgb_to_hsv`."""
+    """The inverse of `rgb_to_hsv`."""
     _, (h, s, v) = _colours(images, "HSVToRGB")
     turn = h * 6
     pure = (
@@ -602,12 +602,12 @@ def _adjusted(image: Any, change: Callable[[Tensor], Tensor], *kept: Any) -> Ten
 
 
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
-    """Add to every number; integer images are scaled to [0, 1] on the way."""
+    """Add `delta` to every pixel; integer images are converted to [0, 1] and back."""
     return _adjusted(image, lambda x: x + cast(operand(delta), x.dtype))
 
 
 def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
-    """Move every number away from (or towards) its channel's mean."""
+    """Scale the difference of every pixel from the mean of its channel."""
     _for_kernel(images, "AdjustContrastv2")
 
     def change(x: Tensor) -> Tensor:
@@ -635,7 +635,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
-    """Turn the colour wheel by a part of it."""
+    """Shift the hue by a fraction of the colour wheel."""
     if not is_library(delta) and (plain_number(delta, "delta") < -1 or plain_number(delta, "delta") > 1):
         raise ValueError("delta must be in the interval [-1, 1]")
     if is_library(delta) and (operand(delta).dtype.name != "float32" or operand(delta).array.shape):
@@ -652,7 +652,7 @@ def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) ->
 
 
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
-    """Make colours stronger or weaker."""
+    """Scale the saturation."""
     _for_kernel(image, "AdjustSaturation", channels=3)
 
     def change(x: Tensor) -> Tensor:
@@ -666,7 +666,7 @@ def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | Non
 
 
 def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
-    """What is left of an image after JPEG compression (needs Pillow)."""
+    """The image after JPEG compression and decompression (needs Pillow)."""
     x = operand(image)
     if len(x.array.shape) != 3:
         raise errors.invalid_argument(
@@ -689,7 +689,7 @@ def _quality(given: Any) -> int:
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
-    """Each image with mean 0 and variance 1; even ones are not divided by less than 1/sqrt(numbers)."""
+    """Scale each image to mean 0 and variance 1; the divisor is at least 1/sqrt(number of pixels)."""
     x = _image(image)
     x = _floating(x)
     count = _math.prod(x.array.shape[-3:])
@@ -1114,7 +1114,7 @@ def stateless_random_flip_up_down(image: TensorLike, seed: Any) -> Tensor:
 
 
 def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
-    """A part of a tensor, of this size, at a place drawn.
+    """Crop a tensor to a size at a random position.
 
     >>> random_crop([[1, 2], [3, 4]], [1, 2]).shape
     TensorShape([1, 2])
@@ -1128,7 +1128,7 @@ def stateless_random_crop(value: TensorLike, size: Any, seed: Any, name: str | N
 
 
 def random_jpeg_quality(image: TensorLike, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None) -> Tensor:
-    """`adjust_jpeg_quality` with a quality drawn (needs Pillow)."""
+    """`adjust_jpeg_quality` with a random quality (needs Pillow)."""
     return _random_quality(image, integer(min_jpeg_quality), integer(max_jpeg_quality), _stateful(seed))
 
 
@@ -1434,7 +1434,7 @@ _COLOURS = np.array(
 
 
 def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name: str | None = None) -> Tensor:
-    """Images with the outlines of boxes (y1, x1, y2, x2 in [0, 1]), in the colours given or in ten others by turns."""
+    """Images with the outlines of boxes (y1, x1, y2, x2 in [0, 1]), in the given colours, or in ten default colours."""
     given = [images, boxes] if colors is None else [images, boxes, colors]
     spec = TensorSpec(operand(images).shape, operand(images).dtype)
     drawn = _by_host(lambda i, b, *c: [draw_bounding_boxes(i, b, c[0] if c else None)], given, [spec])

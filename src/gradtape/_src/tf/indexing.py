@@ -60,7 +60,7 @@ def scatter_nd(
 def tensor_scatter_nd_update(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The tensor with some of its elements or slices replaced; of repeated indices the last one stays.
+    """Replace elements or slices of the tensor; for repeated indices the last one is used.
 
     >>> tensor_scatter_nd_update([1, 2, 3], [[0], [2]], [7, 9]).numpy().tolist()
     [7, 2, 9]
@@ -355,7 +355,7 @@ def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Un
 
 
 def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
-    """As `unique`, and how often each element occurs.
+    """Like `unique`, and the number of occurrences of each element.
 
     >>> unique_with_counts([3, 1, 3]).count.numpy().tolist()
     [2, 1]
@@ -380,7 +380,7 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 
 
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
-    """The permutation that undoes this one.
+    """The inverse of a permutation.
 
     >>> invert_permutation([2, 0, 1]).numpy().tolist()
     [1, 2, 0]
@@ -449,7 +449,7 @@ def histogram_fixed_width_bins(
 def histogram_fixed_width(
     values: TensorLike, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
-    """How many values fall into each of `nbins` equal bins.
+    """The number of values in each of `nbins` equal bins.
 
     >>> histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
     [2, 1, 1, 0, 2]
@@ -513,7 +513,7 @@ def bincount(
     axis: Any = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """How often each integer occurs, or the sum of its weights; with axis=-1 for each row of a matrix.
+    """The number of occurrences of each integer, or the sum of its weights; with axis=-1 for each row of a matrix.
 
     >>> bincount([1, 1, 3]).numpy().tolist()
     [0, 2, 0, 1]

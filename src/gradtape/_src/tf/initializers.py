@@ -14,7 +14,7 @@ _ACCEPTED = ("partition_shape", "partition_offset")
 
 
 class Initializer:
-    """What all initializers share: they are called with a shape, and can be written down and made again."""
+    """The base class of initializers, which are called with a shape and can be serialized."""
 
     def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
         """A tensor of the shape."""

@@ -401,13 +401,13 @@ def _path(filename: Any, op: str) -> str:
 
 
 def read_file(filename: Any, name: str | None = None) -> Tensor:
-    """The bytes of a file, as a scalar string tensor."""
+    """Read a file, as a scalar string tensor."""
     with open_to_read(_path(filename, "ReadFile"), "ReadFile") as file:
         return _text(file.read())
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Write bytes to a file; folders that are missing are made. The file appears when all of it is written."""
+    """Write bytes to a file; missing folders are created. The write is atomic."""
     path, data = _path(filename, "WriteFile"), _bytes(contents, "WriteFile")
     with named_errors(path, "WriteFile"):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -417,7 +417,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
 def decode_raw(
     input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None, name: str | None = None
 ) -> Tensor:
-    """Strings as numbers: their bytes, read in a dtype; one more axis at the end.
+    """Reinterpret the bytes of strings as numbers; the result has one more axis.
 
     >>> decode_raw(b"\\x01\\x00\\x02\\x00", "int16").numpy().tolist()
     [1, 2]

@@ -1,4 +1,4 @@
-"""`tf.linalg`: products and norms; what `decompositions` has is found here too."""
+"""`tf.linalg`: products and norms, and the functions of `decompositions`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def matmul(
 ) -> Tensor:
     """The matrix product over the last two axes; the others broadcast.
 
-    With `output_type` products and sums are taken in that dtype, as int8 times int8 in int32; the operands may then
+    With `output_type` products and sums are computed in that dtype, as int8 times int8 in int32; the operands may then
     differ in theirs.
 
     >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().item()
@@ -218,7 +218,7 @@ def _existing(axes: list[int], rank: int, name: str) -> list[int]:
 
 
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
-    """Sums of products by index letters, any equation.
+    """Sums of products in Einstein notation.
 
     >>> einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]]).numpy().tolist()
     [[11.0]]

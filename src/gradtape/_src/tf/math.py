@@ -107,7 +107,7 @@ mod = floormod
 
 # -- complex numbers -------------------------------------------------------------------------------------------------
 def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
-    """The size of each number; of complex ones as real numbers.
+    """Absolute value; real for complex input.
 
     >>> abs([-1.5, 2.0]).numpy().tolist()
     [1.5, 2.0]
@@ -121,7 +121,7 @@ def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
 
 
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
-    """The argument of complex numbers, in radians; of real ones 0 or pi, which has no gradient."""
+    """The argument of complex numbers, in radians; 0 or pi, without a gradient, for real ones."""
     x = operand(_numeric(input, "fc", "angle"))
     result: Tensor = (
         math.angle(x)
@@ -132,14 +132,14 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part; real numbers as they are."""
+    """The real part; real input is returned unchanged."""
     x = _numeric(input, "fciu", "input must be a numeric tensor, but got tensor with dtype")
     result: Tensor = math.real(x) if x.dtype.is_complex else x
     return result
 
 
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """The imaginary part; of real numbers zeros."""
+    """The imaginary part; zeros for real input."""
     x = operand(input)
     if x.dtype.name == "string":
         return wrap(np.full(x.array.shape, b"", object))
@@ -148,7 +148,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """The complex conjugate; real numbers as they are.
+    """The complex conjugate; real input is returned unchanged.
 
     >>> conj(1 + 2j).numpy().item()
     (1-2j)
@@ -169,7 +169,7 @@ def _numeric(value: Any, kinds: str, sentence: str) -> Tensor:
 
 
 def sign(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
-    """-1, 0 or 1; of a complex number x / |x|, and 0 at 0.
+    """The sign: -1, 0 or 1; for complex numbers x / |x|, and 0 at 0.
 
     >>> sign([-2.0, 0.0, 3.0]).numpy().tolist()
     [-1.0, 0.0, 1.0]
@@ -196,7 +196,7 @@ def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) ->
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y as Python divides."""
+    """x / y, with Python's true division."""
     if not is_library(x) and not is_library(y) and type(x) is not SparseTensor:
         x = convert(x)
     return x / y
@@ -373,7 +373,7 @@ def reduce_euclidean_norm(
 def count_nonzero(
     input: TensorLike, axis: Any = None, keepdims: bool = False, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
-    """How many elements are not zero."""
+    """The number of nonzero elements."""
     x, keep = operand(input), truth(keepdims)
     return cast(reduce_sum(cast(_is_nonzero(x), "int64"), axis, keep), dtype)
 
@@ -386,7 +386,7 @@ def _is_nonzero(x: Tensor) -> Tensor:
 
 
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
-    """The part of the elements that are zero."""
+    """The fraction of elements that are zero."""
     x = operand(value)
     absent = math.logical_not(_is_nonzero(x))
     result: Tensor = reduce.mean(cast(absent, "float32"), axis=tuple(range(len(x.array.shape))))
@@ -394,7 +394,7 @@ def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
 
 
 def argmax(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
-    """The index of the largest along an axis (0 by default); of equal ones the first.
+    """The index of the largest element along an axis (0 by default); the first of equal ones.
 
     >>> argmax([[1, 5], [7, 2]]).numpy().tolist()
     [1, 0]
@@ -403,7 +403,7 @@ def argmax(input: TensorLike, axis: Any = None, output_type: Any = "int64", name
 
 
 def argmin(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
-    """The index of the smallest along an axis (0 by default); of equal ones the first."""
+    """The index of the smallest element along an axis (0 by default); the first of equal ones."""
     return _arg(reduce.argmin, input, axis, output_type, "ArgMin", "int32, int64")
 
 
@@ -439,7 +439,7 @@ def _position(axis: Any, op: str) -> int:
 def cumsum(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Running sums.
+    """Cumulative sums.
 
     >>> cumsum([1, 2, 3]).numpy().tolist()
     [1, 3, 6]
@@ -450,7 +450,7 @@ def cumsum(
 def cumprod(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Running products. As TensorFlow has it, a factor that is 0 gets the gradient 0."""
+    """Cumulative products. As in TensorFlow, the gradient of a factor that is 0 is 0."""
     return _scan(segment.running_product, x, axis, exclusive, reverse, "Cumprod")
 
 
@@ -497,7 +497,7 @@ def _sort_axis(axis: Any) -> int:
 
 
 def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
-    """The elements in order along an axis.
+    """The elements sorted along an axis.
 
     >>> sort([3.0, 1.0, 2.0]).numpy().tolist()
     [1.0, 2.0, 3.0]

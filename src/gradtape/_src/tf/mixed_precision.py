@@ -22,9 +22,9 @@ _LARGEST = 2.0**127
 
 
 class LossScale:
-    """A scale for the loss of a tape loop, which finds its own size.
+    """A dynamic loss scale for training loops with a tape.
 
-    Steps whose gradients are not finite are left out, counted, and halve the scale; after so many good ones it doubles.
+    Steps whose gradients are not finite are skipped, counted, and halve the scale; after many finite steps it doubles.
     The methods have the names of Keras' LossScaleOptimizer too.
 
     >>> import gradtape as tf
@@ -53,17 +53,17 @@ class LossScale:
         self._skipped = Variable(np.int64(0), trainable=False, name=name + "skipped_steps")
 
     def _trackable_children(self) -> dict[str, Any]:
-        """What checkpoints save of it."""
+        """The state that checkpoints save."""
         return {"_scale": self._scale, "_good": self._good, "_skipped": self._skipped}
 
     @property
     def loss_scale(self) -> Tensor:
-        """What the loss is multiplied with now."""
+        """The current scale of the loss."""
         return self._scale.value()
 
     @property
     def skipped(self) -> Tensor:
-        """How many steps were left out because their gradients overflowed."""
+        """The number of steps that were skipped because their gradients overflowed."""
         return self._skipped.value()
 
     @property
@@ -86,7 +86,7 @@ class LossScale:
         return [None if g is None else map_values(lambda v: v * cast(inverse, v.dtype), g) for g in grads]
 
     def apply(self, gradients: Any, update: Callable[[list[Any]], Any]) -> Tensor:
-        """Call `update(gradients)` if all are finite, otherwise leave the step out. Whether it was made."""
+        """Call `update(gradients)` if all are finite, otherwise skip the step. Returns whether it was made."""
         there = [g.values if isinstance(g, IndexedSlices) else g for g in gradients if g is not None]
         finite = convert(True)
         for g in there:

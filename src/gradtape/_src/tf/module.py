@@ -1,4 +1,4 @@
-"""`tf.Module`: an object that finds its variables by itself."""
+"""`tf.Module`: an object that collects its variables."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Module:
             queue = deeper + queue
 
     def _trackable_children(self) -> dict[str, Any]:
-        """What checkpoints save of it."""
+        """The state that checkpoints save."""
         from gradtape._src.checkpoint.tracking import attributes_of
 
         return attributes_of(self)

@@ -68,7 +68,7 @@ def sufficient_statistics(
 def normalize_moments(
     counts: TensorLike, mean_ss: Any, variance_ss: Any, shift: TensorLike | None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance from what `sufficient_statistics` gives."""
+    """The mean and the variance from the result of `sufficient_statistics`."""
     sums, squares = operands(mean_ss, variance_ss)
     for given in (sums, squares):
         if given.dtype != sums.dtype or not (given.dtype.is_floating or given.dtype.is_complex):

@@ -26,7 +26,7 @@ from gradtape._src.variable import Variable
 def py_function(
     func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
 ) -> Any:
-    """A Python function of tensors as an op. What it does with tensors is recorded, so gradients flow through it.
+    """Run a Python function on tensors as an op. Tapes record what it does, so it has gradients.
 
     >>> py_function(lambda x: x * x, [convert(3.0)], "float32").numpy().item()
     9.0
@@ -113,7 +113,7 @@ def numpy_function(
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
-    """A function of NumPy arrays as an op. Tapes do not see into it: there is no gradient.
+    """Run a Python function on NumPy arrays as an op. Tapes do not record it, so it has no gradient.
 
     >>> numpy_function(np.sort, [convert([2.0, 1.0])], "float32").numpy().tolist()
     [1.0, 2.0]
@@ -167,7 +167,7 @@ _registered: dict[str, Callable[..., Any] | None] = {}
 
 
 class RegisterGradient:
-    """Decorate a gradient function for a named op of a graph. Here ops have their gradients; only the name is kept.
+    """Register a gradient function for a named op of a graph. gradtape stores it and never calls it.
 
     For a gradient of your own use `custom_gradient`, which works the same in TensorFlow.
 
@@ -189,7 +189,7 @@ class RegisterGradient:
 
 
 def no_gradient(op_type: str) -> None:
-    """Say that a named op of a graph has no gradient."""
+    """Declare that a named op of a graph has no gradient."""
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
     _register(op_type, None)
@@ -203,7 +203,7 @@ def _register(op_type: str, function: Callable[..., Any] | None) -> None:
 
 # -- print -----------------------------------------------------------------------------------------------------------
 def print_(*inputs: Any, **kwargs: Any) -> None:
-    """Tensors, and structures of them, as text: to stderr, or to `output_stream`.
+    """Print tensors, and structures of them, to stderr or to `output_stream`.
 
     `summarize` elements are shown at each end of an axis (3; -1 for all). Other keywords: `sep`, `end`.
 

@@ -44,7 +44,7 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 # -- seeds -----------------------------------------------------------------------------------------------------------
 def set_seed(seed: Any) -> None:
-    """Set the global seed: from here on the same calls give the same numbers.
+    """Set the global seed, which makes random numbers repeatable.
 
     >>> set_seed(1)
     >>> first = uniform([2]).numpy().tolist()
@@ -835,7 +835,7 @@ class Generator:
         self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")
 
     def _trackable_children(self) -> dict[str, Any]:
-        """What checkpoints save of it."""
+        """The state that checkpoints save."""
         return {"_state_var": self._state_var}
 
     def _checked(self, state: Any) -> Tensor:
@@ -847,7 +847,7 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
-        """A generator that goes on from a state."""
+        """A generator that continues from a state."""
         return cls(state=state, alg=alg)
 
     @classmethod
@@ -858,7 +858,7 @@ class Generator:
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """A generator that starts somewhere else every time."""
+        """A generator with a random seed."""
         alg = "philox" if alg is None else alg
         size = 2 if _algorithm(alg) is Algorithm.THREEFRY else 3
         return cls(state=np.frombuffer(os.urandom(8 * size), np.int64), alg=alg)
@@ -885,7 +885,7 @@ class Generator:
         return self._state_var.value()[-1]
 
     def reset(self, state: Any) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         with self._lock:
             self._state_var.assign(self._checked(state))
 
@@ -894,11 +894,11 @@ class Generator:
         self.reset(create_rng_state(seed, self._alg))
 
     def reset_from_key_counter(self, key: Any, counter: Any) -> None:
-        """Go on with this key, at this counter."""
+        """Continue with this key and counter."""
         self.reset(_joined(key, counter))
 
     def skip(self, delta: Any) -> Tensor:
-        """Go past `delta` numbers. The state from before is returned."""
+        """Skip `delta` numbers. Returns the previous state."""
         given = operand(delta).array
         return wrap(self._advance(np.asarray(integer(delta)) if is_known(given) else given))
 
@@ -984,7 +984,7 @@ def get_global_generator() -> Generator:
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Put another generator in the place of the shared one."""
+    """Replace the global generator."""
     with _global_lock:
         _global_generator[:] = [generator]
 

@@ -59,7 +59,7 @@ def get_current_name_scope() -> str:
 
 
 def device(device_name: Any) -> AbstractContextManager[None]:
-    """Where new tensors and variables are put: "/CPU:0", "GPU:1", "/device:GPU:0", a `DeviceSpec`, None.
+    """Create new tensors and variables on a device: "/CPU:0", "GPU:1", "/device:GPU:0", a `DeviceSpec`, None.
 
     Ops run where their inputs are; `tf.identity` within the block copies a tensor to the device. A device that is not
     there is the processor, unless `tf.config.set_soft_device_placement(False)` makes it an error.
@@ -77,7 +77,7 @@ class _EagerDeviceContext(device_scope):
 
 
 def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
-    """Eager ops run in the order they are written: nothing is left to arrange."""
+    """No effect: eager ops run in the order of the program."""
     if control_inputs is not None and not isinstance(control_inputs, Iterable):
         raise TypeError(f"Expected a list of tensors or functions for 'control_inputs', but got {control_inputs!r}.")
     if isinstance(control_inputs, ndarray) and control_inputs.size > 1:
@@ -89,7 +89,7 @@ def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
 
 
 def executing_eagerly() -> bool:
-    """Whether ops run as they are called; inside a function that is being traced they do not.
+    """Whether ops run when they are called; false inside a function that is being traced.
 
     >>> executing_eagerly()
     True
@@ -98,5 +98,5 @@ def executing_eagerly() -> bool:
 
 
 def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Accepted for TensorFlow's sake: attributes are never wrapped here."""
+    """Accepted for compatibility; gradtape never wraps attributes."""
     return method

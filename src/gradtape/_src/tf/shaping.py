@@ -44,7 +44,7 @@ def picked(x: Tensor, positions: Any, axis: int) -> Tensor:
 
 # -- repeating -------------------------------------------------------------------------------------------------------
 def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
-    """The tensor laid side by side with itself, `multiples[i]` times along axis i.
+    """Repeat the tensor `multiples[i]` times along axis i.
 
     >>> tile([1, 2], [2]).numpy().tolist()
     [1, 2, 1, 2]
@@ -153,7 +153,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
 def pad(
     tensor: TensorLike, paddings: TensorLike, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> Tensor:
-    """More elements before and after, along every axis: constants, or a mirror image of what is there.
+    """Pad every axis at both ends, with a constant or a mirror image of the elements.
 
     >>> pad([1, 2, 3], [[1, 2]]).numpy().tolist()
     [0, 1, 2, 3, 0, 0]
@@ -226,7 +226,7 @@ def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
 
 # -- turning ---------------------------------------------------------------------------------------------------------
 def roll(input: TensorLike, shift: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """Shifted along axes; what falls off one end comes back at the other.
+    """Shift elements along axes, cyclically.
 
     >>> roll([1, 2, 3, 4], 1, 0).numpy().tolist()
     [4, 1, 2, 3]
@@ -266,7 +266,7 @@ def _rolled(x: Tensor, shift: Tensor, axes: Axes) -> Tensor:
 def reverse_sequence(
     input: TensorLike, seq_lengths: TensorLike, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
 ) -> Tensor:
-    """The first `seq_lengths[i]` elements of row i backward, the rest as they are.
+    """Reverse the first `seq_lengths[i]` elements of row i.
 
     >>> reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1, batch_axis=0).numpy().tolist()
     [[2, 1, 3], [6, 5, 4]]
@@ -489,7 +489,7 @@ def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, n
 
 
 def parallel_stack(values: TensorLike, name: str = "parallel_stack") -> Tensor:
-    """`stack` along a new first axis. Eager tensors are all there already: nothing is left to run in parallel."""
+    """`stack` along a new first axis. Eager tensors are already computed, so nothing runs in parallel."""
     return stack(values, axis=0)
 
 
@@ -500,7 +500,7 @@ def shape_n(input: TensorLike, out_type: Any = "int32", name: str | None = None)
 
 
 def identity_n(input: TensorLike, name: str | None = None) -> list[Tensor]:
-    """The same values, as tensors of their own."""
+    """Copies of the tensors."""
     return [array.identity(operand(x)) for x in _listed(input, "IdentityN")]
 
 

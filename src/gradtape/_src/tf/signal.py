@@ -281,7 +281,7 @@ def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor
 
 
 def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
-    """Undo `fftshift`."""
+    """The inverse of `fftshift`."""
     return _shift(x, axes, lambda n: -(n // 2))
 
 
@@ -455,7 +455,7 @@ def _pad_value(value: Any, dtype: DType) -> Tensor:
 
 
 def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
-    """Lay frames [..., frames, length] `frame_step` apart and add them up: the transpose of `frame`.
+    """Add frames [..., frames, length] that are `frame_step` apart: the transpose of `frame`.
 
     >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy().tolist()
     [1.0, 1.0, 2.0, 1.0, 1.0]
@@ -651,7 +651,7 @@ def mdct(
 def inverse_mdct(
     mdcts: Any, window_fn: Window | None = vorbis_window, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """Undo `mdct`, where every sample lies under two frames."""
+    """The inverse of `mdct`, for samples that lie in two frames."""
     x = operand(mdcts)
     if len(x.array.shape) < 2 or x.dtype not in (float32, as_dtype("float64")):
         raise ValueError(f"mdcts must be at least rank 2 and of tf.float32 or tf.float64. Received: {x!r}")

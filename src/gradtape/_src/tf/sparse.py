@@ -1,4 +1,4 @@
-"""`tf.sparse`: coordinates and values, as far as tapes meet them: from a dense tensor, to one, and the class itself."""
+"""`tf.sparse`: the class, and conversions from and to dense tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> SparseTensor:
-    """The elements of a tensor that are not zero."""
+    """The nonzero elements of a tensor, as a sparse tensor."""
     x = operand(tensor)
     if not x.array.shape:
         raise errors.invalid_argument("WhereOp : Unhandled input: the tensor is a scalar.", "Where")

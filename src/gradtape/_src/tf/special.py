@@ -1,4 +1,4 @@
-"""Special functions and activations under TensorFlow's names; `api.math` and `api.nn` list them."""
+"""Special functions and activations under TensorFlow's names; `tf/math.py` and `tf/nn.py` list them."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 # -- activations -----------------------------------------------------------------------------------------------------
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
-    """x between 0 and 6, the nearer of them outside.
+    """x clipped to [0, 6].
 
     >>> relu6([-1.0, 3.0, 8.0]).numpy().tolist()
     [0.0, 3.0, 6.0]

@@ -71,7 +71,7 @@ class TensorArray:
 
     @property
     def dynamic_size(self) -> bool:
-        """Whether writing past the end makes it longer."""
+        """Whether writing past the end extends it."""
         return self._dynamic_size
 
     @property
@@ -215,11 +215,11 @@ class TensorArray:
         return self
 
     def identity(self) -> TensorArray:
-        """The same elements in a TensorArray of its own."""
+        """A copy of the TensorArray."""
         return self._copy()
 
     def close(self, name: str | None = None) -> None:
-        """Let go of the elements."""
+        """Free the elements."""
         self._tensors = []
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:

@@ -116,7 +116,7 @@ def gpu_device_name() -> str:
 
 
 def is_cpu_target_available(target: str) -> bool:
-    """Whether code for this kind of processor can run here.
+    """Whether this machine has a CPU of this kind.
 
     >>> import platform
     >>> is_cpu_target_available("x86") == (platform.machine().lower() in ("x86_64", "amd64", "i386", "i686"))
