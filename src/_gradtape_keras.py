@@ -10,7 +10,7 @@ import sys
 
 
 class Finder:
-    """Finds nothing: the import system asks it first, and so tells it which module is about to be imported."""
+    """Finds nothing: the import system calls it first, and so tells it which module is about to be imported."""
 
     waits = True
 
