@@ -1,4 +1,4 @@
-"""`tf.bitwise`: integers as rows of bits."""
+"""`tf.bitwise`: bitwise operations on integers."""
 
 from gradtape._src.tf.bitwise import (
     bitwise_and as bitwise_and,

@@ -1,4 +1,4 @@
-"""`tf.image`: resizing, cropping, colours, comparisons, augmentation. All of it has derivatives where numbers have."""
+"""`tf.image`: resizing, cropping, colours, comparisons, augmentation. Differentiable for floating-point images."""
 
 from gradtape._src.tf.image import (
     ResizeMethod as ResizeMethod,

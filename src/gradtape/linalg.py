@@ -1,4 +1,4 @@
-"""`tf.linalg`: products and norms; what `decompositions` has is found here too."""
+"""`tf.linalg`: products and norms, and the functions of `decompositions`."""
 
 from gradtape._src.tf.linalg import (
     adjoint as adjoint,

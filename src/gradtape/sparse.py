@@ -1,4 +1,4 @@
-"""`tf.sparse`: coordinates and values, as far as tapes meet them: from a dense tensor, to one, and the class itself."""
+"""`tf.sparse`: the class, and conversions from and to dense tensors."""
 
 from gradtape._src.tf.sparse import (
     SparseTensor as SparseTensor,

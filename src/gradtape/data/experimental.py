@@ -1,4 +1,4 @@
-"""`tf.data.experimental`: names that TensorFlow's users still write, most of them methods of datasets by now."""
+"""`tf.data.experimental`: older names, most of which are methods of datasets now."""
 
 from gradtape._src.data.experimental import (
     AUTOTUNE as AUTOTUNE,
