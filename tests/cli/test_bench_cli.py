@@ -15,7 +15,7 @@ import pytest
 from gradtape._src.cli import UsageError, bench
 from gradtape._src.cli.main import main
 from gradtape._src.cli.progress import Progress
-from gradtape._src.cli.terminal import Page, shorten
+from gradtape._src.cli.terminal import Printer, shorten
 
 QUICK = ["--rounds", "1", "--seconds", "0.01"]
 
@@ -100,9 +100,9 @@ def test_another_package_of_that_name_does_not_matter(tmp_path: Path) -> None:
 
 
 def bars(times: dict[str, float], **how: Any) -> list[str]:
-    page = Page(io.StringIO(), **{"width": 80, **how})
-    bench._bars("chain", "many small ops", times, page)
-    return page.stream.getvalue().splitlines()
+    printer = Printer(io.StringIO(), **{"width": 80, **how})
+    bench._bars("chain", "many small ops", times, printer)
+    return printer.stream.getvalue().splitlines()
 
 
 def test_bars_are_in_proportion() -> None:
@@ -131,41 +131,41 @@ def test_nothing_could_be_measured() -> None:
 def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert Page(Terminal()).style("x", "red") == "\033[31mx\033[0m"
-    assert Page(Pipe()).style("x", "red") == "x"
+    assert Printer(Terminal()).style("x", "red") == "\033[31mx\033[0m"
+    assert Printer(Pipe()).style("x", "red") == "x"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert Page(Terminal()).style("x", "red") == "x"
+    assert Printer(Terminal()).style("x", "red") == "x"
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert Page(Terminal()).style("x", "red") == "x"
+    assert Printer(Terminal()).style("x", "red") == "x"
 
 
 def test_a_pipe_has_whole_lines() -> None:
-    page = Page(Pipe())
-    page.table([["a" * 300, "b", "word " * 100]])
-    assert page.stream.getvalue().count("\n") == 1  # type: ignore[attr-defined]
+    printer = Printer(Pipe())
+    printer.table([["a" * 300, "b", "word " * 100]])
+    assert printer.stream.getvalue().count("\n") == 1  # type: ignore[attr-defined]
 
 
 def test_a_pipe_without_block_characters() -> None:
-    assert Page(Pipe(), width=80).bar(0.5, 8) == "####    "
+    assert Printer(Pipe(), width=80).bar(0.5, 8) == "####    "
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
 @pytest.mark.parametrize("colour", [False, True])
 def test_tables_fit(width: int, colour: bool) -> None:
-    page = Page(io.StringIO(), width=width, colour=colour)
+    printer = Printer(io.StringIO(), width=width, colour=colour)
     rows = [["tf.a", "b.py:1", ""], ["tf." + "long." * 8, "folder/" * 6 + "c.py:1 +3", "why it is so " * 6]]
-    page.table(rows, ("", "cyan", "dim"))
-    plain = page.stream.getvalue().replace("\033[36m", "").replace("\033[2m", "").replace("\033[0m", "")
+    printer.table(rows, ("", "cyan", "dim"))
+    plain = printer.stream.getvalue().replace("\033[36m", "").replace("\033[2m", "").replace("\033[0m", "")
     assert max(map(len, plain.splitlines())) <= width
-    assert (plain != page.stream.getvalue()) is colour
+    assert (plain != printer.stream.getvalue()) is colour
 
 
 def test_styled_cells_stay_in_line() -> None:
-    page = Page(io.StringIO(), width=80, colour=True)
-    page.table([["a", page.style("ok", "green"), "x"], ["b", page.style("wrong", "red"), "y"]])
+    printer = Printer(io.StringIO(), width=80, colour=True)
+    printer.table([["a", printer.style("ok", "green"), "x"], ["b", printer.style("wrong", "red"), "y"]])
     first, second = (
-        page.stream.getvalue().replace("\033[32m", "").replace("\033[31m", "").replace("\033[0m", "").splitlines()
+        printer.stream.getvalue().replace("\033[32m", "").replace("\033[31m", "").replace("\033[0m", "").splitlines()
     )
     assert first.index("x") == second.index("y")
 

@@ -216,7 +216,7 @@ def test_chrome_trace(tmp_path):
     assert ops[0]["args"]["output"] == "(64, 64)"
     assert ops[0]["args"]["line"].startswith(__file__)
     recording = next(e for e in events if e["name"] == "recording")
-    walk = next(e for e in events if e["name"] == "walk back 1")
+    walk = next(e for e in events if e["name"] == "backward pass 1")
     for event in ops:
         around = recording if event["cat"] == "forward" else walk
         assert around["ts"] <= event["ts"]

@@ -87,7 +87,7 @@ def test_summary_of_used_up_tapes():
     assert str(unused.summary()).startswith("GradientTape: 0 ops, 0 B saved, new")
     tape.gradient(z, x)
     table = tape.summary()
-    assert [row.op for row in table.rows] == ["argmax"]  # what the walk back passed by
+    assert [row.op for row in table.rows] == ["argmax"]  # what the backward pass did not reach
     assert table.nbytes is None
     assert "was used up at test_summary.py:" in str(table)
     assert "persistent=True" in str(table)

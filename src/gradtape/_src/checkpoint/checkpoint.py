@@ -23,7 +23,7 @@ from gradtape._src.checkpoint.tracking import (
     VALUE,
     Found,
     Names,
-    Node,
+    ObjectNode,
     attributes_of,
     described,
     is_trackable,
@@ -314,7 +314,7 @@ class Restoration:
     partial = True
     """Whether the user knows that not everything will be found, or there is nothing yet."""
 
-    def __init__(self, reader: bundle.Reader, nodes: list[Node], root: Checkpoint) -> None:
+    def __init__(self, reader: bundle.Reader, nodes: list[ObjectNode], root: Checkpoint) -> None:
         self.reader, self.nodes = reader, nodes
         self.names = Names(nodes)
         self.objects: dict[int, int] = {}  # node -> id of the object that was found for it

@@ -88,7 +88,7 @@ def objects_below(root: Any) -> list[Found]:
 
 
 # -- the description in the file -------------------------------------------------------------------------------------
-class Node(NamedTuple):
+class ObjectNode(NamedTuple):
     """An object in a checkpoint, by name: the numbers of its parts; the full name and the key of each of its values."""
 
     parts: dict[str, int]
@@ -114,7 +114,7 @@ def described(found: list[Found], keys: list[dict[str, tuple[str, str]]]) -> byt
     return encode(nodes)
 
 
-def read_description(data: Any) -> list[Node]:
+def read_description(data: Any) -> list[ObjectNode]:
     """The objects of a checkpoint. ValueError if this is no description of objects."""
     if not isinstance(data, bytes):
         raise ValueError(f"The description of the objects should be a string, and is {data!r}.")
@@ -124,10 +124,10 @@ def read_description(data: Any) -> list[Node]:
     return nodes
 
 
-def _node(message: Message) -> Node:
+def _node(message: Message) -> ObjectNode:
     parts = map(dict, messages_in(message, 1))
     values = map(dict, messages_in(message, 2))
-    return Node(
+    return ObjectNode(
         {text_in(part, 2): number_in(part, 1) for part in parts},
         {text_in(value, 1): (text_in(value, 2), text_in(value, 3)) for value in values},
     )
@@ -154,7 +154,7 @@ _LONGEST = 64  # names that lead to an object in a message
 class Names:
     """What leads to each object of a checkpoint, as messages show it."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self, nodes: list[ObjectNode]) -> None:
         self._from: dict[int, tuple[int, str]] = {0: (0, "(root)")}
         order = [0]
         for number in order:  # grows as it goes

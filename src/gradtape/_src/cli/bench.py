@@ -18,7 +18,7 @@ from typing import Any
 from gradtape._src.cli import UsageError
 from gradtape._src.cli.arguments import Parser, positive
 from gradtape._src.cli.progress import Progress
-from gradtape._src.cli.terminal import Page
+from gradtape._src.cli.terminal import Printer
 
 __all__ = ["folder", "main"]
 
@@ -69,7 +69,7 @@ def _benchmarks() -> Any:
     return package
 
 
-def _measure(benchmarks: Any, options: Any, works: list[str], page: Page) -> dict[str, Any]:
+def _measure(benchmarks: Any, options: Any, works: list[str], printer: Printer) -> dict[str, Any]:
     """Run the selected benchmarks, and show each result when it is available."""
     found, _ = benchmarks.libraries.find()
     columns = benchmarks.libraries.columns(found)
@@ -85,12 +85,12 @@ def _measure(benchmarks: Any, options: Any, works: list[str], page: Page) -> dic
 
     show = not options.json
     if show:
-        page.paragraph(", ".join(f"{module} {version}" for module, version in report["versions"].items()))
-        page.paragraph(f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores")
+        printer.paragraph(", ".join(f"{module} {version}" for module, version in report["versions"].items()))
+        printer.paragraph(f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores")
         absent = [peer for peer in benchmarks.libraries.PEERS if peer not in found]
         if absent:
-            page.paragraph(f"not here: {', '.join(absent)} (gradtape bench --help says how to name them)")
-        page.paragraph("Best times in milliseconds, and as multiples of gradtape's. Shorter is better.")
+            printer.paragraph(f"not here: {', '.join(absent)} (gradtape bench --help says how to name them)")
+        printer.paragraph("Best times in milliseconds, and as multiples of gradtape's. Shorter is better.")
     races = [work for work in works if work in benchmarks.workloads.WORKS]
     others = [work for work in works if work not in races]
     with Progress(len(races) * len(columns) * (options.rounds + 1) + len(others), patience=0) as progress:
@@ -103,7 +103,7 @@ def _measure(benchmarks: Any, options: Any, works: list[str], page: Page) -> dic
             progress.clear()
             report["times"][work] = times
             if show:
-                _bars(work, benchmarks.workloads.WORKS[work], times, page)
+                _bars(work, benchmarks.workloads.WORKS[work], times, printer)
         verdicts += benchmarks.budgets.of_times(report["times"])
         if "import" in others:
             progress.step("import")
@@ -117,22 +117,22 @@ def _measure(benchmarks: Any, options: Any, works: list[str], page: Page) -> dic
     return report
 
 
-def _bars(work: str, what: str, times: dict[str, float], page: Page) -> None:
+def _bars(work: str, what: str, times: dict[str, float], printer: Printer) -> None:
     """The times of one workload, the fastest first: a bar, milliseconds, and how many times gradtape's time that is."""
-    page.line()
-    page.paragraph(f"{page.style(work, 'bold')}  {what}", hanging=" " * (len(work) + 2))
+    printer.line()
+    printer.paragraph(f"{printer.style(work, 'bold')}  {what}", hanging=" " * (len(work) + 2))
     if not times:
-        page.line("  no library could run it")
+        printer.line("  no library could run it")
         return
     mine, longest = times.get("gradtape"), max(times.values())
     name_width = max(map(len, times))
-    width = max(min(page.width, 100) - name_width - 26, 8)
+    width = max(min(printer.width, 100) - name_width - 26, 8)
     for name, seconds in sorted(times.items(), key=lambda item: item[1]):
         ours = name.startswith("gradtape")
-        bar = page.style(page.bar(seconds / longest, width), "green" if ours else "cyan")
+        bar = printer.style(printer.bar(seconds / longest, width), "green" if ours else "cyan")
         ratio = "" if mine is None or name == "gradtape" else f"{_number(seconds / mine)} x"
-        label = page.style(name.ljust(name_width), *(["bold"] if ours else []))
-        page.line(f"  {label} {bar} {_number(seconds * 1e3):>6} ms {ratio:>8}".rstrip())
+        label = printer.style(name.ljust(name_width), *(["bold"] if ours else []))
+        printer.line(f"  {label} {bar} {_number(seconds * 1e3):>6} ms {ratio:>8}".rstrip())
 
 
 def _number(value: float) -> str:
@@ -144,17 +144,17 @@ def _number(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
 
 
-def _budgets(verdicts: list[dict[str, Any]], page: Page) -> None:
+def _budgets(verdicts: list[dict[str, Any]], printer: Printer) -> None:
     if not verdicts:
         return
     kept = sum(verdict["met"] for verdict in verdicts)
-    page.line()
-    page.line(f"budgets: {kept} of {len(verdicts)} met", "bold")
+    printer.line()
+    printer.line(f"budgets: {kept} of {len(verdicts)} met", "bold")
     rows = []
     for verdict in verdicts:
-        mark = page.style("met", "green") if verdict["met"] else page.style("not met", "red")
+        mark = printer.style("met", "green") if verdict["met"] else printer.style("not met", "red")
         rows.append([verdict["what"], mark, f"{verdict['measured']} ({verdict['budget']})"])
-    page.table(rows)
+    printer.table(rows)
 
 
 def main(arguments: list[str]) -> int:
@@ -175,16 +175,16 @@ def main(arguments: list[str]) -> int:
     if unknown:
         parser.error(f"no workload {', '.join(map(repr, unknown))}; there are {', '.join(works)}")
 
-    page = Page()
+    printer = Printer()
     asked = [work for work in works if not options.work or work in options.work]
-    report = _measure(benchmarks, options, asked, page)
+    report = _measure(benchmarks, options, asked, printer)
     if options.json:
         print(json.dumps(report, indent=2))
         return 0
     if "memory" in report:
-        page.line()
-        page.line("memory", "bold")
+        printer.line()
+        printer.line("memory", "bold")
         for line in benchmarks.memory.lines(report["memory"]):
-            page.paragraph(line, indent="  ", hanging="    ")
-    _budgets(report["budgets"], page)
+            printer.paragraph(line, indent="  ", hanging="    ")
+    _budgets(report["budgets"], printer)
     return 0

@@ -14,10 +14,10 @@ from gradtape._src.cli.arguments import Parser
 from gradtape._src.cli.names import MISSING, NOTE, SUPPORTED, judge
 from gradtape._src.cli.progress import Progress
 from gradtape._src.cli.scan import Trouble, Use, read_notebook, read_source
-from gradtape._src.cli.terminal import Page
+from gradtape._src.cli.terminal import Printer
 from gradtape._src.version import __version__
 
-__all__ = ["Report", "check", "main"]
+__all__ = ["CheckReport", "check", "main"]
 
 DESCRIPTION = """\
 Lists every tensorflow name that Python files and notebooks use, and says for each whether gradtape
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Entry:
+class NameEntry:
     """A name with one verdict, and the places where it is used so."""
 
     name: str
@@ -64,14 +64,14 @@ class Entry:
 
 
 @dataclass
-class Report:
+class CheckReport:
     """What was found in a code base."""
 
     files: int
-    entries: list[Entry]
+    entries: list[NameEntry]
     unreadable: list[tuple[Place, str]]
 
-    def of(self, status: str) -> list[Entry]:
+    def of(self, status: str) -> list[NameEntry]:
         """The entries of a status; a name that has a note or is missing somewhere is not listed as supported."""
         noted = {entry.name for entry in self.entries if entry.status != SUPPORTED}
         return [e for e in self.entries if e.status == status and (status != SUPPORTED or e.name not in noted)]
@@ -81,7 +81,7 @@ class Report:
         return len({entry.name for entry in self.of(status)})
 
 
-def check(paths: list[str]) -> Report:
+def check(paths: list[str]) -> CheckReport:
     """Look at files and folders.
 
     >>> report = check([__file__])
@@ -89,7 +89,7 @@ def check(paths: list[str]) -> Report:
     (1, [])
     """
     files = list(dict.fromkeys(file for path in paths for file in _files(path)))
-    entries: dict[tuple[str, str, str], Entry] = {}
+    entries: dict[tuple[str, str, str], NameEntry] = {}
     unreadable: list[tuple[Place, str]] = []
     with Progress(len(files)) as progress:
         for file in files:
@@ -97,14 +97,14 @@ def check(paths: list[str]) -> Report:
             uses, troubles = _read(file)
             for use in uses:
                 status, why = (NOTE, use.note) if use.note else judge(use.name, use.call)
-                entry = entries.setdefault((use.name, status, why), Entry(use.name, status, why))
+                entry = entries.setdefault((use.name, status, why), NameEntry(use.name, status, why))
                 place = Place(file, use.line, use.cell)
                 if place not in entry.places[-1:]:
                     entry.places.append(place)
             unreadable += [(Place(file, trouble.line, trouble.cell), trouble.why) for trouble in troubles]
             progress.step(file)
     ordered = sorted(entries.values(), key=lambda entry: (_ORDER.index(entry.status), entry.name.lower(), entry.why))
-    return Report(len(files), ordered, unreadable)
+    return CheckReport(len(files), ordered, unreadable)
 
 
 def _files(path: str) -> Iterator[str]:
@@ -131,7 +131,7 @@ def _read(file: str) -> tuple[list[Use], list[Trouble]]:
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
-def _as_json(report: Report, shown: tuple[str, ...]) -> dict[str, Any]:
+def _as_json(report: CheckReport, shown: tuple[str, ...]) -> dict[str, Any]:
     return {
         "gradtape": __version__,
         "files": report.files,
@@ -150,37 +150,39 @@ def _as_json(report: Report, shown: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _show(report: Report, shown: tuple[str, ...], every_place: bool, page: Page) -> None:
+def _show(report: CheckReport, shown: tuple[str, ...], every_place: bool, printer: Printer) -> None:
     for status in shown:
         entries = report.of(status)
         if not entries:
             continue
-        page.line(f"{'with a note' if status == NOTE else status} ({report.count(status)})", "bold", _COLOURS[status])
+        printer.line(
+            f"{'with a note' if status == NOTE else status} ({report.count(status)})", "bold", _COLOURS[status]
+        )
         rows = [row for entry in entries for row in _rows(entry, every_place)]
-        if page.has_room(rows):
-            page.table(rows, ("", "cyan", "dim"))
+        if printer.has_room(rows):
+            printer.table(rows, ("", "cyan", "dim"))
         else:  # too narrow for three columns: a heading for each reason
             for why in dict.fromkeys(entry.why for entry in entries):
                 if why:
-                    page.paragraph(why, indent="  ")
+                    printer.paragraph(why, indent="  ")
                 members = [[*row[:2], ""] for e in entries if e.why == why for row in _rows(e, every_place)]
-                page.table(members, ("", "cyan"), indent="    " if why else "  ")
-        page.line()
+                printer.table(members, ("", "cyan"), indent="    " if why else "  ")
+        printer.line()
     if report.unreadable:
-        page.line(f"not readable ({len(report.unreadable)})", "bold", "red")
-        page.table([[str(place), why] for place, why in report.unreadable], ("cyan", ""))
-        page.line()
-    page.paragraph(_sum(report))
+        printer.line(f"not readable ({len(report.unreadable)})", "bold", "red")
+        printer.table([[str(place), why] for place, why in report.unreadable], ("cyan", ""))
+        printer.line()
+    printer.paragraph(_sum(report))
 
 
-def _rows(entry: Entry, every_place: bool) -> Iterator[list[str]]:
+def _rows(entry: NameEntry, every_place: bool) -> Iterator[list[str]]:
     first, more = entry.places[0], len(entry.places) - 1
     yield [entry.name, f"{first} +{more}" if more and not every_place else str(first), entry.why]
     if every_place:
         yield from (["", str(place), ""] for place in entry.places[1:])
 
 
-def _sum(report: Report) -> str:
+def _sum(report: CheckReport) -> str:
     parts = [f"{report.count(SUPPORTED)} supported", f"{report.count(NOTE)} with a note"]
     parts.append(f"{report.count(MISSING)} missing")
     if report.unreadable:
@@ -207,5 +209,5 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print(json.dumps(_as_json(report, shown), indent=2))
     else:
-        _show(report, shown, options.places, Page())
+        _show(report, shown, options.places, Printer())
     return 1 if report.count(MISSING) else 0

@@ -21,7 +21,7 @@ import numpy as np
 import gradtape as tf
 from gradtape._src.cli.arguments import Parser
 from gradtape._src.cli.progress import Progress
-from gradtape._src.cli.terminal import Page
+from gradtape._src.cli.terminal import Printer
 from gradtape._src.tf import config
 from gradtape._src.version import __version__
 
@@ -286,23 +286,23 @@ def _problems(findings: dict[str, Any]) -> list[dict[str, str]]:
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
-def _show(findings: dict[str, Any], page: Page) -> None:
-    page.paragraph(
+def _show(findings: dict[str, Any], printer: Printer) -> None:
+    printer.paragraph(
         f"gradtape {findings['gradtape']} on {findings['implementation']} {findings['python']}, {findings['system']}",
         hanging="  ",
     )
-    _section(page, "packages", [
+    _section(printer, "packages", [
         [name, version or "-", "" if version and _PACKAGES[name] != "not needed" else _PACKAGES[name]]
         for name, version in findings["packages"].items()
     ])  # fmt: skip
-    _section(page, "engines", [
+    _section(printer, "engines", [
         [name, "ready" if engine["ready"] else "-", ", ".join(engine.get("devices", ())) or engine.get("why", "")]
         for name, engine in findings["engines"].items()
     ])  # fmt: skip
     threads, blas = findings["threads"], findings["blas"]
     quota = f", limited to the time of {threads['quota']:g}" if threads["quota"] else ""
     variables = ", ".join(f"{name}={value}" for name, value in threads["variables"].items())
-    _section(page, "linear algebra", [
+    _section(printer, "linear algebra", [
         ["library", f"{blas['library']} {blas['version']}"],
         ["threads", "not known" if blas["threads"] is None else str(blas["threads"])],
         ["cores", f"{threads['usable_cores']} of {threads['cores']} usable{quota}"],
@@ -314,28 +314,28 @@ def _show(findings: dict[str, Any], page: Page) -> None:
     for engine, result in findings["self_check"].items():
         if "microseconds_per_op" in result:
             rows.append([engine, f"{result['microseconds_per_op']:.1f} microseconds for one small op and its gradient"])
-    _section(page, "speed", rows)
-    _section(page, "self-check", [
+    _section(printer, "speed", rows)
+    _section(printer, "self-check", [
         [
             name,
-            page.style("ok", "green") if _small(error) else page.style("wrong", "red"),
+            printer.style("ok", "green") if _small(error) else printer.style("wrong", "red"),
             "no answer" if error is None else f"error {error:.0e}",
         ]
         for result in findings["self_check"].values()
         for name, error in result["errors"].items()
     ])  # fmt: skip
-    page.line()
+    printer.line()
     if not findings["problems"]:
-        page.line("All is well.", "green")
+        printer.line("All is well.", "green")
     for problem in findings["problems"]:
-        page.paragraph(f"! {problem['problem']}", hanging="  ")
-        page.paragraph(f"  -> {problem['advice']}", hanging="     ")
+        printer.paragraph(f"! {problem['problem']}", hanging="  ")
+        printer.paragraph(f"  -> {problem['advice']}", hanging="     ")
 
 
-def _section(page: Page, title: str, rows: list[list[str]]) -> None:
-    page.line()
-    page.line(title, "bold")
-    page.table(rows, ("", "", "dim"))
+def _section(printer: Printer, title: str, rows: list[list[str]]) -> None:
+    printer.line()
+    printer.line(title, "bold")
+    printer.table(rows, ("", "", "dim"))
 
 
 def main(arguments: list[str]) -> int:
@@ -348,5 +348,5 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print(json.dumps(findings, indent=2))
     else:
-        _show(findings, Page())
+        _show(findings, Printer())
     return 0 if all(result["passed"] for result in findings["self_check"].values()) else 1

@@ -1,4 +1,4 @@
-"""Why gradtape lacks a name of TensorFlow's: said by `gradtape check` and by the page of supported names."""
+"""Why gradtape lacks a name of TensorFlow's: said by `gradtape check` and by the printer of supported names."""
 
 from __future__ import annotations
 

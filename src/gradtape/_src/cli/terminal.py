@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TextIO
 
-__all__ = ["Page", "fits", "shorten"]
+__all__ = ["Printer", "fits", "shorten"]
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _BLOCKS = " ▏▎▍▌▋▊▉█"
@@ -22,11 +22,11 @@ _ESCAPES = re.compile("\033\\[[0-9;]*m")
 _WIDEST = 10_000  # a line in a pipe
 
 
-class Page:
+class Printer:
     """Where a command writes: what it knows of the stream, and the shapes that it draws there.
 
-    >>> page = Page(sys.stdout, width=40)
-    >>> page.table([["tf.abs", "a.py:1", "fine"], ["tf.function", "a.py:22", "compiled functions are planned"]])
+    >>> printer = Printer(sys.stdout, width=40)
+    >>> printer.table([["tf.abs", "a.py:1", "fine"], ["tf.function", "a.py:22", "compiled functions are planned"]])
       tf.abs       a.py:1   fine
       tf.function  a.py:22  compiled functions
                             are planned
@@ -46,7 +46,7 @@ class Page:
     def style(self, text: str, *names: str) -> str:
         """The text in these styles, where there are colours.
 
-        >>> Page(width=80, colour=True).style("missing", "bold", "red")
+        >>> Printer(width=80, colour=True).style("missing", "bold", "red")
         '\\x1b[1;31mmissing\\x1b[0m'
         """
         return f"\033[{';'.join(_STYLES[name] for name in names)}m{text}\033[0m" if self.colour and names else text
@@ -103,7 +103,7 @@ class Page:
     def bar(self, share: float, width: int) -> str:
         """A bar that fills a share of the width: at least a sliver of it, in eighths of a character where it can.
 
-        >>> Page(width=80).bar(0.5, 8), Page(width=80).bar(0.0001, 8)
+        >>> Printer(width=80).bar(0.5, 8), Printer(width=80).bar(0.0001, 8)
         ('████    ', '▏       ')
         """
         if not self.blocks:

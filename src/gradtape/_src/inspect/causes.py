@@ -1,4 +1,4 @@
-"""Why a number stopped being one: from an op, what went into it and what came out, to a cause with a name.
+"""The cause of a NaN or Inf, found from an op, its inputs and its outputs.
 
 Everything here looks at plain NumPy arrays. Elementwise ops are judged by the numbers at the first bad position, the
 others by what is in their operands.
@@ -24,7 +24,7 @@ Index = tuple[int, ...]
 
 
 class Cause(Enum):
-    """Why a value, or a derivative on the way back, is NaN or infinite.
+    """Why a value, or a cotangent in the backward pass, is NaN or infinite.
 
     >>> Cause.LOG_OF_ZERO.sentence
     'the logarithm of zero is -inf'
@@ -247,8 +247,8 @@ def recomputed(op: Op, arrays: list[Any], attrs: dict[str, Any]) -> list[Any] | 
 
 
 # -- going back ------------------------------------------------------------------------------------------------------
-class Step(NamedTuple):
-    """One record on the way back: the cotangent that came in, and the one that it gave to an input."""
+class BackwardStep(NamedTuple):
+    """One step of the backward pass: the cotangent of a record, and the one that its vjp returned for an input."""
 
     op: Op
     position: int  # of the input
@@ -258,7 +258,7 @@ class Step(NamedTuple):
     given: Any
 
 
-def backward_cause(step: Step) -> tuple[Cause, bool]:
+def backward_cause(step: BackwardStep) -> tuple[Cause, bool]:
     """Why a rule gave NaN or Inf where its cotangent was finite, and whether that was because it met a zero."""
     op, d, c = step.op, concrete(step.incoming), concrete(step.given)
     if op.name == "custom_gradient":
@@ -282,14 +282,14 @@ def backward_cause(step: Step) -> tuple[Cause, bool]:
     return (Cause.LOW_PRECISION if has_small_range(c.dtype) else Cause.OVERFLOW), False
 
 
-def _by_slope(step: Step, g: Any) -> tuple[Cause, bool] | None:
-    """An elementwise rule is d times a slope: look at both where their product is bad."""
+def _by_slope(step: BackwardStep, g: Any) -> tuple[Cause, bool] | None:
+    """An elementwise rule is g times a slope: check both where their product is not finite."""
     op = step.op
-    pull = vjps_of(op, g.dtype, traced=False)[step.position]
+    vjp = vjps_of(op, g.dtype, traced=False)[step.position]
     values = tuple(None if v is None else _Plain(concrete(v)) for v in step.values)
-    assert pull is not None
+    assert vjp is not None
     with float_errors_ignored():
-        product, slope = (concrete(pull(each, values, step.attrs, each.shape)) for each in (g, np.ones_like(g)))
+        product, slope = (concrete(vjp(each, values, step.attrs, each.shape)) for each in (g, np.ones_like(g)))
     at = None if product is None or product.shape != g.shape else first_bad(product)
     if at is None:
         return None

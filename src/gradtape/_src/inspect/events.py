@@ -1,4 +1,4 @@
-"""What a tape knows beside its records: every op of its block with the user's line, and what happened between ops.
+"""What a tape has besides its records: every op of its block with the user's line, and events between ops.
 
 A plain tape has its records (also those of ops without a derivative, where a path ends) and a short log of events. A
 tape with `lines=True` has an op logger too: a recorder that tracks every tensor, so that it also sees ops that the tape

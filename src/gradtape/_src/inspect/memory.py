@@ -1,4 +1,4 @@
-"""`tape.nbytes` and `tape.memory_report()`: what a tape keeps alive, and for whom."""
+"""`tape.nbytes` and `tape.memory_report()`: what a tape keeps alive, by op and by line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def memory_report(tape: Tape) -> MemoryReport:
     return MemoryReport(tape)
 
 
-class Entry(NamedTuple):
+class MemoryEntry(NamedTuple):
     """What one kind of op, or one line, keeps."""
 
     what: str
@@ -110,14 +110,14 @@ def _count(keys: Iterable[Any]) -> dict[Any, int]:
     return counts
 
 
-def _entries(holdings: list[Holding], key: Callable[[Holding], Any], counts: dict[Any, int]) -> list[Entry]:
+def _entries(holdings: list[Holding], key: Callable[[Holding], Any], counts: dict[Any, int]) -> list[MemoryEntry]:
     totals = {name: [0, 0, 0] for name in counts}  # arrays, saved, elsewhere
     for held in holdings:
         total = totals[key(held)]
         total[0] += 1
         total[2 if _is_elsewhere(held) else 1] += held.nbytes
     entries = [
-        Entry(name if isinstance(name, str) else line_text(name), counts[name], *total)
+        MemoryEntry(name if isinstance(name, str) else line_text(name), counts[name], *total)
         for name, total in totals.items()
     ]
     return sorted(entries, key=lambda e: (-e.saved, -e.elsewhere, -e.records, e.what))
@@ -133,7 +133,7 @@ def _record_bytes(record: Any) -> int:
     return size + (sys.getsizeof(attrs) if attrs else 0)
 
 
-def _table(title: str, what: str, entries: list[Entry], remarks: list[str]) -> Table:
+def _table(title: str, what: str, entries: list[MemoryEntry], remarks: list[str]) -> Table:
     columns = [
         Column(what),
         Column("records", True),

@@ -38,9 +38,9 @@ from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder, active_recorders
 from gradtape._src.core.zero_preserving import concrete, zero_preserving
 from gradtape._src.inspect.causes import (
+    BackwardStep,
     Cause,
     Operand,
-    Step,
     backward_cause,
     first_bad,
     forward_cause,
@@ -119,7 +119,7 @@ class Origin:
 
 
 class NumericsError(errors.InvalidArgumentError):
-    """A number became NaN or infinite while somebody was checking; `origin` says where and why."""
+    """A number became NaN or infinite under `check_numerics`; `origin` says where and why."""
 
     origin: Origin
 
@@ -271,7 +271,7 @@ class _BackwardChecker(Observer):
         for position in places:
             if op.vjp_all is None and op.rules[position] is None:
                 continue
-            cause, by_zero = backward_cause(Step(op, position, values, attrs, g, _array(c)))
+            cause, by_zero = backward_cause(BackwardStep(op, position, values, attrs, g, _array(c)))
             if cause not in (Cause.OVERFLOW, Cause.LOW_PRECISION):
                 break
         lines = self._where()

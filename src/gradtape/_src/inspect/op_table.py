@@ -1,7 +1,7 @@
 """What every table and picture of a tape is made from: a row for each op, and the arrays that the tape holds.
 
-A tape that is recording or persistent tells everything. One that is used up has let its records go; what its witness
-(`lines=True`, `profile=True`) or its skeleton remembers is told, and `Ledger.remark` says what is missing.
+A tape that is recording or persistent has all records. One that is used up has freed them; the table then shows what
+its op logger (`lines=True`, `profile=True`) or its summary has, and `OpTable.remark` says what is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Row:
     shapes: tuple[Shape | None, ...]
     dtypes: tuple[str, ...]
     saved: int | None
-    """Bytes that this op was the first to save for the walk back, beyond variables and watched tensors."""
+    """Bytes that this op was the first to save for the backward pass, beyond variables and watched tensors."""
     forward: int | None
     backward: int | None
     line: Line | None
@@ -74,8 +74,8 @@ class Holding:
 
 
 @dataclass(slots=True)
-class Ledger:
-    """Everything the views ask of a tape."""
+class OpTable:
+    """The data of a tape for all views."""
 
     rows: list[Row]
     sources: dict[int, Source]  # by uid
@@ -89,7 +89,7 @@ class Ledger:
     names: dict[int, str] = field(default_factory=dict)
 
 
-def ledger(tape: Tape, target: Any = None, sources: Any = None, names: dict[int, str] | None = None) -> Ledger:
+def op_table(tape: Tape, target: Any = None, sources: Any = None, names: dict[int, str] | None = None) -> OpTable:
     """Read a tape, in whatever state it is."""
     names = {**(names or {}), **_structure_names(target), **_structure_names(sources)}
     targets, asked = _uids(target, "target"), _uids(sources, "sources")
@@ -149,7 +149,7 @@ def ledger(tape: Tape, target: Any = None, sources: Any = None, names: dict[int,
             )
         )
     found, constants = _sources(records, rows, variables, roots, shapes, names)
-    return Ledger(
+    return OpTable(
         rows,
         found,
         constants,
@@ -179,9 +179,9 @@ def _what_is_missing(tape: Tape, complete: bool, known: int) -> str:
     if tape._used_at is None or complete:
         return ""
     where = line_text(tape._used_at)
-    rest = f"; only the {known} ops that the walk back passed by are still known" if known else ""
+    rest = f"; only the {known} ops that the backward pass did not reach are still known" if known else ""
     return (
-        f"This tape was used up at {where} and let its record go{rest}. Look at it before asking for the gradient, or "
+        f"This tape was used up at {where} and has freed its record{rest}. Look at it before you call gradient(), or "
         "make it with persistent=True (which keeps everything), lines=True or profile=True (which keep the facts)."
     )
 

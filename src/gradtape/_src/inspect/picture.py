@@ -16,7 +16,7 @@ from gradtape._src.call_sites import user_frame
 from gradtape._src.core.primitive import CATEGORIES, registry
 from gradtape._src.inspect import layout
 from gradtape._src.inspect.layout import Box
-from gradtape._src.inspect.op_table import Ledger, Row, Source, ledger
+from gradtape._src.inspect.op_table import OpTable, Row, Source, op_table
 from gradtape._src.inspect.tables import bytes_text, line_text, plural, shape_text, time_text
 from gradtape._src.tensor import CONSTANT, Tensor
 from gradtape._src.variable import Variable
@@ -46,7 +46,7 @@ def kind_of(op: str, differentiable: bool) -> str:
 class _Graph:
     """The ops and sources of a tape with their edges: what every picture draws."""
 
-    def __init__(self, facts: Ledger) -> None:
+    def __init__(self, facts: OpTable) -> None:
         self.facts = facts
         rows = facts.rows
         self.left_out = max(0, len(rows) - MOST_OPS)
@@ -187,7 +187,7 @@ def _names_around() -> dict[int, str]:
 
 
 def _graph(tape: Tape, target: Any, sources: Any) -> _Graph:
-    return _Graph(ledger(tape, target, sources, _names_around()))
+    return _Graph(op_table(tape, target, sources, _names_around()))
 
 
 # -- the page --------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from gradtape._src import forks
 from gradtape._src.core.fast.calls import write_vjps
 from gradtape._src.core.observe import Observer, wrap_kernels
 from gradtape._src.core.tape import Record
-from gradtape._src.inspect.op_table import array_bytes, ledger
+from gradtape._src.inspect.op_table import array_bytes, op_table
 from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text, time_text
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Profiler(Observer):
             self._taken += end - start
 
     def _new_bytes(self, values: tuple[Any, ...]) -> int:
-        """Bytes of what nobody saved before and what is neither a variable nor watched; as `Row.saved`."""
+        """Bytes that were not saved before and are neither a variable nor watched; as `Row.saved`."""
         size = 0
         for value in values:
             if value is not None and value.uid not in self._roots:
@@ -166,7 +166,7 @@ class _Timer(Observer):
 
 
 # -- telling ---------------------------------------------------------------------------------------------------------
-class Entry(NamedTuple):
+class ProfileEntry(NamedTuple):
     """What one kind of op, or one line, took: calls, and nanoseconds."""
 
     what: str
@@ -197,7 +197,7 @@ class Profile(Report):
 
     def __init__(self, tape: Tape) -> None:
         profiler: Profiler = tape._profiler
-        facts = ledger(tape)
+        facts = op_table(tape)
         self.rows = facts.rows
         """A row for each op, as in `tape.summary()`."""
         self._profiler, self._lines = profiler, {row.outputs[0]: row.line for row in facts.rows}
@@ -205,7 +205,7 @@ class Profile(Report):
         self.forward = sum(span.end - span.start for span in profiler.forward)
         """Nanoseconds in kernels of recorded ops."""
         self.backward = sum(span.end - span.start for spans in profiler.backward for span in spans)
-        """Nanoseconds in walks back."""
+        """Nanoseconds in backward passes."""
         self.walks = len(profiler.backward)
         recorded = sum(end - start for start, end in profiler.blocks)
         self.elsewhere = max(0, recorded - self.forward) if profiler.blocks else 0
@@ -213,13 +213,15 @@ class Profile(Report):
         self.by_op = self._entries([(row, row.op) for row in facts.rows])
         self.by_line = self._entries([(row, row.line) for row in facts.rows if row.line is not None])
 
-    def _entries(self, keyed: list[tuple[Any, Any]]) -> list[Entry]:
+    def _entries(self, keyed: list[tuple[Any, Any]]) -> list[ProfileEntry]:
         totals: dict[Any, list[int]] = {}
         for row, key in keyed:
             total = totals.setdefault(key, [0, 0, 0, 0])
             for i, n in enumerate((1, row.forward, row.backward, row.saved)):
                 total[i] += n or 0
-        entries = [Entry(key if isinstance(key, str) else line_text(key), *numbers) for key, numbers in totals.items()]
+        entries = [
+            ProfileEntry(key if isinstance(key, str) else line_text(key), *numbers) for key, numbers in totals.items()
+        ]
         return sorted(entries, key=lambda e: (-e.total, e.what))
 
     def tables(self) -> list[Table]:
@@ -239,7 +241,7 @@ class Profile(Report):
             both.append(self._table("Time by line", "line", self.by_line, remarks))
         return both
 
-    def _table(self, title: str, what: str, entries: list[Entry], remarks: list[str]) -> Table:
+    def _table(self, title: str, what: str, entries: list[ProfileEntry], remarks: list[str]) -> Table:
         numbers = ("calls", "forward", "backward", "total", "share", "saved")
         columns = [Column(what), *[Column(heading, True) for heading in numbers]]
         whole = self.forward + self.backward or 1
@@ -290,7 +292,7 @@ class Profile(Report):
         for i, walk in enumerate(profiler.backward):
             if walk:
                 thread = threads[walk[0].thread]
-                found.append(event(f"walk back {i + 1}", "tape", walk[0].start, walk[-1].end, thread, {}))
+                found.append(event(f"backward pass {i + 1}", "tape", walk[0].start, walk[-1].end, thread, {}))
             found += [event(s.op, "backward", s.start, s.end, threads[s.thread], facts(s)) for s in walk]
         return {"traceEvents": found, "displayTimeUnit": "ms"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradtape._src.inspect.op_table import Ledger, Row, ledger
+from gradtape._src.inspect.op_table import OpTable, Row, op_table
 from gradtape._src.inspect.tables import (
     Column,
     Report,
@@ -26,13 +26,13 @@ MAX_ROWS = 40
 
 def summary(tape: Tape, target: Any = None, max_rows: int | None = MAX_ROWS) -> Summary:
     """See `GradientTape.summary`."""
-    return Summary(ledger(tape, target), max_rows)
+    return Summary(op_table(tape, target), max_rows)
 
 
 class Summary(Report):
     """The table of `tape.summary()`; `rows` has its facts."""
 
-    def __init__(self, facts: Ledger, max_rows: int | None) -> None:
+    def __init__(self, facts: OpTable, max_rows: int | None) -> None:
         self._facts, self.max_rows = facts, max_rows
 
     @property
@@ -42,7 +42,7 @@ class Summary(Report):
 
     @property
     def nbytes(self) -> int | None:
-        """Bytes saved by all ops together; None where the record is gone and nobody counted."""
+        """Bytes saved by all ops together; None if the record has been freed."""
         known = [row.saved for row in self.rows if row.saved is not None]
         return sum(known) if known or not self.rows else None
 
