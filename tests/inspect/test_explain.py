@@ -51,7 +51,7 @@ def check(tape, target, source, reason, *, said=(), fix=(), before=True):
     return found[-1]
 
 
-# -- the source is not followed --------------------------------------------------------------------------------------
+# -- the source is not watched ---------------------------------------------------------------------------------------
 @LINES
 def test_not_watched(lines):
     x = tf.constant(3.0)
@@ -61,7 +61,7 @@ def test_not_watched(lines):
 
 
 @LINES
-def test_not_watched_because_variables_are_not_followed_by_themselves(lines):
+def test_not_watched_because_variables_are_not_watched_automatically(lines):
     w, b = tf.Variable(2.0, name="w"), tf.Variable(1.0, name="b")
     with tf.GradientTape(watch_accessed_variables=False, lines=lines) as tape:
         tape.watch(w)
@@ -250,7 +250,7 @@ def test_reset_forgot_the_watch(lines):
         y = x * x
         tape.reset()
         y = x * x
-    check(tape, y, x, Reason.RESET, said="forgot that x was followed", fix="watch")
+    check(tape, y, x, Reason.RESET, said="removed the watch on x", fix="watch")
 
 
 # -- the wrong object ------------------------------------------------------------------------------------------------
@@ -578,7 +578,7 @@ def test_watched_and_never_used():
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = w * w
-    check(tape, y, x, Reason.UNRELATED, said="no op of the tape used it")
+    check(tape, y, x, Reason.UNRELATED, said="no recorded op used it")
 
 
 # -- threads, and tapes that are gone --------------------------------------------------------------------------------
@@ -784,7 +784,7 @@ def test_the_text_reads_well():
     assert lines[1] == "  path: x → pow (2, 2)"
     assert lines[2].startswith("  why:  The value left the library through np.mean at test_explain.py:")
     assert any(line.startswith("  line: test_explain.py:") for line in lines)
-    assert lines[-1] == "  fix:  Use tf.reduce_mean in place of np.mean: the tape can follow it."
+    assert lines[-1] == "  fix:  Use tf.reduce_mean in place of np.mean: tapes record it."
     assert max(map(len, lines)) <= 100
     assert repr(tape.explain(y, x)) == str(tape.explain(y, x))
 
@@ -833,7 +833,7 @@ def test_warn(method):
         assert none_of(method)[1] is None
     (warning,) = caught
     text = str(warning.message)
-    assert text.startswith(f"GradientTape.{method}: x: no gradient: the tape was not told to follow it.")
+    assert text.startswith(f"GradientTape.{method}: x: no gradient: the tape does not watch it.")
     assert "tape.watch(x)" in text
     assert "\n" not in text
     assert warning.filename == __file__
@@ -844,7 +844,7 @@ def test_warn(method):
 @pytest.mark.parametrize("method", ["gradient", "jacobian", "batch_gradient"])
 def test_raise(method):
     tf.config.set_none_policy("raise")
-    with pytest.raises(ValueError, match="not told to follow it"):
+    with pytest.raises(ValueError, match="does not watch it"):
         none_of(method)
 
 

@@ -96,7 +96,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- what is converted -----------------------------------------------------------------------------------------------
 def _converted(function: Any, requested: bool = False) -> Callable[..., Any]:
-    """What to call instead of a function. Who asks for a conversion by name gets it from libraries too."""
+    """What to call instead of a function. An explicitly requested conversion also converts functions of libraries."""
     if isinstance(function, functools.partial):
         inner = _converted(function.func, requested)
         return functools.partial(inner, *function.args, **function.keywords)

@@ -245,7 +245,7 @@ class ConcreteFunction:
                 host = False
                 break
         if passed:
-            with updating():  # while another program has the memory of one, nobody can say where it is
+            with updating():  # the memory of a variable may be donated to another program
                 host = host and all(map(_is_on_host, passed))
             for variable in passed:  # to a tape, whatever is passed is read
                 variable.notice_reading()

@@ -297,12 +297,12 @@ class Function:
 
 
 def _sees_more(unknown_shapes: set[int]) -> bool:
-    """Whether a tape follows a tensor of whose shape nothing was known when the function was traced."""
+    """Whether a tape tracks a tensor whose shape was unknown when the function was traced."""
     return any(uid in recorder.tracked for recorder in stack.active_recorders() for uid in unknown_shapes)
 
 
 class BoundFunction:
-    """A compiled method together with its object, which lives as long as somebody holds the method."""
+    """A compiled method together with its object, which lives as long as the method is referenced."""
 
     __slots__ = ("__dict__", "__self__", "__weakref__", "_function")
 

@@ -155,7 +155,7 @@ def _own(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _zeros_like(value: Any) -> Any:
-    """A structure of zeros: the place of a value that nobody will look at."""
+    """A structure of zeros, in place of an unused value."""
 
     def zeros(leaf: Any) -> Any:
         if not _is_numeric(leaf):

@@ -39,7 +39,7 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
     found = []
     if traced._plain is not None:
         found += [("values", program) for program in traced._plain.versions()]
-    in_parts = vars(traced).get("in_parts")  # as far as a call has asked for it
+    in_parts = vars(traced).get("in_parts")  # as far as a call has needed it
     if in_parts is not None:
         found.append(("values in parts", in_parts.program))
     for derivative in traced._derivatives.values():

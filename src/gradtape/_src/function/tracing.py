@@ -200,7 +200,7 @@ def _filled(leaves: Sequence[Any], inputs: Sequence[Tensor], graph: Graph) -> li
 def _evaluator(
     graph: Graph, inputs: list[Tensor], tensors: list[Tensor], passed: Sequence[Variable]
 ) -> Callable[[Symbolic], Any]:
-    """How to compute a symbolic value at once: the initial value of a variable that is created while tracing."""
+    """Computes a symbolic value immediately: the initial value of a variable that is created while tracing."""
 
     def concrete(symbol: Symbolic) -> Any:
         from gradtape._src.graph.program import Program, on_processor

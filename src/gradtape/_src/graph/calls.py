@@ -94,7 +94,7 @@ def _jvp_of_part(given: list[Any], inputs: list[Any], attrs: dict[str, Any], _: 
 def _derivative_of_part(
     traced: Traced, tensors: Sequence[Tensor], needs: Sequence[Any], passed: Sequence[Variable], forward: bool
 ) -> Derivative:
-    """By the inputs that are needed and by those that somebody follows: residuals are functions of all of them."""
+    """With respect to the inputs that are needed and those that are tracked: residuals are functions of all of them."""
     recorders = active_recorders()
     around, pushing = modes_of(recorders)
     wanted = [

@@ -142,7 +142,7 @@ def switch(chosen: Tensor, functions: Sequence[Callable[[], Any]], names: Sequen
 
 
 def _check_alike(blocks: Sequence[_Block], outputs: Sequence[list[Any]], names: Sequence[str]) -> None:
-    """All branches give the same structure, dtypes and shapes, or nobody could go on without knowing which ran."""
+    """All branches must return the same structure, dtypes and shapes."""
     first = outputs[0]
     for name, found in zip(names, outputs, strict=True):
         if any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
@@ -211,7 +211,7 @@ def _branch_node(chosen: Any, programs: Sequence[Program]) -> list[Any]:
 
 
 def _dce_switch(node: Node, used: Sequence[bool]) -> Node:
-    """The same branches, without results that nobody wants."""
+    """The same branches, without unused results."""
     chosen, *operands = node.args
     branches = [_without(program, used) for program in node.attrs["branches"]]
     remaining = iter(operands)
@@ -241,7 +241,7 @@ def _nothing(symbol: Symbolic) -> Any:
 
 
 def _wanted(traced: Traced) -> tuple[int, ...]:
-    """The inputs of a block by which somebody may differentiate."""
+    """The inputs of a block that are tracked."""
     recorders = active_recorders()
     own = [i for i, t in enumerate(traced.inputs) if is_differentiable(t.array)]
     captured = [i for i, uid in enumerate(traced.captured) if tracked_shape(uid, recorders) is not None]
@@ -351,7 +351,7 @@ def _residual_tensors(derivative: Derivative) -> list[Tensor]:
 
 
 def _for_tangents(traced: Traced, wanted: tuple[int, ...]) -> Derivative:
-    """The derivative of a block for forward mode and, where somebody follows the tangents, for that."""
+    """The derivative of a block for forward mode and, if the tangents are tracked, for their derivative."""
     reverse, _ = modes_of(active_recorders())
     return traced.derivative(wanted, (), (reverse, True))
 
@@ -484,7 +484,7 @@ def _node(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any,
 
 
 def _dce_scan(node: Node, used: Sequence[bool]) -> Node:
-    """The same loop, without stacked results that nobody wants."""
+    """The same loop, without unused stacked results."""
     carried, scanned = node.attrs["carried"], node.attrs["scanned"]
     kept = [True] * carried + list(used[carried:])
     if all(kept):
@@ -520,7 +520,7 @@ def _pull_scan(
     start = [_or_zeros(d[i], lead, symbols[i]) for i in floats]
     sums = _empty_sums(traced, captured, needs, lead)
     saved = [_known_tensor(r) for r in residuals]
-    pulls = [d[i] if rows is None else _rows_inside(d[i]) for i in stacked]
+    cotangents = [d[i] if rows is None else _rows_inside(d[i]) for i in stacked]
 
     def step(carry: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         cotangents: list[Any] = [None] * len(d)
@@ -538,7 +538,7 @@ def _pull_scan(
         totals = _added(carry[len(floats) :], [found[i + 1] for i in captured])
         return [*new, *totals], [_or_zeros(found[i + 1], lead, traced.inputs[i + 1]) for i in per_row]
 
-    last, given = scan(step, [*start, *sums], [*saved, *pulls], length, not reverse)
+    last, given = scan(step, [*start, *sums], [*saved, *cotangents], length, not reverse)
     gradients: list[Any] = [None] * len(needs)
     for i, value in zip((*floats, *captured), last, strict=True):
         gradients[i] = narrowed(value, _dtype_of_input(traced, i))
@@ -810,7 +810,7 @@ def _tested(test: Traced, body: Traced) -> list[int]:
 
 
 def _dce_loop(node: Node, used: Sequence[bool]) -> Node:
-    """The same loop, keeping nothing where no derivative is asked for."""
+    """The same loop, which saves nothing if no derivative is needed."""
     count = node.attrs["carried"] + 1
     if any(used[count:]):
         return node
@@ -860,7 +860,7 @@ def _pull_loop(
             shapes[i + 1] = needs[i]
         found = [_dense(g) for g in derivative.gradients(cotangents, shapes, residuals, rows)]
         new = {i: _or_zeros(found[i + 1], lead, traced.inputs[i + 1]) for i in floats}
-        for i, of_slots in slots:  # a derivative of a derivative pulls on what was kept, too
+        for i, of_slots in slots:  # a second derivative has cotangents of what was saved, too
             share = index.take(of_slots, slot, axis=len(lead), batch_dims=0)
             held = math.equal(math.mod(iteration, stride), wrap(np.int32(0).reshape(())))
             new[i] = new[i] + math.where(held, share, wrap(np.zeros((), share.array.dtype)))

@@ -122,7 +122,7 @@ def _swept(
 
 
 def _without_outputs(record: Any, stopped: frozenset[int]) -> Any:
-    """A record whose outputs among `stopped` are nobody's: what arrives there goes no further."""
+    """A record without its outputs among `stopped`: their cotangents are dropped."""
     op, inputs, output, *rest = record
     several = type(output) is tuple
     kept = tuple([next_uid() if uid in stopped else uid for uid in (output if several else (output,))])

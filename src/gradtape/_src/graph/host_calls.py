@@ -29,7 +29,7 @@ failures: list[BaseException] = []
 """What callbacks raised while a program ran."""
 
 _abandoned: list[None] = []
-"""An entry for each program that nobody waited for: a signal came first. What its callbacks raise is of no interest."""
+"""An entry for each program whose caller was interrupted by a signal. Errors of its callbacks are ignored."""
 
 
 class effects:

@@ -1,4 +1,4 @@
-"""Programs: a graph and the outputs somebody wants of it, compiled by XLA when first called.
+"""Programs: a graph and some of its outputs, compiled by XLA when first called.
 
 A program that updates variables may be given their memory. XLA takes it when the program is launched: from then on the
 old values are gone, and the new ones are in the results alone. So no signal handler may run between a launch and the
@@ -336,7 +336,7 @@ class Program:
         return found
 
     def batched(self, flags: tuple[bool, ...], mode: checks.Mode = checks.NONE) -> Callable[..., Any]:
-        """The program over many rows of some inputs at once."""
+        """The program, batched over rows of some inputs."""
         if forks.without_xla or self._graph.root.on_numpy:
             return lambda *arrays: self._rows_on_numpy(flags, arrays)
         found = self._batched.get((flags, mode))
@@ -348,7 +348,7 @@ class Program:
         return found
 
     def explaining(self, number: int, flags: tuple[bool, ...] = ()) -> Callable[..., Any]:
-        """The program for the values that one of its checks looks at, also over many rows of some inputs at once."""
+        """The program for the values that one of its checks reads, also batched over rows of some inputs."""
         found = self._explaining.get((number, flags))
         if found is None:
             run = checks.explaining(self, number)
@@ -477,5 +477,5 @@ def default_is_processor() -> bool:
 
 
 def to_numpy(value: Any) -> Any:
-    """A result for eager code on the processor: a view without copying, which nobody can write to."""
+    """A result for eager code on the processor: a read-only view, without copying."""
     return value if type(value) is np.ndarray else np.asarray(value)

@@ -1,9 +1,9 @@
-"""Attention that somebody has written out, recognised while a function is traced.
+"""Recognises attention that is written out while a function is traced.
 
 Tutorials and papers write attention as two products with a softmax between them. A GPU has one operation for the three,
 which never writes the weights of all pairs of positions. When the second product is traced, what its first operand was
 made of is already in the graph: if that is a softmax of a product, scaled and perhaps causal, the primitive `attention`
-is traced in its place. What only the weights needed is then needed by nobody, and not in the program.
+is traced in its place. Ops that only the weights needed are then unused, and not in the program.
 """
 
 from __future__ import annotations

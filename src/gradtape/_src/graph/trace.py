@@ -93,7 +93,7 @@ class Residual(NamedTuple):
 
 
 def modes_of(recorders: Sequence[Recorder]) -> Modes:
-    """What recorders need of a call: tapes go back over it, accumulators push tangents through it at once."""
+    """What recorders need of a call: tapes record it, accumulators compute its tangents."""
     forward = [recorder.pushes for recorder in recorders]
     return not all(forward), any(forward)
 

@@ -2,7 +2,7 @@
 
 While Python code is traced two lists are written. The graph holds what the program computes; the tape holds the same
 computation as records, over tensors whose arrays are symbolic. A call runs the program. For a tape outside it is one
-record, whose rule is a second program: the sweep over the inner tape, traced in its turn. Values of the first graph
+record, whose rule is a second program: the backward pass over the inner tape, also traced. Values of the first graph
 that the second one uses are the residuals: further outputs of the first program, inputs of the second. The second
 program is a traced function like the first, so that every order of derivative is there.
 """
@@ -131,7 +131,7 @@ class Traced:
     def _called_within(
         self, tensors: Sequence[Tensor], sizes: Sizes | None, passed: Sequence[Variable]
     ) -> list[Tensor]:
-        """Become a part of another trace. Its derivative is made when it is asked for, from the same inputs: what is
+        """Become a part of another trace. Its derivative is traced on demand, from the same inputs: what is
         then computed a second time is the same in the same program, and XLA computes it once. Where variables change
         the inputs are not the same later, and the derivative is made now.
         """
@@ -154,7 +154,7 @@ class Traced:
         sizes: Sizes | None = None,
         passed: Sequence[Variable] = (),
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Call it within a trace, for a derivative that is wanted at once: results and residuals."""
+        """Call it within a trace, for a derivative that is computed immediately: results and residuals."""
         results = self.run(derivative.program, [t.array for t in tensors], False, sizes, passed)
         outputs = tuple([wrap(value) for value in results])
         count = len(self.outputs)

@@ -41,12 +41,11 @@ class GradientTape(Tape):
         ...     y = x * x
         >>> tape.gradient(y, x)
         >>> print(tape.explain(y, x))
-        x: no gradient: the tape was not told to follow it
-          why:  x is a tensor; tapes follow tensors only when asked, and trainable variables by
-                themselves.
+        x: no gradient: the tape does not watch it
+          why:  x is a tensor; tapes watch only trainable variables automatically.
           fix:  Call tape.watch(x) at the beginning of the block, or make it a tf.Variable.
         >>> tape.explain(y, x).reason
-        <Reason.NOT_WATCHED: 'the tape was not told to follow it'>
+        <Reason.NOT_WATCHED: 'the tape does not watch it'>
         """
         from gradtape._src.inspect.explain import explain
 

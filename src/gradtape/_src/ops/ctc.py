@@ -2,10 +2,10 @@
 
 The states of a sequence are its labels with a blank before, between and after them: 2 L + 1 of them. A path stays in a
 state, goes on to the next, or skips a blank between two different labels. Everything is done in logarithms, for the
-whole batch at once, one step of time after the other.
+whole batch, one time step after the other.
 
-The loss and its slope are written over `xp`, so that a recorded sweep records the recursion itself: every order of
-derivative works.
+The loss and its slope are written over `xp`, so that a recorded backward pass records the recursion itself, and
+derivatives of every order work.
 """
 
 from __future__ import annotations

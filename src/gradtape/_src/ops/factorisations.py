@@ -578,10 +578,10 @@ pinv = primitive(
 
 # -- without a derivative in TensorFlow ------------------------------------------------------------------------------
 def _unregistered(tf_name: str, instead: str) -> Callable[..., Any]:
-    def pull(xp: Any, g: Any, needs: Any, *saved: Any, **attrs: Any) -> Any:
+    def vjp(xp: Any, g: Any, needs: Any, *saved: Any, **attrs: Any) -> Any:
         raise LookupError(f"gradient registry has no entry for: {tf_name}. {instead}")
 
-    return pull
+    return vjp
 
 
 lu = primitive(

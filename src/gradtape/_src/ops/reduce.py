@@ -53,7 +53,7 @@ sum_ = linear(
 def _mean_dx(g: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
     if len(axis) == len(x_shape):
         count = _count(x_shape, g)
-        if type(g) is np.ndarray and not g.ndim and count <= 4096:  # the common case, at once (benchmark: mlp32)
+        if type(g) is np.ndarray and not g.ndim and count <= 4096:  # the common case, first (benchmark: mlp32)
             each = np.empty(x_shape, g.dtype)
             each.fill(g.item() / count)
             return each

@@ -45,7 +45,7 @@ def set_none_policy(policy: str) -> None:
     Traceback (most recent call last):
     ...
     ValueError: GradientTape.gradient has no gradient (the none policy is 'raise').
-    x: no gradient: the tape was not told to follow it
+    x: no gradient: the tape does not watch it
     ...
     >>> tf.config.set_none_policy("none")
     """

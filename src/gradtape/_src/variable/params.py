@@ -32,11 +32,11 @@ class StreamState(Variable):
 
 
 class VariableParam(Variable):
-    """What stands for a variable among the arguments of a function that is being traced.
+    """Represents a variable among the arguments of a function that is being traced.
 
-    In the program it is whichever variable a call passes. The code sees the one that the function was traced with: its
-    name and flags, which the program then has for all. Code that asks for more (its reference, an attribute somebody
-    gave it, its value outside of the program) knows the variable by itself, and the graph notes that.
+    In the program it is the variable that a call passes. The code sees the name and flags of the variable that the
+    function was traced with. If the code reads more of it (its reference, another attribute, its value outside of the
+    program), the program depends on that variable, and the graph records this in `also_captured`.
     """
 
     __slots__ = ("_also_captured", "_itself", "number")

@@ -43,7 +43,7 @@ class Storage:
     tensor: Tensor | None
 
     def __init__(self, uid: int, value: Any, unread: bool = False) -> None:
-        """With `unread` there is no tensor until somebody reads the value, if ever."""
+        """With `unread` there is no tensor until the value is read."""
         self.uid = uid
         self.tensor = None if unread else self.reading(value)
         self._buffer, self._aliased = value if unread else None, unread

@@ -405,12 +405,12 @@ class Variable(IndexedUpdates):
         return self._update(np.subtract, delta, "AssignSubVariableOp", read_value)
 
     def _incoming(self, value: Any) -> Any:
-        """A value that is to be stored: of the variable's dtype, in an array that nobody will write to."""
+        """A value that is to be stored: of the variable's dtype, in an array without other writers."""
         held = self.peek().array
         if type(value) is Tensor:
             new = value.array
             if type(new) is ndarray is type(held) and new.dtype is held.dtype:
-                return new  # the common case, at once (benchmark: mlp32)
+                return new  # the common case, first (benchmark: mlp32)
             if type(new) is Batched:
                 raise EscapeError("a variable holds one value, and cannot be assigned a batch of them")
         if type(value) is Tensor and value.array.dtype is held.dtype:

@@ -88,7 +88,7 @@ def after_tape(case: Case) -> Explanation:
 
 # -- the source --------------------------------------------------------------------------------------------------------
 def reason_of_source(case: Case) -> Explanation | None:
-    """The tape does not follow the source at all."""
+    """The tape does not watch the source at all."""
     facts, name = case.facts, case.name
     if case.tracked:
         return None
@@ -103,7 +103,7 @@ def reason_of_source(case: Case) -> Explanation | None:
         reset = [e for e in facts.log if e.what == "reset"][-1]
         return case.no(
             Reason.RESET,
-            f"tape.reset() at {shown(reset.where)} forgot that {name} was followed, and nothing followed it again.",
+            f"tape.reset() at {shown(reset.where)} removed the watch on {name}, and it was not watched again.",
             f"Call tape.watch({name}) or read it again after reset().",
             where=reset.where,
         )
@@ -112,14 +112,14 @@ def reason_of_source(case: Case) -> Explanation | None:
 
 def _empty_watch(case: Case) -> Explanation | None:
     facts = case.facts
-    followed_by_itself = case.is_variable and case.source.trainable and facts.tape._watch_accessed
+    watched_automatically = case.is_variable and case.source.trainable and facts.tape._watch_accessed
     empty = next((e for e in facts.log if e.what == "watched nothing"), None)
-    if empty is not None and not followed_by_itself:
+    if empty is not None and not watched_automatically:
         return case.no(
             Reason.WATCHED_EMPTY,
             f"tape.watch at {shown(empty.where)} was given an empty structure: a layer has "
             "no variables before it is built.",
-            "Call the layer once (or .build(shape)) before asking for its variables.",
+            "Call the layer once (or .build(shape)) before you use its variables.",
             where=empty.where,
         )
     return None
@@ -130,7 +130,7 @@ def _variable_not_watched(case: Case) -> Explanation:
     if not case.source.trainable:
         return case.no(
             Reason.NOT_TRAINABLE,
-            f"{name} was created with trainable=False; tapes follow what is trainable.",
+            f"{name} was created with trainable=False; tapes watch only trainable variables.",
             f"Call tape.watch({case.python or 'variable'}) in the block, or create it with trainable=True.",
         )
     if not facts.tape._watch_accessed:
@@ -154,7 +154,7 @@ def _tensor_not_watched(case: Case) -> Explanation:
         return case.no(
             Reason.REPLACED_BY_TENSOR,
             f"{name} was a tf.Variable, and {shown(where)} bound the name to a tensor: "
-            "what an op returns is a tensor, and tapes do not follow tensors by themselves.",
+            "what an op returns is a tensor, and tapes do not watch tensors automatically.",
             f"Change the variable in place: {name}.assign(…), .assign_add(…) or .assign_sub(…).",
             where=where,
         )
@@ -162,7 +162,7 @@ def _tensor_not_watched(case: Case) -> Explanation:
     late = case.facts.path(case.uid, case.uids, differentiable=False)
     return case.no(
         Reason.NOT_WATCHED,
-        f"{name} is a tensor; tapes follow tensors only when asked, and trainable variables by themselves.",
+        f"{name} is a tensor; tapes watch only trainable variables automatically.",
         f"Call {watch} at the beginning of the block, or make it a tf.Variable.",
         path=late or (),
     )
@@ -181,7 +181,7 @@ def _rebound(case: Case) -> Line | None:
 
 
 def _was_a_variable(case: Case, name: str) -> bool:
-    """Whether somebody made a variable of this name: `case.w`, of the name "w"."""
+    """Whether a variable of this name was created: `case.w`, of the name "w"."""
     tail = name.rpartition(".")[2]
     return tail != name and any(made_variable(tail, case.frame))
 
@@ -195,7 +195,7 @@ def _variable_not_read(case: Case) -> Explanation:
     if other is not None and case.source.name != "Variable:0":
         return case.no(
             Reason.SAME_NAME,
-            f"The tape followed another variable that is also called '{other.name}': a copy, or "
+            f"The tape watched another variable that is also called '{other.name}': a copy, or "
             "the model before it was built again.",
             "Use the variable of the model that computed the target.",
         )
@@ -203,7 +203,7 @@ def _variable_not_read(case: Case) -> Explanation:
     if found is not None:
         return found
     count = len(facts.variables)
-    others = f"; it followed {count} other variable{'s' if count > 1 else ''}" if count else ""
+    others = f"; it watched {count} other variable{'s' if count > 1 else ''}" if count else ""
     return case.no(
         Reason.NEVER_READ,
         f"No op read {name} while the tape was recording{others}.",

@@ -94,7 +94,7 @@ def left_library(case: Case, event: Any, certain: bool) -> Explanation:
         module, function = calls[0]
         through = f"{module}.{function}" if event.what == "NumPy" else through
         same = tensor_function(function)
-        advice = f"Use {same} in place of {module}.{function}: the tape can follow it." if same else advice
+        advice = f"Use {same} in place of {module}.{function}: tapes record it." if same else advice
     return case.no(
         Reason.LEFT_LIBRARY,
         f"The value left the library through {through} at {shown(event.where)}; what comes back is a constant.",

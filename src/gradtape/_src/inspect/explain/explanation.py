@@ -17,7 +17,7 @@ from gradtape._src.inspect.source import shown, statement_at
 class Reason(Enum):
     """Why a gradient is None."""
 
-    NOT_WATCHED = "the tape was not told to follow it"
+    NOT_WATCHED = "the tape does not watch it"
     NOT_TRAINABLE = "the variable is not trainable"
     WATCHED_LATE = "it was watched after it was used"
     WATCHED_EMPTY = "watch() was given nothing to watch"

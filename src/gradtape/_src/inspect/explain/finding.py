@@ -71,10 +71,10 @@ def _unrelated(case: Case) -> Explanation:
         return case.no(
             Reason.WATCHED_LATE,
             f"{case.target} was computed before tape.watch({case.name}) was called.",
-            "Call tape.watch before the first op that should be followed.",
+            "Call tape.watch before the first op that should be recorded.",
         )
     if not uses:
-        text = f"{case.name} is followed, and no op of the tape used it."
+        text = f"{case.name} is watched, but no recorded op used it."
         if threading.active_count() > 1:
             text += " Ops that ran in another thread are not recorded."
     else:

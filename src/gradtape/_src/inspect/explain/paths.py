@@ -44,7 +44,7 @@ def connected(case: Case, path: Path | None) -> Explanation:
         else:
             reason = Reason.USED_UP
             message += f" The tape answered another question at {shown(where)}, and a plain tape answers one."
-            fix = "Create it with tf.GradientTape(persistent=True), or ask for all gradients in one call."
+            fix = "Create it with tf.GradientTape(persistent=True), or compute all gradients in one call."
     steps = [case.step(n) for n, _ in path or ()]
     return Explanation(case.name, True, reason, message.strip(), fix, steps, where, True, tuple(notes))
 
@@ -82,11 +82,11 @@ def reason_on_path(case: Case, path: Path | None) -> Explanation | None:
                 return case.no(
                     Reason.WATCHED_LATE,
                     f"{shown_op(node.op)} used {case.name} before tape.watch was called.",
-                    "Call tape.watch before the first op that should be followed.",
+                    "Call tape.watch before the first op that should be recorded.",
                     where=node.where,
                     path=path,
                 )
-            return None  # something else was not followed, and is found out below
+            return None  # something else was not watched, and is found below
         uid = node.outputs[0]
     return None
 
