@@ -26,7 +26,7 @@ LONG: dict[str, int] = {
     "_src/graph/control_flow.py:_pull_loop": 44,
     "_src/inspect/layout.py:_layers": 56,
     "_src/inspect/numerics.py:_search_forward": 47,
-    "_src/inspect/op_table.py:ledger": 70,
+    "_src/inspect/op_table.py:op_table": 70,
     "_src/inspect/picture.py:_page_data": 90,
     "_src/ops/attention.py:_gradient_pull": 45,
     "_src/tf/array.py:range": 47,
