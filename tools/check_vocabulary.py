@@ -20,7 +20,7 @@ PLACES = ("src", "docs", "README.md", "CONTRIBUTING.md")
 TERMS = {
     r"(?:way|ways|walk|walks|walked|walking|trip) back\b": "backward pass",
     r"\bsweeps?\b(?! of (?:a )?parameters?)": "backward pass (or jvp: forward pass)",
-    r"\bpull(?:s|ed|ing|back)?\b(?! requests?)": "vjp",
+    r"\bpull(?:s|ed|ing|back)?\b(?! requests?)|\b_pull_\w+|\w_pull\b": "vjp",
     r"\bshort way\b|\bhurr(?:y|ied|ies)\b": "fast path",
     r"\bat once\b": "immediately, in one call, concurrently",
     r"\bat hand\b": "available (a cotangent: pending)",
@@ -32,7 +32,8 @@ TERMS = {
     r"\btapes? (?:does not |do not |can |may )?follows?\b|\bfollowed by (?:a|the|this|any|no) tape": "watch, track",
     r"\b(?:bury|buries|buried|skeleton|witness)\b": "summarise, summary, op logger",
     r"\b(?:Rows|Strong)(?=[\(\]`])|\bstrengthen\w*": "SparseCotangent, zero-preserving",
-    r"\b[Aa]ligned batch(?:es)?\b|\bowners? of (?:a|the|each|every) (?:row|position)s?\b": "block-diagonal, row index",
+    r"\b[Aa]ligned batch(?:es)?\b|\w_aligned\b": "block-diagonal batch",
+    r"\bowners? of (?:a|the|each|every) (?:row|position)s?\b": "row index",
     r"\b[Rr]ecipes?\b|\b[Uu]nwritten\b": "lazy array, LazyTensor",
     r"\bfamil(?:y|ies) of kernels\b|\bkernel famil(?:y|ies)\b": "kernel modules",
     r"\b[Ll]ens\b|\bledgers?\b": "inspect, op table",

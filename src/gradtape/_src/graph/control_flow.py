@@ -258,7 +258,7 @@ def _dense(value: Any) -> Any:
     return value.dense() if type(value) is SparseCotangent else value
 
 
-def _pull_switch(
+def _vjp_switch(
     xp: Any, g: list[Any], needs: list[Any], chosen: Any, *residuals: Any, derivatives: list[Derivative], count: int
 ) -> list[Any]:
     """The derivative of whichever branch ran, as a branch of its own; None where no branch depends on an input."""
@@ -296,7 +296,7 @@ def _pull_switch(
     return batched_again([gradients.get(uid) for uid in shapes])
 
 
-def _push_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+def _jvp_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
     """The tangents of whichever branch ran: each branch runs again, with tangents."""
     derivatives, count = attrs["derivatives"], attrs["count"]
     rows, given, batched_again = _recorded(list(given))
@@ -360,7 +360,7 @@ def _known_tensor(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else wrap(value)
 
 
-SWITCH = program_op("switch", "Case", _pull_switch, _push_switch)
+SWITCH = program_op("switch", "Case", _vjp_switch, _jvp_switch)
 
 
 # -- loops of known length -------------------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ def _dce_scan(node: Node, used: Sequence[bool]) -> Node:
     return Node(node.name, (*explicit, *[others[i] for i in needs]), attrs, outputs)
 
 
-def _pull_scan(
+def _vjp_scan(
     xp: Any,
     d: list[Any],
     needs: list[Any],
@@ -547,7 +547,7 @@ def _pull_scan(
     return batched_again(gradients)
 
 
-def _push_scan(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+def _jvp_scan(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
     """The loop again, with tangents of what it carries and takes."""
     derivative, inputs, carried = attrs["derivative"], attrs["inputs"], attrs["carried"]
     rows, given, batched_again = _recorded(list(given))
@@ -628,7 +628,7 @@ def _rows_inside(g: Tensor) -> Tensor:
 _rows_outside = _rows_inside
 
 
-SCAN = program_op("scan", "Scan", _pull_scan, _push_scan)
+SCAN = program_op("scan", "Scan", _vjp_scan, _jvp_scan)
 
 
 # -- loops of unknown length -----------------------------------------------------------------------------------------
@@ -817,7 +817,7 @@ def _dce_loop(node: Node, used: Sequence[bool]) -> Node:
     return Node(node.name, node.args, {**node.attrs, "slots": 0, "dce": None}, node.outputs[:count])
 
 
-def _pull_loop(
+def _vjp_loop(
     xp: Any,
     d: list[Any],
     needs: list[Any],
@@ -877,7 +877,7 @@ def _pull_loop(
     return batched_again(gradients)
 
 
-def _push_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+def _jvp_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
     """The loop again, with tangents of what it carries: as many iterations, and as much kept."""
     traced, test, inputs = attrs["traced"], attrs["test"], attrs["inputs"]
     rows, given, batched_again = _recorded(list(given))
@@ -914,4 +914,4 @@ def _kept_outside(kept: Tensor, lead: tuple[int, ...]) -> Tensor:
     return _rows_outside(kept) if lead else kept
 
 
-LOOP = program_op("while_loop", "While", _pull_loop, _push_loop)
+LOOP = program_op("while_loop", "While", _vjp_loop, _jvp_loop)

@@ -142,7 +142,7 @@ def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
     return [np.asarray(convert(v).array) for v in values]
 
 
-def _pull_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any]) -> list[Any]:
+def _vjp_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any]) -> list[Any]:
     """The gradient of a Python function is a Python function: run it again under a tape."""
     from gradtape._src.autodiff.gradient_tape import Tape
 
@@ -168,9 +168,9 @@ def _pull_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, functi
     return gradients
 
 
-def _pull_nothing(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Any) -> list[Any]:
+def _vjp_nothing(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Any) -> list[Any]:
     return [None] * len(needs)
 
 
-_SEEN = program_op("py_function", "PyFunction", _pull_function)
-_UNSEEN = program_op("numpy_call", "PyFunc", _pull_nothing)
+_SEEN = program_op("py_function", "PyFunction", _vjp_function)
+_UNSEEN = program_op("numpy_call", "PyFunc", _vjp_nothing)

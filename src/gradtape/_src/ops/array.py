@@ -19,8 +19,8 @@ from gradtape._src.ops.batching import shift_axis
 Axes = tuple[int, ...]
 
 
-def _keep_aligned(name: str, keeps: Any) -> Any:
-    """The aligned rule of a one-tensor primitive that leaves the first axis alone when `keeps(x, attrs)` says so."""
+def _keep_block_diagonal(name: str, keeps: Any) -> Any:
+    """The block-diagonal rule of a primitive of one tensor that keeps the first axis if `keeps(x, attrs)` is true."""
 
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
         (x,) = operands
@@ -32,8 +32,8 @@ def _keep_aligned(name: str, keeps: Any) -> Any:
     return rule
 
 
-def _move_aligned(name: str, along_first: Any) -> Any:
-    """The aligned rule of a one-tensor primitive that moves positions and puts in zeros.
+def _move_block_diagonal(name: str, along_first: Any) -> Any:
+    """The block-diagonal rule of a primitive of one tensor that moves positions and inserts zeros.
 
     `along_first(x, **attrs)` gives what it does along the first axis as a function of an array [positions], or None
     if it does more there than to move.
@@ -53,7 +53,7 @@ identity = linear(
     "identity",
     lambda g: g,
     batch=lambda xp, size, batched, x: x,
-    block_diagonal=_keep_aligned("identity", lambda x: True),
+    block_diagonal=_keep_block_diagonal("identity", lambda x: True),
     category="shape",
     moves_only=True,
     names=("identity",),
@@ -65,7 +65,7 @@ transfer = linear(  # to another device; cotangents come back to the one it is f
     lambda g, xp, device, source: xp.transfer(g, device=source, source=device),
     tf_name="Identity",
     batch=lambda xp, size, batched, x, device, source: xp.transfer(x, device=device, source=source),
-    block_diagonal=_keep_aligned("transfer", lambda x, device, source: True),
+    block_diagonal=_keep_block_diagonal("transfer", lambda x, device, source: True),
     category="shape",
     doc="The same numbers on another device.",
 )
@@ -75,7 +75,7 @@ astype = linear(
     lambda g, xp, source: xp.astype(g, dtype=source, source=numpy_dtype(g)),
     tf_name="Cast",
     batch=lambda xp, size, batched, x, dtype, source=None: xp.astype(x, dtype=dtype, source=source),
-    block_diagonal=_keep_aligned("astype", lambda x, dtype, source=None: True),
+    block_diagonal=_keep_block_diagonal("astype", lambda x, dtype, source=None: True),
     category="shape",
     names=("cast",),
     doc="The numbers in another floating or complex dtype.",
@@ -105,7 +105,7 @@ reshape = linear(
     "reshape",
     lambda g, x_shape, xp: xp.reshape(g, shape=x_shape),
     batch=lambda xp, size, batched, x, shape: xp.reshape(x, shape=(size, *_settled(x.shape[1:], shape))),
-    block_diagonal=_keep_aligned("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
+    block_diagonal=_keep_block_diagonal("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
     category="shape",
     moves_only=True,
     names=("reshape",),
@@ -125,7 +125,7 @@ transpose = linear(
     "transpose",
     lambda g, xp, perm: xp.transpose(g, perm=_inverse(perm)),
     batch=lambda xp, size, batched, x, perm: xp.transpose(x, perm=(0, *(p + 1 for p in perm))),
-    block_diagonal=_keep_aligned("transpose", lambda x, perm: perm[:1] == (0,)),
+    block_diagonal=_keep_block_diagonal("transpose", lambda x, perm: perm[:1] == (0,)),
     category="shape",
     moves_only=True,
     names=("transpose",),
@@ -147,7 +147,7 @@ _broadcast_to = linear(  # its transpose is the un-broadcasting that the engine 
     "broadcast_to",
     lambda g: g,
     batch=_broadcast_batch,
-    block_diagonal=_keep_aligned(
+    block_diagonal=_keep_block_diagonal(
         "broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]
     ),
     category="shape",
@@ -174,7 +174,7 @@ pad = linear(
         g, index=tuple(slice(b, b + n) for b, n in zip(before, x_shape, strict=True))
     ),
     batch=lambda xp, size, batched, x, before, after: xp.pad(x, before=(0, *before), after=(0, *after)),
-    block_diagonal=_move_aligned("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
+    block_diagonal=_move_block_diagonal("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
     category="shape",
     names=("pad",),
     doc="Zeros around an array.",
@@ -222,7 +222,7 @@ split = linear(
 
 
 # -- many into one: one rule for all inputs --------------------------------------------------------------------------
-def _concatenate_pull(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int, sizes: Axes) -> list[Any]:
+def _concatenate_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int, sizes: Axes) -> list[Any]:
     result, start = [], 0
     for shape, size in zip(needs, sizes, strict=True):
         index = (slice(None),) * axis + (slice(start, start + size),)
@@ -231,7 +231,7 @@ def _concatenate_pull(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int,
     return result
 
 
-def _stack_pull(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int) -> list[Any]:
+def _stack_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int) -> list[Any]:
     return [None if shape is None else xp.getitem(g, index=(*[slice(None)] * axis, i)) for i, shape in enumerate(needs)]
 
 
@@ -249,7 +249,7 @@ _concatenate = Op(
     "concatenate",
     (),
     (),
-    vjp_all=_concatenate_pull,
+    vjp_all=_concatenate_vjp,
     tf_name="ConcatV2",
     linear=True,
     batch=_together("concatenate"),
@@ -269,7 +269,7 @@ concatenate = declare(_concatenate, _concatenate_call)
 stack = primitive(
     "stack",
     (),
-    vjp_all=_stack_pull,
+    vjp_all=_stack_vjp,
     tf_name="Pack",
     linear=True,
     batch=_together("stack"),
@@ -306,7 +306,7 @@ getitem = linear(
     lambda g, x_shape, xp, index: xp.setitem(g, index=index, shape=x_shape),
     tf_name="StridedSlice",
     batch=lambda xp, size, batched, x, index: xp.getitem(x, index=_behind(index)),
-    block_diagonal=_move_aligned("getitem", _slice_first),
+    block_diagonal=_move_block_diagonal("getitem", _slice_first),
     category="indexing",
     moves_only=True,
     doc="The part of an array that a basic index names.",
@@ -316,7 +316,7 @@ setitem = linear(
     lambda g, xp, index: xp.getitem(g, index=index),
     tf_name="StridedSliceGrad",
     batch=lambda xp, size, batched, x, index, shape: xp.setitem(x, index=_behind(index), shape=(size, *shape)),
-    block_diagonal=_move_aligned("setitem", _fill_first),
+    block_diagonal=_move_block_diagonal("setitem", _fill_first),
     category="indexing",
     moves_only=True,
     doc="Zeros, with an array at the place that a basic index names.",

@@ -16,10 +16,10 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import kind_of, numpy_dtype
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.ops.batching import spread
+from gradtape._src.ops.batching import broadcast_rows
 
 
-def _attention_pull(xp, g, needs, *saved, scale, causal):
+def _attention_vjp(xp, g, needs, *saved, scale, causal):
     (q, k, v, *mask), (out, kept) = saved[: len(needs)], saved[len(needs) :]
     if g[0] is None:
         return [None] * len(needs)
@@ -28,7 +28,7 @@ def _attention_pull(xp, g, needs, *saved, scale, causal):
     return [*found, *[None] * (len(needs) - len(found))]
 
 
-def _gradient_pull(_, cotangents, needs, *saved, scale, causal, with_scores):
+def _gradient_vjp(_, cotangents, needs, *saved, scale, causal, with_scores):
     """The derivative of <a, dq> + <b, dk> + <c, dv> + <e, dscores>, everything written out in the weights p.
 
     With u = scale (a kᵀ + q bᵀ) + e, which is what the slope of the scores gets, and s = d vᵀ, what the weights get,
@@ -111,7 +111,7 @@ def _weights(q, k, mask, scale, causal):
 # -- batches: axes in front are what attention has anyway ------------------------------------------------------------
 def _rows(xp: Any, size: int, batched: list[bool], arrays: tuple[Any, ...], rank: int) -> list[Any]:
     """Every operand with the hidden axis; a mask (the last, beyond `rank` operands) lined up with the others."""
-    rows = [spread(xp, size, b, a) for a, b in zip(arrays[:rank], batched[:rank], strict=True)]
+    rows = [broadcast_rows(xp, size, b, a) for a, b in zip(arrays[:rank], batched[:rank], strict=True)]
     for a, b in zip(arrays[rank:], batched[rank:], strict=True):
         missing = len(rows[0].shape) - len(a.shape)
         rows.append(xp.reshape(a, shape=(size, *[1] * missing, *a.shape[1:])) if b and missing else a)
@@ -128,7 +128,7 @@ def _gradient_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, **att
     return xp.attention_gradient(*arrays, **attrs)  # else the rows of d share the weights
 
 
-def _gradient_aligned(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
+def _gradient_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
     d, *others = operands
     if any(type(o) is Batched for o in others) or len(d.shape) < 3 or attrs["with_scores"]:
         return None
@@ -138,7 +138,7 @@ def _gradient_aligned(xp: Any, level: int, operands: tuple[Any, ...], **attrs: A
 attention = primitive(
     "attention",
     ("q", "k", "v", "mask"),
-    vjp_all=_attention_pull,
+    vjp_all=_attention_vjp,
     vjp_all_saves=range(6),
     vjp_all_zeros=False,
     outputs=2,
@@ -151,13 +151,13 @@ attention = primitive(
 attention_gradient = primitive(
     "attention_gradient",
     ("d", "q", "k", "v", "out", "kept", "mask"),
-    vjp_all=_gradient_pull,
+    vjp_all=_gradient_vjp,
     vjp_all_saves=frozenset({0, 1, 2, 3, 6}),
     vjp_all_zeros=False,
     outputs=-1,
     tf_name="ScaledDotProductAttentionGrad",
     batch=_gradient_batch,
-    block_diagonal=_gradient_aligned,
+    block_diagonal=_gradient_block_diagonal,
     category="linear algebra",
     doc="The derivatives of attention with respect to all its inputs.",
 )

@@ -15,6 +15,6 @@ def shift_axis(name: str) -> Any:
     return rule
 
 
-def spread(xp: Any, size: int, is_batched: bool, x: Any) -> Any:
+def broadcast_rows(xp: Any, size: int, is_batched: bool, x: Any) -> Any:
     """Give an operand the hidden axis if it has none."""
     return x if is_batched else xp.broadcast_to(x, shape=(size, *x.shape))

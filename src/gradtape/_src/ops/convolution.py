@@ -17,7 +17,7 @@ import numpy as np
 from gradtape._src.arrays import namespace_of, numpy_namespace
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.core.dispatch import linear, primitive
-from gradtape._src.ops.batching import spread
+from gradtape._src.ops.batching import broadcast_rows
 
 
 # -- convolution -----------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def _filter_batch(xp: Any, size: int, batched: list[bool], x: Any, z: Any, *, gr
     return _in_groups(xp.conv_filter_grad, xp, size, x, z, groups, attrs)
 
 
-# Aligned rows: the positions of the batch are kept apart by convolution itself.
+# Block-diagonal batches: convolution keeps the positions of the batch separate.
 def _keeps_images_apart(name: str) -> Any:
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
         x, *others = operands
@@ -146,7 +146,7 @@ def _keeps_images_apart(name: str) -> Any:
     return rule
 
 
-def _filter_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, groups: int, **attrs: Any) -> Any:
+def _filter_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], *, groups: int, **attrs: Any) -> Any:
     """One gradient of the filters for each image: the images become groups."""
     x, z = operands
     if type(x) is Batched or not z.block_diagonal or z.row_index is not None or not z.array.shape[0]:
@@ -214,7 +214,7 @@ conv_filter_grad = primitive(
     _filter_dz,
     tf_name="Conv2DBackpropFilter",
     batch=_filter_batch,
-    block_diagonal=_filter_aligned,
+    block_diagonal=_filter_block_diagonal,
     jvp=_bilinear("conv_filter_grad"),
     category="linear algebra",
     doc="The transpose of conv with respect to the filters.",
@@ -297,13 +297,13 @@ def _positions_batch(name: str) -> Any:
             return getattr(xp, name)(z, x, top, **attrs)
         if not size or len(z.shape) - batched[0] != len(x.shape) - batched[1]:
             return None
-        rows = [_into_batch(xp, spread(xp, size, b, a)) for a, b in zip((z, x, top), batched, strict=True)]
+        rows = [_into_batch(xp, broadcast_rows(xp, size, b, a)) for a, b in zip((z, x, top), batched, strict=True)]
         return _out_of_batch(xp, getattr(xp, name)(*rows, **attrs), size)
 
     return rule
 
 
-def _positions_aligned(name: str) -> Any:
+def _positions_block_diagonal(name: str) -> Any:
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
         z, x, top = operands
         if type(x) is Batched or type(top) is Batched:
@@ -345,7 +345,7 @@ max_unpool = primitive(
     None,
     tf_name="MaxPoolGrad",
     batch=_positions_batch("max_unpool"),
-    block_diagonal=_positions_aligned("max_unpool"),
+    block_diagonal=_positions_block_diagonal("max_unpool"),
     category="linear algebra",
     doc="Zeros, with numbers added where the largest of each window was.",
 )
@@ -357,7 +357,7 @@ max_pick = primitive(
     None,
     tf_name="MaxPoolGradGrad",
     batch=_positions_batch("max_pick"),
-    block_diagonal=_positions_aligned("max_pick"),
+    block_diagonal=_positions_block_diagonal("max_pick"),
     category="linear algebra",
     doc="The numbers at the positions of the largest of each window.",
 )
@@ -366,7 +366,7 @@ max_pick = primitive(
 def _max_position_batch(xp, size, batched, x, top, **attrs):
     if not size:
         return None
-    rows = [_into_batch(xp, spread(xp, size, b, a)) for a, b in zip((x, top), batched, strict=True)]
+    rows = [_into_batch(xp, broadcast_rows(xp, size, b, a)) for a, b in zip((x, top), batched, strict=True)]
     return _out_of_batch(xp, xp.max_position(*rows, **attrs), size)
 
 

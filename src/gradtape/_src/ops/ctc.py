@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from gradtape._src.arrays import namespace_of
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
-from gradtape._src.ops.batching import spread
+from gradtape._src.ops.batching import broadcast_rows
 
 _FORBIDDEN = -707.0  # the logarithm of a step that is not allowed: TensorFlow's, so hopeless labels cost the same
 _NOWHERE = -1e5  # of a state that does not exist
@@ -119,7 +119,10 @@ def _dlogits(g, logits, labels, label_length, logit_length, out, xp, blank):
 
 def _ctc_batch(xp, size, batched, logits, labels, label_length, logit_length, *, blank):
     """The hidden axis is more sequences."""
-    given = [spread(xp, size, b, a) for a, b in zip((logits, labels, label_length, logit_length), batched, strict=True)]
+    given = [
+        broadcast_rows(xp, size, b, a)
+        for a, b in zip((logits, labels, label_length, logit_length), batched, strict=True)
+    ]
     time, batch, classes = given[0].shape[1:]
     logits = xp.reshape(xp.transpose(given[0], perm=(1, 0, 2, 3)), shape=(time, size * batch, classes))
     rest = [xp.reshape(a, shape=(size * batch, *a.shape[2:])) for a in given[1:]]

@@ -103,7 +103,7 @@ det = primitive(
 )
 
 
-def _slogdet_pull(xp, g, needs, x, sign, log):
+def _slogdet_vjp(xp, g, needs, x, sign, log):
     """Of the logarithm x^-H; of the sign, zeros, except that a complex sign can turn."""
     of_sign, of_log = g
     weight = of_sign * 0 + of_log
@@ -117,7 +117,7 @@ slogdet = primitive(
     ("x",),
     None,
     tf_name="LogMatrixDeterminant",
-    vjp_all=_slogdet_pull,
+    vjp_all=_slogdet_vjp,
     vjp_all_saves=frozenset({0, 1}),
     outputs=2,
     may_raise=True,
@@ -165,7 +165,7 @@ def _against(xp: Any, of_y: Any, out: Any, flipped: bool) -> Any:
     return -xp.matmul(first, second, adjoint_x=False, adjoint_y=True)
 
 
-def _solve_pull(xp, g, needs, x, y, out, *, adjoint):
+def _solve_vjp(xp, g, needs, x, y, out, *, adjoint):
     of_y = xp.solve(x, g, adjoint=not adjoint)
     return [None if needs[0] is None else _against(xp, of_y, out, adjoint), of_y]
 
@@ -176,7 +176,7 @@ solve = primitive(
     None,
     None,
     tf_name="MatrixSolve",
-    vjp_all=_solve_pull,
+    vjp_all=_solve_vjp,
     vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("solve"),
     category="linear algebra",
@@ -186,7 +186,7 @@ solve = primitive(
 )
 
 
-def _triangular_solve_pull(xp, g, needs, x, y, out, *, lower, adjoint):
+def _triangular_solve_vjp(xp, g, needs, x, y, out, *, lower, adjoint):
     of_y = xp.triangular_solve(x, g, lower=lower, adjoint=not adjoint)
     if needs[0] is None:
         return [None, of_y]
@@ -200,7 +200,7 @@ triangular_solve = primitive(
     None,
     None,
     tf_name="MatrixTriangularSolve",
-    vjp_all=_triangular_solve_pull,
+    vjp_all=_triangular_solve_vjp,
     vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("triangular_solve"),
     category="linear algebra",
@@ -233,7 +233,7 @@ def _shift(x: Any, xp: Any, by: int, axis: int = -1) -> Any:
     return xp.pad(xp.getitem(x, index=tuple(kept)), before=tuple(before), after=tuple(after))
 
 
-def _tridiagonal_pull(xp, g, needs, x, y, out):
+def _tridiagonal_vjp(xp, g, needs, x, y, out):
     of_y = xp.tridiagonal_solve(_flip_tridiagonal(x, xp), g)
     if needs[0] is None:
         return [None, of_y]
@@ -251,7 +251,7 @@ tridiagonal_solve = primitive(
     ("x", "y"),
     None,
     None,
-    vjp_all=_tridiagonal_pull,
+    vjp_all=_tridiagonal_vjp,
     vjp_all_saves=frozenset({0, 2}),
     batch=_solver_batch("tridiagonal_solve"),
     category="linear algebra",
@@ -301,7 +301,7 @@ def _square_qr(xp: Any, q: Any, r: Any, of_q: Any, of_r: Any) -> Any:
     return _right_divide(turned if of_q is None else of_q + turned, r, xp)
 
 
-def _qr_pull(xp, g, needs, x, q, r, *, full_matrices):
+def _qr_vjp(xp, g, needs, x, q, r, *, full_matrices):
     rows, columns = needs[0][-2:]
     if full_matrices and rows > columns:
         raise NotImplementedError(
@@ -338,7 +338,7 @@ qr = primitive(
     "qr",
     ("x",),
     None,
-    vjp_all=_qr_pull,
+    vjp_all=_qr_vjp,
     vjp_all_saves=frozenset({1, 2}),
     vjp_all_zeros=False,
     outputs=2,
@@ -362,7 +362,7 @@ def _sandwich(v: Any, middle: Any, xp: Any) -> Any:
     return xp.matmul(xp.matmul(v, middle, adjoint_x=False, adjoint_y=False), v, adjoint_x=False, adjoint_y=True)
 
 
-def _eigh_pull(xp, g, needs, x, values, vectors):
+def _eigh_vjp(xp, g, needs, x, values, vectors):
     of_values, of_vectors = g
     middle = None
     if of_vectors is not None:
@@ -379,7 +379,7 @@ eigh = primitive(
     ("x",),
     None,
     tf_name="SelfAdjointEigV2",
-    vjp_all=_eigh_pull,
+    vjp_all=_eigh_vjp,
     vjp_all_saves=frozenset({1, 2}),
     vjp_all_zeros=False,
     outputs=2,
@@ -416,7 +416,7 @@ def _from_eigenvectors(xp: Any, x: Any, vectors: Any, middle: Any) -> Any:
     return result if xp.is_complex(x) else xp.real(result)
 
 
-def _eig_pull(xp, g, needs, x, values, vectors):
+def _eig_vjp(xp, g, needs, x, values, vectors):
     """Eigenvectors keep length 1: what would change their length is taken out."""
     of_values, of_vectors = g
     middle = None
@@ -436,7 +436,7 @@ eig = primitive(
     "eig",
     ("x",),
     None,
-    vjp_all=_eig_pull,
+    vjp_all=_eig_vjp,
     vjp_all_saves=frozenset({0, 1, 2}),
     vjp_all_zeros=False,
     outputs=2,
@@ -481,7 +481,7 @@ def _thin(xp: Any, vectors: Any, cotangent: Any, k: int) -> tuple[Any, Any]:
     return thin, xp.getitem(cotangent, index=first) - back
 
 
-def _svd_pull(xp, g, needs, x, s, u, v, *, full_matrices):
+def _svd_vjp(xp, g, needs, x, s, u, v, *, full_matrices):
     of_s, of_u, of_v = g
     k = s.shape[-1]
     (u, of_u), (v, of_v) = _thin(xp, u, of_u, k), _thin(xp, v, of_v, k)
@@ -520,7 +520,7 @@ svd = primitive(
     "svd",
     ("x",),
     None,
-    vjp_all=_svd_pull,
+    vjp_all=_svd_vjp,
     vjp_all_saves=frozenset({1, 2, 3}),
     vjp_all_zeros=False,
     outputs=3,

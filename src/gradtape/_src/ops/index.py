@@ -19,7 +19,7 @@ from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops import array
-from gradtape._src.ops.batching import spread
+from gradtape._src.ops.batching import broadcast_rows
 
 Axes = tuple[int, ...]
 
@@ -66,7 +66,7 @@ def take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):
         if batch_dims == 0:
             return xp.take(x, indices, axis=axis + 1, batch_dims=0)
         indices = xp.broadcast_to(indices, shape=(size, *indices.shape))
-    return xp.take(spread(xp, size, batched[0], x), indices, axis=axis + 1, batch_dims=batch_dims + 1)
+    return xp.take(broadcast_rows(xp, size, batched[0], x), indices, axis=axis + 1, batch_dims=batch_dims + 1)
 
 
 take = primitive(
@@ -116,7 +116,9 @@ def _gather_nd_dx(g, indices, x_shape, xp, batch_dims):
 
 def _gather_nd_batch(xp, size, batched, x, indices, *, batch_dims=0):
     return xp.gather_nd(
-        spread(xp, size, batched[0], x), spread(xp, size, batched[1], indices), batch_dims=batch_dims + 1
+        broadcast_rows(xp, size, batched[0], x),
+        broadcast_rows(xp, size, batched[1], indices),
+        batch_dims=batch_dims + 1,
     )
 
 
@@ -135,8 +137,8 @@ gather_nd = primitive(
 
 def _scatter_nd_batch(xp, size, batched, updates, indices, *, shape, batch_dims=0):
     return xp.scatter_nd(
-        spread(xp, size, batched[0], updates),
-        spread(xp, size, batched[1], indices),
+        broadcast_rows(xp, size, batched[0], updates),
+        broadcast_rows(xp, size, batched[1], indices),
         shape=(size, *shape),
         batch_dims=batch_dims + 1,
     )
@@ -159,7 +161,9 @@ def put_nd_batch(name: str) -> Any:
     """The batch rule of a scatter into x: the number of the row is one more coordinate, in front of the others."""
 
     def rule(xp: Any, size: int, batched: list[bool], x: Any, updates: Any, indices: Any) -> Any:
-        x, updates, indices = (spread(xp, size, b, a) for a, b in zip((x, updates, indices), batched, strict=True))
+        x, updates, indices = (
+            broadcast_rows(xp, size, b, a) for a, b in zip((x, updates, indices), batched, strict=True)
+        )
         numbers = np.arange(size, dtype=numpy_dtype(indices)).reshape(size, *[1] * (len(indices.shape) - 1))
         rows = xp.broadcast_to(numbers, shape=(*indices.shape[:-1], 1))
         return getattr(xp, name)(x, updates, xp.concatenate(rows, indices, axis=len(indices.shape) - 1))
@@ -191,7 +195,7 @@ take_along_axis = primitive(
     None,
     tf_name="GatherV2",
     batch=lambda xp, size, batched, x, indices, axis: xp.take_along_axis(
-        spread(xp, size, batched[0], x), spread(xp, size, batched[1], indices), axis=axis + 1
+        broadcast_rows(xp, size, batched[0], x), broadcast_rows(xp, size, batched[1], indices), axis=axis + 1
     ),
     category="indexing",
     doc="The elements at the indices of each row.",
@@ -199,7 +203,7 @@ take_along_axis = primitive(
 
 
 def _put_along_axis_batch(xp, rows, batched, x, indices, *, axis, size):
-    x, indices = spread(xp, rows, batched[0], x), spread(xp, rows, batched[1], indices)
+    x, indices = broadcast_rows(xp, rows, batched[0], x), broadcast_rows(xp, rows, batched[1], indices)
     return xp.put_along_axis(x, indices, axis=axis + 1, size=size)
 
 

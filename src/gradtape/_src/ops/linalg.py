@@ -60,10 +60,10 @@ def _lift(xp: Any, x: Any, is_batched: bool, rank: int) -> Any:
     return xp.reshape(x, shape=(size, *[1] * (rank - len(row)), *row)) if len(row) < rank else x
 
 
-def _matmul_aligned(
+def _matmul_block_diagonal(
     xp: Any, level: int, operands: tuple[Any, ...], *, adjoint_x: bool = False, adjoint_y: bool = False
 ) -> Any:
-    """Rows of a matrix are positions of the aligned axis: times a matrix they stay apart, a sum over them is free."""
+    """Rows of a matrix are positions of the block-diagonal axis: a product with a matrix keeps them separate."""
     x, y = operands
     if type(y) is not Batched and len(y.shape) == 2 and len(x.shape) >= 2 and not adjoint_x:
         return Batched(xp.matmul(x.array, y, adjoint_x=False, adjoint_y=adjoint_y), level, block_diagonal=True)
@@ -134,7 +134,7 @@ matmul, plain_matmul, matmul_operator = product(
     tf_name="MatMul",
     kinds="fciu",
     batch=_matmul_batch,
-    block_diagonal=_matmul_aligned,
+    block_diagonal=_matmul_block_diagonal,
     jvp=_matmul_jvp,
     explain=_matmul_problem,
     hinted=True,
@@ -227,7 +227,7 @@ def _check_sizes(terms: list[str], shapes: Sequence[tuple[int, ...]], dots: str)
             sizes[label] = n if known == 1 else known
 
 
-def _einsum_pull(xp: Any, g: Any, needs: list[Any], *saved: Any, equation: str) -> list[Any]:
+def _einsum_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, equation: str) -> list[Any]:
     """For each operand: the cotangent times all the others, summed over what the operand does not have."""
     inputs, output = equation.split("->")
     terms = inputs.split(",")
@@ -278,7 +278,7 @@ def _einsum_batch(xp: Any, size: int, batched: list[bool], *xs: Any, equation: s
 einsum = primitive(
     "einsum",
     (),
-    vjp_all=_einsum_pull,
+    vjp_all=_einsum_vjp,
     vjp_all_saves=range(60),
     batch=_einsum_batch,
     category="linear algebra",

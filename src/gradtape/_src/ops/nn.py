@@ -8,7 +8,7 @@ from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.half import generic_in_float32
 from gradtape._src.core.dispatch import linear, primitive
 from gradtape._src.core.primitive import numpy_dtype
-from gradtape._src.ops.batching import shift_axis, spread
+from gradtape._src.ops.batching import broadcast_rows, shift_axis
 
 
 def _softmax_dx(g, out, xp, axis, half):
@@ -53,8 +53,8 @@ pinned = linear(  # as it is, and computed once: XLA must not compute it anew in
 )
 
 
-def _standardize_pull(xp, g, needs, x, out, inverse, epsilon):
-    """The inverse of the spread is an output too: a derivative that flows back into it is the second one."""
+def _standardize_vjp(xp, g, needs, x, out, inverse, epsilon):
+    """The inverse standard deviation is an output, too: only a second derivative has a cotangent for it."""
     first, second = g
     last, count = len(out.shape) - 1, out.shape[-1]
     result = None
@@ -68,10 +68,10 @@ def _standardize_pull(xp, g, needs, x, out, inverse, epsilon):
     return [result]
 
 
-standardize = primitive(  # rows with mean 0 and spread 1, and 1 / the spread that they had
+standardize = primitive(  # rows with mean 0 and variance 1, and the inverse of their standard deviation
     "standardize",
     ("x",),
-    vjp_all=_standardize_pull,
+    vjp_all=_standardize_vjp,
     vjp_all_saves=(1, 2),
     vjp_all_zeros=False,
     outputs=2,
@@ -87,12 +87,14 @@ def _rows(name: str) -> Any:
     """The batch rule of an op on (logits, labels): the hidden axis is one more axis of rows."""
 
     def rule(xp: Any, size: int, batched: list[bool], logits: Any, labels: Any) -> Any:
-        return getattr(xp, name)(spread(xp, size, batched[0], logits), spread(xp, size, batched[1], labels))
+        return getattr(xp, name)(
+            broadcast_rows(xp, size, batched[0], logits), broadcast_rows(xp, size, batched[1], labels)
+        )
 
     return rule
 
 
-def _sparse_pull(xp, g, needs, logits, labels, loss, slope):
+def _sparse_vjp(xp, g, needs, logits, labels, loss, slope):
     """The slope is an output too: a derivative that flows back into it is the second one."""
     first, second = g
     last = len(labels.shape)
@@ -108,7 +110,7 @@ def _sparse_pull(xp, g, needs, logits, labels, loss, slope):
 
 
 sparse_cross_entropy = primitive(
-    "sparse_cross_entropy", ("logits", "labels"), vjp_all=_sparse_pull, vjp_all_saves=(1, 3), vjp_all_zeros=False,
+    "sparse_cross_entropy", ("logits", "labels"), vjp_all=_sparse_vjp, vjp_all_saves=(1, 3), vjp_all_zeros=False,
     outputs=2, tf_name="SparseSoftmaxCrossEntropyWithLogits", wide=True, batch=_rows("sparse_cross_entropy"),
     doc="The cross entropy of logits and class numbers.", category="reduction", hazards=("softmax",),
 )  # fmt: skip

@@ -24,8 +24,8 @@ def _variance_dx(g, x, xp, axis):
     count = max(math.prod(shape[i] for i in axis), 1)
     # g is the smaller one
     each = 2 * g / number(count, numpy_dtype(g)) if is_dimension(count) else g * (2 / count)
-    spread = xp.reshape(each, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
-    return spread * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
+    factor = xp.reshape(each, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
+    return factor * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
 
 
 variance = primitive(

@@ -29,8 +29,8 @@ def _spread(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
     return xp.broadcast_to(_expand(g, xp, axis, shape), shape=shape)
 
 
-def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, keepdims: bool = False) -> Any:
-    """Summing the aligned axis away leaves the diagonal itself: the rows need not be written out."""
+def _sum_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, keepdims: bool = False) -> Any:
+    """Summing over the block-diagonal axis leaves the diagonal itself: the full rows are not needed."""
     (x,) = operands
     if 0 in axis and x.row_index is not None:
         return None
@@ -45,7 +45,7 @@ def _sum_aligned(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, 
 
 sum_ = linear(
     "sum", lambda g, x_shape, xp, axis: _spread(g, xp, axis, x_shape), batch=shift_axis("sum"),
-    block_diagonal=_sum_aligned,
+    block_diagonal=_sum_block_diagonal,
     names=("reduce_sum",), doc="The sum over some axes.", category="reduction", hazards=("sum",),
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.arrays.symbolic import symbolic_rules
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
-from gradtape._src.ops.batching import spread
+from gradtape._src.ops.batching import broadcast_rows
 from gradtape._src.ops.index import put_nd_batch
 
 
@@ -111,7 +111,7 @@ unique_with_counts = primitive(
 
 def _bincount_batch(xp, size, batched, weights, places, *, count):
     """Every row counts into bins of its own, and into one more for what is not counted."""
-    weights, places = spread(xp, size, batched[0], weights), spread(xp, size, batched[1], places)
+    weights, places = broadcast_rows(xp, size, batched[0], weights), broadcast_rows(xp, size, batched[1], places)
     apart = places + (np.arange(size) * (count + 1))[:, None].astype(numpy_dtype(places))
     flat = xp.dense_bincount(
         xp.reshape(weights, shape=(math.prod(weights.shape),)),

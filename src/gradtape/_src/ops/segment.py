@@ -7,7 +7,7 @@ from typing import Any
 from gradtape._src.arrays.shared.scan import weighted_scan as weighted_scan_kernel
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
-from gradtape._src.ops.batching import shift_axis, spread
+from gradtape._src.ops.batching import broadcast_rows, shift_axis
 
 
 # -- segments: ids lie in [0, count) ---------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ running_product = primitive(
 
 
 def _weighted_scan_batch(xp, size, batched, g, x, y, **attrs):
-    rows = [spread(xp, size, b, a) for b, a in zip(batched, (g, x, y), strict=True)]
+    rows = [broadcast_rows(xp, size, b, a) for b, a in zip(batched, (g, x, y), strict=True)]
     return xp.weighted_scan(*rows, **{**attrs, "axis": attrs["axis"] + 1})
 
 
