@@ -6,6 +6,7 @@ than the arithmetic on them.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -26,8 +27,9 @@ _blocks: list[ndarray] = []  # least recently used first
 _lock = forks.lock()
 
 
+@functools.cache
 def keep_freed_memory() -> None:
-    """Let the C library reuse the memory of a freed array for the next one.
+    """Let the C library reuse the memory of a freed array, from the first variable or large array on.
 
     By default glibc returns freed blocks of more than 128 kB to the system, and every new array of that size is mapped
     and zeroed again, page by page: for 50,000 to 1,000,000 numbers that costs ten times the arithmetic. Once a block of
@@ -115,4 +117,3 @@ def _calibrated() -> int | None:
 
 
 _FREE = _calibrated()
-keep_freed_memory()

@@ -21,6 +21,7 @@ from numpy import ndarray
 
 from gradtape._src import forks
 from gradtape._src.interrupts import setting
+from gradtape._src.memory import keep_freed_memory
 from gradtape._src.tensor import Tensor
 
 deferred_restores: list[Callable[[], None]] = []
@@ -44,6 +45,7 @@ class Storage:
 
     def __init__(self, uid: int, value: Any, unread: bool = False) -> None:
         """With `unread` there is no tensor until the value is read."""
+        keep_freed_memory()
         self.uid = uid
         self.tensor = None if unread else self.reading(value)
         self._buffer, self._aliased = value if unread else None, unread
