@@ -65,6 +65,23 @@ def test_passes_remove_what_is_not_needed(function, expected):
     np.testing.assert_array_equal(found, function(x, y))
 
 
+def test_only_equal_ops_are_shared():
+    big = np.arange(3000)
+    other = big.copy()
+    other[1500] = 7  # where NumPy's repr has dots
+    x = tf.constant(np.arange(3000.0))
+
+    @tf.function(jit_compile=False)
+    def f(x):
+        y, z = tf.gather(x, big), tf.gather(x, other)
+        return y[1500], z[1500], x[1:2] + x[1:3][:1], x * 0.0, x * -0.0
+
+    first, second, third, zeros, negative = f(x)
+    assert (float(first), float(second), float(third[0])) == (1500.0, 7.0, 2.0)
+    assert not np.signbit(zeros).any()
+    assert np.signbit(negative).all()
+
+
 def test_complex_numbers_and_integers_are_left_alone():
     assert ops_of(lambda x: tf.negative(-x), tf.constant([1, 2])) == ["negative", "negative"]
     assert ops_of(lambda x: x * 1, tf.constant([1 + 2j])) == ["multiply"]

@@ -244,10 +244,10 @@ def share(code: Code, is_pure: Any) -> Code:
 
 def _key(node: Node) -> Any:
     """Equal for nodes that compute the same; None where that is not known."""
-    operands = [_operand_key(a) for a in node.args]
+    operands = [_frozen(a) for a in node.args]
     if node.name in _COMMUTATIVE:
         operands.sort(key=repr)
-    key = (node.name, tuple(operands), tuple(sorted((k, _static_key(v)) for k, v in node.attrs.items())))
+    key = (node.name, tuple(operands), tuple([(k, _frozen(v)) for k, v in sorted(node.attrs.items())]))
     try:
         hash(key)
     except TypeError:
@@ -255,15 +255,21 @@ def _key(node: Node) -> Any:
     return key
 
 
-def _operand_key(value: Any) -> Any:
+def _frozen(value: Any) -> Any:
+    """Something that is equal for equal operands or static arguments only, and can be hashed if the value can.
+
+    The type belongs to it: 1, 1.0 and True are equal in Python.
+    """
     if type(value) is Symbolic:
         return "symbol", id(value)
-    if isinstance(value, np.ndarray) and value.nbytes <= _LITERAL_BYTES and value.dtype.kind != "O":
+    if isinstance(value, np.ndarray):
+        if value.nbytes > _LITERAL_BYTES or value.dtype.kind == "O":
+            return "array", id(value)
         return "array", value.shape, value.dtype.str, value.tobytes()
-    if isinstance(value, (int, float, np.generic)):
-        return type(value), repr(value)
-    return "object", id(value)
-
-
-def _static_key(value: Any) -> Any:
-    return type(value).__name__, repr(value) if isinstance(value, (slice, tuple)) else value
+    if isinstance(value, (tuple, list)):
+        return type(value), tuple([_frozen(v) for v in value])
+    if isinstance(value, slice):
+        return slice, _frozen((value.start, value.stop, value.step))
+    if isinstance(value, (float, complex, np.generic)):
+        return type(value), repr(value)  # tells -0.0 from 0.0, and NaN equals itself
+    return type(value), value
