@@ -198,6 +198,18 @@ def test_set_jit_is_for_functions_that_do_not_say():
 
 
 # -- the same numbers ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("row", [row for row in ROWS.values() if row.samples], ids=lambda row: row.name)
+def test_op_table(row):
+    sample = row.samples[0]
+    function, args = row.function or row.op.call, [tf.constant(a) for a in sample.args]
+    compiled = tf.function(lambda *xs: function(*xs, **sample.attrs), jit_compile=False, autograph=False)
+    expected = tf.nest.flatten(function(*args, **sample.attrs))
+    for found, value in zip(tf.nest.flatten(compiled(*args)), expected, strict=True):
+        assert found.dtype == value.dtype
+        np.testing.assert_array_equal(found, value)
+
+
+# -- programs ------------------------------------------------------------------------------------------------
 @settings(deadline=None, max_examples=60)
 @given(example=programs())
 def test_random_programs_agree_with_eager(example):
