@@ -489,7 +489,7 @@ def test_an_interrupted_first_trace_is_made_again():
         return created[0] * z
 
     for _ in every_interrupt(lambda: f(tf.constant([2.0])), step=101):
-        if f.experimental_get_tracing_count() and not f._has_trace:
+        if f.experimental_get_tracing_count() and not f._tracer._has_trace:
             created.clear()
     assert f(tf.constant([2.0])).numpy().item() == 2.0
 

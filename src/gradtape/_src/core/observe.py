@@ -84,8 +84,9 @@ def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
             _wrappers[key] = around
         else:
             _wrappers.pop(key, None)
-        for op in with_kernel:
-            op.kernel = wrapped(op, getattr(numpy_namespace, op.name))
+        kernels = [wrapped(op, getattr(numpy_namespace, op.name)) for op in with_kernel]
+        set_kernel = vars(type(with_kernel[0]))["kernel"].__set__
+        any(map(set_kernel, with_kernel, kernels))  # one call of C code: no signal handler runs in between
 
 
 def wrapped(op: Op, kernel: Kernel) -> Kernel:
