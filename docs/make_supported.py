@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gradtape
-from gradtape._src.cli.reasons import reason
+from gradtape._src.reasons import reason
 
 HERE = Path(__file__).parent
 

@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 
+import gradtape
 from gradtape._src import errors
 
 CODES = {
@@ -94,3 +95,12 @@ def test_invalid_argument_names_the_op():
     error = errors.invalid_argument("bad", "AddV2")
     assert isinstance(error, errors.InvalidArgumentError)
     assert error.message == "bad [Op:AddV2]"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("summary", "summaries are planned"), ("strings", "planned"), ("reduce_men", "'$")]
+)
+def test_a_name_that_is_missing_has_a_reason(name, why):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}.*{why}") as caught:
+        getattr(gradtape, name)
+    assert (caught.value.name, caught.value.obj) == (name, gradtape)

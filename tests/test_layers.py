@@ -52,6 +52,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
         "jax_setup",
         "memory",
         "notebook",
+        "reasons",
         "typing",
         "uids",
         "version",

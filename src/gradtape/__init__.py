@@ -319,7 +319,11 @@ def _load(name: str) -> _typing.Any:
 
         module = globals()[name] = importlib.import_module(_LAZY[name])
         return module
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gradtape._src.reasons import reason
+
+    why = None if name.startswith("_") else reason(f"tf.{name}")
+    text = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(text if why is None else f"{text}: {why}.", name=name, obj=_sys.modules[__name__])
 
 
 if _typing.TYPE_CHECKING:

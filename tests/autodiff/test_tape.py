@@ -1496,3 +1496,10 @@ def test_no_tape_no_record():
         y = x * x
     assert tape.records == []
     assert tape.gradient(y, x) is None
+
+
+def test_the_repr_of_a_tape_is_the_head_of_its_summary():
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        x * x
+    assert repr(tape).startswith("<tf.GradientTape: 1 op")

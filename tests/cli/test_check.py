@@ -17,8 +17,8 @@ from gradtape._src.cli import names
 from gradtape._src.cli.check import check
 from gradtape._src.cli.main import main
 from gradtape._src.cli.names import MISSING, NOTE, SUPPORTED, Call, judge
-from gradtape._src.cli.reasons import RENAMED
 from gradtape._src.cli.scan import read_notebook, read_source
+from gradtape._src.reasons import RENAMED
 
 SAMPLES = Path(__file__).parents[1] / "recorded" / "check"
 

@@ -774,3 +774,43 @@ def test_origin_of_nothing_is_false() -> None:
 def test_a_norm_of_nan_clips_to_nan(limit):
     assert np.isnan(tf.clip_by_norm([3.0, 4.0], limit)).all()
     assert np.isnan(tf.nn.embedding_lookup([[3.0, 4.0]], [0], max_norm=limit)).all()
+
+
+# -- functions -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("option", ["check_numerics", "profile"])
+def test_a_function_with_a_tape_that_looks_at_every_op_runs_eagerly(option: str, caplog: Any) -> None:
+    @tf.function
+    def f(v: Any) -> Any:
+        with tf.GradientTape(**{option: True}) as tape:
+            tape.watch(v)
+            y = tf.math.log(v)
+        return tape.gradient(y, v)
+
+    assert float(f(tf.constant(2.0))) == 0.5
+    assert f"GradientTape({option}=True) looks at every op" in caplog.text
+    if option == "check_numerics":
+        with pytest.raises(NumericsError, match=r"log\(0\) gave -Inf"):
+            f(tf.constant(0.0))
+
+
+def test_functions_run_eagerly_while_every_op_is_checked() -> None:
+    f = tf.function(lambda x: tf.math.log(x) + 1.0)
+    assert np.isnan(f(tf.constant(-1.0)).numpy())
+    tf.debugging.enable_check_numerics()
+    try:
+        with pytest.raises(tf.errors.InvalidArgumentError, match='op "Log"'):
+            f(tf.constant(-1.0))
+    finally:
+        tf.debugging.disable_check_numerics()
+    assert not tf.config.functions_run_eagerly()
+    assert np.isnan(f(tf.constant(-1.0)).numpy())
+
+
+def test_a_used_up_tape_says_when_to_look_for_the_origin() -> None:
+    x = tf.Variable([0.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.math.log(x) * 0.0
+    at = line() + 1
+    tape.gradient(y, x)
+    with pytest.raises(RuntimeError, match=rf"recorded at .*:{at}\. Call nan_origin before the gradient"):
+        tape.nan_origin(y, x)

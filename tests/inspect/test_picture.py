@@ -444,3 +444,21 @@ def test_dark_and_light(page, tmp_path):
         script = "[...document.getElementById('canvas').getContext('2d').getImageData(2, 300, 1, 1).data].slice(0, 3)"
         grounds.append(sum(page.run(script)))
     assert grounds[0] > 600 > 200 > grounds[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("a.svg", "<svg "), ("a.dot", "digraph tape"), ("a.mmd", "flowchart TD"), ("a.HTML", "<!DOCTYPE html>")],
+)
+def test_the_name_of_a_file_decides_its_form(tmp_path, name, start):
+    tape, loss, sources = small()
+    path = tape.show(tmp_path / name, target=loss, sources=sources)
+    assert (tmp_path / name).read_text("utf-8").startswith(start)
+    assert path == str(tmp_path / name)
+
+
+def test_a_form_that_is_unknown_is_refused(tmp_path):
+    tape, _, _ = small()
+    with pytest.raises(ValueError, match=r"not '\.png': use a name that ends in \.html"):
+        tape.show(tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())

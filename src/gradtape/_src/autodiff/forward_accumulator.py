@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from gradtape._src import nest
+from gradtape._src import errors, nest
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.autodiff.arguments import UnconnectedGradients, leaves
@@ -112,7 +112,7 @@ class ForwardAccumulator:
         if direction.array.shape != value.shape:
             try:
                 direction = broadcast_to(direction, shape=tuple(value.shape))
-            except ValueError:
+            except (ValueError, errors.InvalidArgumentError):
                 raise ValueError(
                     f"A tangent has the shape of its primal: received {tuple(direction.array.shape)} for a primal of "
                     f"shape {tuple(value.shape)}."

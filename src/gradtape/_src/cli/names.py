@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import gradtape
-from gradtape._src.cli.reasons import FIRST_VERSION, RENAMED, reason_within
+from gradtape._src.reasons import FIRST_VERSION, RENAMED, reason_within
 
 __all__ = ["MISSING", "NOTE", "SUPPORTED", "Call", "Verdict", "judge"]
 

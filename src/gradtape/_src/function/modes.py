@@ -15,6 +15,7 @@ from gradtape._src.interrupts import settings
 from gradtape._src.tensor import Tensor
 
 _requested = [False]  # the last argument of `run_functions_eagerly`
+_inspected = [False]  # whether every op is looked at, which a compiled program does not allow
 eagerly = [False]
 """Whether functions run eagerly: by request, or because nothing can be compiled in a forked child."""
 
@@ -56,7 +57,17 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     >>> tf.config.run_functions_eagerly(False)
     """
     _requested[0] = bool(run_eagerly)
-    eagerly[0] = _requested[0] or bool(forks.without_xla)
+    _choose()
+
+
+def inspect_functions(inspected: bool) -> None:
+    """Run functions eagerly while something looks at every op of every thread."""
+    _inspected[0] = inspected
+    _choose()
+
+
+def _choose() -> None:
+    eagerly[0] = _requested[0] or _inspected[0] or bool(forks.without_xla)
 
 
 def functions_run_eagerly() -> bool:

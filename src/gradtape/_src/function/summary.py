@@ -52,6 +52,8 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
 
 def _numbers(program: Program) -> tuple[str, str, str, str]:
     """Seconds of the first call, flops, bytes read and written, and memory beside arguments and results."""
+    if program.is_made_for_numpy:
+        return "on NumPy", "-", "-", "-"
     seconds = "not run" if program.first_seconds is None else f"{program.first_seconds:.2f} s"
     known = cost(program)
     return seconds, _count(known.get("flops")), _bytes(known.get("bytes accessed")), _bytes(known.get("temporary"))

@@ -254,6 +254,11 @@ class Program:
         with float_errors_ignored():
             return self.on_numpy(*map(in_memory if forks.without_xla else np.asarray, arrays))
 
+    @property
+    def is_made_for_numpy(self) -> bool:
+        """Whether it has run on NumPy."""
+        return "on_numpy" in vars(self)
+
     @cached_property
     def on_numpy(self) -> Callable[..., tuple[Any, ...]]:
         """The program as straight-line Python over NumPy kernels."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.autodiff.recording import Recording
 from gradtape._src.autodiff.settings import settings
@@ -115,8 +116,9 @@ class GradientTape(Tape):
     def show(self, path: str | os.PathLike[str] | None = None, target: Any = None, sources: Any = None) -> Any:
         """The tape as a page to look at: zoom, pan, search, and hover for shape, bytes, time and line.
 
-        With a `path` it writes the page there, one file that needs nothing else, and returns the path. Without one the
-        result shows itself in a notebook, and has `.save(path)`. `target` and `sources` are marked, and what the target
+        With a `path` it writes the page there, one file that needs nothing else, and returns the path; for a path that
+        ends in .svg, .dot or .mmd it writes what `to_svg`, `to_dot` or `to_mermaid` give. Without a path the result
+        shows itself in a notebook, and has `.save(path)`. `target` and `sources` are marked, and what the target
         does not depend on is faded. Dictionaries (`sources={"w": w}`) name their values.
 
         >>> import gradtape as tf
@@ -228,11 +230,19 @@ class GradientTape(Tape):
 
         return nbytes(self)
 
+    def __repr__(self) -> str:
+        return f"<tf.{str(self.summary(max_rows=0)).splitlines()[0]}>"
+
     def _repr_html_(self) -> str:
         return self.summary(max_rows=12)._repr_html_()
 
     # -- observers ---------------------------------------------------------------------------------------------------
     def _observe(self, recording: Recording) -> None:
+        for name in ("check_numerics", "profile"):
+            if name in self.options and current_graph() is not None:
+                raise NeedsEagerError(
+                    RuntimeError(f"GradientTape({name}=True) looks at every op, and a compiled program shows none.")
+                )
         if "profile" in self.options:
             from gradtape._src.inspect.profile import Profiler
 

@@ -37,6 +37,7 @@ from gradtape._src.core.primitive import registry
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder, active_recorders
 from gradtape._src.core.zero_preserving import concrete, zero_preserving
+from gradtape._src.function import modes
 from gradtape._src.inspect.causes import (
     BackwardStep,
     Cause,
@@ -325,6 +326,13 @@ def backward_checker(
 # -- after the fact --------------------------------------------------------------------------------------------------
 def nan_origin(tape: Tape, target: Any, sources: Any = None) -> Origin:
     """See `GradientTape.nan_origin`."""
+    recording = tape._recording
+    if recording is None and tape._used_at is not None:
+        where = ":".join(map(str, tape._used_at))
+        raise RuntimeError(
+            f"The tape freed the values it recorded at {where}. Call nan_origin before the gradient, or create the "
+            "tape with persistent=True."
+        )
     recording = tape._require_record()
     targets = [part for leaf in leaves(target) for part in components(leaf)]
     flat = [] if sources is None else leaves(sources)
@@ -455,6 +463,7 @@ def _checked(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
 def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit: int | None = 50) -> None:
     """See `gradtape.debugging.enable_check_numerics`."""
     _everywhere.enabled = settings.checks_numerics = True
+    modes.inspect_functions(True)
     _everywhere.stack_height, _everywhere.path_length = stack_height_limit, path_length_limit
     wrap_kernels("check_numerics", _checked)
 
@@ -462,6 +471,7 @@ def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit
 def disable_check_numerics() -> None:
     """See `gradtape.debugging.disable_check_numerics`."""
     _everywhere.enabled = False
+    modes.inspect_functions(False)
     wrap_kernels("check_numerics", None)
 
 

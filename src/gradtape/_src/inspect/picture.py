@@ -193,6 +193,10 @@ def _graph(tape: Tape, target: Any, sources: Any) -> _Graph:
 # -- the page --------------------------------------------------------------------------------------------------------
 def show(tape: Tape, path: str | os.PathLike[str] | None = None, target: Any = None, sources: Any = None) -> Any:
     """See `GradientTape.show`."""
+    written = None if path is None else _WRITERS.get(Path(path).suffix.lower())
+    if path is not None and written is not None:
+        Path(path).write_text(written(tape, target, sources), "utf-8")
+        return os.fspath(path)
     page = Page(_graph(tape, target, sources))
     return page if path is None else page.save(path)
 
@@ -215,6 +219,12 @@ class Page:
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write the page, and return its path."""
+        suffix = Path(path).suffix.lower()
+        if suffix not in ("", ".html", ".htm"):
+            raise ValueError(
+                f"The page of a tape is HTML, not {suffix!r}: use a name that ends in .html. tape.show(path) also "
+                f"writes {', '.join(_WRITERS)}."
+            )
         Path(path).write_text(self.html, "utf-8")
         return os.fspath(path)
 
@@ -534,3 +544,7 @@ def _mermaid(*lines: str) -> str:
     """Whatever is not a letter, a digit or a few harmless signs is written by its number."""
     shown = ["".join(c if c.isalnum() or c in " _.,-:/" else f"#{ord(c)};" for c in line) for line in lines if line]
     return "<br/>".join(shown)
+
+
+_WRITERS = {".svg": to_svg, ".dot": to_dot, ".gv": to_dot, ".mmd": to_mermaid, ".mermaid": to_mermaid}
+"""What writes a tape into a file, by the end of the file's name; other files are pages."""

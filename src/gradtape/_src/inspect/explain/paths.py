@@ -148,7 +148,7 @@ def _why_blocked(node: Node, position: int) -> tuple[Reason, str, str]:
             "Use tf.py_function, or write it with tf functions.",
         )
     if op.differentiable:
-        arg = op.args[position] if position < len(op.args) else "this input"
+        arg = op.args[position] if position < len(op.args) else "input"
         return (
             Reason.NON_DIFFERENTIABLE_OP,
             f"{name} has no derivative with respect to its {arg}.",

@@ -1,4 +1,4 @@
-"""Why gradtape lacks a name of TensorFlow's: said by `gradtape check` and by the printer of supported names."""
+"""Why gradtape lacks a name of TensorFlow's: for `gradtape check`, the list of supported names and AttributeErrors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["reason", "reason_within"]
 REASONS = [
     (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "graphs of TensorFlow's own"),
     (r"tf\.xla$", "use tf.function, which compiles with XLA"),
-    (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "many devices: planned"),
+    (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "training on many devices is planned"),
     (r"tf\.(io|summary|saved_model|TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
-     "saved models and summaries: planned"),
+     "saved models and summaries are planned"),
     (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
      "use tf.data.Dataset.from_generator with a reader"),
     (r"tf\.data\.experimental\.parse_example_dataset$", "use dataset.map with tf.io.parse_example"),
@@ -29,10 +29,11 @@ REASONS = [
     (r"tf\.debugging\.(en|dis)able_check_numerics|tf\.debugging\.experimental$", "numerics views of the tape: planned"),
     (r"RNNCell", "Keras layers wrap cells there: planned with Keras"),
     (r"LinearOperator", "structured operators: use the matrices themselves"),
-    (r"(?i)sparse|ragged|sets$|NoneTensorSpec|IndexedSlicesSpec", "sparse and ragged tensors are outside gradtape"),
+    (r"(?i)sparse|ragged|sets$|NoneTensorSpec|IndexedSlicesSpec",
+     "ragged tensors, and most functions of sparse ones, are planned"),
     (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
     (r"tf\.(strings|as_string|edit_distance|lookup|fingerprint|feature_column|ragged|audio|queue|CriticalSection)$",
-     "strings, tables and input pipelines are outside gradtape"),
+     "strings, lookup tables and ragged tensors are planned"),
     (r"tf\.(Graph|Operation|import_graph_def|raw_ops|load_library|load_op_library|make_ndarray|make_tensor_proto|"
      r"sysconfig|tools|types|lite|security|resource|variant|experimental|estimator|variable_creator_scope)$",
      "TensorFlow's own machinery"),
