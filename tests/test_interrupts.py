@@ -47,7 +47,7 @@ def state():
         "names": (variable.name_prefix.get(), compat._variable_prefix.get()),
         "device": devices.chosen_device.get(),
         "lock": (storage.updating() is storage._callback_lock, storage.updating()._is_owned()),
-        "kernels": {op.name: op.kernel for op in observe.with_kernel},
+        "kernels": {op.name: op.kernel for op in observe.with_kernel()},
     }
 
 

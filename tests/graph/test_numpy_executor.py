@@ -44,9 +44,11 @@ X = np.linspace(-2.0, 2.0, 2048).astype(np.float32).reshape(64, 32)
         (lambda x, y: x - (-y), ["add"]),
         (lambda x, y: (-x) * (-y), ["multiply"]),
         (lambda x, y: (-x) * y + x, ["multiply", "subtract"]),
-        (lambda x, y: -(x * y) - (-x), ["multiply", "subtract"]),
+        (lambda x, y: x - (-(x * y)), ["multiply", "add"]),
+        (lambda x, y: (-x) - y, ["negative", "subtract"]),
+        (lambda x, y: (-x) + (-y), ["negative", "subtract"]),
         (lambda x, y: tf.square(-x), ["square"]),
-        (lambda x, y: tf.reduce_sum(-x) + 1.0, ["sum", "subtract"]),
+        (lambda x, y: tf.reduce_sum(-x) + 1.0, ["negative", "sum", "add"]),
         (lambda x, y: tf.exp(-x), ["negative", "exp"]),
         (lambda x, y: x * 1.0, []),
         (lambda x, y: x / 1.0, []),
@@ -104,6 +106,37 @@ def test_checks_raise():
     assert float(f(x, tf.constant(1))) == 2.0
     with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
         f(x, tf.constant(2))
+
+
+def test_signs_of_zeros_are_those_of_eager_code():
+    def f(x, y):
+        both = tf.stack([x, y])[None]
+        sums = (-x - y, (-x) + (-y), tf.reduce_sum(-both), ((-both) @ tf.ones([2, 1]))[0, 0], x * 0.0, (-x) * 0.0)
+        return [1.0 / s for s in sums]
+
+    args = tf.constant(1.0), tf.constant(-1.0)
+    assert [float(v) for v in tf.function(f, jit_compile=False)(*args)] == [float(v) for v in f(*args)]
+
+
+def test_a_failing_callback_raises_in_its_own_call():
+    def fail(x):
+        raise ZeroDivisionError("callback")
+
+    v = tf.Variable(5.0)
+
+    @tf.function(jit_compile=False)
+    def bad():
+        v.assign(tf.numpy_function(fail, [v], tf.TensorSpec([], tf.float32)))
+
+    @tf.function(jit_compile=False)
+    def good():
+        return tf.numpy_function(lambda x: x, [v], tf.TensorSpec([], tf.float32))
+
+    for _ in range(3):
+        with pytest.raises(tf.errors.UnknownError, match="ZeroDivisionError: callback"):
+            bad()
+        assert float(good()) == 5.0
+    assert float(v) == 5.0
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------
@@ -164,6 +197,47 @@ def test_variables_are_numpy_arrays_again():
     assert type(v.storage.tensor.array) is np.ndarray
     v.assign_add([1.0, 1.0])
     assert v.numpy().tolist() == [6.0, 7.0]
+
+
+def test_scalars_among_several_results_are_arrays():
+    v, w = tf.Variable(0.0), tf.Variable([0.0])
+
+    @tf.function(jit_compile=False)
+    def f(x):
+        v.assign(tf.unstack(x * 2.0)[0])
+        w.assign(x[1:])
+        return tf.unstack(x)
+
+    assert [float(part) for part in f(tf.constant([1.0, 2.0]))] == [1.0, 2.0]
+    assert (float(v), w.numpy().tolist()) == (2.0, [2.0])
+
+
+def test_jacobians_of_no_rows():
+    f = tf.function(lambda x: x * x, jit_compile=False)
+    x = tf.zeros([0, 3])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    assert tape.jacobian(y, x).shape == (0, 3, 0, 3)
+
+
+def test_a_name_may_have_any_character():
+    def f(x):
+        return x + 1.0
+
+    f.__name__ = 'a\\ "b"'
+    assert float(tf.function(f, jit_compile=False)(tf.constant(1.0))) == 2.0
+
+
+def test_variables_of_the_xla_engine_stay_there():
+    tf.config.set_engine("xla")
+    try:
+        v = tf.Variable(1.0)
+        tf.function(lambda: v.assign_add(1.0), jit_compile=False)()
+        assert type(v.storage.newest()) is not np.ndarray
+        assert float(v) == 2.0
+    finally:
+        tf.config.set_engine("numpy")
 
 
 def test_variables_change_all_or_none():

@@ -116,10 +116,10 @@ def test_second_derivatives_and_jacobians_are_profiled():
 
 def test_kernels_are_put_back():
     def kernels():
-        return [op.kernel for op in observe.with_kernel]
+        return [op.kernel for op in observe.with_kernel()]
 
     originals = kernels()
-    assert {"tanh", "matmul", "sum"} <= {op.name for op in observe.with_kernel}
+    assert {"tanh", "matmul", "sum"} <= {op.name for op in observe.with_kernel()}
 
     x = tf.Variable(1.0)
     with tf.GradientTape(profile=True) as tape:

@@ -27,6 +27,8 @@ TABLES = {  # modules that have literals of several primitives' names, and why t
     "core/primitive.py": "the names of hazards",
     "core/zero_preserving.py": "how zeros are preserved in products: rules of that interpreter",
     "graph/bounds.py": "the bounds of integers: rules of that interpreter",
+    "graph/numpy_executor.py": "NumPy kernels whose result is new memory",
+    "graph/passes.py": "algebra of graphs: rules of that interpreter",
     "graph/rewrites.py": "the patterns of one rewrite",
     "keras_backend/numpy.py": "the reductions of Keras",
     "ops/operators.py": "the methods behind Python's operators",

@@ -80,7 +80,6 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     """Give a primitive its call, and the call its name."""
     call.__name__ = call.__qualname__ = op.name
     op.call, op.kernel = call, getattr(numpy_namespace, op.name, None)
-    observe.with_kernel.append(op)
     calls[op.name] = call
     setattr(TensorNamespace, op.name, staticmethod(call))
     return call

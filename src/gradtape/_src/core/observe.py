@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape._src import forks
 from gradtape._src.arrays import numpy_namespace
+from gradtape._src.core.primitive import Op, registry
 
 if TYPE_CHECKING:
-    from gradtape._src.core.primitive import Op
     from gradtape._src.core.tape import Record
 
 Kernel = Callable[..., Any]
-KernelWrapper = Callable[["Op", Kernel], Kernel]
+KernelWrapper = Callable[[Op, Kernel], Kernel]
 
 
 class Observer:
@@ -70,8 +70,11 @@ class Observers(Observer):
 # -- kernels ---------------------------------------------------------------------------------------------------------
 _wrappers: dict[str, KernelWrapper] = {}
 _lock = forks.lock()
-with_kernel: list[Op] = []
-"""The primitives whose NumPy kernel is an attribute, where calls find it."""
+
+
+def with_kernel() -> list[Op]:
+    """The primitives whose NumPy kernel is an attribute, where calls find it."""
+    return [op for op in registry.values() if op.kernel is not None]
 
 
 def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
@@ -84,9 +87,9 @@ def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
             _wrappers[key] = around
         else:
             _wrappers.pop(key, None)
-        kernels = [wrapped(op, getattr(numpy_namespace, op.name)) for op in with_kernel]
-        set_kernel = vars(type(with_kernel[0]))["kernel"].__set__
-        any(map(set_kernel, with_kernel, kernels))  # one call of C code: no signal handler runs in between
+        ops = with_kernel()
+        kernels = [wrapped(op, getattr(numpy_namespace, op.name)) for op in ops]
+        any(map(vars(Op)["kernel"].__set__, ops, kernels))  # one call of C code: no signal handler runs in between
 
 
 def wrapped(op: Op, kernel: Kernel) -> Kernel:

@@ -19,6 +19,7 @@ from gradtape._src.core import tape as stack
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.dtypes import as_dtype
+from gradtape._src.graph.program import raises_directly
 from gradtape._src.graph.trace import record
 from gradtape._src.interrupts import guarded
 from gradtape._src.shape import TensorSpec
@@ -82,6 +83,8 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
             with called_back(), tracing(None), stack.use_recorders(()):
                 function(*[wrap(np.array(a)) for a in arrays])
         except BaseException as error:
+            if raises_directly.get():
+                raise
             failures.append(error)
         return np.int32(0)
 
@@ -116,6 +119,8 @@ def function_on_host(
                     )
             return tuple(results)
         except BaseException as error:
+            if raises_directly.get():
+                raise
             failures.append(error)
             return tuple(np.zeros(shape or (), dtype) for shape, dtype in specs)
 

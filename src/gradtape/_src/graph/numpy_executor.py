@@ -73,7 +73,7 @@ class _Writer:
 
     def source(self, name: str) -> str:
         """The text of the function `run`."""
-        lines = [f"def run({', '.join(self._variables.values())}):", f'    """{name.replace(chr(34), "")}"""']
+        lines = [f"def run({', '.join(self._variables.values())}):", f"    {name!r}"]
         for i, node in enumerate(self._code.nodes):
             lines.append("    " + self._statement(i, node))
             ended = [self._variables[key] for key in self._ending(i, node) if key not in self._inputs]
@@ -119,7 +119,10 @@ class _Writer:
         if not node.outputs:
             return call
         if len(node.outputs) > 1:
-            return f"{''.join(f'{self._variables[id(out)]}, ' for out in node.outputs)}= {call}"
+            names = [self._variables[id(out)] for out in node.outputs]
+            scalars = [name for name, out in zip(names, node.outputs, strict=True) if not out.shape]
+            arrays = "".join(f"; {name} = asarray({name})" for name in scalars)  # NumPy gives scalars there
+            return f"{', '.join(names)} = {call}{arrays}"
         op = registry.get(node.name)
         if op is None or op.outputs:  # a branch, a loop, a split into one part
             call = f"only({call})"

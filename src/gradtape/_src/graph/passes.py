@@ -1,9 +1,10 @@
 """Passes over the nodes of a graph, before it runs on NumPy: each returns fewer or cheaper nodes with the same values.
 
-XLA has its own. Here each pass is exact: a result differs from the eager one at most in the sign of a zero.
+XLA has its own. Here each pass is exact, signs of zeros included.
 
     simplify     algebra: negations move towards the results and cancel, ops that change nothing go
     share        common subexpressions: the same op on the same values runs once
+    needed       dead code: nodes that no output depends on go
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from gradtape._src.arrays.symbolic import Node, Symbolic
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "equal", "not_equal"})
 _LITERAL_BYTES = 2**13
 _COPIES = frozenset({"identity", "stop_gradient"})
-_MOVES = frozenset({"reshape", "transpose", "broadcast_to", "getitem", "sum", "expand_dims", "squeeze", "flip"})
-"""Ops of one value that commute with a negation."""
+_MOVES = frozenset({"reshape", "transpose", "broadcast_to", "getitem", "expand_dims", "squeeze", "flip"})
+"""Ops that only move numbers, and so commute with a negation. A sum does not: 1 - 1 is 0, and -(1 - 1) is -0."""
 
 
 class Code(NamedTuple):
@@ -136,10 +137,8 @@ def _divide(s: _Simplifier, node: Node) -> bool:
 
 def _add(s: _Simplifier, node: Node) -> bool:
     x, y = (s.signed(a) for a in node.args)
-    if x.negated and y.negated:
-        s.with_args(node, (x.value, y.value), True)
-    elif y.negated:
-        s.with_args(node, (x.value, y.value), name="subtract")
+    if y.negated:
+        s.with_args(node, (s.plain(node.args[0]), y.value), name="subtract")
     elif x.negated:
         s.with_args(node, (y.value, x.value), name="subtract")
     else:
@@ -153,10 +152,8 @@ def _subtract(s: _Simplifier, node: Node) -> bool:
         s.with_args(node, (y.value, x.value))
     elif y.negated:
         s.with_args(node, (x.value, y.value), name="add")
-    elif x.negated:
-        s.with_args(node, (x.value, y.value), True, "add")
     else:
-        s.with_args(node, (x.value, y.value))
+        s.with_args(node, (s.plain(node.args[0]), y.value))
     return True
 
 
@@ -189,7 +186,6 @@ def _copy(s: _Simplifier, node: Node) -> bool:
 _RULES: dict[str, Any] = {
     "negative": _negative,
     "multiply": _multiply,
-    "matmul": _multiply,
     "divide": _divide,
     "add": _add,
     "subtract": _subtract,
@@ -265,7 +261,7 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if value.nbytes > _LITERAL_BYTES or value.dtype.kind == "O":
             return "array", id(value)
-        return "array", value.shape, value.dtype.str, value.tobytes()
+        return "array", value.shape, value.dtype, value.tobytes()
     if isinstance(value, (tuple, list)):
         return type(value), tuple([_frozen(v) for v in value])
     if isinstance(value, slice):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from itertools import chain, islice, starmap
 from typing import Any
@@ -25,6 +26,7 @@ from gradtape._src.arrays.dimensions import Sizes, evaluated
 from gradtape._src.arrays.numpy import control
 from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic
 from gradtape._src.arrays.xla import in_memory, xla_namespace
+from gradtape._src.devices import chosen, placement
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.bounds import Given, without_proved
 from gradtape._src.interrupts import float_errors_ignored, setting
@@ -32,6 +34,10 @@ from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commi
 
 compiler_options: dict[str, Any] = {}
 """What XLA is told with every program that it compiles."""
+
+
+raises_directly: ContextVar[bool] = ContextVar("gradtape_raises_directly", default=False)
+"""Whether callbacks run in the thread that called the program, and may raise: on NumPy, not in a program of XLA."""
 
 
 class Program:
@@ -243,15 +249,23 @@ class Program:
                 self.first_seconds = time.perf_counter() - began
         return results
 
-    def is_on_numpy(self, arrays: Sequence[Any]) -> bool:
-        """Whether a call with these arguments runs on NumPy: where XLA cannot, or where that was chosen."""
+    def is_on_numpy(self, arrays: Sequence[Any], passed: Sequence[Variable] = ()) -> bool:
+        """Whether a call with these arguments runs on NumPy: where XLA cannot, or where that was chosen.
+
+        What is on another device stays there, and so do its results.
+        """
         if forks.without_xla:
             return True
-        return self._graph.root.on_numpy and all(type(array) is np.ndarray for array in arrays)
+        if not self._graph.root.on_numpy or not all(type(array) is np.ndarray for array in arrays):
+            return False
+        if not placement.places:
+            return True
+        storages = [storage for _, storage, _ in self.plan[1]] + [variable.storage for variable in passed]
+        return chosen() is None and all(storage.is_on_host() for storage in storages)
 
     def run_on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Run it as straight-line Python. A check that fails raises."""
-        with float_errors_ignored():
+        """Run it as straight-line Python. What a check or a callback raises is raised by the call."""
+        with setting(raises_directly, True) if self.has_effects else nullcontext(), float_errors_ignored():
             return self.on_numpy(*map(in_memory if forks.without_xla else np.asarray, arrays))
 
     @property
@@ -275,6 +289,8 @@ class Program:
         """The same for rows of some inputs, one after the other."""
         values = [in_memory(array) for array in arrays]
         count = next(len(value) for value, flag in zip(values, flags, strict=True) if flag)
+        if not count:
+            return tuple([np.zeros((0, *out.shape), out.dtype) for out in self.outputs])
         rows = [[v[i] if flag else v for v, flag in zip(values, flags, strict=True)] for i in range(count)]
         return tuple(map(np.stack, zip(*[self.run_on_numpy(row) for row in rows], strict=True)))
 
@@ -304,7 +320,7 @@ class Program:
         loan = Loan()
         arrays = self.arrays(given, passed, loan)
         kinds = (mode, *map(type, given), *loan.numpy_slots) if self.donated else ()
-        on_numpy = self.is_on_numpy(given)
+        on_numpy = self.is_on_numpy(given, passed)
         if kinds not in self._kinds or on_numpy:
             results += self.run_on_numpy(arrays) if on_numpy else self._run_on_copies(arrays, kinds, mode)
             commit(changing, self.new_values(results, len(changing)))

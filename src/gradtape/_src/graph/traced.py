@@ -243,12 +243,13 @@ class Traced:
         mode: Mode,
     ) -> Sequence[Any]:
         """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
-        on_numpy = program.is_on_numpy(arrays)
+        on_numpy = program.is_on_numpy(arrays, passed)
+        calls_back = program.has_effects and not on_numpy  # on NumPy callbacks run here, and raise
         if on_numpy:
             mode = NONE  # on NumPy a check that fails raises
         if not changing:
             given = program.arrays(arrays, passed)
-            with effects() if program.has_effects else nullcontext():
+            with effects() if calls_back else nullcontext():
                 found = program.run_on_numpy(given) if on_numpy else program(*given, mode=mode)
             if not mode:
                 return found
@@ -261,10 +262,7 @@ class Traced:
         launched: list[Any] = []
         with updating():  # two threads that update a variable must not lose an update
             at_once = bool(program.donated) or not (program.has_effects or mode)
-            if program.has_effects:
-                with effects():
-                    given = program.launch(arrays, passed, (), launched, mode)
-            else:
+            with effects() if calls_back else nullcontext():
                 given = program.launch(arrays, passed, changing if at_once else (), launched, mode)
             failed = np.asarray(launched[end]) if mode else None
             if failed:  # then the program has given variables their old values, if it had their memory

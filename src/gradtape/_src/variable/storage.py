@@ -75,6 +75,11 @@ class Storage:
                 return self._buffer if self.tensor is None else self.tensor.array
         return value
 
+    def is_on_host(self) -> bool:
+        """Whether the value is in the memory of the processor."""
+        value = self.newest()
+        return type(value) is ndarray or on_host(value)
+
     def is_donated(self) -> bool:
         """Whether a running program has the memory, and the value is nowhere."""
         buffer: Any = self._buffer
@@ -204,7 +209,7 @@ def lend_all(slots: Slots, arrays: list[Any]) -> None:
 
 def commit(storages: Sequence[Storage], values: Iterable[Any]) -> None:
     """Replace the values of all storages by those of a program to which no memory was donated: all, or none."""
-    found = list(values)
+    found = [np.asarray(value) if isinstance(value, np.generic) else value for value in values]
     if all(type(value) is ndarray for value in found):  # of a program that ran on NumPy
         tensors = [storage.reading(value) for storage, value in zip(storages, found, strict=True)]
         any(chain(map(_set_tensor, storages, tensors), map(_set_buffer, storages, _NONE)))
