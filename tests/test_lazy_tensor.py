@@ -39,6 +39,14 @@ def band_by_hand():
     return np.diag(-step) + np.diag(step[:-1], 1)
 
 
+def test_an_engine_that_was_used_before_does_not_matter():
+    pytest.importorskip("jax")
+    tf.config.set_engine("xla")
+    assert type(per_example()) is Tensor
+    tf.config.set_engine("numpy")
+    assert type(per_example()) is LazyTensor
+
+
 @pytest.mark.parametrize(("make", "expected"), [(per_example, EXAMPLES), (band, band_by_hand())])
 def test_it_knows_what_it_is_before_it_is_written(make, expected):
     found = make()

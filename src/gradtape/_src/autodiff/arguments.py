@@ -14,7 +14,7 @@ from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.sparse_cotangent import SparseCotangent
-from gradtape._src.devices import placement
+from gradtape._src.devices import chosen, placement
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.memory import LazyArray
 from gradtape._src.ops.array import broadcast_to
@@ -190,7 +190,7 @@ def as_tensor(result: Any) -> Tensor:
 
 def _lazy_tensor(lazy: LazyArray) -> Tensor:
     """A result that is computed from small arrays when it is read."""
-    if not placement.places and all(type(a) is np.ndarray for a in lazy.arrays):
+    if (not placement.places or chosen() is None) and all(type(a) is np.ndarray for a in lazy.arrays):
         return LazyTensor.of(lazy)
     tensor = as_tensor(lazy.write())
     if type(tensor.array) is Symbolic:  # by the caller of the function, if it reaches that
