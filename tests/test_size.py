@@ -22,8 +22,6 @@ LONG: dict[str, int] = {
     "_src/core/fast/calls.py:_vjp": 41,
     "_src/core/jvp.py:_transposed": 61,
     "_src/data/batching.py:bucket": 45,
-    "_src/graph/control_flow.py:while_loop": 42,
-    "_src/graph/control_flow.py:_vjp_loop": 44,
     "_src/inspect/layout.py:_layers": 56,
     "_src/inspect/numerics.py:_search_forward": 47,
     "_src/inspect/op_table.py:op_table": 70,

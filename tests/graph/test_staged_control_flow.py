@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("jax")
 
 import gradtape as tf
-from gradtape._src.graph import control_flow
+from gradtape._src.graph.control_flow import loops
 
 
 def derivatives(f, values, order):
@@ -146,7 +146,7 @@ def test_a_loop_of_unknown_length():
 
 def test_a_loop_that_remembers_only_some_turns(monkeypatch):
     """What lies between is computed again; here 16 places for 36 turns."""
-    monkeypatch.setattr(control_flow, "_KEPT_BYTES", 1)
+    monkeypatch.setattr(loops, "_KEPT_BYTES", 1)
 
     def slowly(x, w):
         c = x

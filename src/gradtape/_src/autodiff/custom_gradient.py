@@ -158,18 +158,18 @@ class _Call:
         return flat
 
 
-def _vjp_custom(xp: Any, d: list[Any], needs: list[Any], *saved: Any, call: _Call, body: Any) -> list[Any]:
+def _vjp_custom(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, call: _Call, body: Any) -> list[Any]:
     """Pass the cotangents to the user's function as tensors, and convert its results back."""
     # The user's function need not be linear, so it gets the full rows.
-    d = [Batched(x.rows(), x.level) if type(x) is Batched and x.block_diagonal else x for x in d]
-    traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in d)
-    level = next((x.level for x in d if type(x) is Batched), None)
+    cts = [Batched(x.rows(), x.level) if type(x) is Batched and x.block_diagonal else x for x in cotangents]
+    traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in cts)
+    level = next((x.level for x in cts if type(x) is Batched), None)
     if level is None:
-        return [_received(g, traced) for g in call([_shown(x) for x in d])]
+        return [_received(g, traced) for g in call([_shown(ct) for ct in cts])]
     try:
-        return [_received(g, traced) for g in call([_shown(x) for x in d])]
+        return [_received(g, traced) for g in call([_shown(ct) for ct in cts])]
     except EscapeError:  # the user's function reads values: call it for one row at a time
-        return _row_by_row(call, d, level, traced)
+        return _row_by_row(call, cts, level, traced)
 
 
 def _shown(x: Any) -> Tensor:
@@ -188,16 +188,16 @@ def _received(g: Any, traced: bool) -> Any:
     return tensor if traced else tensor.array
 
 
-def _row_by_row(call: _Call, d: list[Any], level: int, traced: bool) -> list[Any]:
+def _row_by_row(call: _Call, cotangents: list[Any], level: int, traced: bool) -> list[Any]:
     from gradtape._src.arrays import namespace_of
 
-    stacked = [x.rows() if type(x) is Batched and x.level == level else None for x in d]
+    stacked = [x.rows() if type(x) is Batched and x.level == level else None for x in cotangents]
     size = next(len(rows) for rows in stacked if rows is not None)
     columns: list[list[Any]] = []
     for i in range(size):
         upstream = [
             _shown(x if rows is None else namespace_of(rows).getitem(rows, index=(i,)))
-            for x, rows in zip(d, stacked, strict=True)
+            for x, rows in zip(cotangents, stacked, strict=True)
         ]
         columns.append([_received(g, traced) for g in call(upstream)])
     return [

@@ -1,7 +1,7 @@
 """Control flow: branches, loops, maps and folds over tensors.
 
 Eagerly Python runs the functions, and tapes see the ops inside them. In a function that is being traced they become
-branches and loops of the program (`graph/control_flow.py`). `vectorized_map` runs its function once, for all rows.
+branches and loops of the program (`graph/control_flow/`). `vectorized_map` runs its function once, for all rows.
 """
 
 from __future__ import annotations

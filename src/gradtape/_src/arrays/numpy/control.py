@@ -1,7 +1,6 @@
 """Programs within programs on NumPy: branches and loops that Python makes, op by op.
 
-The XLA engine has the same functions. Here they are for processes in which XLA cannot run, and no part of the NumPy
-namespace: eager code decides and repeats by itself.
+The XLA engine has the same functions. They are no part of the NumPy namespace: eager code branches and loops in Python.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ def scan(
     """A program over the rows of some operands, handing `carried` values from one to the next; other results stack."""
     carry, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
     stacked = [np.zeros((length, *out.shape), out.dtype) for out in body.outputs[carried:]]
-    for turn in range(length):
-        place = length - 1 - turn if reverse else turn
-        results = body.invoke((np.asarray(turn, np.int32), *carry, *[row[place] for row in rows]), others, xp)
+    for iteration in range(length):
+        place = length - 1 - iteration if reverse else iteration
+        results = body.invoke((np.asarray(iteration, np.int32), *carry, *[row[place] for row in rows]), others, xp)
         carry = results[:carried]
         for whole, part in zip(stacked, results[carried:], strict=True):
             whole[place] = part
@@ -53,30 +52,30 @@ def loop(
     slots: int,
     **_: Any,
 ) -> tuple[Any, ...]:
-    """A program as long as a test of what it carries holds: the last values, and how many turns it took.
+    """A program as long as a test of what it carries holds: the last values, and the number of iterations.
 
-    With `slots` what was carried is kept on the way, every stride-th turn, as the XLA engine does it.
+    With `slots` what was carried is kept on the way, every stride-th iteration, as the XLA engine does it.
     """
     carry, others = operands[:carried], operands[carried : carried + captured]
     for_test = operands[carried + captured :]
     kept = [np.zeros((slots, *np.shape(c)), np.asarray(c).dtype) for c in carry] if slots else []
-    turn, stride = 0, 1
-    while limit is None or turn < limit:
-        number = np.asarray(turn, np.int32)
+    iteration, stride = 0, 1
+    while limit is None or iteration < limit:
+        number = np.asarray(iteration, np.int32)
         if not np.all(test.invoke((number, *carry), for_test, xp)[0]):
             break
         if slots:
-            if turn == stride * slots:
+            if iteration == stride * slots:
                 stride *= 2
                 for k in kept:
                     k[: slots // 2] = k[::2].copy()
                     k[slots // 2 :] = 0
-            if turn % stride == 0:
+            if iteration % stride == 0:
                 for k, c in zip(kept, carry, strict=True):
-                    k[turn // stride] = c
+                    k[iteration // stride] = c
         carry = body.invoke((number, *carry), others, xp)
-        turn += 1
-    last = (*carry, np.asarray(turn, np.int32))
+        iteration += 1
+    last = (*carry, np.asarray(iteration, np.int32))
     return (*last, np.asarray(stride, np.int32), *kept) if slots else last
 
 

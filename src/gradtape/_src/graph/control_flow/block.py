@@ -1,0 +1,131 @@
+"""Blocks: branches and bodies of loops, each traced by itself, and the node that stands for them outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.symbolic import Graph, Symbolic, call, current_graph, only_eager, tracing, zeros
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.core import tape as stack
+from gradtape._src.graph.program import Program
+from gradtape._src.graph.trace import Trace
+from gradtape._src.graph.traced import Traced
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable
+
+
+class Block:
+    """A branch or a body that has been traced: its result, and the variables it changed."""
+
+    def __init__(self, name: str, function: Callable[..., Any], inputs: Sequence[Any], iteration: bool = False) -> None:
+        outer = current_graph()
+        assert outer is not None
+        self.graph = Graph(name, outer=outer)
+        self.trace = Trace(self.graph)
+        self.inputs: list[Tensor] = []
+        with tracing(self.graph), stack.use_recorders((self.trace,)):
+            if iteration:
+                self.inputs.append(wrap(self.graph.argument((), np.dtype(np.int32))))
+                self.graph.iteration = self.inputs[0].array
+            for like in inputs:
+                inside = wrap(self.graph.argument(tuple(like.array.shape), like.array.dtype))
+                self.trace.track(inside)
+                self.inputs.append(inside)
+            self.result = function(*self.inputs[int(iteration) :])
+        states = [s for s in self.graph.variables.values() if not s.variable.is_local_to(self.graph)]
+        self.assigned = [s.variable for s in states if s.assigned]
+        for state in states:  # tapes outside watch what is read here
+            state.variable.notice_reading()
+
+    def outputs(self) -> list[Any]:
+        """The leaves of the result as tensors; None stays."""
+        with tracing(self.graph), stack.use_recorders((self.trace,)):
+            leaves = [None if leaf is None else _converted(leaf) for leaf in nest.flatten(self.result, True)]
+            return [None if leaf is None else self._own(leaf) for leaf in leaves]
+
+    def _own(self, tensor: Tensor) -> Tensor:
+        """A tensor from outside that is returned as it is: the same tensor, as a value of this graph."""
+        if type(tensor.array) is not Symbolic or tensor.array.graph is self.graph:
+            return tensor
+        inside = Tensor()
+        inside.array, inside.uid = self.graph.own(tensor.array), tensor.uid
+        return inside
+
+    def reading(self, variable: Variable) -> Tensor:
+        """What a variable is at the end of the block."""
+        with tracing(self.graph), stack.use_recorders((self.trace,)):
+            return variable.state_in(self.graph).reading
+
+    def traced(self, outputs: Sequence[Tensor]) -> Traced:
+        """The block as a function of its inputs, with these outputs."""
+        return Traced(self.graph, self.trace, self.inputs, outputs)
+
+
+def _converted(leaf: Any) -> Tensor:
+    return leaf if type(leaf) is Tensor else convert(leaf)
+
+
+def carried_variables(block: Block) -> tuple[list[tuple[Tensor, Tensor]], list[Variable]]:
+    """Variables that a body assigns to go round with the loop: the tensor inside and the one outside of each."""
+    pairs = []
+    for variable in block.assigned:
+        read = block.graph.variables[variable.uid].read
+        place = next(i for i, feed in enumerate(block.graph.feeds) if feed.symbol is read)
+        outside = wrap(block.graph.feeds[place].value)
+        block.graph.feeds[place] = block.graph.feeds[place]._replace(kind="argument", value=None)
+        pairs.append((wrap(read), outside))
+    return pairs, block.assigned
+
+
+def check_carry(before: Sequence[Tensor], after: Sequence[Any], may_change: bool = False) -> None:
+    """A loop must return as many values as it takes, of the same dtypes and shapes."""
+    if len(before) != len(after):
+        raise ValueError(f"The loop has {len(before)} variables, and its body returned {len(after)} values.")
+    for a, b in zip(before, after, strict=True):
+        if b is None or a.dtype != b.dtype:
+            what = "None" if b is None else b.dtype.name
+            raise TypeError(
+                f"Input tensor enters the loop with dtype {a.dtype.name}, but has dtype {what} after one iteration. "
+                "Use tf.cast inside the loop, or start with the dtype it is to have."
+            )
+        if tuple(a.array.shape) != tuple(b.array.shape):
+            problem = ValueError(
+                f"Input tensor enters the loop with shape {a.shape}, but has shape {b.shape} after one iteration. To "
+                "allow the shape to vary across iterations, use the `shape_invariants` argument of tf.while_loop to "
+                "specify a less-specific shape. A compiled loop keeps shapes: write into a tensor of the final size "
+                "(tf.tensor_scatter_nd_update, tf.TensorArray), or loop over Python numbers, which are unrolled."
+            )
+            raise only_eager(problem) if may_change else problem
+
+
+def without_outputs(program: Program, used: Sequence[bool]) -> tuple[Program, list[int]]:
+    """A program with some of its outputs, and which of the captured operands it still needs."""
+    smaller = program.with_outputs([out for out, wanted in zip(program.outputs, used, strict=True) if wanted])
+    before = [f for f in program.feeds if not program.is_explicit(f)]
+    after = {id(f.symbol) for f in smaller.feeds}
+    return smaller, [i for i, feed in enumerate(before) if id(feed.symbol) in after]
+
+
+def zeros_like_symbol(symbol: Symbolic) -> Any:
+    """Zeros of a symbol's shape and dtype; they take no memory where the shape is known."""
+    if not is_known_shape(symbol.shape):
+        return zeros(symbol.shape, symbol.dtype)
+    return np.broadcast_to(np.zeros((), symbol.dtype), symbol.shape)
+
+
+def add_node(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """Add a node to the graph that is being traced: its outputs, as a tuple even if there is one."""
+    found = call(name, args, attrs)
+    return found if type(found) is tuple else (found,)
+
+
+def iteration_number() -> Tensor:
+    """The number of the iteration that is being traced."""
+    graph = current_graph()
+    assert graph is not None
+    return wrap(graph.iteration)

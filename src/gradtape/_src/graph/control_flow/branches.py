@@ -1,0 +1,238 @@
+"""Branches: a program chooses one of several blocks when it runs; the derivative is a branch again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.arrays.symbolic import Node, Symbolic, call, only_eager, tracing, zeros
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.primitive import program_op
+from gradtape._src.core.tape import active_recorders
+from gradtape._src.graph.control_flow.block import Block, without_outputs, zeros_like_symbol
+from gradtape._src.graph.control_flow.conditions import check_truth, scalar
+from gradtape._src.graph.control_flow.derivatives import (
+    as_tensors,
+    dense,
+    for_tangents,
+    or_zeros,
+    residual_tensors,
+    tracked_inputs,
+)
+from gradtape._src.graph.derivative import Derivative
+from gradtape._src.graph.program import Program
+from gradtape._src.graph.trace import as_tensor, record
+from gradtape._src.graph.traced import Traced
+from gradtape._src.ops import array
+from gradtape._src.tensor import Tensor, is_differentiable
+
+
+def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+    """The result of one of two functions, chosen when the program runs."""
+    check_truth(convert(pred), "Input 'pred' passed {} expected bool", "If")
+    chosen = array.astype(scalar(convert(pred)), dtype=np.dtype(np.int32), source=convert(pred).array.dtype)
+    return switch(chosen, [false_fn, true_fn], ("false_fn", "true_fn"))
+
+
+def switch(chosen: Tensor, functions: Sequence[Callable[[], Any]], names: Sequence[str]) -> Any:
+    """The result of one of several functions, by number; a number that is too large means the last one."""
+    blocks = [Block(name, function, ()) for name, function in zip(names, functions, strict=True)]
+    outputs = [block.outputs() for block in blocks]
+    _check_alike(blocks, outputs, names)
+    changed = list({v.uid: v for block in blocks for v in block.assigned}.values())
+    there = [i for i, leaf in enumerate(outputs[0]) if leaf is not None]
+    traced = [
+        block.traced([*[out[i] for i in there], *[block.reading(v) for v in changed]])
+        for block, out in zip(blocks, outputs, strict=True)
+    ]
+    results = _switched(chosen, traced)
+    for variable, value in zip(changed, results[len(there) :], strict=True):
+        variable.store(value.array)
+    flat: list[Any] = [None] * len(outputs[0])
+    for i, value in zip(there, results, strict=False):
+        flat[i] = value
+    return nest.pack_sequence_as(blocks[0].result, flat, True)
+
+
+def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: Sequence[str]) -> None:
+    """All branches must return the same structure, dtypes and shapes."""
+    first = outputs[0]
+    for name, found in zip(names, outputs, strict=True):
+        if any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
+            raise only_eager(
+                TypeError(
+                    f"{name} returns a string, which a compiled program cannot choose: XLA has numbers only. Return a "
+                    "number, and look the words up outside of the function."
+                )
+            )
+    for block, found, name in zip(blocks[1:], outputs[1:], names[1:], strict=True):
+        try:
+            nest.assert_same_structure(blocks[0].result, block.result, expand_composites=True)
+        except (ValueError, TypeError) as error:
+            raise TypeError(
+                f"{names[0]} and {name} must have the same number, type, and overall structure of return values. "
+                f"{names[0]} output: {blocks[0].result}, {name} output: {block.result}. {error}"
+            ) from None
+        for a, b in zip(first, found, strict=True):
+            if (a is None) != (b is None):
+                raise TypeError(f"{names[0]} and {name} must both return a value, or both None, at the same place.")
+            if a is None:
+                continue
+            if a.dtype != b.dtype:
+                raise TypeError(
+                    f"{names[0]} and {name} must return tensors of the same dtype: {a.dtype.name} and {b.dtype.name} "
+                    "were found. Use tf.cast in one of them."
+                )
+            if tuple(a.array.shape) != tuple(b.array.shape):
+                raise only_eager(
+                    ValueError(
+                        f"{names[0]} and {name} must return tensors of the same shape in a compiled program: {a.shape} "
+                        f"and {b.shape} were found. Pad one of them, or choose in Python before the function is called."
+                    )
+                )
+
+
+def _switched(chosen: Tensor, traced: Sequence[Traced]) -> list[Tensor]:
+    """One node and one record for several traced branches."""
+    uids = tuple(sorted({uid for t in traced for uid in t.captured}))
+    derivatives = [t.derivative(tracked_inputs(t)) for t in traced]
+    shares = [d.residuals for d in derivatives]
+    programs = []
+    for number, t in enumerate(traced):
+        results = [out.array for out in t.outputs]
+        with tracing(t.graph):
+            for other, residuals in enumerate(shares):  # of the branches that did not run there are zeros
+                results += [r.symbol if other == number else zeros_like_symbol(r.symbol) for r in residuals]
+        programs.append(Program(t.graph, t.symbols, results))
+    outputs = [wrap(value) for value in _branch_node(chosen.array, programs)]
+    count = len(traced[0].outputs)
+    values = (chosen, *outputs[count:])
+    record(active_recorders(), SWITCH, uids, tuple(outputs), values, {"derivatives": derivatives, "count": count})
+    return outputs[:count]
+
+
+def _branch_node(chosen: Any, programs: Sequence[Program]) -> list[Any]:
+    others = [program.others() for program in programs]
+    attrs = {
+        "branches": tuple(programs),
+        "splits": tuple(map(len, others)),
+        "dce": _dce_switch,
+    }
+    if type(chosen) is not Symbolic:  # known while tracing: that branch alone
+        return list(call("inline", tuple(programs[int(chosen)].operands(())), {"program": programs[int(chosen)]}))
+    return list(call("switch", (chosen, *[x for share in others for x in share]), attrs))
+
+
+def _dce_switch(node: Node, used: Sequence[bool]) -> Node:
+    """The same branches, without unused results."""
+    chosen, *operands = node.args
+    branches = [without_outputs(program, used) for program in node.attrs["branches"]]
+    remaining = iter(operands)
+    kept: list[Any] = []
+    for program, (_, needs) in zip(node.attrs["branches"], branches, strict=True):
+        mine = [next(remaining) for _ in program.others()]
+        kept += [mine[i] for i in needs]
+    attrs = {**node.attrs, "branches": tuple(b for b, _ in branches), "splits": tuple(len(n) for _, n in branches)}
+    attrs["dce"] = None
+    outputs = tuple(out for out, wanted in zip(node.outputs, used, strict=True) if wanted)
+    return Node(node.name, (chosen, *kept), attrs, outputs)
+
+
+def _vjp_switch(
+    xp: Any,
+    cotangents: list[Any],
+    needs: list[Any],
+    chosen: Any,
+    *residuals: Any,
+    derivatives: list[Derivative],
+    count: int,
+) -> list[Any]:
+    """The derivative of whichever branch ran, as a branch of its own; None where no branch depends on an input."""
+    rows, cotangents, batched_again = as_tensors(cotangents)
+    lead = () if rows is None else (rows,)
+    shapes = dict(zip(_captured(derivatives), needs, strict=True))
+    arrived = {x: [*cotangents[:count], *cotangents[start:end]] for x, start, end in _shares(derivatives, count)}
+    saved = {x: residuals[start - count : end - count] for x, start, end in _shares(derivatives, count)}
+    reached: set[int] = set()
+    for derivative in derivatives:
+        program, _ = derivative.backward(arrived[derivative], _by_branch(derivative, shapes), rows)
+        uids = derivative.traced.inner_uids()
+        reached.update(uids[i] for i, slot in zip(program.asked, program.slots, strict=True) if slot is not None)
+    sources = [uid for uid in shapes if uid in reached]
+
+    def branch(derivative: Derivative) -> Callable[[], list[Tensor]]:
+        def gradients() -> list[Tensor]:
+            needed = _by_branch(derivative, shapes)
+            found = derivative.gradients(arrived[derivative], needed, saved[derivative], rows)
+            mine = dict(zip(derivative.traced.inner_uids(), found, strict=True))
+            return [
+                wrap(zeros((*lead, *shapes[uid]), _dtype_of(uid, derivatives)))
+                if mine.get(uid) is None
+                else dense(mine[uid])
+                for uid in sources
+            ]
+
+        return gradients
+
+    gradients: dict[int, Any] = {}
+    if sources:
+        names = [f"gradient of {derivative.traced.graph.name}" for derivative in derivatives]
+        results = switch(as_tensor(chosen), [branch(derivative) for derivative in derivatives], names)
+        gradients = dict(zip(sources, results, strict=True))
+    return batched_again([gradients.get(uid) for uid in shapes])
+
+
+def _jvp_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+    """The tangents of whichever branch ran: each branch runs again, with tangents."""
+    derivatives, count = attrs["derivatives"], attrs["count"]
+    rows, given, batched_again = as_tensors(list(given))
+    lead = () if rows is None else (rows,)
+    directions = dict(zip(_captured(derivatives), given, strict=True))
+    alike = [*derivatives[0].traced.outputs, *[t for x in derivatives for t in residual_tensors(x)]]
+    depends = [any(column) for column in zip(*[x.traced.differentiable for x in derivatives], strict=True)]
+    there = [i for i, t in enumerate(alike) if is_differentiable(t.array) and (i >= count or depends[i])]
+
+    def branch(derivative: Derivative, start: int, end: int) -> Callable[[], list[Tensor]]:
+        def tangents() -> list[Tensor]:
+            again = for_tangents(derivative.traced, derivative.wanted)
+            _, residuals = derivative.traced.with_residuals([], again)
+            found = again.tangents(_by_branch(derivative, directions), residuals, derivative.residuals, rows)
+            mine = dict(zip((*range(count), *range(start, end)), found, strict=True))
+            return [or_zeros(mine.get(i), lead, alike[i]) for i in there]
+
+        return tangents
+
+    results: dict[int, Any] = {}
+    if there:
+        functions = [branch(*share) for share in _shares(derivatives, count)]
+        names = [f"tangent of {derivative.traced.graph.name}" for derivative in derivatives]
+        results = dict(zip(there, switch(as_tensor(saved[0]), functions, names), strict=True))
+    return tuple(batched_again([results.get(i) for i in range(len(alike))]))
+
+
+def _shares(derivatives: Sequence[Derivative], count: int) -> Iterator[tuple[Derivative, int, int]]:
+    """Which of the outputs are the residuals of each branch: the first of them, and the one after the last."""
+    start = count
+    for derivative in derivatives:
+        yield derivative, start, start + len(derivative.residuals)
+        start += len(derivative.residuals)
+
+
+def _captured(derivatives: Sequence[Derivative]) -> list[int]:
+    """The inputs of the record of a branch."""
+    return sorted({uid for derivative in derivatives for uid in derivative.traced.captured})
+
+
+def _by_branch(derivative: Derivative, values: dict[int, Any]) -> list[Any]:
+    """Values of the inputs of the record, for those of one branch."""
+    return [values.get(uid) for uid in derivative.traced.inner_uids()]
+
+
+def _dtype_of(uid: int, derivatives: Sequence[Derivative]) -> Any:
+    return next(x.traced.dtype_of(uid) for x in derivatives if uid in x.traced.captured)
+
+
+SWITCH = program_op("switch", "Case", _vjp_switch, _jvp_switch)
