@@ -320,3 +320,68 @@ def test_a_thread_that_is_nothing_but_a_question(monkeypatch):
     assert failures == []
     with pytest.raises(RuntimeError, match="It was used at an unknown file"):
         tape.gradient(y, x)
+
+
+def test_errors_of_callbacks_belong_to_the_call_that_caused_them():
+    """Two threads call one compiled function, side by side; the callback of one of them raises."""
+    both = threading.Barrier(2)
+
+    def checked(x):
+        if x:
+            both.wait(timeout=10)  # both programs run now
+        if x < 0:
+            raise ValueError(f"negative: {int(x)}")
+        return x
+
+    @tf.function(jit_compile=True)
+    def f(x):
+        return tf.numpy_function(checked, [x], tf.TensorSpec([], tf.float32)) + 1
+
+    def outcome(value):
+        try:
+            return float(f(tf.constant(value)))
+        except Exception as error:
+            return str(error)
+
+    assert outcome(0.0) == 1.0  # compiled before the threads begin
+    with ThreadPoolExecutor(2) as pool:
+        for i in range(10):
+            good, bad = pool.map(outcome, [1.0, -1.0 - i])
+            assert good == 2.0
+            assert f"negative: {-1 - i}" in bad
+
+
+def test_a_compiled_callback_inside_of_a_callback_raises_there():
+    @tf.function(jit_compile=True)
+    def inner(x):
+        return tf.py_function(lambda x: x // 0, [x], tf.TensorSpec([], tf.int32))
+
+    def recovering(x):
+        try:
+            return inner(x)
+        except tf.errors.InvalidArgumentError:
+            return x + 1
+
+    @tf.function(jit_compile=True)
+    def outer(x):
+        return tf.py_function(recovering, [x], tf.TensorSpec([], tf.int32))
+
+    assert int(outer(tf.constant(1))) == 2
+
+
+def test_a_program_that_calls_python_as_a_part_of_another():
+    """The backward pass of the first is traced into the second."""
+
+    @tf.function(jit_compile=True)
+    def cube(x):
+        return tf.py_function(lambda x: x**3, [x], tf.TensorSpec([], tf.float32))
+
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = cube(x)
+
+    @tf.function(jit_compile=True)
+    def gradient():
+        return 10 * tape.gradient(y, x)
+
+    assert float(gradient()) == 120.0

@@ -250,7 +250,10 @@ class Graph:
         return self.input("argument", None, Symbolic(self, shape, dtype))
 
     def per_call_input(self, shape: Shape, dtype: Any, supply: Callable[[], Any]) -> Symbolic:
-        """An input that `supply` makes anew for every call."""
+        """An input that `supply` makes anew for every call; the same one for every use of a `supply`."""
+        known = next((f.symbol for f in self.feeds if f.kind == "per_call" and f.value is supply), None)
+        if known is not None:
+            return known
         if self.outer is None:
             return self.input("per_call", supply, Symbolic(self, tuple(shape), dtype))
         symbol: Symbolic = self.own(self.outer.per_call_input(shape, dtype, supply))

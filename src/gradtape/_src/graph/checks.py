@@ -179,12 +179,8 @@ def explaining(program: Any, number: int) -> Callable[..., Record]:
 
 def failure(program: Any, number: int, arrays: Sequence[Any], batched: Sequence[bool] = ()) -> Exception:
     """The error of a check that failed in a run on these arrays, of which some are rows of a batch."""
-    from gradtape._src.graph.host_calls import forget_failures
-
     rule, params = program.checks[number]
     found, *values = map(np.asarray, program.explaining(number, tuple(batched))(*arrays))
-    if program.has_effects:
-        forget_failures()
     if any(batched):
         row = int(np.argmax(found != 0))
         found, values = found[row], [value[row] for value in values]

@@ -1,65 +1,69 @@
 """Python inside of compiled programs: printing, and functions of NumPy arrays or eager tensors.
 
-The program calls back when it comes to them. What they raise is kept until the program has run, and raised then, as
-it was.
+The program calls back when it comes to them. What they raise is kept until the program has run, and raised by the call
+that launched it, as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gradtape._src import errors, forks
-from gradtape._src.arrays.symbolic import call, only_eager, tracing
+from gradtape._src.arrays.symbolic import call, current_graph, only_eager, tracing
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.graph.program import raises_directly
 from gradtape._src.graph.trace import record
-from gradtape._src.interrupts import guarded
+from gradtape._src.interrupts import contextmanager, setting
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import called_back
 
-failures: list[BaseException] = []
-"""What callbacks raised while a program ran."""
-
-_abandoned: list[None] = []
-"""An entry for each program whose caller was interrupted by a signal. Errors of its callbacks are ignored."""
+T = TypeVar("T")
 
 
-class effects:
-    """Around the launch of a program that calls Python: at the end wait for it, and raise what went wrong."""
+class _Launch:
+    """A call of a program that calls Python, and what its callbacks have raised."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "errors", "number")
 
-    def __enter__(self) -> None:
-        if _abandoned:
-            _wait_for_effects()
-            failures.clear()
-            _abandoned.clear()
+    def __init__(self) -> None:
+        self.number = next(_numbers)
+        self.errors: list[BaseException] = []
+        _running[self.number] = self
 
-    @guarded
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                _wait_for_effects()
-            else:
-                _abandoned.append(None)
-        except BaseException:
-            _abandoned.append(None)
-            raise
-        if failures and kind is None:
-            first = failures[0]
-            failures.clear()
-            raise first
+
+_numbers = itertools.cycle(range(1, 2**31 - 1))
+_running: weakref.WeakValueDictionary[int, _Launch] = weakref.WeakValueDictionary()
+_launching: ContextVar[_Launch | None] = ContextVar("gradtape_launching", default=None)
+
+
+@contextmanager
+def effects() -> Iterator[None]:
+    """Around the launch of a program that calls Python: at the end wait for it, and raise what its callbacks raised.
+
+    Callbacks run in threads of XLA, where those of several calls mix. So each call has a number, which is an input of
+    its program and of its callbacks: what they raise belongs to that call. After the block, which a signal may have
+    left early, what they raise is ignored.
+    """
+    outside = _launching.get()
+    launch = _Launch()
+    try:
+        _launching.set(launch)
+        yield
+        _wait_for_effects()
+    finally:
+        _launching.set(outside)
+    if launch.errors:
+        raise launch.errors[0]
 
 
 def _wait_for_effects() -> None:
@@ -69,26 +73,43 @@ def _wait_for_effects() -> None:
         jax.effects_barrier()
 
 
-def forget_failures() -> None:
-    """Wait for callbacks, and forget what they raised: they were called for values alone."""
-    _wait_for_effects()
-    failures.clear()
+def _number() -> Any:
+    """The number of the call that is being launched; 0 where callbacks run in the thread of the caller, on NumPy."""
+    launch = _launching.get()
+    return np.asarray(0 if launch is None else launch.number, np.int32)
+
+
+def _number_input() -> Any:
+    """The number of the call, as an input of the program that is being traced."""
+    graph = current_graph()
+    assert graph is not None
+    return graph.per_call_input((), np.dtype(np.int32), _number)
+
+
+def _called_back(number: Any, function: Callable[[], T], zeros: T) -> T:
+    """Call Python for a program. What it raises goes to the call with that number, and the program gets zeros; on
+    NumPy it goes on to the caller.
+    """
+    try:
+        with called_back(), tracing(None), stack.use_recorders(()), setting(_launching, None):
+            return function()
+    except BaseException as error:
+        if not number:
+            raise
+        if (launch := _running.get(int(number))) is not None:
+            launch.errors.append(error)
+        return zeros
 
 
 def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
     """Call a function with the values of tensors, as eager tensors, whenever the program comes to this place."""
 
-    def host(*arrays: Any) -> Any:
-        try:
-            with called_back(), tracing(None), stack.use_recorders(()):
-                function(*[wrap(np.array(a)) for a in arrays])
-        except BaseException as error:
-            if raises_directly.get():
-                raise
-            failures.append(error)
+    def host(number: Any, *arrays: Any) -> Any:
+        _called_back(number, lambda: function(*[wrap(np.array(a)) for a in arrays]), None)
         return np.int32(0)
 
-    call("host_effect", tuple(t.array for t in tensors), {"function": host, "effect": True})
+    args = (_number_input(), *[t.array for t in tensors])
+    call("host_effect", args, {"function": host, "effect": True})
 
 
 def function_on_host(
@@ -107,25 +128,22 @@ def function_on_host(
             )
         )
 
-    def host(*arrays: Any) -> Any:
-        try:
-            with called_back():
-                results = _computed(function, arrays)
-            for result, (shape, _) in zip(results, specs, strict=True):
-                if tuple(result.shape) != shape:
-                    raise errors.invalid_argument(
-                        f"{function} returned an array of shape {errors.brackets(result.shape)}, where "
-                        f"{errors.brackets(shape)} was announced: a compiled program has fixed shapes"
-                    )
-            return tuple(results)
-        except BaseException as error:
-            if raises_directly.get():
-                raise
-            failures.append(error)
-            return tuple(np.zeros(shape or (), dtype) for shape, dtype in specs)
+    def computed(arrays: Sequence[Any]) -> tuple[Any, ...]:
+        results = _computed(function, arrays)
+        for result, (shape, _) in zip(results, specs, strict=True):
+            if tuple(result.shape) != shape:
+                raise errors.invalid_argument(
+                    f"{function} returned an array of shape {errors.brackets(result.shape)}, where "
+                    f"{errors.brackets(shape)} was announced: a compiled program has fixed shapes"
+                )
+        return tuple(results)
+
+    def host(number: Any, *arrays: Any) -> tuple[Any, ...]:
+        zeros = tuple([np.broadcast_to(np.zeros((), dtype), shape or ()) for shape, dtype in specs])
+        return _called_back(number, lambda: computed(arrays), zeros)
 
     attrs = {"function": host, "specs": tuple(specs), "effect": True}
-    values = call("host_function", tuple(t.array for t in tensors), attrs)
+    values = call("host_function", (_number_input(), *[t.array for t in tensors]), attrs)
     outputs = tuple([wrap(v) for v in values])
     uids = tuple([t.uid for t in tensors])
     rule = _SEEN if differentiable else _UNSEEN
@@ -141,8 +159,7 @@ def _spec(wanted: Any) -> tuple[tuple[int, ...] | None, Any]:
 
 
 def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
-    with tracing(None), stack.use_recorders(()):
-        result = function(*[wrap(np.array(a)) for a in arrays])
+    result = function(*[wrap(np.array(a)) for a in arrays])
     values = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
     return [np.asarray(convert(v).array) for v in values]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from itertools import chain, islice, starmap
 from typing import Any
@@ -24,7 +23,7 @@ from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.base import Engine
 from gradtape._src.arrays.dimensions import Sizes, evaluated
 from gradtape._src.arrays.numpy import control
-from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic
+from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic, current_graph
 from gradtape._src.arrays.xla import in_memory, xla_namespace
 from gradtape._src.devices import chosen, placement
 from gradtape._src.graph import checks, numpy_executor, passes
@@ -34,10 +33,6 @@ from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commi
 
 compiler_options: dict[str, Any] = {}
 """What XLA is told with every program that it compiles."""
-
-
-raises_directly: ContextVar[bool] = ContextVar("gradtape_raises_directly", default=False)
-"""Whether callbacks run in the thread that called the program, and may raise: on NumPy, not in a program of XLA."""
 
 
 class Program:
@@ -210,11 +205,7 @@ class Program:
 
     def others(self, passed: Sequence[Variable] = ()) -> list[Any]:
         """What the program captured from the graph that is being traced, and the variables among its arguments."""
-        return [
-            bound(feed.value, passed).peek().array if feed.kind == "variable" else feed.value
-            for feed in self.feeds
-            if id(feed.symbol) not in self._numbers
-        ]
+        return [_outside(feed, passed) for feed in self.feeds if id(feed.symbol) not in self._numbers]
 
     def invoke(self, given: Sequence[Any], others: Sequence[Any], xp: Any = xla_namespace) -> tuple[Any, ...]:
         """Run the nodes on arrays for the explicit inputs, and for what was captured."""
@@ -265,7 +256,7 @@ class Program:
 
     def run_on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Run it as straight-line Python. What a check or a callback raises is raised by the call."""
-        with setting(raises_directly, True) if self.has_effects else nullcontext(), float_errors_ignored():
+        with float_errors_ignored():
             return self.on_numpy(*map(in_memory if forks.without_xla else np.asarray, arrays))
 
     @property
@@ -387,6 +378,14 @@ for _function in control.FUNCTIONS:
 def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
     """A variable of a program in a call that passes these: what stands for an argument is one of them."""
     return passed[variable.number] if passed and isinstance(variable, VariableParam) else variable
+
+
+def _outside(feed: Feed, passed: Sequence[Variable]) -> Any:
+    """What an input is in the graph that is being traced around the program."""
+    if feed.kind == "variable":
+        return bound(feed.value, passed).peek().array
+    graph = current_graph() if feed.kind == "per_call" else None
+    return feed.value if graph is None else graph.per_call_input(feed.symbol.shape, feed.symbol.dtype, feed.value)
 
 
 def _new_bytes(compiled: Any) -> int:

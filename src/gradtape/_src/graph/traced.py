@@ -248,8 +248,8 @@ class Traced:
         if on_numpy:
             mode = NONE  # on NumPy a check that fails raises
         if not changing:
-            given = program.arrays(arrays, passed)
             with effects() if calls_back else nullcontext():
+                given = program.arrays(arrays, passed)
                 found = program.run_on_numpy(given) if on_numpy else program(*given, mode=mode)
             if not mode:
                 return found
