@@ -18,7 +18,6 @@ LONG: dict[str, int] = {
     "_src/cli/bench.py:_measure": 44,
     "_src/cli/doctor.py:_problems": 47,
     "_src/cli/doctor.py:_show": 43,
-    "_src/core/dispatch.py:_differentiable_unary": 41,
     "_src/core/fast/calls.py:_vjp": 41,
     "_src/core/jvp.py:_transposed": 61,
     "_src/data/batching.py:bucket": 45,

@@ -39,6 +39,7 @@ SOURCES = {  # public module: its implementation
     "nest": "nest",
     "nn": "tf.nn",
     "quantization": "tf.quantization",
+    "ragged": "tf.ragged",
     "random": "tf.random",
     "signal": "tf.signal",
     "sparse": "tf.sparse",

@@ -309,16 +309,21 @@ compat = _compat.build(_sys.modules[__name__])
 
 
 # -- namespaces that are loaded when they are first used -------------------------------------------------------------
-_LAZY = {name: f"gradtape.{name}" for name in ("config", "data", "keras", "mixed_precision", "train")}
+_LAZY = {name: f"gradtape.{name}" for name in ("config", "data", "keras", "mixed_precision", "ragged", "train")}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
+_LAZY_CLASSES = dict.fromkeys(("RaggedTensor", "RaggedTensorSpec"), "gradtape._src.ops.ragged")
 
 
 def _load(name: str) -> _typing.Any:
-    if name in _LAZY:
+    if name in _LAZY or name in _LAZY_CLASSES:
         import importlib
 
-        module = globals()[name] = importlib.import_module(_LAZY[name])
-        return module
+        if name in _LAZY:
+            found = importlib.import_module(_LAZY[name])
+        else:
+            found = getattr(importlib.import_module(_LAZY_CLASSES[name]), name)
+        globals()[name] = found
+        return found
     from gradtape._src.reasons import reason
 
     why = None if name.startswith("_") else reason(f"tf.{name}")
@@ -332,8 +337,10 @@ if _typing.TYPE_CHECKING:
         data as data,
         keras as keras,
         mixed_precision as mixed_precision,
+        ragged as ragged,
         train as train,
     )
+    from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
     from gradtape.keras import (
         initializers as initializers,
         losses as losses,
@@ -345,7 +352,7 @@ else:  # a type checker would take every misspelled name for one that is loaded 
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY} - {"annotations"})
+    return sorted({*globals(), *_LAZY, *_LAZY_CLASSES} - {"annotations"})
 
 
 def _of_v1(name: str) -> _typing.Any:

@@ -33,6 +33,7 @@ from gradtape._src.conversion import (
     wrap,
 )
 from gradtape._src.core import observe, tape as stack
+from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.primitive import Op, Rule, registry
 from gradtape._src.core.tape import use_recorders
 from gradtape._src.devices import colocate, placement
@@ -52,11 +53,6 @@ _rewrites: dict[str, Rewrite] = {}
 def register_rewrite(name: str, rewrite: Rewrite) -> None:
     """Register a function that returns what to run instead of a primitive while tracing; None for the primitive."""
     _rewrites[name] = rewrite
-
-
-by_values: dict[type, Callable[[str, Callable[..., Any], Any], Any]] = {}
-"""What a primitive of one tensor, given by its name and its call, makes of an operand that is no tensor but holds the
-values of one: a sparse tensor."""
 
 
 class TensorNamespace(Namespace):
@@ -261,9 +257,7 @@ def _differentiable_unary(op: Op) -> Callable[..., Any]:
             try:
                 x = operand(x)
             except ValueError:
-                if type(x) not in by_values:
-                    raise
-                return by_values[type(x)](op.name, call, x)
+                return call_on_composites(op.name, call, (x,), {})
         array = x.array
         try:
             if type(array) is ndarray:
@@ -300,8 +294,11 @@ def _non_differentiable_unary(op: Op) -> Callable[..., Any]:
     """A primitive without a derivative: rounding, predicates. Tapes record only that a path ends here."""
     plain = as_dtype("bool") if op.kinds == "b" else None
 
-    def call(x: Any, name: str | None = None) -> Tensor:
-        x = operand(x, None if plain is None or is_library(x) else plain)
+    def call(x: Any, name: str | None = None) -> Any:
+        try:
+            x = operand(x, None if plain is None or is_library(x) else plain)
+        except ValueError:
+            return call_on_composites(op.name, call, (x,), {})
         array = x.array
         if not _allowed(op, array):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
@@ -376,28 +373,31 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
         if type(x) is not Tensor or type(y) is not Tensor:
             # A variable behind a tensor, a number in front of one: `operands` does the same, with more calls
             # (benchmarks: rnn, mlp32).
-            if type(x) is Tensor and (reading := converters.get(type(y))) is not None:
-                y = reading(y)
-            elif type(x) is float and type(y) is Tensor and not first_decides:
-                x = number_beside(x, y.array)
-            elif type(x) is Tensor and (type(y) is float or type(y) is int):
-                try:
-                    y = number_beside(y, x.array)
-                except (TypeError, ValueError):
-                    if multiplies and x.array.dtype.kind == "b":
-                        y = _truth(y)
-                    elif hinted:  # the op refuses two dtypes
-                        y = operand(y)
-                    else:
-                        raise
-            elif operator and defers(y, reflected):
-                return NotImplemented
-            elif first_decides or (hinted and is_library(x)):
-                x, y = hinted_operands(x, y)
-            elif multiplies and type(x) is Tensor and x.array.dtype.kind == "b":
-                y = _truth(y)
-            else:
-                x, y = operands(x, y)
+            try:
+                if type(x) is Tensor and (reading := converters.get(type(y))) is not None:
+                    y = reading(y)
+                elif type(x) is float and type(y) is Tensor and not first_decides:
+                    x = number_beside(x, y.array)
+                elif type(x) is Tensor and (type(y) is float or type(y) is int):
+                    try:
+                        y = number_beside(y, x.array)
+                    except (TypeError, ValueError):
+                        if multiplies and x.array.dtype.kind == "b":
+                            y = _truth(y)
+                        elif hinted:  # the op refuses two dtypes
+                            y = operand(y)
+                        else:
+                            raise
+                elif operator and defers(y, reflected):
+                    return NotImplemented
+                elif first_decides or (hinted and is_library(x)):
+                    x, y = hinted_operands(x, y)
+                elif multiplies and type(x) is Tensor and x.array.dtype.kind == "b":
+                    y = _truth(y)
+                else:
+                    x, y = operands(x, y)
+            except NotDenseError:
+                return call_on_composites(op.name, call, (x, y), {})
         a, b = x.array, y.array
         dtype = a.dtype
         if dtype is b.dtype and type(a) is ndarray and type(b) is ndarray:
@@ -454,10 +454,13 @@ def _non_differentiable_call(op: Op) -> Callable[..., Any]:
     plain = as_dtype("bool") if op.kinds == "b" else None
 
     def call(x: Any, y: Any, name: str | None = None) -> Any:
-        if plain is None:
-            x, y = operands(x, y)
-        else:
-            x, y = (operand(t, None if is_library(t) else plain) for t in (x, y))
+        try:
+            if plain is None:
+                x, y = operands(x, y)
+            else:
+                x, y = (operand(t, None if is_library(t) else plain) for t in (x, y))
+        except NotDenseError:
+            return call_on_composites(op.name, call, (x, y), {})
         a, b = x.array, y.array
         if not _allowed(op, a):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(a), op.kinds)
@@ -494,8 +497,10 @@ _CONVERTED = (Tensor, int, float, complex, str, bytes, list, tuple, set, frozens
 def defers(other: Any, reflected: str) -> bool:
     """Whether an operator leaves the work to the other operand: a foreign object, no array, that has its own."""
     kind = type(other)
-    if kind is Tensor or kind is float or kind is int or kind in converters:
+    if kind is Tensor or kind is float or kind is int:
         return False
+    if kind in converters:
+        return kind in defers_to
     return (
         kind is Batched
         or kind in defers_to

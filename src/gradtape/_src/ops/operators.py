@@ -12,7 +12,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import Interval, Rule, checked
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import current_graph
-from gradtape._src.conversion import hinted_operands, is_library, operand, operands, wrap
+from gradtape._src.conversion import defers_to, hinted_operands, is_library, operand, operands, wrap
 from gradtape._src.core.dispatch import as_operator, defers
 from gradtape._src.ops import array, linalg, math
 from gradtape._src.ops.indexing import get_item
@@ -167,7 +167,7 @@ def _equality(function: Operator, otherwise: bool) -> Operator:
     def method(x: Any, y: Any) -> Any:
         if y is None:
             return otherwise
-        if type(y) is Batched:
+        if type(y) is Batched or type(y) in defers_to:
             return NotImplemented
         x, y = operands(x, y)
         try:

@@ -11,7 +11,7 @@ from numpy import ndarray
 from gradtape._src import dtypes, errors, nest
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert, converter_of, operand, wrap
-from gradtape._src.core.dispatch import by_values
+from gradtape._src.core.composites import register_handler
 from gradtape._src.core.primitive import registry
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
@@ -183,14 +183,14 @@ def map_values(function: Callable[..., Any], x: SparseTensor) -> SparseTensor:
     return x.with_values(function(x.values))
 
 
-def _of_primitive(name: str, call: Callable[..., Any], x: SparseTensor) -> SparseTensor:
+def _call(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> SparseTensor:
     """What TensorFlow's functions make of a sparse tensor: of most of them it is no operand."""
-    if not registry[name].sparse:
-        convert(x)  # raises
-    return map_values(call, x)
+    if not registry[name].sparse or type(args[0]) is not SparseTensor:
+        raise
+    return map_values(call, args[0])
 
 
-by_values[SparseTensor] = _of_primitive
+register_handler(SparseTensor, _call)
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------

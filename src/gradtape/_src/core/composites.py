@@ -1,0 +1,79 @@
+"""Ops on composite tensors (ragged, sparse): what an op does when an argument is not one tensor but several.
+
+Nothing is looked up for dense arguments. Where a conversion meets a composite tensor it raises `NotDenseError`; the op
+catches it and passes its name and its arguments to the handler of that class, which has the table of ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, TypeVar
+
+Handler = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+"""What computes an op, given by its name and its dense call, of arguments of which one is composite."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_handlers: dict[type, Handler] = {}
+
+_loaders: list[Callable[[], Any]] = []
+
+
+def register_handler(kind: type, handler: Handler) -> None:
+    """Register what computes ops on a class of composite tensors."""
+    _handlers[kind] = handler
+
+
+def register_loader(load: Callable[[], Any]) -> None:
+    """Register what completes the tables of ops: it runs once, when an op first has a composite argument."""
+    _loaders.append(load)
+
+
+class NotDenseError(ValueError):
+    """A composite tensor where one dense tensor is needed. Its text is made when it is read: most are caught by ops."""
+
+    def __init__(self, value: Any, advice: str) -> None:
+        super().__init__(value, advice)
+        self.value, self.advice = value, advice
+
+    def __str__(self) -> str:
+        kind = type(self.value).__name__
+        return f"TypeError: object of type '{kind}' has no len(): {self.advice} Received {self.value!r}."
+
+
+def call_on_composites(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An op on arguments that did not convert, by the handler of the first composite tensor among them.
+
+    Used in an `except` clause: where no argument has a handler, the error goes on.
+    """
+    while _loaders:
+        _loaders.pop()()
+    for value in _members((*args, *kwargs.values())):
+        handler = _handlers.get(type(value))
+        if handler is not None:
+            return handler(name, call, args, kwargs)
+    raise
+
+
+def _members(values: Any) -> Iterator[Any]:
+    """Arguments, and the members of those that are lists of tensors."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _members(value)
+        else:
+            yield value
+
+
+def dispatched(function: _F) -> _F:
+    """Let a function take composite tensors: it is an op of their tables, under its own name."""
+    name = function.__name__
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except NotDenseError:
+            return call_on_composites(name, function, args, kwargs)
+
+    return call  # type: ignore[return-value]

@@ -1,0 +1,245 @@
+"""Elementwise ops and Python's operators on ragged tensors: broadcasting of rows, then the op on the flat values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors
+from gradtape._src.conversion import constant_operand, is_library, operand
+from gradtape._src.core.composites import register_handler
+from gradtape._src.core.primitive import registry
+from gradtape._src.ops import array, math, operators
+from gradtape._src.ops.ragged.indexing import get_item
+from gradtape._src.ops.ragged.partition import RowPartition, of_lengths, uniform_rows
+from gradtape._src.ops.ragged.tensor import RaggedTensor, from_partitions, take_rows
+from gradtape._src.tensor import Tensor
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+# -- broadcasting ----------------------------------------------------------------------------------------------------
+class _Operand(NamedTuple):
+    """An operand while it is broadcast: its partitions from the second axis on, and its flat values."""
+
+    rows: int
+    partitions: list[RowPartition]
+    flat: Tensor
+
+
+def partition_dtype(operands: Sequence[Any]) -> Any:
+    """The dtype that the row splits of all ragged operands have."""
+    found = {x._partition.dtype for x in operands if type(x) is RaggedTensor}
+    if len(found) > 1:
+        raise ValueError(
+            "Input RaggedTensors have mismatched row_splits dtypes; use RaggedTensor.with_row_splits_dtype() to "
+            "convert them to compatible dtypes."
+        )
+    return found.pop()
+
+
+def elementwise(call: Callable[..., Any], *operands: Any, **kwargs: Any) -> Any:
+    """An elementwise op on ragged and other operands, which broadcast to one shape."""
+    flats, found = broadcast(*operands)
+    return from_partitions(call(*flats, **kwargs), found)
+
+
+def broadcast(*operands: Any) -> tuple[list[Any], list[RowPartition]]:
+    """The flat values of operands in one shape, and its partitions. Scalars stay as they are."""
+    first = next(x for x in operands if type(x) is RaggedTensor)
+    if all(_fits(x, first) for x in operands):
+        return [x.flat_values if type(x) is RaggedTensor else x for x in operands], first._partitions
+    return _broadcast_rows([_as_operand(x, first) for x in operands], partition_dtype(operands))
+
+
+def _fits(x: Any, first: RaggedTensor) -> bool:
+    """Whether the flat values can be combined as they are: x is a scalar or has the same rows."""
+    if type(x) is RaggedTensor:
+        if x._partition.dtype != first._partition.dtype:
+            partition_dtype((x, first))
+        mine, others = x._partitions, first._partitions
+        return (
+            len(mine) == len(others)
+            and all(a.matches(b) for a, b in zip(mine, others, strict=True))
+            and len(x.flat_values.array.shape) == len(first.flat_values.array.shape)
+        )
+    return isinstance(x, (int, float, complex, str, bytes, np.generic)) or (type(x) is Tensor and not x.array.shape)
+
+
+def _as_operand(x: Any, first: RaggedTensor) -> Any:
+    if type(x) is RaggedTensor:
+        return x
+    return operand(x) if is_library(x) else operand(x, first.dtype)
+
+
+def _broadcast_rows(operands: Sequence[Any], dtype: Any) -> tuple[list[Any], list[RowPartition]]:
+    """Operands of which not all have the same rows: their values are gathered into the rows of the result."""
+    ranks = [len(x.shape) for x in operands]
+    rank = max(ranks)
+    ragged = max(rank - n + x.ragged_rank for x, n in zip(operands, ranks, strict=True) if type(x) is RaggedTensor)
+    aligned = [_aligned(x, rank, ragged, dtype) for x in operands]
+    count = max(x.rows for x in aligned)
+    rows = [_grown(x.rows, count) for x in aligned]
+    found = []
+    for axis in range(ragged):
+        level = [x.partitions[axis] for x in aligned]
+        partition, rows = _broadcast_level(level, rows, dtype)
+        found.append(partition)
+    return [_placed(x.flat, row) for x, row in zip(aligned, rows, strict=True)], found
+
+
+def _aligned(x: Any, rank: int, ragged: int, dtype: Any) -> _Operand:
+    """An operand with `rank` axes, of which the first `ragged` after the outermost one are partitions."""
+    missing = rank - len(x.shape)
+    found = x._partitions if type(x) is RaggedTensor else []
+    flat = x.flat_values if type(x) is RaggedTensor else x
+    if missing and found:
+        found = [uniform_rows(found[0].count if i == missing - 1 else 1, 1, dtype) for i in range(missing)] + found
+    elif missing:
+        flat = array.reshape(flat, shape=((1,) * missing + tuple(flat.array.shape)))
+    count = found[0].count if found else flat.array.shape[0]
+    while len(found) < ragged:  # dense axes that are ragged in another operand
+        size, *inner = flat.array.shape[1:]
+        found = [*found, uniform_rows(size, flat.array.shape[0], dtype)]
+        flat = array.reshape(flat, shape=(flat.array.shape[0] * size, *inner))
+    return _Operand(count, found, flat)
+
+
+def _grown(have: int, count: int) -> ndarray:
+    """The row of an operand for each row of the result."""
+    if have == count:
+        return np.arange(count)
+    if have != 1:
+        raise _incompatible(f"{have} rows and {count} rows")
+    return np.zeros(count, np.intp)
+
+
+def _broadcast_level(
+    level: Sequence[RowPartition], rows: list[ndarray], dtype: Any
+) -> tuple[RowPartition, list[ndarray]]:
+    """One axis of the result, and where the elements of each operand stand in it."""
+    lengths = [partition.lengths[row] for partition, row in zip(level, rows, strict=True)]
+    widens = [partition.uniform == 1 for partition in level]
+    fixed = [i for i, one in enumerate(widens) if not one] or [0]
+    target = lengths[fixed[0]]
+    for i in fixed[1:]:
+        if not np.array_equal(lengths[i], target):
+            raise _incompatible(f"row lengths {target.tolist()} and {lengths[i].tolist()}")
+    uniform = next((level[i].uniform for i in fixed if level[i].uniform is not None), None)
+    new = of_lengths(target.astype(dtype), uniform if all(level[i].uniform is not None for i in fixed) else None)
+    where = []
+    for partition, row, one in zip(level, rows, widens, strict=True):
+        starts = np.repeat(partition.starts[row], target)
+        where.append(starts if one else starts + new.offsets)
+    for partition in level:  # an operand's own partition, if it is that of the result: what it has computed is kept
+        if partition.uniform == new.uniform and partition.matches(new):
+            return partition, where
+    return new, where
+
+
+def _placed(flat: Tensor, rows: ndarray) -> Tensor:
+    """The values of an operand where the result has them."""
+    count = flat.array.shape[0]
+    if len(rows) == count and (rows == np.arange(count)).all():
+        return flat
+    found: Tensor = take_rows(flat, rows)
+    return found
+
+
+def _incompatible(received: str) -> Exception:
+    return errors.invalid_argument(
+        "Unable to broadcast: dimension size mismatch in dimension. Ragged rows must have equal lengths, or one of "
+        f"them a uniform length of 1. Received {received}."
+    )
+
+
+# -- the table of ops ------------------------------------------------------------------------------------------------
+table: dict[str, Callable[..., Any]] = {}
+"""What an op, by its name, does with ragged arguments. It gets the dense call first, then the arguments."""
+
+
+def register(*names: str) -> Callable[[_F], _F]:
+    """Enter a function in the table, under the names of the ops that it computes."""
+
+    def enter(function: _F) -> _F:
+        table.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+def _call(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An op of which one argument is ragged; primitives that compute elementwise need no entry in the table."""
+    if name in table:
+        return table[name](call, *args, **kwargs)
+    if name in registry and registry[name].elementwise:
+        kwargs.pop("name", None)
+        return elementwise(call, *args, *kwargs.values())
+    raise
+
+
+register_handler(RaggedTensor, _call)
+
+
+# -- operators -------------------------------------------------------------------------------------------------------
+def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: RaggedTensor, other: Any) -> Any:
+        return elementwise(function, self, other)
+
+    return method
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: RaggedTensor, other: Any) -> Any:
+        flats, found = broadcast(self, other)
+        right, left = flats
+        return from_partitions(function(left if isinstance(left, Tensor) else constant(left, right), right), found)
+
+    return method
+
+
+def constant(value: Any, beside: Tensor) -> Tensor:
+    """A plain number or text in the dtype of the values beside it."""
+    return constant_operand(operand(value, beside.dtype).array)
+
+
+def _equality(function: Callable[..., Any], otherwise: bool) -> Callable[..., Any]:
+    """== and !=: with None a Python bool, else elementwise."""
+
+    def method(self: RaggedTensor, other: Any) -> Any:
+        return otherwise if other is None else elementwise(function, self, other)
+
+    return method
+
+
+def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: RaggedTensor) -> Any:
+        return self._with_flat(function(self.flat_values))
+
+    return method
+
+
+def attach(kind: type) -> None:
+    """Give the class of ragged tensors the operators that TensorFlow's have."""
+    for name, function in operators.BINARY.items():
+        if name != "matmul":
+            setattr(kind, f"__{name}__", _binary(function))
+            setattr(kind, f"__r{name}__", _reflected(function))
+    for name, function in operators.COMPARISON.items():
+        setattr(kind, f"__{name}__", _binary(function))
+    others = {
+        "eq": _equality(math.equal, False),
+        "ne": _equality(math.not_equal, True),
+        "neg": _unary(math.negative),
+        "abs": _unary(math.absolute),
+        "invert": _unary(lambda x: ~x),
+        "getitem": get_item,
+    }
+    for name, function in others.items():
+        setattr(kind, f"__{name}__", function)
+
+
+attach(RaggedTensor)

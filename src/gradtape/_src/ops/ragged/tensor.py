@@ -1,0 +1,919 @@
+"""`tf.RaggedTensor`: rows of different lengths, as the values of all rows and a partition that divides them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import dtypes, errors, nest
+from gradtape._src.arrays.symbolic import is_known
+from gradtape._src.conversion import convert, defers_to, operand, register_converter, wrap
+from gradtape._src.core.composites import NotDenseError
+from gradtape._src.dtypes import DType
+from gradtape._src.ops import array, index
+from gradtape._src.ops.ragged import partition as partitions
+from gradtape._src.ops.ragged.partition import RowPartition
+from gradtape._src.ops.sparse_tensor import SparseTensor
+from gradtape._src.shape import TensorShape, as_shape
+from gradtape._src.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
+Values = Any
+"""The values of a ragged tensor: a tensor, or a ragged tensor where rows consist of rows."""
+
+
+class RaggedTensor:
+    """A tensor with rows of different lengths.
+
+    `values` has the elements of all rows, one after the other, and `row_splits` where each row starts and ends. Where
+    the values are ragged themselves, there is more than one ragged dimension. Ops compute on the values, so gradients
+    flow through them.
+
+    >>> import gradtape as tf
+    >>> r = tf.ragged.constant([[1, 2], [], [3]])
+    >>> r * 10
+    <tf.RaggedTensor [[10, 20], [], [30]]>
+    >>> tf.reduce_sum(r, axis=1).numpy().tolist()
+    [3, 0, 3]
+    """
+
+    __slots__ = ("__weakref__", "_partition", "_values")
+    __array_priority__ = 101
+
+    _values: Values
+    _partition: RowPartition
+
+    def __init__(self, values: Any, row_partition: Any = None, internal: bool = False) -> None:
+        raise ValueError(
+            "RaggedTensor constructor is private; please use one of the factory methods instead (e.g., "
+            "RaggedTensor.from_row_lengths())"
+        )
+
+    # -- making ------------------------------------------------------------------------------------------------------
+    @classmethod
+    def from_row_splits(
+        cls, values: TensorLike, row_splits: TensorLike, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Rows that start and end at these positions.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_splits([3, 1, 4, 1, 5], [0, 2, 2, 5])
+        <tf.RaggedTensor [[3, 1], [], [4, 1, 5]]>
+        """
+        return _checked(values, partitions.from_row_splits(row_splits, validate), validate, row_splits)
+
+    @classmethod
+    def from_row_lengths(
+        cls, values: TensorLike, row_lengths: TensorLike, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Rows of these lengths.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_lengths([3, 1, 4, 1, 5], [2, 0, 3])
+        <tf.RaggedTensor [[3, 1], [], [4, 1, 5]]>
+        """
+        return _checked(values, partitions.from_row_lengths(row_lengths, validate), validate, row_lengths)
+
+    @classmethod
+    def from_row_starts(
+        cls, values: TensorLike, row_starts: TensorLike, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Rows that start at these positions; each ends where the next one starts.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_starts([3, 1, 4, 1, 5], [0, 2, 2])
+        <tf.RaggedTensor [[3, 1], [], [4, 1, 5]]>
+        """
+        rows = _as_values(values)
+        return _checked(rows, partitions.from_row_starts(row_starts, count_of(rows), validate), validate, row_starts)
+
+    @classmethod
+    def from_row_limits(
+        cls, values: TensorLike, row_limits: TensorLike, name: str | None = None, validate: bool = True
+    ) -> RaggedTensor:
+        """Rows that end at these positions.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_limits([3, 1, 4, 1, 5], [2, 2, 5])
+        <tf.RaggedTensor [[3, 1], [], [4, 1, 5]]>
+        """
+        return _checked(values, partitions.from_row_limits(row_limits, validate), validate, row_limits)
+
+    @classmethod
+    def from_value_rowids(
+        cls,
+        values: TensorLike,
+        value_rowids: TensorLike,
+        nrows: Any = None,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> RaggedTensor:
+        """Rows given by the number of the row of each value; these numbers do not decrease.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_value_rowids([3, 1, 4, 1, 5], [0, 0, 2, 2, 2], nrows=4)
+        <tf.RaggedTensor [[3, 1], [], [4, 1, 5], []]>
+        """
+        rows, partition = _as_values(values), partitions.from_value_rowids(value_rowids, nrows, validate)
+        if partition.size != count_of(rows):
+            have = (count_of(rows),)
+            raise ValueError(f"Shapes {have} and ({partition.size},) are incompatible: every value has one row.")
+        return _joined(rows, partition, value_rowids)
+
+    @classmethod
+    def from_uniform_row_length(
+        cls,
+        values: TensorLike,
+        uniform_row_length: Any,
+        nrows: Any = None,
+        validate: bool = True,
+        name: str | None = None,
+    ) -> RaggedTensor:
+        """Rows of one length. The dimension is still one of the ragged ones, but its size is known.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_uniform_row_length([1, 2, 3, 4], 2).shape
+        TensorShape([2, 2])
+        """
+        rows = _as_values(values)
+        partition = partitions.from_uniform_row_length(uniform_row_length, nrows, count_of(rows))
+        return _joined(rows, partition, uniform_row_length)
+
+    @classmethod
+    def from_nested_row_splits(
+        cls, flat_values: TensorLike, nested_row_splits: Any, name: str | None = None, validate: bool = True
+    ) -> Any:
+        """Several ragged dimensions, the outermost first.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 1, 2], [0, 2, 3]])
+        <tf.RaggedTensor [[[1, 2]], [[3]]]>
+        """
+        return _nested(cls.from_row_splits, flat_values, nested_row_splits, "nested_row_splits", validate)
+
+    @classmethod
+    def from_nested_row_lengths(
+        cls, flat_values: TensorLike, nested_row_lengths: Any, name: str | None = None, validate: bool = True
+    ) -> Any:
+        """Several ragged dimensions by their row lengths, the outermost first."""
+        return _nested(cls.from_row_lengths, flat_values, nested_row_lengths, "nested_row_lengths", validate)
+
+    @classmethod
+    def from_nested_value_rowids(
+        cls,
+        flat_values: TensorLike,
+        nested_value_rowids: Any,
+        nested_nrows: Any = None,
+        name: str | None = None,
+        validate: bool = True,
+    ) -> Any:
+        """Several ragged dimensions by the row numbers of their values, the outermost first."""
+        levels = _levels(nested_value_rowids, "nested_value_rowids")
+        counts = [None] * len(levels) if nested_nrows is None else _levels(nested_nrows, "nested_nrows")
+        if len(counts) != len(levels):
+            raise ValueError(
+                "Argument `nested_nrows` must have the same length as argument `nested_value_rowids`. "
+                f"len(nested_nrows) = {len(counts)} vs. len(nested_values_rowids) = {len(levels)}."
+            )
+        result: Any = flat_values
+        for ids, count in zip(reversed(levels), reversed(counts), strict=True):
+            result = cls.from_value_rowids(result, ids, count, validate=validate)
+        return result
+
+    @classmethod
+    def from_tensor(
+        cls,
+        tensor: TensorLike,
+        lengths: Any = None,
+        padding: Any = None,
+        ragged_rank: int = 1,
+        name: str | None = None,
+        row_splits_dtype: Any = dtypes.int64,
+    ) -> RaggedTensor:
+        """The rows of a dense tensor: whole, the first `lengths` of each, or without the padding at their ends.
+
+        >>> import gradtape as tf
+        >>> x = [[5, 7, 0], [0, 3, 0], [6, 0, 0]]
+        >>> tf.RaggedTensor.from_tensor(x, padding=0)
+        <tf.RaggedTensor [[5, 7], [0, 3], [6]]>
+        >>> tf.RaggedTensor.from_tensor(x, lengths=[1, 0, 2])
+        <tf.RaggedTensor [[5], [], [6, 0]]>
+        """
+        dtype = partitions.dtype_of(row_splits_dtype)
+        if lengths is not None and padding is not None:
+            raise ValueError("Specify argument `lengths` or `padding`, but not both.")
+        if not isinstance(ragged_rank, int):
+            raise TypeError(f"Argument `ragged_rank` must be an int. Received {ragged_rank}.")
+        if ragged_rank <= 0:
+            raise ValueError(f"Argument `ragged_rank` must be greater than 0. Received {ragged_rank}.")
+        if isinstance(lengths, (list, tuple)) and lengths and not isinstance(lengths[0], (int, np.integer, float)):
+            return _of_nested_lengths(convert(tensor), lengths, dtype)
+        return _of_tensor(convert(tensor), lengths, padding, ragged_rank, dtype)
+
+    @classmethod
+    def from_sparse(
+        cls, st_input: SparseTensor, name: str | None = None, row_splits_dtype: Any = dtypes.int64
+    ) -> RaggedTensor:
+        """The rows of a sparse matrix whose elements stand at the beginning of each row.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_sparse(tf.SparseTensor([[0, 0], [2, 0], [2, 1]], [1, 2, 3], [3, 2]))
+        <tf.RaggedTensor [[1], [], [2, 3]]>
+        """
+        if not isinstance(st_input, SparseTensor):
+            raise TypeError(
+                f"Argument `st_input` must be of type SparseTensor, but is of type {type(st_input).__name__}."
+            )
+        where, sizes = partitions.known(st_input.indices), partitions.known(st_input.dense_shape)
+        if len(sizes) != 2:
+            raise ValueError(f"rank(st_input) must be 2. Received a sparse tensor of rank {len(sizes)}.")
+        ids = where[:, 0].astype(partitions.dtype_of(row_splits_dtype))
+        in_order = not (np.diff(ids, prepend=0) < 0).any()
+        partition = partitions.of_lengths(np.bincount(ids, minlength=int(sizes[0])).astype(ids.dtype))
+        if not in_order or not np.array_equal(where[:, 1], partition.offsets):
+            raise errors.invalid_argument(
+                "SparseTensor is not right-ragged: the elements of each row must stand at its beginning, in order. "
+                f"SparseTensor.indices = {where.tolist()}"
+            )
+        return _joined(st_input.values, partition)
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+    @property
+    def values(self) -> Any:
+        """The elements of all rows: a tensor, or a ragged tensor where there are more ragged dimensions."""
+        return self._values
+
+    @property
+    def flat_values(self) -> Tensor:
+        """The innermost values, a tensor."""
+        values = self._values
+        while type(values) is RaggedTensor:
+            values = values._values
+        flat: Tensor = values
+        return flat
+
+    @property
+    def row_splits(self) -> Tensor:
+        """Where each row starts, and the number of values."""
+        return self._partition.row_splits
+
+    @property
+    def nested_row_splits(self) -> tuple[Tensor, ...]:
+        """The row splits of all ragged dimensions, the outermost first."""
+        return tuple([partition.row_splits for partition in self._partitions])
+
+    @property
+    def _partitions(self) -> list[RowPartition]:
+        """The partitions of all ragged dimensions, the outermost first."""
+        found, values = [self._partition], self._values
+        while type(values) is RaggedTensor:
+            found.append(values._partition)
+            values = values._values
+        return found
+
+    @property
+    def uniform_row_length(self) -> Tensor | None:
+        """The length of all rows, if the tensor was made that way."""
+        length = self._partition.uniform
+        return None if length is None else wrap(np.array(length, self._partition.dtype))
+
+    @property
+    def ragged_rank(self) -> int:
+        """The number of ragged dimensions."""
+        return len(self._partitions)
+
+    @property
+    def dtype(self) -> DType:
+        return self.flat_values.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape; ragged dimensions are None."""
+        outer = [self._partition.count] + [partition.uniform for partition in self._partitions]
+        return TensorShape([*outer, *self.flat_values.shape[1:]])
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    @property
+    def _type_spec(self) -> RaggedTensorSpec:
+        return RaggedTensorSpec.from_value(self)
+
+    def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
+        """The number of rows."""
+        return self._sizes(np.array(self._partition.count), out_type)
+
+    def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
+        """The length of each row; along another axis, of the rows there.
+
+        >>> import gradtape as tf
+        >>> tf.ragged.constant([[[1, 2], [3]], []]).row_lengths(axis=2)
+        <tf.RaggedTensor [[2, 1], []]>
+        """
+        rank = len(self.shape)
+        place = axis_of(axis, rank)
+        if place == 0:
+            return self.nrows()
+        if place == 1:
+            return self._sizes(self._partition.lengths)
+        if type(self._values) is RaggedTensor:
+            return _new(self._values.row_lengths(place - 1), self._partition)
+        sizes = self._values.array.shape
+        filled = np.full(sizes[: place - 1], sizes[place - 1], self._partition.dtype)
+        return _new(wrap(filled), self._partition)
+
+    def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
+        """The row lengths of all ragged dimensions, the outermost first."""
+        return tuple([self._sizes(partition.lengths) for partition in self._partitions])
+
+    def row_starts(self, name: str | None = None) -> Tensor:
+        """Where each row starts."""
+        return self._sizes(self._partition.starts)
+
+    def row_limits(self, name: str | None = None) -> Tensor:
+        """Where each row ends."""
+        return self._sizes(self._partition.limits)
+
+    def value_rowids(self, name: str | None = None) -> Tensor:
+        """The number of the row of each value."""
+        return self._sizes(self._partition.rowids)
+
+    def nested_value_rowids(self, name: str | None = None) -> tuple[Tensor, ...]:
+        """The row numbers of the values of all ragged dimensions, the outermost first."""
+        return tuple([self._sizes(partition.rowids) for partition in self._partitions])
+
+    def _sizes(self, numbers: ndarray, out_type: Any = None) -> Tensor:
+        dtype = self._partition.dtype if out_type is None else dtypes.as_dtype(out_type).numpy_dtype
+        return wrap(numbers.astype(dtype))
+
+    def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> Tensor:
+        """The shape of the smallest dense tensor that has room for every row.
+
+        >>> import gradtape as tf
+        >>> tf.ragged.constant([[1, 2, 3], [4]]).bounding_shape().numpy().tolist()
+        [2, 3]
+        """
+        sizes = np.array(self._bounding_sizes)
+        if axis is None:
+            return self._sizes(sizes, out_type)
+        places = partitions.known(convert(axis))
+        if ((places < 0) | (places >= len(sizes))).any():
+            raise errors.invalid_argument(f"indices = {places.tolist()} is not in [0, {len(sizes)})", "GatherV2")
+        return self._sizes(np.asarray(sizes[places]), out_type)
+
+    @property
+    def _bounding_sizes(self) -> tuple[int, ...]:
+        found = self._partitions
+        return (found[0].count, *[partition.longest for partition in found], *self.flat_values.array.shape[1:])
+
+    # -- the same rows with other values -----------------------------------------------------------------------------
+    def with_values(self, new_values: Any) -> RaggedTensor:
+        """Other values in the same rows.
+
+        >>> import gradtape as tf
+        >>> tf.ragged.constant([[1, 2], [3]]).with_values([7, 8, 9])
+        <tf.RaggedTensor [[7, 8], [9]]>
+        """
+        rows = _as_values(new_values)
+        if count_of(rows) != self._partition.size:
+            have, given = (self._partition.size,), (count_of(rows),)
+            raise ValueError(f"Shapes {have} and {given} are incompatible: the rows have {have[0]} values.")
+        return _joined(rows, self._partition, self)
+
+    def with_flat_values(self, new_values: Any) -> RaggedTensor:
+        """Other innermost values in the same rows."""
+        if type(self._values) is RaggedTensor:
+            return _new(self._values.with_flat_values(new_values), self._partition)
+        return self.with_values(new_values)
+
+    def _with_flat(self, flat: Any) -> RaggedTensor:
+        """Other innermost values, of which the number is known to fit."""
+        inner = self._values
+        return _new(inner._with_flat(flat) if type(inner) is RaggedTensor else flat, self._partition)
+
+    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
+        """The same rows with row splits of another integer dtype."""
+        wanted, values = partitions.dtype_of(dtype), self._values
+        if wanted == self._partition.dtype:
+            return self
+        inner = values.with_row_splits_dtype(dtype) if type(values) is RaggedTensor else values
+        return _new(inner, self._partition.astype(wanted))
+
+    def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
+        """Dimensions from one to another as one dimension.
+
+        >>> import gradtape as tf
+        >>> tf.ragged.constant([[[1, 2], [3]], [[4]]]).merge_dims(1, 2)
+        <tf.RaggedTensor [[1, 2, 3], [4]]>
+        """
+        rank = len(self.shape)
+        outer, inner = axis_of(outer_axis, rank, "outer_axis"), axis_of(inner_axis, rank, "inner_axis")
+        if outer > inner:
+            raise ValueError(f"Expected outer_axis ({outer}) to be less than or equal to inner_axis ({inner}).")
+        return merge_dims(self, outer, inner)
+
+    # -- out to dense, sparse, NumPy and Python ----------------------------------------------------------------------
+    def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> Tensor:
+        """A dense tensor, in which `default_value` (0) stands behind the end of short rows.
+
+        `shape` cuts or pads the result; None in it stands for what the rows need.
+
+        >>> import gradtape as tf
+        >>> tf.ragged.constant([[1, 2], [], [3]]).to_tensor(-1).numpy().tolist()
+        [[1, 2], [-1, -1], [3, -1]]
+        """
+        flat = self.flat_values
+        sizes = _dense_shape(self, shape)
+        outer = len(self._partitions) + 1
+        default = _default(flat, default_value, sizes[outer:])
+        where, kept = _dense_positions(self._partitions, sizes[:outer])
+        if kept is not None:
+            flat, where = take_rows(flat, kept), where[kept]
+        if flat.array.shape[1:] != sizes[outer:]:
+            raise errors.invalid_argument(
+                f"rt_input.shape and shape={errors.brackets(sizes)} are incompatible: the inner dimensions differ",
+                "RaggedTensorToTensor",
+            )
+        room = array.broadcast_to(default, shape=(int(np.prod(sizes[:outer])), *sizes[outer:]))
+        dense: Tensor = array.reshape(index.replace_nd(room, flat, wrap(where[:, None])), shape=sizes)
+        return dense
+
+    def to_sparse(self, name: str | None = None) -> SparseTensor:
+        """The elements as a sparse tensor.
+
+        >>> import gradtape as tf
+        >>> tf.ragged.constant([[1, 2], [], [3]]).to_sparse().indices.numpy().tolist()
+        [[0, 0], [0, 1], [2, 0]]
+        """
+        flat, sizes = self.flat_values, self._bounding_sizes
+        columns = [np.arange(self._partition.count)]
+        for partition in self._partitions:
+            columns = [column[partition.rowids] for column in columns] + [partition.offsets]
+        where = np.stack(columns, axis=1).astype(np.int64)
+        inner = flat.array.shape[1:]
+        if inner:
+            each = np.stack(np.unravel_index(np.arange(int(np.prod(inner))), inner), axis=1)
+            where = np.concatenate([np.repeat(where, len(each), axis=0), np.tile(each, (len(where), 1))], axis=1)
+            flat = array.reshape(flat, shape=(-1,))
+        return SparseTensor(wrap(where), flat, wrap(np.array(sizes, np.int64)))
+
+    def numpy(self) -> ndarray:
+        """An object array of the rows; if all rows have one length, an ordinary array.
+
+        >>> import gradtape as tf
+        >>> tf.ragged.constant([[1, 2], [3, 4]]).numpy().tolist()
+        [[1, 2], [3, 4]]
+        """
+        values = self._values.numpy()
+        splits = self._partition.splits.tolist()
+        rows = [values[start:stop] for start, stop in itertools.pairwise(splits)]
+        if not rows:
+            return np.zeros((0, 0, *values.shape[1:]), values.dtype)
+        if len(set(map(len, rows))) == 1:
+            return np.stack(rows)
+        found = np.empty(len(rows), object)
+        for i, row in enumerate(rows):
+            found[i] = row
+        return found
+
+    def to_list(self) -> list[Any]:
+        """Nested lists.
+
+        >>> import gradtape as tf
+        >>> tf.RaggedTensor.from_row_lengths([1, 2, 3], [2, 1]).to_list()
+        [[1, 2], [3]]
+        """
+        values = self._values
+        flat = values.to_list() if type(values) is RaggedTensor else values.numpy().tolist()
+        splits = self._partition.splits.tolist()
+        return [flat[start:stop] for start, stop in itertools.pairwise(splits)]
+
+    def consumers(self) -> list[Any]:
+        return []
+
+    def __iter__(self) -> Iterator[Any]:
+        splits, values = self._partition.splits.tolist(), self._values
+        for start, stop in itertools.pairwise(splits):
+            yield values[start:stop]
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("RaggedTensor may not be used as a boolean.")
+
+    def __hash__(self) -> int:
+        raise TypeError("RaggedTensor is unhashable.")
+
+    def __eq__(self, other: object) -> Any:  # the operators of ops/ragged/operators.py replace it
+        return NotImplemented
+
+    def __repr__(self) -> str:
+        if not is_known(self.flat_values):
+            return f"tf.RaggedTensor(values={self._values}, row_splits={self.row_splits})"
+        return f"<tf.RaggedTensor {_text(self.numpy())}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        found = self._partitions
+        return _unpickled, (self.flat_values, [(p.splits, p.uniform) for p in found])
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
+def _new(values: Values, partition: RowPartition) -> RaggedTensor:
+    """A ragged tensor of values and a partition that fit."""
+    tensor: RaggedTensor = object.__new__(RaggedTensor)
+    tensor._values, tensor._partition = values, partition
+    return tensor
+
+
+def _joined(values: Values, partition: RowPartition, given: Any = None) -> RaggedTensor:
+    """A ragged tensor, whose partitions have one dtype: plain values take that of the partition inside."""
+    if type(values) is RaggedTensor and values._partition.dtype != partition.dtype:
+        if not isinstance(given, (Tensor, ndarray)):
+            return _new(values, partition.astype(values._partition.dtype))
+        raise ValueError(
+            "Argument `row_partition` of RaggedTensor with name: partition must have same dtype as Argument `values`. "
+            f"({dtypes.as_dtype(partition.dtype)!r} vs. {dtypes.as_dtype(values._partition.dtype)!r})."
+        )
+    return _new(values, partition)
+
+
+def _checked(values: Any, partition: RowPartition, validate: bool, given: Any) -> RaggedTensor:
+    """A ragged tensor, whose partition has as many values as there are."""
+    rows = _as_values(values)
+    if validate and partition.size != count_of(rows):
+        raise errors.invalid_argument(
+            "Arguments to _from_row_partition do not form a valid RaggedTensor\nCondition x == y did not hold. "
+            f"The rows have {partition.size} values, but there are {count_of(rows)}."
+        )
+    return _joined(rows, partition, given)
+
+
+def _as_values(values: Any) -> Values:
+    if type(values) is RaggedTensor:
+        return values
+    tensor = convert(values)
+    if not tensor.array.shape:
+        raise errors.invalid_argument("slice index 0 of dimension 0 out of bounds.", "StridedSlice")
+    return tensor
+
+
+def _levels(nested: Any, name: str) -> list[Any]:
+    if isinstance(nested, Tensor):
+        raise TypeError(f"Argument `{name}` must be a list of Tensors. Received {nested}.")
+    return list(nested)
+
+
+def _nested(make: Callable[..., Any], flat_values: Any, nested: Any, name: str, validate: bool) -> Any:
+    result = flat_values
+    for level in reversed(_levels(nested, name)):
+        result = make(result, level, validate=validate)
+    return result
+
+
+def from_partitions(flat: Any, found: Sequence[RowPartition]) -> Any:
+    """Flat values divided by partitions, the outermost first; the values alone where there are none."""
+    result = flat
+    for partition in reversed(found):
+        result = _new(result, partition)
+    return result
+
+
+def count_of(values: Values) -> int:
+    """The size of the first dimension."""
+    return values._partition.count if type(values) is RaggedTensor else int(values.array.shape[0])
+
+
+def axis_of(axis: Any, rank: int, name: str = "axis") -> int:
+    """An axis as a non-negative int."""
+    place = int(axis)
+    if not -rank <= place < rank:
+        raise ValueError(f"{name}={place} out of bounds: expected {-rank}<={name}<{rank}")
+    return place + rank if place < 0 else place
+
+
+def take_rows(values: Values, where: ndarray) -> Values:
+    """Rows of a tensor or ragged tensor, by their numbers."""
+    if type(values) is RaggedTensor:
+        partition, inner = values._partition.rows(where)
+        return _new(take_rows(values._values, inner), partition)
+    return index.take(values, wrap(np.ascontiguousarray(where)), axis=0, batch_dims=0)
+
+
+def merge_dims(x: Any, outer: int, inner: int) -> Any:
+    """Dimensions from one to another as one, of a tensor or ragged tensor."""
+    if outer == inner:
+        return x
+    if type(x) is not RaggedTensor:
+        sizes = x.array.shape
+        return array.reshape(x, shape=(*sizes[:outer], int(np.prod(sizes[outer : inner + 1])), *sizes[inner + 1 :]))
+    if outer > 0:
+        return _new(merge_dims(x._values, outer - 1, inner - 1), x._partition) if outer > 1 else _merged_rows(x, inner)
+    return merge_dims(x._values, 0, inner - 1)
+
+
+def _merged_rows(x: RaggedTensor, inner: int) -> Any:
+    """Dimension 1 and the following ones, up to `inner`, as one."""
+    values = x._values
+    if type(values) is not RaggedTensor:
+        each = int(np.prod(values.array.shape[1:inner]))
+        partition = RowPartition(x._partition.splits * x._partition.dtype.type(each))
+        return _new(merge_dims(values, 0, inner - 1), partition)
+    uniform = None
+    if x._partition.uniform is not None and values._partition.uniform is not None:
+        uniform = x._partition.uniform * values._partition.uniform
+    merged = _new(values._values, RowPartition(values._partition.splits[x._partition.splits], uniform))
+    return _merged_rows(merged, inner - 1) if inner > 2 else merged
+
+
+# -- from and to dense tensors ---------------------------------------------------------------------------------------
+def _of_tensor(x: Tensor, lengths: Any, padding: Any, ragged_rank: int, dtype: np.dtype[Any]) -> RaggedTensor:
+    sizes = tuple(x.array.shape)
+    if len(sizes) < 2:
+        raise ValueError(
+            "The rank of a RaggedTensor must be greater than 1, i.e., a list of scalars won't have ragged dimensions. "
+            f"Received argument `tensor` with rank {len(sizes)}."
+        )
+    if len(sizes) < ragged_rank + 1:
+        raise ValueError(f"Shape {x.shape} must have rank at least {ragged_rank + 1}")
+    outer = ragged_rank - 1  # dimensions that stay uniform; the rows are those of the last one
+    rows = int(np.prod(sizes[:ragged_rank]))
+    flat = array.reshape(x, shape=(rows * sizes[ragged_rank], *sizes[ragged_rank + 1 :]))
+    if padding is not None:
+        lengths = _unpadded_lengths(x, padding, ragged_rank)
+    if lengths is None:
+        partition = partitions.uniform_rows(sizes[ragged_rank], rows, dtype)
+    else:
+        partition, kept = _first_elements(lengths, rows, sizes[ragged_rank], dtype)
+        flat = take_rows(flat, kept)
+    uniform = [partitions.uniform_rows(sizes[i + 1], int(np.prod(sizes[: i + 1])), dtype) for i in range(outer)]
+    result: RaggedTensor = from_partitions(flat, [*uniform, partition])
+    return result
+
+
+def _first_elements(lengths: Any, rows: int, size: int, dtype: np.dtype[Any]) -> tuple[RowPartition, ndarray]:
+    """The partition into the first elements of rows of one size, and where these elements stand."""
+    counts = lengths if isinstance(lengths, ndarray) else partitions.numbers(lengths, "lengths")
+    if counts.shape != (rows,):
+        raise ValueError(f"Shapes {(rows, size)} and {(len(counts), size)} are incompatible: each row has a length.")
+    partition = partitions.of_lengths(np.clip(counts, 0, size).astype(dtype))
+    return partition, partition.rowids * size + partition.offsets
+
+
+def _unpadded_lengths(x: Tensor, padding: Any, ragged_rank: int) -> ndarray:
+    """The number of elements of each row up to the last one that is not padding."""
+    value = convert(padding, x.dtype)
+    inner = tuple(x.array.shape[ragged_rank + 1 :])
+    if tuple(value.array.shape) != inner:
+        raise ValueError(f"Shapes {value.shape} and {inner} are incompatible: padding is one element of a row.")
+    differs = partitions.known(x) != partitions.known(value)
+    differs = differs.reshape(-1, x.array.shape[ragged_rank], int(np.prod(inner))).any(axis=2)
+    if not differs.size:
+        return np.zeros(len(differs), np.int64)
+    last = differs.shape[1] - np.argmax(differs[:, ::-1], axis=1)
+    return np.where(differs.any(axis=1), last, 0)
+
+
+def _of_nested_lengths(x: Tensor, lengths: Sequence[Any], dtype: np.dtype[Any]) -> RaggedTensor:
+    """Lengths of rows, of rows within these, and so on."""
+    found = []
+    for i, one in enumerate(lengths):
+        sizes = tuple(x.array.shape)
+        if len(sizes) < 2:
+            raise ValueError(f"Shape {x.shape} must have rank at least {len(lengths) + 1 - i}")
+        partition, kept = _first_elements(one, sizes[0], sizes[1], dtype)
+        x = take_rows(merge_dims(x, 0, 1), kept)
+        found.append(partition)
+    result: RaggedTensor = from_partitions(x, found)
+    return result
+
+
+def _dense_shape(x: RaggedTensor, shape: Any) -> tuple[int, ...]:
+    """The shape of the dense tensor, with what the rows need in the place of None."""
+    need = x._bounding_sizes
+    if shape is None:
+        return need
+    given = as_shape(partitions.known(shape).tolist() if isinstance(shape, Tensor) else shape)
+    if given.rank is None:
+        return need
+    if given.rank != len(need):
+        word = errors.brackets(tuple("?" if n is None else n for n in given))
+        raise errors.invalid_argument(
+            f"rt_input.shape and shape={word} are incompatible: rt_input.rank = {len(need)} but shape.rank = "
+            f"{given.rank}",
+            "RaggedTensorToTensor",
+        )
+    return tuple([n if size is None or size < 0 else size for n, size in zip(need, given, strict=True)])
+
+
+def _default(flat: Tensor, default_value: Any, inner: tuple[int, ...]) -> Tensor:
+    """What stands behind the end of rows."""
+    if default_value is None:
+        return operand(np.array(b"" if flat.dtype.name == "string" else 0, flat.array.dtype))
+    default = convert(default_value, None if isinstance(default_value, Tensor) else flat.dtype)
+    if default.dtype != flat.dtype:
+        raise ValueError(
+            f"Tensor conversion requested dtype {flat.dtype.name} for Tensor with dtype {default.dtype.name}: "
+            "default_value has the dtype of the values."
+        )
+    have = tuple(default.array.shape)
+    if len(have) >= len(flat.array.shape):
+        raise errors.invalid_argument(
+            f"default_value.shape={errors.brackets(have)} and rt_input.flat_values.shape="
+            f"{errors.brackets(flat.array.shape)} are incompatible: default_value.rank = {len(have)}  must be less "
+            f"than rt_input.flat_values.rank = {len(flat.array.shape)}",
+            "RaggedTensorToTensor",
+        )
+    return default
+
+
+def _dense_positions(found: Sequence[RowPartition], sizes: tuple[int, ...]) -> tuple[ndarray, ndarray | None]:
+    """Where the flat values stand in a dense tensor, and which of them have a place there (None: all)."""
+    where = np.arange(found[0].count)
+    fits = where < sizes[0]
+    cut = sizes[0] < found[0].count
+    for partition, size in zip(found, sizes[1:], strict=True):
+        where = where[partition.rowids] * size + partition.offsets
+        cut = cut or size < partition.longest
+        fits = fits[partition.rowids] & (partition.offsets < size) if cut else np.ones(partition.size, bool)
+    return where, np.flatnonzero(fits) if cut else None
+
+
+def _text(value: Any) -> str:
+    """NumPy's text of an array of rows, with commas."""
+    if not isinstance(value, ndarray):
+        return repr(value.item() if isinstance(value, np.generic) else value)
+    if not value.size:
+        return repr(value.tolist())
+    return np.array2string(value, separator=", ", formatter={"all": _text})
+
+
+def _unpickled(flat: Tensor, found: list[tuple[ndarray, int | None]]) -> Any:
+    return from_partitions(flat, [RowPartition(*parts) for parts in found])
+
+
+# -- the specification -----------------------------------------------------------------------------------------------
+class RaggedTensorSpec:
+    """What a ragged tensor looks like: shape, dtype, number of ragged dimensions and dtype of the row splits.
+
+    >>> import gradtape as tf
+    >>> tf.RaggedTensorSpec([None, None], tf.int32).is_compatible_with(tf.ragged.constant([[1], [2, 3]]))
+    True
+    """
+
+    def __init__(
+        self,
+        shape: Any = None,
+        dtype: Any = dtypes.float32,
+        ragged_rank: Any = None,
+        row_splits_dtype: Any = dtypes.int64,
+        flat_values_spec: Any = None,
+    ) -> None:
+        self._shape, self._row_splits_dtype = as_shape(shape), dtypes.as_dtype(row_splits_dtype)
+        self._dtype = dtypes.as_dtype(dtype if flat_values_spec is None else flat_values_spec.dtype)
+        self._flat_values_spec = flat_values_spec
+        rank = self._shape.rank
+        if ragged_rank is None and rank is None:
+            raise ValueError("Must specify ragged_rank or a shape with a known rank.")
+        self._ragged_rank = rank - 1 if ragged_rank is None and rank is not None else ragged_rank
+        if not isinstance(self._ragged_rank, int):
+            raise TypeError(f"Argument `ragged_rank` must be an int. Received {ragged_rank}.")
+        if rank is not None and self._ragged_rank >= rank:
+            raise ValueError(f"Argument `ragged_rank` ({ragged_rank}) must be less than rank ({rank}).")
+
+    @classmethod
+    def from_value(cls, value: Any) -> RaggedTensorSpec:
+        """The specification of a ragged tensor."""
+        if not isinstance(value, RaggedTensor):
+            raise AttributeError(f"'{type(value).__name__}' object has no attribute 'flat_values': it is not ragged.")
+        return cls(value.shape, value.dtype, value.ragged_rank, value._partition.dtype)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape, which may be unknown in part."""
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the values."""
+        return self._dtype
+
+    @property
+    def ragged_rank(self) -> int:
+        """The number of ragged dimensions."""
+        return self._ragged_rank
+
+    @property
+    def row_splits_dtype(self) -> DType:
+        """The dtype of the row splits."""
+        return self._row_splits_dtype
+
+    @property
+    def flat_values_spec(self) -> Any:
+        """The specification of the flat values, if they are no plain tensor."""
+        return self._flat_values_spec
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or None."""
+        return self._shape.rank
+
+    @property
+    def value_type(self) -> type:
+        """The class of the values: without ragged dimensions they are tensors."""
+        return RaggedTensor if self._ragged_rank > 0 else Tensor
+
+    @property
+    def _facts(self) -> tuple[Any, ...]:
+        return self._dtype, self._ragged_rank, self._row_splits_dtype
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a ragged tensor, or another specification, could be one of these."""
+        other = spec_or_value
+        if isinstance(other, RaggedTensor):
+            other = other._type_spec
+        elif self._ragged_rank == 0 and isinstance(other, Tensor):
+            other = RaggedTensorSpec(other.shape, other.dtype, 0, self._row_splits_dtype)
+        return (
+            isinstance(other, RaggedTensorSpec)
+            and self._facts == other._facts
+            and self._shape.is_compatible_with(other._shape)
+        )
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether everything that fits this specification also fits another."""
+        return (
+            isinstance(other, RaggedTensorSpec)
+            and self._facts == other._facts
+            and self._shape.is_subtype_of(other._shape)
+        )
+
+    def most_specific_common_supertype(self, others: Any) -> RaggedTensorSpec | None:
+        """The narrowest specification that covers this one and all others, or None."""
+        shape = self._shape
+        for other in others:
+            if not isinstance(other, RaggedTensorSpec) or self._facts != other._facts:
+                return None
+            shape = shape.most_specific_compatible_shape(other._shape)
+        return RaggedTensorSpec(shape, *self._facts)
+
+    def most_specific_compatible_type(self, other: Any) -> RaggedTensorSpec:
+        """The narrowest specification that covers both, or a ValueError."""
+        common = self.most_specific_common_supertype([other])
+        if common is None:
+            raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
+        return common
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RaggedTensorSpec):
+            return NotImplemented
+        return self._facts == other._facts and repr(self._shape) == repr(other._shape)
+
+    def __hash__(self) -> int:
+        return hash((repr(self._shape), *self._facts))
+
+    def __repr__(self) -> str:
+        return f"RaggedTensorSpec({self._shape!r}, {self._dtype!r}, {self._ragged_rank}, {self._row_splits_dtype!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled_spec, (self._shape, *self._facts)
+
+
+def _unpickled_spec(*facts: Any) -> RaggedTensorSpec:
+    return RaggedTensorSpec(*facts)
+
+
+# -- as an argument of ops, and as a structure -----------------------------------------------------------------------
+def _refuse(value: RaggedTensor) -> NoReturn:
+    raise NotDenseError(value, "a ragged tensor does not become a tensor by itself. Use to_tensor() to pad its rows.")
+
+
+def _rebuilt(like: RaggedTensor, parts: list[Any]) -> Any:
+    """Put together from flat values and row splits, as it was taken apart; also of what stands for tensors."""
+    flat, *splits = parts
+    if not isinstance(flat, Tensor) or not all(isinstance(one, Tensor) for one in splits):
+        return _Parts(flat, splits)
+    found = []
+    for old, new in zip(like._partitions, splits, strict=True):
+        same = new is old.row_splits
+        found.append(old if same else RowPartition(partitions.known(new), None))
+    return from_partitions(flat, found)
+
+
+class _Parts:
+    """What stands in the place of a ragged tensor whose parts are no tensors, such as specifications."""
+
+    def __init__(self, flat_values: Any, nested_row_splits: list[Any]) -> None:
+        self.flat_values, self.nested_row_splits = flat_values, nested_row_splits
+
+    def __repr__(self) -> str:
+        return f"RaggedTensor(flat_values={self.flat_values!r}, nested_row_splits={self.nested_row_splits!r})"
+
+
+register_converter(RaggedTensor, _refuse)
+defers_to.add(RaggedTensor)
+nest.register_composite(RaggedTensor, lambda r: (r.flat_values, *r.nested_row_splits), _rebuilt)
+nest.register_composite(_Parts, lambda p: (p.flat_values, *p.nested_row_splits), lambda p, new: _Parts(new[0], new[1:]))

@@ -1,0 +1,215 @@
+"""`tf.ragged`: making ragged tensors, and functions of their flat values."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import dtypes, errors, nest
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.ops.ragged import RaggedTensor, from_partitions
+from gradtape._src.ops.ragged.partition import RowPartition, dtype_of, known, numbers, of_lengths
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import array
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
+
+# -- constants -------------------------------------------------------------------------------------------------------
+def constant(
+    pylist: Any,
+    dtype: Any = None,
+    ragged_rank: int | None = None,
+    inner_shape: Any = None,
+    name: str | None = None,
+    row_splits_dtype: Any = dtypes.int64,
+) -> Any:
+    """A ragged tensor of nested lists. Without ragged dimensions it is a tensor.
+
+    `ragged_rank` is the number of ragged dimensions, and `inner_shape` the shape of the uniform ones behind them.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.constant([["a"], [], ["b", "c"]])
+    <tf.RaggedTensor [[b'a'], [], [b'b', b'c']]>
+    >>> tf.ragged.constant([[[1, 2]], [[3, 4], [5, 6]]], ragged_rank=1).shape
+    TensorShape([2, None, 2])
+    """
+    if ragged_rank is not None and ragged_rank < 0:
+        raise ValueError(f"Invalid ragged_rank={ragged_rank}: must be nonnegative")
+    kind = dtype_of(row_splits_dtype)
+    if not _is_list(pylist):
+        if ragged_rank:
+            raise ValueError(f"Invalid pylist={pylist!r}: incompatible with ragged_rank={ragged_rank}")
+        if inner_shape:
+            raise ValueError(f"Invalid pylist={pylist!r}: incompatible with dim(inner_shape)={len(inner_shape)}")
+        return array.constant(pylist, dtype)
+    scalars, depth = _depths(pylist)
+    rank, inner = _ranks(pylist, scalars, depth, ragged_rank, inner_shape)
+    found, flat = [], pylist
+    for _ in builtins.range(rank):
+        found.append(of_lengths(np.array([len(row) for row in flat], kind)))
+        flat = list(chain.from_iterable(flat))
+    return from_partitions(array.constant(flat, dtype, (len(flat), *inner)), found)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, ndarray) and value.ndim > 0)
+
+
+def _depths(values: Any) -> tuple[int | None, int]:
+    """How deep the scalars are nested (None: there are none), and the lists."""
+    scalars, depth, level = None, 0, [values]
+    while level:
+        plain = [value for value in level if not _is_list(value)]
+        if plain and (scalars is not None or len(plain) < len(level)):
+            raise ValueError("all scalar values must have the same nesting depth")
+        if plain:
+            return depth, depth
+        depth += 1
+        level = list(chain.from_iterable(level))
+        if any(not _is_list(value) for value in level):
+            scalars = depth
+            if any(_is_list(value) for value in level):
+                raise ValueError("all scalar values must have the same nesting depth")
+            return scalars, depth
+    return scalars, depth
+
+
+def _ranks(
+    pylist: Any, scalars: int | None, depth: int, ragged_rank: int | None, inner_shape: Any
+) -> tuple[int, tuple[int, ...]]:
+    """The number of ragged dimensions, and the sizes of the uniform ones behind them."""
+    if scalars is not None and ragged_rank is not None and ragged_rank >= scalars:
+        raise ValueError(
+            f"pylist has scalar values depth {scalars}, but ragged_rank={ragged_rank} requires scalar value depth "
+            f"greater than {ragged_rank}"
+        )
+    if inner_shape is None and ragged_rank is None:
+        return depth - 1, ()
+    if inner_shape is None:
+        return ragged_rank or 0, _inner_shape(pylist, ragged_rank or 0)
+    inner = tuple(inner_shape) if not isinstance(inner_shape, (int, np.integer)) else (int(inner_shape),)
+    rank = max(1 if scalars is None else 0, depth - 1 - len(inner)) if ragged_rank is None else ragged_rank
+    if (scalars is None and rank + 1 < depth) or (scalars is not None and rank + len(inner) + 1 != scalars):
+        raise ValueError(
+            f"Invalid pylist={pylist!r}: incompatible with ragged_rank={rank} and dim(inner_shape)={len(inner)}"
+        )
+    return rank, inner
+
+
+def _inner_shape(pylist: Any, ragged_rank: int) -> tuple[int, ...]:
+    """The sizes behind the ragged dimensions, which every part must have."""
+    flat = pylist
+    for _ in builtins.range(ragged_rank):
+        flat = list(chain.from_iterable(flat))
+    sizes: list[int] = []
+    level = list(flat)
+    while level and _is_list(level[0]):
+        lengths = {len(part) for part in level if _is_list(part)}
+        if len(lengths) != 1 or not all(map(_is_list, level)):
+            raise ValueError("inner values have inconsistent shape")
+        sizes.append(lengths.pop())
+        level = list(chain.from_iterable(level))
+    return tuple(sizes)
+
+
+# -- flat values -----------------------------------------------------------------------------------------------------
+def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function of the flat values of ragged arguments, which all have the same rows.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.map_flat_values(tf.one_hot, tf.ragged.constant([[1], [0, 2]]), 3).shape
+    TensorShape([2, None, 3])
+    """
+    found: list[RaggedTensor] = []
+
+    def flat(value: Any) -> Any:
+        if not isinstance(value, RaggedTensor):
+            return value
+        found.append(value)
+        return value.flat_values
+
+    args, kwargs = nest.map_structure(flat, (args, kwargs))
+    if not found:
+        return op(*args, **kwargs)
+    first = found[0]
+    _check_rows(found)
+    result = op(*args, **kwargs)
+    if not isinstance(result, (Tensor, RaggedTensor)):
+        result = convert(result)
+    if not len(result.shape) or result.shape[0] != first.flat_values.shape[0]:
+        raise ValueError(
+            "tf.ragged.map_flat_values requires that the output of `op` have the same outer-dimension size as "
+            f"flat_values of any ragged inputs. (output shape: {result.shape}; expected outer dimension size: "
+            f"{first.flat_values.shape[0]})"
+        )
+    return first.with_flat_values(result)
+
+
+def _check_rows(found: list[RaggedTensor]) -> None:
+    first = found[0]._partitions
+    for other in found[1:]:
+        mine = other._partitions
+        same = len(mine) == len(first) and all(a.matches(b) for a, b in zip(mine, first, strict=True))
+        if not same:
+            raise errors.invalid_argument(
+                "All ragged inputs must have the same nested_row_splits. Received "
+                f"{[p.splits.tolist() for p in first]} and {[p.splits.tolist() for p in mine]}."
+            )
+
+
+# -- row splits and segment ids --------------------------------------------------------------------------------------
+def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: Any = None) -> Tensor:
+    """The number of the row of each value.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.row_splits_to_segment_ids([0, 3, 3, 5]).numpy().tolist()
+    [0, 0, 0, 2, 2]
+    """
+    given = known(convert(splits, dtype_hint="int64"))
+    if given.dtype.kind != "i" or given.dtype.itemsize < 4:
+        raise ValueError(f"splits must have dtype int32 or int64. Received {dtypes.as_dtype(given.dtype)!r}.")
+    if given.ndim != 1:
+        raise ValueError(f"Shape {given.shape} must have rank 1. It is that of `splits`.")
+    if not len(given):
+        raise ValueError("Invalid row_splits: []")
+    kind = given.dtype if out_type is None else dtypes.as_dtype(out_type).numpy_dtype
+    return wrap(RowPartition(given).rowids.astype(kind))
+
+
+def segment_ids_to_row_splits(
+    segment_ids: TensorLike, num_segments: Any = None, out_type: Any = None, name: str | None = None
+) -> Tensor:
+    """Where the rows with these numbers, which do not decrease, start and end.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.segment_ids_to_row_splits([0, 0, 0, 2, 2], num_segments=4).numpy().tolist()
+    [0, 3, 3, 5, 5]
+    """
+    ids = known(convert(segment_ids, dtype_hint="int32"))
+    if ids.ndim != 1:
+        raise ValueError(f"Shape {ids.shape} must have rank 1. It is that of `segment_ids`.")
+    kind = ids.dtype if out_type is None else dtypes.as_dtype(out_type).numpy_dtype
+    if ids.dtype.kind != "i":
+        raise ValueError(f"segment_ids must be an integer tensor. Received {dtypes.as_dtype(ids.dtype)!r}.")
+    least = int(ids.max()) + 1 if len(ids) else 0
+    count = least if num_segments is None else int(numbers(num_segments, "num_segments", rank=0))
+    return wrap(of_lengths(np.bincount(ids, minlength=count).astype(kind)).splits)
+
+
+__all__ = [
+    "constant",
+    "map_flat_values",
+    "row_splits_to_segment_ids",
+    "segment_ids_to_row_splits",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

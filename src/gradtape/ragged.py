@@ -1,0 +1,8 @@
+"""`tf.ragged`: making ragged tensors, and functions of their flat values."""
+
+from gradtape._src.tf.ragged import (
+    constant as constant,
+    map_flat_values as map_flat_values,
+    row_splits_to_segment_ids as row_splits_to_segment_ids,
+    segment_ids_to_row_splits as segment_ids_to_row_splits,
+)
