@@ -36,6 +36,9 @@ with tf.GradientTape() as tape:
     y = v * v
 tape.gradint(y, v)  # error: a misspelled method
 tape.gradient(y)  # error: no sources
+tape.gradient(y, v).asign(1.0)  # error: a gradient is a tensor, which has no such method
+tape.explain(y, v).raeson  # error: a misspelled attribute
+tf.scan(lambda total, row: total + row, x).rank()  # error: a tensor has no such method
 length: str = tf.tanh(x)  # error: a tensor is no text
 
 

@@ -14,6 +14,7 @@ import gradtape
 HERE = Path(__file__).parent
 PROGRAMS = sorted((HERE / "programs").glob("*.py"))
 FLAGGED = HERE / "flagged.py"
+README = HERE.parents[1] / "README.md"
 
 
 def needs(*packages: str) -> None:
@@ -26,7 +27,9 @@ def needs(*packages: str) -> None:
 def test_programs_are_clean_and_mistakes_are_flagged(checker, tmp_path):
     """A misspelled name or a wrong argument is an error on its line, and nothing else is."""
     needs("mypy", "basedpyright", "keras", "jax")
-    assert sorted(CHECKERS[checker](*PROGRAMS, FLAGGED, cwd=tmp_path) ^ marked(FLAGGED)) == []
+    first = tmp_path / "readme.py"
+    first.write_text(README.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8")
+    assert sorted(CHECKERS[checker](first, *PROGRAMS, FLAGGED, cwd=tmp_path) ^ marked(FLAGGED)) == []
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy import ndarray
     from numpy.typing import ArrayLike
@@ -28,6 +28,19 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = Tensor | Variable
     """What a tape differentiates by."""
+
+    Gradient: TypeAlias = Tensor | Any
+    """A derivative: a tensor, or None where the target does not depend on the source.
+
+    `Tensor | None` would be a type error in every program that uses a gradient without a test for None. With
+    `Tensor | Any` a checker still flags what no tensor has, and accepts the test: what typeshed does for `re.Match`.
+    """
+
+    Leaf: TypeAlias = Tensor | Variable | float | complex | ndarray
+    """One value in the structures that loops and maps take: a list of leaves is several values, no tensor."""
+
+    Structure: TypeAlias = list[Any] | tuple[Any, ...] | Mapping[Any, Any]
+    """Several values."""
 
     Axes: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | ndarray | Tensor | None
     """The axes to reduce: one, several, or all."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from typing_extensions import assert_type
 
@@ -33,7 +35,7 @@ def train(steps: int) -> list[float]:
             loss = loss_of(model, x, y)
         assert_type(loss, tf.Tensor)
         gradients = tape.gradient(loss, model.trainable_variables)
-        assert_type(gradients, tuple[tf.Tensor | None, ...])
+        assert_type(gradients, tuple[tf.Tensor | Any, ...])
         clipped, norm = tf.clip_by_global_norm(gradients, 1.0)
         assert_type(norm, tf.Tensor)
         for variable, gradient in zip(model.trainable_variables, clipped, strict=True):

@@ -45,7 +45,7 @@ from gradtape._src.variable import Variable, unwrapped
 _NOTHING: frozenset[int] = frozenset()
 
 if TYPE_CHECKING:
-    from gradtape._src.typing import Source
+    from gradtape._src.typing import Gradient, Source
 
 K = TypeVar("K")
 T = TypeVar("T", bound="Tape")
@@ -321,7 +321,7 @@ class Tape:
         sources: Source,
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
-    ) -> Tensor | None: ...
+    ) -> Gradient: ...
     @overload
     def gradient(
         self,
@@ -329,7 +329,7 @@ class Tape:
         sources: tuple[Source, ...],
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
-    ) -> tuple[Tensor | None, ...]: ...
+    ) -> tuple[Gradient, ...]: ...
     @overload
     def gradient(
         self,
@@ -337,7 +337,7 @@ class Tape:
         sources: Sequence[Source],
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
-    ) -> list[Tensor | None]: ...
+    ) -> list[Gradient]: ...
     @overload
     def gradient(
         self,
@@ -345,7 +345,7 @@ class Tape:
         sources: Mapping[K, Source],
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
-    ) -> dict[K, Tensor | None]: ...
+    ) -> dict[K, Gradient]: ...
     @overload
     def gradient(
         self,
@@ -413,7 +413,7 @@ class Tape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
         mode: str = "reverse",
-    ) -> Tensor | None: ...
+    ) -> Gradient: ...
     @overload
     def jacobian(
         self,
@@ -423,7 +423,7 @@ class Tape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
         mode: str = "reverse",
-    ) -> tuple[Tensor | None, ...]: ...
+    ) -> tuple[Gradient, ...]: ...
     @overload
     def jacobian(
         self,
@@ -433,7 +433,7 @@ class Tape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
         mode: str = "reverse",
-    ) -> list[Tensor | None]: ...
+    ) -> list[Gradient]: ...
     @overload
     def jacobian(
         self,
@@ -443,7 +443,7 @@ class Tape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
         mode: str = "reverse",
-    ) -> dict[K, Tensor | None]: ...
+    ) -> dict[K, Gradient]: ...
     @overload
     def jacobian(
         self,
@@ -487,7 +487,7 @@ class Tape:
         unconnected_gradients: Any = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Any:
+    ) -> Gradient:
         """The Jacobian of each row of `target` with respect to the same row of `source`: shape [b, y…, x…].
 
         >>> import gradtape as tf
@@ -502,6 +502,22 @@ class Tape:
             self, target, source, as_policy(unconnected_gradients), parallel_iterations, experimental_use_pfor
         )
 
+    @overload
+    def batch_gradient(
+        self,
+        target: Any,
+        sources: Source,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Gradient: ...
+    @overload
+    def batch_gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any: ...
     def batch_gradient(
         self,
         target: Any,
@@ -520,6 +536,14 @@ class Tape:
         """
         return jacobians.batch_gradient(self, target, sources, output_gradients, as_policy(unconnected_gradients))
 
+    @overload
+    def jvp(
+        self, target: Source, sources: Any, tangents: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Gradient: ...
+    @overload
+    def jvp(
+        self, target: Any, sources: Any, tangents: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Any: ...
     def jvp(
         self, target: Any, sources: Any, tangents: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
     ) -> Any:
@@ -537,6 +561,12 @@ class Tape:
             tangents = np.asarray(tangents, sources.dtype.as_numpy_dtype)
         return directional.jvp(self, target, sources, tangents, as_policy(unconnected_gradients))
 
+    @overload
+    def hessian(
+        self, target: Any, sources: Source, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Gradient: ...
+    @overload
+    def hessian(self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any: ...
     def hessian(self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """Second derivatives of one scalar target; for several sources, a block for each pair of them.
 
@@ -551,6 +581,14 @@ class Tape:
         """
         return directional.hessian(self, target, sources, as_policy(unconnected_gradients))
 
+    @overload
+    def hvp(
+        self, target: Any, sources: Source, vectors: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Gradient: ...
+    @overload
+    def hvp(
+        self, target: Any, sources: Any, vectors: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Any: ...
     def hvp(
         self, target: Any, sources: Any, vectors: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
     ) -> Any:

@@ -6,7 +6,8 @@ Each view reads the tape's records and loads its module when it is first called:
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.autodiff.gradient_tape import Tape
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
     from gradtape._src.inspect.numerics import Origin
     from gradtape._src.inspect.profile import Profile
     from gradtape._src.inspect.summary import Summary
+    from gradtape._src.typing import Source
 
 
 class GradientTape(Tape):
     __doc__ = Tape.__doc__
 
     # -- views -------------------------------------------------------------------------------------------------------
+    @overload
+    def explain(self, target: Any, sources: Source) -> Explanation: ...
+    @overload
+    def explain(self, target: Any, sources: Sequence[Any] | Mapping[Any, Any]) -> Explanations: ...
     def explain(self, target: Any, sources: Any) -> Explanation | Explanations:
         """Say for each source whether and how it reaches the target, and if not, the reason and the fix.
 
@@ -50,7 +56,8 @@ class GradientTape(Tape):
         """
         from gradtape._src.inspect.explain import explain
 
-        return explain(self, target, sources)
+        found: Explanation | Explanations = explain(self, target, sources)
+        return found
 
     def memory_report(self) -> MemoryReport:
         """What the tape keeps alive, by op and by line of the user's code, the largest first.

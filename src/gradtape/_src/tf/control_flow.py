@@ -10,7 +10,7 @@ import builtins
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod as _prod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -40,10 +40,28 @@ from gradtape._src.tf.tensor_array import TensorArray, wrong_dtype
 from gradtape._src.variable import Variable
 
 if TYPE_CHECKING:
-    from gradtape._src.typing import TensorLike
+    from gradtape._src.typing import Leaf, Structure, TensorLike
+
+R = TypeVar("R")
+S = TypeVar("S")
+L = TypeVar("L", bound="Leaf")
 
 
 # -- branches --------------------------------------------------------------------------------------------------------
+@overload
+def cond(
+    pred: Any,
+    true_fn: Callable[[], list[Any]],
+    false_fn: Callable[[], list[Any]],
+    name: str | None = None,
+) -> Any: ...
+@overload
+def cond(
+    pred: Any,
+    true_fn: Callable[[], R],
+    false_fn: Callable[[], S],
+    name: str | None = None,
+) -> R | S: ...
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,
@@ -241,6 +259,54 @@ def _branches(branch_fns: Any) -> dict[int, Callable[[], Any]]:
 
 
 # -- the loop --------------------------------------------------------------------------------------------------------
+@overload
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: list[L],
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> list[Tensor]: ...
+@overload
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: tuple[Leaf, ...],
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Leaf,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Tensor: ...
+@overload
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Any: ...
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
@@ -378,6 +444,42 @@ def _turns(items: Iterable[Item]) -> Iterator[Item]:
             yield item
 
 
+@overload
+def map_fn(
+    fn: Callable[[Tensor], L],
+    elems: Leaf,
+    dtype: Any = None,
+    parallel_iterations: Any = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Tensor: ...
+@overload
+def map_fn(
+    fn: Callable[[Tensor], R],
+    elems: Leaf,
+    dtype: Any = None,
+    parallel_iterations: Any = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> R: ...
+@overload
+def map_fn(
+    fn: Callable[[Any], R],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: Any = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> R: ...
 def map_fn(
     fn: Callable[[Any], Any],
     elems: TensorLike | SparseTensor,
@@ -486,6 +588,16 @@ def _element(value: Any, kind: DType, before: list[Tensor]) -> Tensor:
     return tensor
 
 
+@overload
+def vectorized_map(
+    fn: Callable[[Tensor], L], elems: Leaf, fallback_to_while_loop: bool = True, warn: bool = True
+) -> Tensor: ...
+@overload
+def vectorized_map(
+    fn: Callable[[Tensor], R], elems: Leaf, fallback_to_while_loop: bool = True, warn: bool = True
+) -> R: ...
+@overload
+def vectorized_map(fn: Callable[[Any], R], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> R: ...
 def vectorized_map(
     fn: Callable[[Any], Any], elems: TensorLike, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
@@ -561,9 +673,39 @@ def _row_by_row(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], cou
 
 
 # -- folds and scans -------------------------------------------------------------------------------------------------
+@overload
+def foldl(
+    fn: Callable[[Tensor, Tensor], Any],
+    elems: Leaf,
+    initializer: Leaf | None = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Tensor: ...
+@overload
 def foldl(
     fn: Callable[[Any, Any], Any],
-    elems: TensorLike,
+    elems: Structure,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any: ...
+@overload
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Leaf,
+    initializer: Structure,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any: ...
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -578,9 +720,39 @@ def foldl(
     return _folded(fn, elems, initializer, False)[0]
 
 
+@overload
+def foldr(
+    fn: Callable[[Tensor, Tensor], Any],
+    elems: Leaf,
+    initializer: Leaf | None = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Tensor: ...
+@overload
 def foldr(
     fn: Callable[[Any, Any], Any],
-    elems: TensorLike,
+    elems: Structure,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any: ...
+@overload
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Leaf,
+    initializer: Structure,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any: ...
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -595,9 +767,45 @@ def foldr(
     return _folded(fn, elems, initializer, True)[0]
 
 
+@overload
+def scan(
+    fn: Callable[[Tensor, Tensor], Any],
+    elems: Leaf,
+    initializer: Leaf | None = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: Any = False,
+    name: str | None = None,
+) -> Tensor: ...
+@overload
 def scan(
     fn: Callable[[Any, Any], Any],
-    elems: TensorLike,
+    elems: Structure,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: Any = False,
+    name: str | None = None,
+) -> Any: ...
+@overload
+def scan(
+    fn: Callable[[Any, Any], Any],
+    elems: Leaf,
+    initializer: Structure,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: Any = False,
+    name: str | None = None,
+) -> Any: ...
+def scan(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,

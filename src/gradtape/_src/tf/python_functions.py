@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -17,12 +17,25 @@ from gradtape._src.conversion import array_from, convert, wrap
 from gradtape._src.core.dispatch import record
 from gradtape._src.core.observe import wrapped
 from gradtape._src.core.primitive import Op
-from gradtape._src.dtypes import as_dtype, dtype_of
+from gradtape._src.dtypes import DType, as_dtype, dtype_of
+from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
 
 
 # -- functions -------------------------------------------------------------------------------------------------------
+@overload
+def py_function(
+    func: Callable[..., Any], inp: Any, Tout: list[Any] | tuple[Any, ...], name: str | None = None
+) -> list[Tensor]: ...
+@overload
+def py_function(
+    func: Callable[..., Any], inp: Any, Tout: DType | TensorSpec | str | type, name: str | None = None
+) -> Tensor: ...
+@overload
+def py_function(
+    func: None = None, inp: Any = None, Tout: Any = None, name: str | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def py_function(
     func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
 ) -> Any:
@@ -106,6 +119,30 @@ _NUMPY_FUNCTION = Op(
 )  # recorded, so that tapes know the end
 
 
+@overload
+def numpy_function(
+    func: Callable[..., Any],
+    inp: Any,
+    Tout: DType | TensorSpec | str | type,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Tensor: ...
+@overload
+def numpy_function(
+    func: None = None,
+    inp: Any = None,
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+@overload
+def numpy_function(
+    func: Callable[..., Any],
+    inp: Any,
+    Tout: list[Any] | tuple[Any, ...],
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any: ...
 def numpy_function(
     func: Callable[..., Any] | None = None,
     inp: Any = None,
