@@ -24,6 +24,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("hooks.tensorflow", "testing"),
     ("keras_backend",),
     ("hooks.keras",),
+    ("raw_ops",),
     ("tf",),
     ("data",),
     ("checkpoint",),

@@ -41,6 +41,7 @@ SOURCES = {  # public module: its implementation
     "quantization": "tf.quantization",
     "ragged": "tf.ragged",
     "random": "tf.random",
+    "raw_ops": "raw_ops.public",
     "signal": "tf.signal",
     "sparse": "tf.sparse",
     "test": "tf.test",

@@ -309,7 +309,16 @@ compat = _compat.build(_sys.modules[__name__])
 
 
 # -- namespaces that are loaded when they are first used -------------------------------------------------------------
-_LAZY = {name: f"gradtape.{name}" for name in ("config", "data", "keras", "mixed_precision", "ragged", "train")}
+_LAZY_MODULES = (
+    "config",
+    "data",
+    "keras",
+    "mixed_precision",
+    "ragged",
+    "raw_ops",
+    "train",
+)
+_LAZY = {name: f"gradtape.{name}" for name in _LAZY_MODULES}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
 _LAZY_CLASSES = dict.fromkeys(("RaggedTensor", "RaggedTensorSpec"), "gradtape._src.ops.ragged")
 
@@ -338,6 +347,7 @@ if _typing.TYPE_CHECKING:
         keras as keras,
         mixed_precision as mixed_precision,
         ragged as ragged,
+        raw_ops as raw_ops,
         train as train,
     )
     from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec

@@ -1192,7 +1192,7 @@ def _suppress(
         shared = overlap(best, rest)
         if sigma > 0:
             scores[rest] *= np.exp(-0.5 * shared * shared / sigma)
-            alive[rest[(shared > threshold) | (scores[rest] <= score_threshold)]] = False
+            alive[rest[scores[rest] <= score_threshold]] = False
         else:
             alive[rest[shared > threshold]] = False
     return chosen, found

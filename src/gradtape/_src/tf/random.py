@@ -655,6 +655,36 @@ def stateless_shuffle(value: TensorLike, seed: Any, alg: Any = "auto_select", na
     return result
 
 
+def key_and_counter(seed: Any) -> tuple[Tensor, Tensor]:
+    """The key and the counter at which the stream of a stateless op starts.
+
+    >>> [x.shape.as_list() for x in key_and_counter([1, 2])]
+    [[1], [2]]
+    """
+    stream = _from_seed(seed)("StatelessRandomGetKeyCounter", 0)
+    return wrap(stream[:1]), wrap(stream[1:])
+
+
+def from_key(op: str, shape: Any, key: Any, counter: Any, *parameters: Any, dtype: Any = None) -> Tensor:
+    """What an op of TensorFlow's draws from the stream of a key, from a counter on.
+
+    >>> key, counter = key_and_counter([1, 2])
+    >>> bool(from_key("StatelessRandomNormalV2", [], key, counter) == stateless_normal([], [1, 2]))
+    True
+    """
+    words = [array.reshape(operand(each), shape=(-1,)) for each in (key, counter)]
+    stream = array.concatenate(*words, axis=0).array
+    source = lambda op, blocks: stream  # noqa: E731
+    if op == "StatelessRandomNormalV2":
+        return _normal(source, shape, 0.0, 1.0, dtype, op)
+    if op == "StatelessTruncatedNormalV2":
+        return _truncated(source, shape, 0.0, 1.0, dtype, op)
+    if op == "StatelessRandomGammaV3":
+        return _gamma(source, shape, parameters[0], None, parameters[0].dtype, op, prefix=False)
+    low, high = parameters or ((0, None) if as_dtype(dtype or "float32").is_floating else (None, None))
+    return _uniform(source, shape, low, high, dtype, op, full=True)
+
+
 def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
     """New seeds from one: [num, 2], none of which repeats another's numbers.
 

@@ -214,6 +214,10 @@ class TensorArray:
         self._tensors = [self._accepted(t) for t in array.split(tensor, sizes=sizes, axis=0)]
         return self
 
+    def elements(self) -> list[Any]:
+        """The elements one by one, None where nothing was written."""
+        return list(self._tensors) if self._whole is None else list(array.unstack(self._whole, axis=0))
+
     def identity(self) -> TensorArray:
         """A copy of the TensorArray."""
         return self._copy()

@@ -1,0 +1,215 @@
+"""`tf.raw_ops` gives what TensorFlow gave (`recorded.json`), with TensorFlow's rules for calls."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape._src.raw_ops.definition import definition, names as defined
+from gradtape._src.raw_ops.table import HINTS, names, raw_op
+from raw_ops import calls
+
+RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())
+
+
+@functools.cache
+def all_calls():
+    return calls.calls(tf)
+
+
+def compare(recorded, result):
+    if recorded is None:
+        assert result is None
+    elif isinstance(recorded, list):
+        assert len(recorded) == len(result)
+        for each, one in zip(recorded, result, strict=True):
+            compare(each, one)
+    else:
+        array = result.numpy() if hasattr(result, "numpy") else result
+        assert array.dtype.name == recorded["dtype"]
+        assert list(array.shape) == list(recorded["shape"])
+        values = np.array(recorded["values"])
+        if array.dtype.kind == "c":
+            values = values[:, 0] + 1j * values[:, 1] if values.size else values
+        if array.dtype.kind in "biuSO":
+            assert array.ravel().tolist() == recorded["values"]
+        else:
+            np.testing.assert_allclose(array.ravel(), values, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("case", sorted(RECORDED))
+def test_result(case):
+    name, _, number = case.rpartition("-")
+    kwargs = all_calls()[name][int(number)]
+    compare(RECORDED[case], getattr(tf.raw_ops, name)(**kwargs))
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+def test_every_op_has_a_definition():
+    assert names() == sorted(defined())
+    assert len(names()) > 450
+
+
+def test_an_attr_that_is_not_implemented_has_a_default():
+    for name in names():
+        op = raw_op(name)
+        assert not [attr.name for attr in op.fixed if attr.required], name
+        assert not op.attrs & HINTS - {"dtype", "element_dtype", "shape", "T", "Tout"}, name
+
+
+def test_an_attr_that_is_not_implemented_is_refused():
+    labels = {"labels_indices": tf.constant([[0, 0]], tf.int64), "labels_values": [1], "sequence_length": [2]}
+    with pytest.raises(tf.errors.UnimplementedError, match="CTCLoss with ctc_merge_repeated=False is not in gradtape"):
+        tf.raw_ops.CTCLoss(inputs=tf.zeros([2, 1, 3]), ctc_merge_repeated=False, **labels)
+
+
+def test_names_and_signatures():
+    assert tf.raw_ops.AddV2.__name__ == "add_v2"
+    assert tf.raw_ops.FusedBatchNormV3.__name__ == "fused_batch_norm_v3"
+    assert str(inspect.signature(tf.raw_ops.Unpack)) == "(value, num, axis=0, name=None)"
+    assert "MatMul" in dir(tf.raw_ops)
+    assert definition("Squeeze").attrs[0].node_name == "squeeze_dims"
+    with pytest.raises(AttributeError, match="NoSuchOp"):
+        tf.raw_ops.NoSuchOp  # noqa: B018
+
+
+# -- calls -----------------------------------------------------------------------------------------------------------
+X = tf.constant([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda r: r.AddV2(X, X), TypeError, r"add_v2 only takes keyword args \(possible keys: \['x', 'y', 'name'\]\)"),
+        (lambda r: r.AddV2(x=X), TypeError, r"add_v2\(\) missing 1 required positional argument: 'y'"),
+        (lambda r: r.AddV2(), TypeError, r"add_v2\(\) missing 2 required positional arguments: 'x' and 'y'"),
+        (lambda r: r.AddV2(x=X, y=X, z=X), TypeError, r"add_v2\(\) got an unexpected keyword argument 'z'"),
+        (lambda r: r.AddV2(x=X, y="a"), TypeError, "Cannot convert 'a' to EagerTensor of dtype float"),
+        (lambda r: r.AddV2(x=X, y=tf.constant([1, 2])), tf.errors.InvalidArgumentError,
+         r"cannot compute AddV2 as input #1\(zero-based\) was expected to be a float tensor but is a int32 tensor"),
+        (lambda r: r.AddN(inputs=[X, tf.constant([1, 2])]), tf.errors.InvalidArgumentError, "as input #1"),
+        (lambda r: r.AddN(inputs=3), TypeError, "Expected list for 'inputs' argument to 'add_n' Op, not 3."),
+        (lambda r: r.Range(start=0.0, limit=2.0, delta=0.5), TypeError,
+         "Cannot convert 0.0 to EagerTensor of dtype int32"),
+        (lambda r: r.Sum(input=X, axis=0, keep_dims=3), TypeError, "Expected bool for argument 'keep_dims' not 3."),
+        (lambda r: r.Unpack(value=X, num=2, axis="a"), TypeError, "Expected int for argument 'axis' not 'a'."),
+        (lambda r: r.LeakyRelu(features=X, alpha="a"), TypeError, "Expected float for argument 'alpha' not 'a'."),
+        (lambda r: r.Einsum(inputs=[X], equation=3), TypeError, "Expected string for argument 'equation' not 3."),
+        (lambda r: r.Cast(x=X, DstT="what"), TypeError, "Expected DataType for argument 'DstT' not 'what'."),
+        (lambda r: r.Conv2D(input=X, filter=X, strides=3, padding="SAME"), TypeError,
+         "Expected list for 'strides' argument to 'conv2d' Op, not 3."),
+        (lambda r: r.EnsureShape(input=X, shape="a"), TypeError, "Error converting shape to a TensorShape"),
+        (lambda r: r.Sqrt(x=tf.constant([1])), tf.errors.InvalidArgumentError,
+         "Value for attr 'T' of int32 is not in the list of allowed values: bfloat16, half, float, double"),
+        (lambda r: r.Conv2D(input=X, filter=X, strides=[1, 1, 1, 1], padding="WHAT"), tf.errors.InvalidArgumentError,
+         "Value for attr 'padding' of \"WHAT\" is not in the list of allowed values: \"SAME\", \"VALID\""),
+        (lambda r: r.InTopK(predictions=X[None], targets=["a"], k=1), TypeError, "Cannot convert"),
+        (lambda r: r.Equal(x=X, y=None), ValueError, "None"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call(call, error, words):
+    with pytest.raises(error, match=words):
+        call(tf.raw_ops)
+
+
+def test_plain_values_take_the_type_of_tensors():
+    r = tf.raw_ops
+    assert r.AddV2(x=[1, 2], y=X).dtype == tf.float32
+    assert r.AddV2(x=np.array([1, 2]), y=X).dtype == tf.float32
+    assert r.AddV2(x=X, y=tf.Variable([1.0, 2.0])).numpy().tolist() == [2.0, 4.0]
+    assert r.IdentityN(input=[X, 1])[1].dtype == tf.int32
+    assert r.AddN(inputs=X).numpy() == 3.0
+    assert r.GatherV2(params=X, indices=np.array([1]), axis=0).numpy().tolist() == [2.0]
+
+
+def test_the_errors_of_a_trace():
+    @tf.function
+    def mixed():
+        return tf.raw_ops.AddV2(x=X, y=tf.constant([1, 2]))
+
+    with pytest.raises(TypeError, match="Input 'y' of 'AddV2' Op has type int32 that does not match type float32"):
+        mixed()
+
+
+def test_several_outputs_are_a_named_tuple():
+    found = tf.raw_ops.TopKV2(input=[1.0, 3.0, 2.0], k=2)
+    assert type(found).__name__ == "TopKV2"
+    assert found.values.numpy().tolist() == [3.0, 2.0]
+    assert found.indices.numpy().tolist() == [1, 2]
+
+
+# -- effects, lists of tensors, functions ----------------------------------------------------------------------------
+def test_variables():
+    r, v = tf.raw_ops, tf.Variable([1.0, 2.0, 3.0])
+    r.AssignAddVariableOp(resource=v.handle, value=[1.0, 1.0, 1.0])
+    r.ResourceScatterAdd(resource=v.handle, indices=[0, 0], updates=[1.0, 1.0])
+    r.ResourceScatterNdUpdate(ref=v.handle, indices=[[2]], updates=[9.0])
+    assert r.ReadVariableOp(resource=v.handle, dtype=tf.float32).numpy().tolist() == [4.0, 3.0, 9.0]
+    assert r.VariableShape(input=v.handle).numpy().tolist() == [3]
+    with tf.GradientTape() as tape:
+        y = r.ResourceGather(resource=v.handle, indices=[2, 2], dtype=tf.float32)
+    assert isinstance(tape.gradient(y, v), tf.IndexedSlices)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="wrong dtype"):
+        r.ReadVariableOp(resource=v.handle, dtype=tf.float64)
+
+
+def test_a_step_of_adam():
+    var, m, v = tf.Variable([1.0]), tf.Variable([0.0]), tf.Variable([0.0])
+    rates = {"beta1_power": 0.9, "beta2_power": 0.999, "lr": 0.1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}
+    tf.raw_ops.ResourceApplyAdam(var=var.handle, m=m.handle, v=v.handle, grad=[0.5], **rates)
+    np.testing.assert_allclose([var.numpy()[0], m.numpy()[0], v.numpy()[0]], [0.9, 0.05, 0.00025], rtol=1e-4)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_list_of_tensors_in_a_loop(traced):
+    r, x = tf.raw_ops, tf.constant([1.0, 2.0, 3.0])
+
+    def squares(x):
+        source = r.TensorListFromTensor(tensor=x, element_shape=tf.constant([], tf.int32))
+        target = r.TensorListReserve(element_shape=tf.constant([], tf.int32), num_elements=3, element_dtype=tf.float32)
+
+        def body(i, target, source):
+            item = r.TensorListGetItem(input_handle=source, index=i, element_shape=tf.constant([], tf.int32),
+                                       element_dtype=tf.float32)  # fmt: skip
+            return i + 1, r.TensorListSetItem(input_handle=target, index=i, item=item * item), source
+
+        _, target, _ = r.While(input=[tf.constant(0), target, source], cond=lambda i, *_: i < 3, body=body)
+        return r.TensorListStack(input_handle=target, element_shape=tf.constant([], tf.int32), element_dtype=tf.float32)
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = (tf.function(squares) if traced else squares)(x)
+    assert y.numpy().tolist() == [1.0, 4.0, 9.0]
+    assert tape.gradient(y, x).numpy().tolist() == [2.0, 4.0, 6.0]
+
+
+def test_branches():
+    r, x = tf.raw_ops, tf.constant(3.0)
+    double, halve = (lambda v: v * 2), (lambda v: v / 2)
+    assert r.If(cond=x > 1, input=[x], Tout=[tf.float32], then_branch=double, else_branch=halve)[0].numpy() == 6.0
+    assert (
+        r.If(cond=tf.constant(0), input=[x], Tout=[tf.float32], then_branch=double, else_branch=halve)[0].numpy() == 1.5
+    )
+    for index, result in ((0, 6.0), (1, 1.5), (9, 1.5), (-1, 1.5)):
+        found = r.Case(branch_index=index, input=[x], Tout=[tf.float32], branches=[double, halve])
+        assert found[0].numpy() == result
+
+
+def test_gradients_through_raw_ops_twice():
+    x = tf.constant([0.3, -0.7])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.raw_ops.TanhGrad(y=tf.raw_ops.Tanh(x=x), dy=x)
+        g = inner.gradient(y, x)
+    h = outer.gradient(g, x)
+    t, s = np.tanh(x.numpy()), 1 - np.tanh(x.numpy()) ** 2
+    np.testing.assert_allclose(g, s - 2 * x * t * s, rtol=1e-5)
+    np.testing.assert_allclose(h, -4 * t * s - 2 * x * (s * s - 2 * t * t * s), rtol=1e-4)
