@@ -54,6 +54,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
         "memory",
         "notebook",
         "reasons",
+        "threads",
         "typing",
         "uids",
         "version",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape._src import forks
 from gradtape._src.arrays import numpy_namespace
+from gradtape._src.arrays.numpy.blocks import spread
 from gradtape._src.core.primitive import Op, registry
 
 if TYPE_CHECKING:
@@ -77,6 +78,30 @@ def with_kernel() -> list[Op]:
     return [op for op in registry.values() if op.kernel is not None]
 
 
+def numpy_kernel(op: Op) -> Kernel:
+    """The kernel of a primitive on NumPy; of an elementwise one in blocks, once there are large arrays."""
+    kernel: Kernel = getattr(numpy_namespace, op.name)
+    return spread(kernel) if _spreads and op.elementwise else kernel
+
+
+_spreads: list[None] = []
+
+
+def has_large_arrays() -> bool:
+    """Whether elementwise kernels and rules run in blocks."""
+    return bool(_spreads)
+
+
+def expect_large_arrays() -> None:
+    """Let the elementwise kernels and rules run in blocks where arrays are large, from now on.
+
+    Programs without large arrays call the kernels themselves: to look at a size costs as much as a tenth of a small op.
+    """
+    _spreads[:] = [None]
+    with _lock:
+        _set_kernels()
+
+
 def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
     """Let every kernel run as `around(op, kernel)`; None takes away what was set for this key.
 
@@ -87,9 +112,13 @@ def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
             _wrappers[key] = around
         else:
             _wrappers.pop(key, None)
-        ops = with_kernel()
-        kernels = [wrapped(op, getattr(numpy_namespace, op.name)) for op in ops]
-        any(map(vars(Op)["kernel"].__set__, ops, kernels))  # one call of C code: no signal handler runs in between
+        _set_kernels()
+
+
+def _set_kernels() -> None:
+    ops = with_kernel()
+    kernels = [wrapped(op, numpy_kernel(op)) for op in ops]
+    any(map(vars(Op)["kernel"].__set__, ops, kernels))  # one call of C code: no signal handler runs in between
 
 
 def wrapped(op: Op, kernel: Kernel) -> Kernel:

@@ -16,6 +16,7 @@ from gradtape._src.function.modes import (
     set_jit,
 )
 from gradtape._src.inspect import explain as _explain
+from gradtape._src.threads import set_limit
 
 PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
 LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
@@ -302,8 +303,14 @@ def _threads_of(which: str) -> tuple[Any, Any]:
         return _threads[which]
 
     def set_(num_threads: int) -> None:
-        """Store a number of threads. It has no effect: NumPy and JAX have their own settings (OMP_NUM_THREADS)."""
+        """Set a number of threads.
+
+        Ops on large NumPy arrays use at most as many as `set_intra_op_parallelism_threads` says. BLAS and XLA have
+        settings of their own (`OMP_NUM_THREADS`); the number of `inter_op` threads has no effect.
+        """
         _threads[which] = int(num_threads)
+        if which == "intra_op":
+            set_limit(_threads[which])
 
     return get, set_
 

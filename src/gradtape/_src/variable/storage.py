@@ -21,7 +21,7 @@ from numpy import ndarray
 
 from gradtape._src import forks
 from gradtape._src.interrupts import setting
-from gradtape._src.memory import keep_freed_memory
+from gradtape._src.memory import prepare
 from gradtape._src.tensor import Tensor
 
 deferred_restores: list[Callable[[], None]] = []
@@ -45,7 +45,7 @@ class Storage:
 
     def __init__(self, uid: int, value: Any, unread: bool = False) -> None:
         """With `unread` there is no tensor until the value is read."""
-        keep_freed_memory()
+        prepare(getattr(value, "nbytes", 0))
         self.uid = uid
         self.tensor = None if unread else self.reading(value)
         self._buffer, self._aliased = value if unread else None, unread

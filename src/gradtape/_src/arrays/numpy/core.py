@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src import memory
 from gradtape._src.arrays.half import HALF, in_float32, mean_dtype, sum_dtype, widened
+from gradtape._src.arrays.numpy.blocks import LARGE, by_rows
 
 Array = Any
 Axes = tuple[int, ...]
@@ -28,7 +30,7 @@ _all: Any = np.logical_and.reduce
 _FLOAT32 = np.dtype(np.float32)
 
 # A number of Python's takes ufuncs twice as long as an array, where arrays are small (benchmark: mlp32).
-_ZERO, _ONE = np.zeros((), np.float32), np.ones((), np.float32)
+_ZERO, _ONE, _FORTY = np.zeros((), np.float32), np.ones((), np.float32), np.full((), 40, np.float32)
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
@@ -102,14 +104,16 @@ def _complex_rsqrt(z: Array) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x)), exact at both ends: only exponentials of negative numbers are taken."""
+    """exp(x) / (1 + exp(x)), exact at both ends: from 40 on (11 in half precision) it is 1."""
     if x.dtype.kind == "c":
         positive = x.real >= 0
         small = np.exp(np.where(positive, -x, x))
         return np.where(positive, 1, small).astype(x.dtype, copy=False) / (1 + small)
-    zero, one = (_ZERO, _ONE) if x.dtype is _FLOAT32 else (0, 1)
-    # exp(x) once more instead of a choice between the two: `np.where` takes longer, where signs alternate.
-    return np.exp(np.minimum(x, zero)) / (np.exp(-np.absolute(x)) + one)
+    if x.dtype is _FLOAT32:
+        e = np.exp(np.minimum(x, _FORTY))
+        return e / (e + _ONE)
+    e = np.exp(np.minimum(x, 11 if x.dtype.char in HALF else 40))
+    return e / (e + 1)
 
 
 def relu(x: Array) -> Array:
@@ -161,9 +165,33 @@ def complex(x: Array, y: Array) -> Array:
 
 
 def where(condition: Array, x: Array, y: Array) -> Array:
-    result: Any = np.where(condition, x, y)
     dtype = getattr(x if hasattr(x, "dtype") else y, "dtype", None)
+    if type(condition) is np.ndarray and condition.size >= _UNPREDICTABLE and condition.dtype.kind == "b":
+        bits = _BITS.get(getattr(dtype, "char", ""))
+        if bits is not None and builtins.all(not hasattr(a, "dtype") or a.dtype == dtype for a in (x, y)):
+            return _chosen(condition, np.asarray(x, dtype), np.asarray(y, dtype), bits)
+    result: Any = np.where(condition, x, y)
     return result if result.dtype is dtype or dtype is None or result.dtype == dtype else result.astype(dtype)
+
+
+_BITS = {"f": np.dtype(np.int32), "d": np.dtype(np.int64)}
+
+_UNPREDICTABLE = 4096
+"""From this size on `where` combines bits: NumPy branches on each truth value, which costs the processor more."""
+
+
+def _chosen(condition: Array, x: Array, y: Array, bits: Any) -> Array:
+    """x where the condition holds, y elsewhere, by their bits: y ^ ((x ^ y) & -condition)."""
+    result = np.empty(np.broadcast_shapes(condition.shape, x.shape, y.shape), x.dtype)
+    mask = np.negative(condition.view(np.int8)).astype(bits)
+    out, x, y = (a.view(bits) for a in (result, x, y))
+    if not y.ndim and not y:
+        np.bitwise_and(x, mask, out=out)
+    else:
+        np.bitwise_xor(x, y, out=out)
+        np.bitwise_and(out, mask, out=out)
+        np.bitwise_xor(out, y, out=out)
+    return result
 
 
 def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
@@ -358,7 +386,9 @@ def transpose(x: Array, *, perm: Axes) -> Array:
 
 
 def broadcast_to(x: Array, *, shape: Axes) -> Array:
-    if prod_of(shape) > 4096:
+    if (size := prod_of(shape)) > 4096:
+        if size >= LARGE:
+            memory.prepare(size * x.itemsize)
         return np.broadcast_to(x, shape)
     result = np.empty(shape, x.dtype)  # writing a small array is cheaper than NumPy's view of one
     result[...] = x
@@ -485,6 +515,12 @@ def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
 
 # -- neural ----------------------------------------------------------------------------------------------------------
 def softmax(x: Array, *, axis: int) -> Array:
+    if x.size >= LARGE and axis in (-1, x.ndim - 1):
+        return by_rows(_softmax, x)
+    return _softmax(x, axis)
+
+
+def _softmax(x: Array, axis: int = -1) -> Array:
     dtype = x.dtype
     if dtype is not _FLOAT32:
         x = widened(x)
@@ -494,6 +530,12 @@ def softmax(x: Array, *, axis: int) -> Array:
 
 
 def log_softmax(x: Array, *, axis: int) -> Array:
+    if x.size >= LARGE and axis in (-1, x.ndim - 1):
+        return by_rows(_log_softmax, x)
+    return _log_softmax(x, axis)
+
+
+def _log_softmax(x: Array, axis: int = -1) -> Array:
     dtype = x.dtype
     if dtype is not _FLOAT32:
         x = widened(x)
@@ -604,6 +646,8 @@ def einsum(*xs: Array, equation: str) -> Array:
 
 
 def zeros(shape: Sequence[int], dtype: Any) -> Array:
+    if prod_of(shape) >= LARGE:
+        memory.prepare(2**20)
     return np.zeros(shape, dtype)
 
 

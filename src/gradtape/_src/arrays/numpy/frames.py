@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.arrays.numpy.blocks import BLOCK, elementwise
 from gradtape._src.arrays.shared.frames import Pieces
 
 Array = Any
 Kernel = Callable[..., Array]
-
-_BLOCK = 8192  # elements at a time: a block and its temporaries stay in the processor's cache
 
 
 def in_float64(function: Kernel) -> Kernel:
@@ -26,12 +25,13 @@ def in_float64(function: Kernel) -> Kernel:
         arrays = [np.asarray(a.real if getattr(a, "dtype", dtype).kind == "c" else a) for a in operands]
         shape = arrays[0].shape if len(arrays) == 1 else np.broadcast_shapes(*(a.shape for a in arrays))
         flat = [np.ravel(a if a.shape == shape else np.broadcast_to(a, shape)) for a in arrays]
+        kept = dtype if dtype.kind in "fV" else np.dtype(np.float64)
         size = flat[0].size
-        result = np.empty(size, dtype if dtype.kind in "fV" else np.float64)
-        for start in range(0, size, _BLOCK):
-            stop = min(start + _BLOCK, size)
-            result[start:stop] = function(*(a[start:stop].astype(np.float64) for a in flat), **attrs)
-        return result.reshape(shape)
+
+        def block(*parts: Array) -> Array:
+            return function(*[part.astype(np.float64) for part in parts], **attrs).astype(kept, copy=False)
+
+        return (block(*flat) if size <= BLOCK else elementwise(block, flat)).reshape(shape)
 
     return kernel
 
@@ -45,13 +45,7 @@ def at_least_float32(function: Kernel) -> Kernel:
             return function(x)
         if x.dtype.itemsize == 2:
             return kernel(x.astype(np.float32)).astype(x.dtype)
-        if x.size <= 2 * _BLOCK:
-            return function(x)
-        flat = np.ravel(x)
-        result = np.empty_like(flat)
-        for start in range(0, flat.size, _BLOCK):
-            result[start : start + _BLOCK] = function(flat[start : start + _BLOCK])
-        return result.reshape(x.shape)
+        return function(x) if x.size <= BLOCK else elementwise(function, (x,))
 
     return kernel
 

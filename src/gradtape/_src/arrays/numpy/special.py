@@ -17,6 +17,7 @@ from gradtape._src.arrays.shared.frames import Array, Kernel, polynomial, ratio
 
 _SQRT_HALF = sqrt(0.5)
 _FLOAT32 = np.dtype(np.float32)
+_HALF = np.full((), 0.5, np.float32)
 
 
 def _odd(function: Kernel) -> Kernel:
@@ -155,13 +156,18 @@ def _ndtr_64(x: Array) -> Array:
 def _ndtr_parts_32(x: Array) -> tuple[Array, Array]:
     """The normal distribution function and exp(-x²/2) in float32, exact in the left tail too."""
     size = np.minimum(np.absolute(x), 15)
-    bell = np.exp(-0.5 * size * size)
-    t = np.reciprocal(1 + 0.35 * size)
-    tail = polynomial(t, table.NDTR32[0])
-    tail *= t
+    bell = size * size
+    bell *= -0.5
+    bell = np.exp(bell)
+    size *= 0.295
+    size += 1
+    tail = polynomial(np.reciprocal(size), table.NDTR32[0])
     tail *= bell
-    # Without np.where, which costs more than all the rest where signs are random.
-    return np.copysign(tail, -x) + ~np.signbit(x), bell
+    # 1 - tail for positive x, tail for negative, without np.where, which costs more where signs are random.
+    below = np.copysign(_HALF, x)
+    below += _HALF
+    below -= tail
+    return np.absolute(below), bell
 
 
 def ndtr(x: Array) -> Array:

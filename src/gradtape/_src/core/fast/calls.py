@@ -6,10 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src import memory, threads
 from gradtape._src.arrays import common_namespace, namespace_of, namespaces
 from gradtape._src.arrays.half import is_half
+from gradtape._src.arrays.numpy.blocks import spread
 from gradtape._src.core.fast.elementwise import write_fast_path
-from gradtape._src.core.primitive import VJP, Op, Rule, kind_of, narrowed, numpy_dtype, parameters, unbroadcast, widened
+from gradtape._src.core.observe import expect_large_arrays, has_large_arrays
+from gradtape._src.core.primitive import (
+    VJP,
+    Op,
+    Rule,
+    kind_of,
+    narrowed,
+    numpy_dtype,
+    parameters,
+    registry,
+    unbroadcast,
+    widened,
+)
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -81,7 +95,7 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
         call = f"c if {fits} else unbroadcast(c, shape)"
     source = f"lambda g, values, attrs, shape: {call}"
     names = {
-        "rule": rule,
+        "rule": spread(rule) if op.elementwise and not traced and has_large_arrays() else rule,
         "namespaces": namespaces,
         "common_namespace": common_namespace,
         "kind_of": kind_of,
@@ -92,6 +106,20 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
     }
     vjp: VJP = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
     return _rounded_once(vjp) if half else vjp
+
+
+def _expect_large_arrays() -> bool:
+    """With the first large array: let elementwise kernels and rules run in blocks, if there is more than one core."""
+    if threads.limit() == 1:
+        return False
+    expect_large_arrays()
+    for op in registry.values():
+        if op.vjps is not None:
+            write_vjps(op)
+    return True
+
+
+memory.at_large_arrays(_expect_large_arrays)
 
 
 def _rounded_once(vjp: VJP) -> VJP:

@@ -1,0 +1,119 @@
+"""Elementwise functions on large arrays: in blocks that stay in the cache, over the cores.
+
+A formula on 4 million numbers makes large temporary arrays, each of which goes through memory. In blocks, the same
+formula finds its temporaries in the cache. Every number is computed by the same calls in any block, so the result is
+the same to the bit whatever the blocks and the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import threads
+
+Array = Any
+Function = Callable[..., Array]
+
+LARGE = 2**17
+"""Elements from which on threads pay."""
+
+BLOCK = 2**15
+"""Elements of a block: with smaller ones, threads wait for the interpreter lock more than they compute."""
+
+_NO_ATTRS: dict[str, Any] = {}
+
+
+def spread(function: Function) -> Function:
+    """An elementwise function that runs in blocks on large arrays; on others as it is."""
+
+    def call(*args: Any, **attrs: Any) -> Any:
+        for a in args:
+            if type(a) is ndarray and a.size >= LARGE:
+                return elementwise(function, args, attrs)
+        return function(*args, **attrs)
+
+    return call
+
+
+def elementwise(function: Function, args: Sequence[Any], attrs: dict[str, Any] = _NO_ATTRS) -> Array:
+    """`function(*args, **attrs)`, block by block. Arguments that are not arrays with axes go to every block."""
+    shape = np.broadcast_shapes(*[a.shape for a in args if type(a) is ndarray])
+    cuts = _cuts(args, shape)
+    if cuts is None or (isinstance(function, np.ufunc) and threads.limit() == 1):
+        return function(*args, **attrs)
+    out = _in_blocks(function, cuts, attrs)
+    return function(*args, **attrs) if out is None else out.reshape(shape)
+
+
+def by_rows(function: Function, x: Array) -> Array:
+    """A function that makes a row of the same length of each row of an array (its last axis), some rows at a time."""
+    rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
+    out = _in_blocks(function, _Cuts((rows,), (True,), rows.shape), _NO_ATTRS)
+    return function(x) if out is None else out.reshape(x.shape)
+
+
+class _Cuts(NamedTuple):
+    """Arguments, which of them are cut along their first axis, and the shape of the result."""
+
+    args: Sequence[Any]
+    is_cut: Sequence[bool]
+    shape: tuple[int, ...]
+
+    def block(self, start: int, stop: int) -> list[Any]:
+        """The arguments of a block."""
+        return [a[start:stop] if cut else a for a, cut in zip(self.args, self.is_cut, strict=True)]
+
+
+def _cuts(args: Sequence[Any], shape: tuple[int, ...]) -> _Cuts | None:
+    """How to cut arguments: anywhere, if none is broadcast, else along the first axis; None: not at all.
+
+    Arrays with another order in memory are left alone: NumPy has loops of its own for them, with other roundings.
+    """
+    arrays = [a for a in args if type(a) is ndarray and a.ndim]
+    if not all(a.flags.c_contiguous or not any(a.strides) for a in arrays) or any(a.dtype.hasobject for a in arrays):
+        return None
+    if all(a.shape == shape for a in arrays):
+        args = [_flat(a) if type(a) is ndarray and a.ndim else a for a in args]
+        shape = (prod(shape),)
+    is_cut = [type(a) is ndarray and a.ndim == len(shape) and a.shape[0] == shape[0] for a in args]
+    return _Cuts(args, is_cut, shape) if shape and shape[0] > 1 else None
+
+
+def _flat(a: Array) -> Array:
+    """An array with one axis: as it is in memory, or one number, broadcast."""
+    return a.reshape(-1) if a.flags.c_contiguous else np.broadcast_to(a[(0,) * a.ndim], (a.size,))
+
+
+def _in_blocks(function: Function, cuts: _Cuts, attrs: dict[str, Any]) -> Array | None:
+    """The result of a function, block by block; None if it is not a new array with one element for each of a block."""
+    length, *rest = cuts.shape
+    least = max(BLOCK // max(prod(rest), 1), 2)
+    is_ufunc = isinstance(function, np.ufunc)
+    # A ufunc needs no temporary arrays: a few long blocks. Its first one is there for the dtype only.
+    count = max(min(2 * threads.limit(), length // least) if is_ufunc else length // least, 1)
+    ends = [i * length // count for i in range(count + 1)]
+    args = cuts.block(0, 2 if is_ufunc else ends[1])
+    first = function(*args, **attrs)
+    if type(first) is not ndarray or first.base is not None or any(first is a for a in args):
+        return None
+    if first.shape != (2 if is_ufunc else ends[1], *rest):
+        return None
+    out = np.empty(cuts.shape, first.dtype)
+
+    def fill(i: int) -> None:
+        function(*cuts.block(ends[i], ends[i + 1]), out=out[ends[i] : ends[i + 1]], **attrs)
+
+    def write(i: int) -> None:
+        out[ends[i + 1] : ends[i + 2]] = function(*cuts.block(ends[i + 1], ends[i + 2]), **attrs)
+
+    if is_ufunc:
+        threads.run(fill, count)
+    else:
+        out[: ends[1]] = first
+        threads.run(write, count - 1)
+    return out

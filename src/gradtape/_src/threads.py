@@ -1,0 +1,137 @@
+"""Threads for work on large arrays: NumPy's loops release the interpreter lock, so that they run on several cores.
+
+`run(work, count)` calls `work(0)` … `work(count - 1)`, in any order, on the calling thread and on helpers. Helpers
+start with the first job and wait for the next one. A forked child begins without helpers and starts its own.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from gradtape._src import forks
+
+MOST = 16
+"""Largest number of threads: memory is the limit beyond."""
+
+_chosen = 0
+
+
+def set_limit(count: int) -> None:
+    """Use at most this many threads; 0 leaves the choice to `OMP_NUM_THREADS`, or else to the number of cores."""
+    global _chosen
+    _chosen = count
+
+
+def limit() -> int:
+    """How many threads a job may use, the calling one included."""
+    if _chosen > 0:
+        return min(_chosen, MOST)
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if given.isdecimal() and int(given) > 0:
+        return min(int(given), MOST)
+    return min(_cores(), MOST)
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Job:
+    """Calls of a function that several threads share."""
+
+    def __init__(self, work: Callable[[int], Any], count: int) -> None:
+        self._work, self._count = work, count
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._helpers, self._closed = 0, False
+        self._done = threading.Lock()
+        self._done.acquire()
+        self.error: BaseException | None = None
+
+    def run_share(self) -> None:
+        """Make calls until none is left."""
+        for i in self._numbers:
+            if i >= self._count:
+                return
+            self._work(i)
+
+    def help(self, context: contextvars.Context) -> None:
+        """Take part, in a helper; the context has NumPy's handling of floating-point errors."""
+        with self._lock:
+            if self._closed:
+                return
+            self._helpers += 1
+        try:
+            context.run(self.run_share)
+        except BaseException as error:
+            self.error, self._count = error, 0
+        with self._lock:
+            self._helpers -= 1
+            if self._is_over():
+                self._done.release()
+
+    def _is_over(self) -> bool:
+        return self._closed and not self._helpers
+
+    def finish(self) -> None:
+        """Wait for the helpers that are still at work. Those that have not begun will not."""
+        self._count = 0
+        with self._lock:
+            self._closed, waits = True, self._helpers > 0
+        if waits:
+            self._done.acquire()
+
+
+class _Pool:
+    """Helpers, and the queue of jobs that they wait for."""
+
+    def __init__(self) -> None:
+        self.generation = forks.generation
+        self._jobs: SimpleQueue[tuple[_Job, contextvars.Context]] = SimpleQueue()
+        self._size = 0
+
+    def offer(self, job: _Job, helpers: int) -> None:
+        """Let this many helpers take part in a job."""
+        while self._size < helpers:
+            self._size += 1
+            threading.Thread(target=self._help, name=f"gradtape-helper-{self._size}", daemon=True).start()
+        for _ in range(helpers):
+            self._jobs.put((job, contextvars.copy_context()))
+
+    def _help(self) -> None:
+        while True:
+            job, context = self._jobs.get()
+            job.help(context)
+            del job, context  # they hold arrays
+
+
+_pool = _Pool()
+
+
+def run(work: Callable[[int], Any], count: int) -> None:
+    """Call `work` with the numbers below `count`, on all threads. An exception in one of them ends the others."""
+    global _pool
+    helpers = min(limit(), count) - 1
+    if helpers < 1:
+        for i in range(count):
+            work(i)
+        return
+    if _pool.generation != forks.generation:
+        _pool = _Pool()
+    job = _Job(work, count)
+    try:
+        _pool.offer(job, helpers)
+        job.run_share()
+    finally:
+        job.finish()
+    if job.error is not None:
+        raise job.error
