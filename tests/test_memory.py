@@ -20,6 +20,7 @@ from gradtape._src.core.primitive import registry
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.tensor import Tensor
+from gradtape._src.variable import peek
 
 
 @pytest.fixture(autouse=True)
@@ -320,7 +321,7 @@ def test_a_thousand_jacobians_do_not_grow():
 # -- what is saved ---------------------------------------------------------------------------------
 def saved(tape, *known):
     """The arrays a tape keeps beside those given, each buffer once."""
-    owners = {id(owner(t.array if isinstance(t, Tensor) else t.peek().array)) for t in known}
+    owners = {id(owner(t.array if isinstance(t, Tensor) else peek(t).array)) for t in known}
     found = {}
     for record in tape.records:
         for value in record.values:

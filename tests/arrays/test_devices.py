@@ -17,6 +17,7 @@ import pytest
 
 import gradtape as tf
 from gradtape._src import devices
+from gradtape._src.variable import read
 
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="needs JAX")
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -173,7 +174,7 @@ def test_the_engine_is_chosen_for_new_tensors(xla):
 
     assert tf.config.get_engine() == "xla"
     x = tf.constant([1.0, 2.0])
-    for made in (x, tf.zeros([2]), tf.range(3), tf.Variable([1.0]).read(), tf.square([1.0]), tf.add(1.0, [2.0])):
+    for made in (x, tf.zeros([2]), tf.range(3), tf.Variable([1.0]).value(), tf.square([1.0]), tf.add(1.0, [2.0])):
         assert isinstance(made.array, jax.Array)
         assert made.device == CPU
     for computed in (2.0 * x, x + np.ones(2, np.float32), tf.reduce_sum(x), x[0], tf.stack([x, [3.0, 4.0]])):
@@ -206,8 +207,8 @@ def test_variables_stay_what_they_are(xla):
     for change in (lambda a, b: a.assign(b + 1.0), lambda a, b: a.assign_add(b), lambda a, b: a.assign_sub([1.0, 1.0])):
         change(v, w)
         change(w, v)
-        assert isinstance(v.read().array, jax.Array)
-        assert isinstance(w.read().array, np.ndarray)
+        assert isinstance(read(v).array, jax.Array)
+        assert isinstance(read(w).array, np.ndarray)
     v.scatter_update(tf.IndexedSlices([5.0], [0]))
     v[1].assign(7.0)
     assert v.numpy().tolist() == [5.0, 7.0]

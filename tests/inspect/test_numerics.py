@@ -20,6 +20,7 @@ from gradtape._src.core import observe
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.inspect.causes import Cause, operand
 from gradtape._src.inspect.numerics import Checker, NumericsError, Origin
+from gradtape._src.variable import peek
 
 Invalid = tf.errors.InvalidArgumentError
 INF, NAN = float("inf"), float("nan")
@@ -395,7 +396,7 @@ def test_a_checked_tape_explains_and_leaves_nothing_behind() -> None:
         y = x * x
     assert isinstance(tape._op_logger, Checker)
     kept = weakref.ref(tape._recording.records[0][3][0])
-    assert kept() is x.peek()
+    assert kept() is peek(x)
     assert float(tape.gradient(y, x)) == 4.0
     assert not active_recorders()
     middle = tf.Variable(3.0)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.variable import storage
+from gradtape._src.variable import peek, storage
 
 I = tf.errors.InvalidArgumentError  # noqa: E741
 
@@ -234,7 +234,7 @@ def test_assign_add_keeps_the_dtype(dtype):
 
 # -- in place --------------------------------------------------------------------------------------
 def address(v):
-    return v.peek().array.ctypes.data
+    return peek(v).array.ctypes.data
 
 
 @pytest.fixture
@@ -660,3 +660,19 @@ def test_strings():
     v.assign(["d", "e"])
     assert v.dtype == tf.string
     assert v.numpy().tolist() == [b"d", b"e"]
+
+
+def test_public_names_are_those_of_tensorflow():
+    """Other layers use functions of the package (`peek`, `read`, …); a user's object has TensorFlow's methods."""
+    ours = {name for name in dir(tf.Variable(1.0)) if not name.startswith("_")}
+    assert sorted(ours - set(PUBLIC.split())) == ["ndim", "storage", "uid"]
+
+
+PUBLIC = """
+    SaveSliceInfo aggregation assign assign_add assign_sub batch_scatter_update constraint count_up_to create device
+    dtype eval experimental_ref from_proto gather_nd get_shape graph handle initial_value initialized_value initializer
+    is_initialized load name numpy op read_value read_value_no_copy ref scatter_add scatter_div scatter_max scatter_min
+    scatter_mul scatter_nd_add scatter_nd_max scatter_nd_min scatter_nd_sub scatter_nd_update scatter_sub scatter_update
+    set_shape shape sparse_read synchronization to_proto trainable value
+"""
+"""dir(tf.Variable(1.0)) in TensorFlow 2.21, without private names."""

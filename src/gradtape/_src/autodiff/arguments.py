@@ -19,7 +19,7 @@ from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.memory import LazyArray
 from gradtape._src.ops.array import broadcast_to
 from gradtape._src.tensor import CONSTANT, Array, LazyTensor, Tensor, is_differentiable
-from gradtape._src.variable import Variable, all_unwrapped, unwrapped
+from gradtape._src.variable import Variable, all_unwrapped, peek, unwrapped
 
 
 class UnconnectedGradients(Enum):
@@ -77,7 +77,7 @@ def check_differentiable(kind: str, items: list[Any]) -> None:
 
 
 def array_of(value: Tensor | Variable) -> Array:
-    return value.peek().array if isinstance(value, Variable) else value.array
+    return peek(value).array if isinstance(value, Variable) else value.array
 
 
 def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any]:
@@ -106,7 +106,7 @@ def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any
 
 
 def _plain(value: Any) -> Any:
-    return value.peek().array if isinstance(value, Variable) else value.array if isinstance(value, Tensor) else value
+    return peek(value).array if isinstance(value, Variable) else value.array if isinstance(value, Tensor) else value
 
 
 def _seed(target: Any, gradient: Any) -> Tensor:

@@ -22,7 +22,7 @@ from gradtape._src.core.tape import Recorder, active_recorders
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops.array import identity
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, read
 
 
 class _VariableWatcher(Recorder):
@@ -77,7 +77,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
         flat = [convert(leaf) for leaf in nest.flatten(result)]
         # New tensors: a tape must record the user's gradient for them, not the ops of the body.
         outputs = tuple(wrap(t.array) for t in flat)
-        tensors = [convert(leaf) for leaf in inputs] + [v.read() for v in variables]
+        tensors = [convert(leaf) for leaf in inputs] + [read(v) for v in variables]
         attrs = {"call": _Call(grad_fn, len(inputs), variables), "body": tuple(t.uid for t in flat)}
         record(_CUSTOM, tensors, outputs, attrs)
         return nest.pack_sequence_as(result, list(outputs))

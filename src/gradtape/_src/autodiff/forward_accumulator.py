@@ -20,7 +20,7 @@ from gradtape._src.core.tape import Recorder, active_recorders
 from gradtape._src.interrupts import float_errors_ignored, guarded
 from gradtape._src.ops.array import broadcast_to
 from gradtape._src.tensor import Tensor, is_differentiable
-from gradtape._src.variable import Variable, unwrapped
+from gradtape._src.variable import Variable, peek, unwrapped
 
 
 class _Pusher(Recorder):
@@ -98,7 +98,7 @@ class ForwardAccumulator:
             raise TypeError(
                 f"A primal should be a Tensor or Variable, but received {primal!r} of type '{type(primal).__name__}'."
             )
-        value = primal.peek().array if isinstance(primal, Variable) else primal.array
+        value = peek(primal).array if isinstance(primal, Variable) else primal.array
         direction = convert(tangent, primal.dtype)
         if primal.uid in self._pusher.tangents:
             raise ValueError(
@@ -182,7 +182,7 @@ class ForwardAccumulator:
                 raise TypeError(f"jvp takes Tensors and Variables, but received {primal!r}.")
             found = self._pusher.tangents.get(primal.uid)
             if found is None and policy is UnconnectedGradients.ZERO:
-                value = primal.peek().array if isinstance(primal, Variable) else primal.array
+                value = peek(primal).array if isinstance(primal, Variable) else primal.array
                 return wrap(namespace_of(value).zeros_like(value))
             return found.rows() if type(found) is Batched else found
 

@@ -10,7 +10,7 @@ from gradtape._src.call_sites import Line, line_of_escape
 from gradtape._src.core.observe import Observer
 from gradtape._src.core.tape import Recorder
 from gradtape._src.tensor import Tensor, is_differentiable, next_uid
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, peek
 
 LIMIT = 10_000
 """How many ops, shapes and events the summary of a freed record holds."""
@@ -94,7 +94,7 @@ class Recording(Recorder):
         uid = source.uid
         if isinstance(source, Variable):
             self.variables.setdefault(uid, source)
-            source = source.peek()
+            source = peek(source)
         value = source.array
         if is_differentiable(value) and uid not in self.tracked:
             self.tracked[uid] = tuple(value.shape)

@@ -37,7 +37,7 @@ from gradtape._src.dtypes import dtype_of
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.formats.atomic import alone_in, named_errors
 from gradtape._src.interrupts import contextmanager, is_interrupt
-from gradtape._src.variable import Variable, deferred_restores, stored, unwrapped, updating
+from gradtape._src.variable import Variable, deferred_restores, read, stored, unwrapped, updating
 
 saving = forks.rlock()
 """The thread that saves under a number holds it. To lock a folder as well (`alone_in`), acquire this one first."""
@@ -296,7 +296,7 @@ def _values_of(thing: Found) -> dict[str, tuple[str, ndarray]]:
     """The saved values of an object, by attribute: a readable name and the value."""
     value = _stateful(thing.value)
     if isinstance(value, Variable):
-        return {VALUE: (value.name.removesuffix(":0"), np.asarray(value.read().array))}
+        return {VALUE: (value.name.removesuffix(":0"), np.asarray(read(value).array))}
     if isinstance(value, PythonState):
         text = value.serialize()
         return {STATE: (thing.key, np.array(text.encode() if isinstance(text, str) else text, object))}

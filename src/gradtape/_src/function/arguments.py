@@ -14,7 +14,7 @@ from gradtape._src import nest
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable, stored
+from gradtape._src.variable import Variable, abstract_value, stored
 
 
 class Keywords(dict[str, Any]):
@@ -85,7 +85,7 @@ def distinct(variables: Sequence[Variable]) -> list[Variable]:
 def _variable_key(variable: Variable, passed: Sequence[Variable]) -> Any:
     """Not which variable it is, but which of those passed: the program is told when it is called."""
     number = next(i for i, v in enumerate(passed) if v is variable)
-    like = variable.abstract_value()
+    like = abstract_value(variable)
     return ("variable", number, variable.shape, tuple(like.shape), np.dtype(like.dtype), variable.trainable)
 
 

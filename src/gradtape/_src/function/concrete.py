@@ -16,7 +16,17 @@ from gradtape._src.function.arguments import Arguments, arguments_of, distinct, 
 from gradtape._src.function.signature import named, paired, spec_of, spec_text
 from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import StreamState, Variable, VariableParam, on_host, stored, updating
+from gradtape._src.variable import (
+    StreamState,
+    Variable,
+    VariableParam,
+    abstract_value,
+    notice_reading,
+    on_host,
+    read,
+    stored,
+    updating,
+)
 
 if TYPE_CHECKING:
     from gradtape._src.function.function import Function
@@ -25,7 +35,7 @@ if TYPE_CHECKING:
 _COMPUTED = object()
 
 
-class Origin:
+class FunctionRef:
     """The function that concrete ones were traced from: referred to weakly and, where it is gone, made again."""
 
     def __init__(self, function: Function, parameters: inspect.Signature | None) -> None:
@@ -48,7 +58,7 @@ class ConcreteFunction:
 
     patterns: Any = None  # the shapes of its arguments, where they have unknown dimensions
 
-    def __init__(self, origin: Origin, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
+    def __init__(self, origin: FunctionRef, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
         self._origin, self.name = origin, origin.name
         self._given = nest.pack_sequence_as(given, [spec_of(leaf) for leaf in leaves], expand_composites=True)
         self._traced = traced
@@ -173,7 +183,7 @@ class ConcreteFunction:
     def _converted(self, leaf: Any, spec: TensorSpec) -> Tensor:
         """A tensor for the place of one."""
         if isinstance(leaf, Variable):
-            leaf = leaf.read()
+            leaf = read(leaf)
         tensor = leaf if isinstance(leaf, Tensor) else convert(leaf, spec.dtype)
         if tensor.dtype != spec.dtype:
             raise errors.invalid_argument(
@@ -192,7 +202,7 @@ class ConcreteFunction:
                 self.name,
             )
         variable = leaf if isinstance(leaf, VariableParam) and current_graph() is not None else stored(leaf)
-        like = variable.abstract_value()
+        like = abstract_value(variable)
         if variable.dtype != spec.dtype or not spec.shape.is_compatible_with(like.shape):
             raise TypeError(
                 f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} was given a variable of "
@@ -248,7 +258,7 @@ class ConcreteFunction:
             with updating():  # the memory of a variable may be donated to another program
                 host = host and all(map(_is_on_host, passed))
             for variable in passed:  # to a tape, whatever is passed is read
-                variable.notice_reading()
+                notice_reading(variable)
         try:
             outputs = self._traced(tensors, host, None, passed)
         except NeedsEagerError as error:  # of a derivative, before anything has run
@@ -278,7 +288,7 @@ class ConcreteFunction:
 
 
 def _is_on_host(variable: Variable) -> bool:
-    storage = variable.abstract_value()
+    storage = abstract_value(variable)
     return type(storage) is ndarray or type(storage) is Symbolic or on_host(storage)
 
 

@@ -15,7 +15,7 @@ from gradtape._src.arrays.symbolic import Graph, running_eagerly
 from gradtape._src.core import tape as stack
 from gradtape._src.core.tape import Recorder
 from gradtape._src.function.arguments import Arguments, arguments_kept, distinct, split_keywords
-from gradtape._src.function.concrete import ConcreteFunction, Origin
+from gradtape._src.function.concrete import ConcreteFunction, FunctionRef
 from gradtape._src.function.python_code import call_python
 from gradtape._src.function.signature import spec_of
 from gradtape._src.shape import TensorSpec, VariableSpec
@@ -51,7 +51,7 @@ class EagerFunction(ConcreteFunction):
 
     def __init__(
         self,
-        origin: Origin,
+        origin: FunctionRef,
         python_function: Callable[..., Any],
         autograph: bool,
         arguments: Arguments,

@@ -17,7 +17,7 @@ from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.core import tape as stack
 from gradtape._src.function.arguments import Arguments, arguments_of, flattened
 from gradtape._src.function.cache import Cache
-from gradtape._src.function.concrete import ConcreteFunction, Origin
+from gradtape._src.function.concrete import ConcreteFunction, FunctionRef
 from gradtape._src.function.modes import can_compile, eagerly, warn_not_compiled, warn_once
 from gradtape._src.function.polymorphic import ShapePolymorphicTraces
 from gradtape._src.function.python_code import call_python, weak_method
@@ -261,7 +261,7 @@ class Function:
         """Made by the first call, when the function has its name."""
         with self._tracing:
             if self._made_tracer is None:
-                origin = Origin(self, self._signature.known_parameters)
+                origin = FunctionRef(self, self._signature.known_parameters)
                 options = (self._autograph, self._reduce_retracing, self._jit_compile)
                 self._made_tracer = Tracer(origin, self._python_function, self._signature, *options)
             return self._made_tracer

@@ -15,7 +15,7 @@ from gradtape._src.arrays.symbolic import FollowConstantsError, Graph, NeedsEage
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.function.arguments import Arguments, arguments_kept, split_keywords
-from gradtape._src.function.concrete import ConcreteFunction, Origin, is_text
+from gradtape._src.function.concrete import ConcreteFunction, FunctionRef, is_text
 from gradtape._src.function.eager import EagerFunction, refuse_creation
 from gradtape._src.function.modes import is_on_numpy, warn_once
 from gradtape._src.function.python_code import as_graph_error, as_results, converted, graph_errors
@@ -38,7 +38,7 @@ class Tracer:
 
     def __init__(
         self,
-        origin: Origin,
+        origin: FunctionRef,
         python_function: Callable[..., Any],
         signature: Signature,
         autograph: bool,

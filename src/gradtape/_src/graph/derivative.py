@@ -28,7 +28,7 @@ from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import Modes, Residual, Shape, Trace, as_tensor, tracked_shape
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor, dimensions_shown, is_differentiable
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, abstract_value
 
 if TYPE_CHECKING:
     from gradtape._src.graph.traced import Traced
@@ -102,8 +102,8 @@ class Derivative:
         traced = self.traced
         shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs if is_differentiable(t.array)}
         for uid, variable in traced.graph.passed.items():
-            if is_differentiable(variable.abstract_value()):
-                shapes[uid] = tuple(variable.abstract_value().shape)
+            if is_differentiable(abstract_value(variable)):
+                shapes[uid] = tuple(abstract_value(variable).shape)
         for uid in traced.captured:
             if uid not in shapes and (shape := tracked_shape(uid, active_recorders())) is not None:
                 shapes[uid] = shape

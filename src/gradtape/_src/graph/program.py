@@ -29,7 +29,7 @@ from gradtape._src.devices import chosen, placement
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.bounds import Given, without_proved
 from gradtape._src.interrupts import float_errors_ignored, setting
-from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commit, lend_all, updating
+from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commit, lend_all, peek, updating
 
 compiler_options: dict[str, Any] = {}
 """What XLA is told with every program that it compiles."""
@@ -383,7 +383,7 @@ def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
 def _outside(feed: Feed, passed: Sequence[Variable]) -> Any:
     """What an input is in the graph that is being traced around the program."""
     if feed.kind == "variable":
-        return bound(feed.value, passed).peek().array
+        return peek(bound(feed.value, passed)).array
     graph = current_graph() if feed.kind == "per_call" else None
     return feed.value if graph is None else graph.per_call_input(feed.symbol.shape, feed.symbol.dtype, feed.value)
 

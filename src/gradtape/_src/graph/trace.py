@@ -12,6 +12,7 @@ from gradtape._src.core.dispatch import tensor_namespace
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.tape import Record, Recorder, active_recorders
 from gradtape._src.tensor import Tensor, is_differentiable, next_uid
+from gradtape._src.variable import abstract_value
 
 Shape = tuple[int, ...]
 
@@ -63,8 +64,8 @@ class Trace(Recorder):
         self.arrays[tensor.uid] = tensor.array
 
     def on_read(self, variable: Any) -> None:
-        if variable.trainable and is_differentiable(variable.abstract_value()):  # it was created while tracing
-            self.tracked[variable.uid] = tuple(variable.abstract_value().shape)
+        if variable.trainable and is_differentiable(abstract_value(variable)):  # it was created while tracing
+            self.tracked[variable.uid] = tuple(abstract_value(variable).shape)
 
 
 def tracked_shape(uid: int, recorders: Sequence[Recorder]) -> Shape | None:

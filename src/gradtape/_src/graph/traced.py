@@ -33,7 +33,7 @@ from gradtape._src.graph.trace import REVERSE, Modes, Residual, Shape, Trace, mo
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import LazyTensor, Tensor, is_differentiable
-from gradtape._src.variable import Storage, Variable, commit, updating
+from gradtape._src.variable import Storage, Variable, commit, is_local_to, notice_reading, store, updating
 
 for _name in ("einsum", "matmul"):
     dispatch.register_rewrite(_name, recognise.instead)
@@ -67,7 +67,7 @@ class Traced:
         self.graph, self.trace = graph, trace
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.symbols = [t.array for t in inputs]
-        states = [s for s in graph.variables.values() if not s.variable.is_local_to(graph)]
+        states = [s for s in graph.variables.values() if not is_local_to(s.variable, graph)]
         self.state = [s for s in states if s.assigned]
         self.variables = [s.variable for s in states]
         self._changing: list[Variable] = [s.variable for s in self.state]
@@ -104,7 +104,7 @@ class Traced:
             return self._called_within(tensors, sizes, passed)
         if recorders:
             for variable in [bound(v, passed) for v in self.variables] if passed else self.variables:
-                variable.notice_reading()
+                notice_reading(variable)
             uids = self.outer_uids(tensors, passed)
             wanted = tuple([i for i, uid in enumerate(uids) if tracked_shape(uid, recorders) is not None])
         if not wanted:
@@ -215,7 +215,7 @@ class Traced:
             inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
             if self._changing and self.graph.outer is None:  # `switch`, `scan` and `while_loop` store it themselves
                 for variable in reversed(self._changing):
-                    bound(variable, passed).store(inside.pop())
+                    store(bound(variable, passed), inside.pop())
             return inside
         changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
         processor = default_is_processor()

@@ -25,7 +25,7 @@ MOST_OPS = 100_000
 """How many ops an op logger holds."""
 
 
-class Node(NamedTuple):
+class OpEvent(NamedTuple):
     """One op call, without values."""
 
     op: Op
@@ -121,24 +121,24 @@ class Facts:
         self.complete = self.live or (known is not None and len(records) == known.size)
         self.nodes = self._nodes(records)
         self.producer = {uid: node for node in self.nodes for uid in node.outputs}
-        self.consumers: dict[int, list[tuple[Node, int]]] = {}
+        self.consumers: dict[int, list[tuple[OpEvent, int]]] = {}
         for node in self.nodes:
             for position, uid in enumerate(node.inputs):
                 self.consumers.setdefault(uid, []).append((node, position))
 
-    def _nodes(self, records: list[Any]) -> list[Node]:
-        known: dict[int, Node] = {}
+    def _nodes(self, records: list[Any]) -> list[OpEvent]:
+        known: dict[int, OpEvent] = {}
         for op, inputs, output, _, _, dtype in map(Record.of, records):
             outputs = _outputs(output)
             shapes = tuple(self.tracked.get(uid, ()) for uid in outputs) if op.differentiable else ()
-            known[outputs[0]] = Node(op, inputs, outputs, dtype, True, None, shapes)
+            known[outputs[0]] = OpEvent(op, inputs, outputs, dtype, True, None, shapes)
         logger = self.tape._op_logger
         self.logged = isinstance(logger, OpLogger) and len(logger.ops) < MOST_OPS
         if isinstance(logger, OpLogger):
             for op, inputs, output, dtype, line, shapes in logger.ops:
                 outputs = _outputs(output)
                 recorded = outputs[0] in known or any(uid in self.tracked for uid in outputs)
-                known[outputs[0]] = Node(op, inputs, outputs, dtype, recorded, line, shapes)
+                known[outputs[0]] = OpEvent(op, inputs, outputs, dtype, recorded, line, shapes)
             self.complete = self.complete or self.logged
         return [known[uid] for uid in sorted(known)]
 
@@ -177,9 +177,9 @@ class Facts:
         return None
 
     # -- the graph ---------------------------------------------------------------------------------------------------
-    def path(self, source: int, targets: Iterable[int], *, differentiable: bool) -> list[tuple[Node, int]] | None:
+    def path(self, source: int, targets: Iterable[int], *, differentiable: bool) -> list[tuple[OpEvent, int]] | None:
         """A shortest chain of (op, position of the input) from the source to a target, or None."""
-        after: dict[int, tuple[Node, int, int]] = {}  # uid -> the op that takes it, where, and which output goes on
+        after: dict[int, tuple[OpEvent, int, int]] = {}  # uid -> the op that takes it, where, and which output goes on
         frontier = list(dict.fromkeys(targets))
         seen = set(frontier)
         while frontier and source not in seen:

@@ -51,7 +51,7 @@ from gradtape._src.inspect.causes import (
 from gradtape._src.inspect.events import OpLogger, _outputs, lines_of
 from gradtape._src.inspect.source import shown, statement_at
 from gradtape._src.interrupts import float_errors_ignored
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, peek
 
 if TYPE_CHECKING:
     from gradtape._src.core.primitive import Op
@@ -364,7 +364,7 @@ def _search_forward(
         if not wanted.isdisjoint(_outputs(record[2])):
             wanted.update(record[1])
             needed.append(record)
-    known: dict[int, Any] = {v.uid: _array(v.peek()) for v in variables.values()}
+    known: dict[int, Any] = {v.uid: _array(peek(v)) for v in variables.values()}
     for value in (*sources, *targets):
         known[value.uid] = _array(array_of(value))
     for _, inputs, output, values, _, _ in needed:

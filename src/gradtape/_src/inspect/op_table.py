@@ -18,7 +18,7 @@ from gradtape._src.dtypes import as_dtype
 from gradtape._src.inspect import events
 from gradtape._src.inspect.tables import line_text
 from gradtape._src.tensor import CONSTANT, Tensor
-from gradtape._src.variable import Variable, unwrapped
+from gradtape._src.variable import Variable, peek, unwrapped
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
@@ -259,7 +259,7 @@ def _sources(
                 variable = variables[uid]
                 name = variable.name.removesuffix(":0")
                 name = names.get(uid, name) if name == "Variable" else name
-                found[uid] = _source(f"v{uid}", "variable", name, variable.peek(), None)
+                found[uid] = _source(f"v{uid}", "variable", name, peek(variable), None)
             else:
                 kind = "watched" if uid in roots else "constant"
                 found[uid] = _source(f"t{uid}", kind, names.get(uid, ""), value, shapes.get(uid))
@@ -291,7 +291,7 @@ def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holdin
     if recording is None:
         return []
     variables, roots = recording.variables, recording.roots
-    current = {array_bytes(variable.peek().array)[0] for variable in variables.values()}
+    current = {array_bytes(peek(variable).array)[0] for variable in variables.values()}
     made: set[int] = set()
     found: dict[int, Holding] = {}
     for i, (op, _, output, values, attrs, _) in enumerate(map(Record.of, recording.records)):

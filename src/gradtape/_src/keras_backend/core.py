@@ -78,7 +78,7 @@ class Variable(KerasVariable):
         if self._value is None:  # made within a stateless scope, and initialized at its end
             _will_not_last()
             return self._maybe_autocast(self._value_to_be())
-        return self._maybe_autocast(self._value.read())
+        return self._maybe_autocast(variables.read(self._value))
 
     def _value_to_be(self) -> Tensor:
         """What it will be initialized with; any value of its shape and dtype, where only shapes are inferred."""
@@ -102,12 +102,12 @@ class Variable(KerasVariable):
         if (
             variable is not None
             and type(change) is Tensor
-            and change.array.dtype == variable.peek().array.dtype
-            and change.array.shape == variable.peek().array.shape
+            and change.array.dtype == variables.peek(variable).array.dtype
+            and change.array.shape == variables.peek(variable).array.shape
             and get_stateless_scope() is None
         ):
             getattr(variable, method)(change)
-            return variable.read()
+            return variables.read(variable)
         return getattr(super(), method)(change)
 
     def numpy(self) -> Any:

@@ -20,7 +20,7 @@ from gradtape._src.tf import array, control_flow, debugging, math
 from gradtape._src.tf.arguments import static
 from gradtape._src.tf.python_functions import print_
 from gradtape._src.tf.tensor_array import TensorArray
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def _read(resource: Any, dtype: Any) -> Tensor:
             f"Trying to read variable with wrong dtype. Expected {dtype.word} got {variable.dtype.word}",
             "ReadVariableOp",
         )
-    return variable.read()
+    return read(variable)
 
 
 def _no_result(_: Any) -> None:
@@ -53,10 +53,10 @@ def _no_result(_: Any) -> None:
 def _rows(how: str) -> Callable[..., None]:
     def op(resource: Any, indices: Any, updates: Any) -> None:
         variable = variable_of(resource)
-        shape = array.concat([array.shape(indices), array.shape(variable.read())[1:]], 0)
+        shape = array.concat([array.shape(indices), array.shape(read(variable))[1:]], 0)
         rows = IndexedSlices(array.broadcast_to(updates, shape), indices)
         if indices.shape.rank != 1:
-            inner = array.shape(variable.read())[1:]
+            inner = array.shape(read(variable))[1:]
             flat = array.reshape(rows.values, array.concat([[-1], inner], 0))
             rows = IndexedSlices(flat, array.reshape(indices, [-1]))
         getattr(variable, how)(rows)
@@ -78,7 +78,7 @@ def _assign_slice(
     variable = variable_of(ref)
     variable.assign(
         _ARRAY_OPS["TensorStridedSliceUpdate"](
-            variable.read(), begin, end, strides, value,
+            read(variable), begin, end, strides, value,
             begin_mask=begin_mask, end_mask=end_mask, ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask,
             shrink_axis_mask=shrink_axis_mask,
         )
@@ -298,7 +298,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "ResourceScatterUpdate": _rows("scatter_update"),
     "ResourceStridedSliceAssign": _assign_slice,
     "VarIsInitializedOp": lambda resource: variable_of(resource).is_initialized(),
-    "VariableShape": lambda input, out_type: array.shape(variable_of(input).read(), out_type),
+    "VariableShape": lambda input, out_type: array.shape(read(variable_of(input)), out_type),
     # -- lists of tensors
     "EmptyTensorList": lambda element_shape, max_num_elements, element_dtype: _list(element_shape, 0, element_dtype),
     "TensorListConcat": _concat,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape._src.raw_ops.state import variable_of
 from gradtape._src.tf import math
+from gradtape._src.variable import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,21 +17,21 @@ def _gradient_descent(var: Any, alpha: Any, delta: Any) -> None:
 
 
 def _momentum(var: Any, accum: Any, lr: Any, grad: Any, momentum: Any, use_nesterov: bool) -> None:
-    velocity = variable_of(accum).read() * momentum + grad
+    velocity = read(variable_of(accum)) * momentum + grad
     variable_of(accum).assign(velocity)
     step = grad * lr + velocity * momentum * lr if use_nesterov else velocity * lr
     variable_of(var).assign_sub(step)
 
 
 def _keras_momentum(var: Any, accum: Any, lr: Any, grad: Any, momentum: Any, use_nesterov: bool) -> None:
-    velocity = variable_of(accum).read() * momentum - lr * grad
+    velocity = read(variable_of(accum)) * momentum - lr * grad
     variable_of(accum).assign(velocity)
     variable_of(var).assign_add(velocity * momentum - lr * grad if use_nesterov else velocity)
 
 
 def _moments(m: Any, v: Any, beta1: Any, beta2: Any, grad: Any) -> tuple[Any, Any]:
-    first = variable_of(m).read()
-    second = variable_of(v).read()
+    first = read(variable_of(m))
+    second = read(variable_of(v))
     first, second = first + (grad - first) * (1 - beta1), second + (grad * grad - second) * (1 - beta2)
     variable_of(m).assign(first)
     variable_of(v).assign(second)
@@ -52,7 +53,7 @@ def _amsgrad(
     epsilon: Any, grad: Any,
 ) -> None:  # fmt: skip
     first, second = _moments(m, v, beta1, beta2, grad)
-    largest = math.maximum(variable_of(vhat).read(), second)
+    largest = math.maximum(read(variable_of(vhat)), second)
     variable_of(vhat).assign(largest)
     rate = lr * math.sqrt(1 - beta2_power) / (1 - beta1_power)
     variable_of(var).assign_sub(rate * first / (math.sqrt(largest) + epsilon))
@@ -61,9 +62,9 @@ def _amsgrad(
 def _adamax(
     var: Any, m: Any, v: Any, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any
 ) -> None:
-    first = variable_of(m).read()
+    first = read(variable_of(m))
     first = first + (grad - first) * (1 - beta1)
-    largest = math.maximum(variable_of(v).read() * beta2, math.abs(grad))
+    largest = math.maximum(read(variable_of(v)) * beta2, math.abs(grad))
     variable_of(m).assign(first)
     variable_of(v).assign(largest)
     variable_of(var).assign_sub(lr / (1 - beta1_power) * (first / (largest + epsilon)))
@@ -72,18 +73,18 @@ def _adamax(
 def _adagrad(var: Any, accum: Any, lr: Any, grad: Any, update_slots: bool) -> None:
     if update_slots:
         variable_of(accum).assign_add(grad * grad)
-    variable_of(var).assign_sub(lr * grad * math.rsqrt(variable_of(accum).read()))
+    variable_of(var).assign_sub(lr * grad * math.rsqrt(read(variable_of(accum))))
 
 
 def _adagrad_with_epsilon(var: Any, accum: Any, lr: Any, epsilon: Any, grad: Any, update_slots: bool) -> None:
     if update_slots:
         variable_of(accum).assign_add(grad * grad)
-    variable_of(var).assign_sub(lr * grad / (math.sqrt(variable_of(accum).read()) + epsilon))
+    variable_of(var).assign_sub(lr * grad / (math.sqrt(read(variable_of(accum))) + epsilon))
 
 
 def _adadelta(var: Any, accum: Any, accum_update: Any, lr: Any, rho: Any, epsilon: Any, grad: Any) -> None:
-    squares = variable_of(accum).read() * rho + (1 - rho) * grad * grad
-    before = variable_of(accum_update).read()
+    squares = read(variable_of(accum)) * rho + (1 - rho) * grad * grad
+    before = read(variable_of(accum_update))
     step = math.sqrt(before + epsilon) * math.rsqrt(squares + epsilon) * grad
     variable_of(accum).assign(squares)
     variable_of(accum_update).assign(before * rho + (1 - rho) * step * step)
@@ -91,9 +92,9 @@ def _adadelta(var: Any, accum: Any, accum_update: Any, lr: Any, rho: Any, epsilo
 
 
 def _rms_prop(var: Any, ms: Any, mom: Any, lr: Any, rho: Any, momentum: Any, epsilon: Any, grad: Any) -> None:
-    squares = variable_of(ms).read()
+    squares = read(variable_of(ms))
     squares = squares + (grad * grad - squares) * (1 - rho)
-    step = variable_of(mom).read() * momentum + lr * grad * math.rsqrt(squares + epsilon)
+    step = read(variable_of(mom)) * momentum + lr * grad * math.rsqrt(squares + epsilon)
     variable_of(ms).assign(squares)
     variable_of(mom).assign(step)
     variable_of(var).assign_sub(step)
@@ -102,9 +103,9 @@ def _rms_prop(var: Any, ms: Any, mom: Any, lr: Any, rho: Any, momentum: Any, eps
 def _centered_rms_prop(
     var: Any, mg: Any, ms: Any, mom: Any, lr: Any, rho: Any, momentum: Any, epsilon: Any, grad: Any
 ) -> None:
-    mean, squares = variable_of(mg).read(), variable_of(ms).read()
+    mean, squares = read(variable_of(mg)), read(variable_of(ms))
     mean, squares = mean + (grad - mean) * (1 - rho), squares + (grad * grad - squares) * (1 - rho)
-    step = variable_of(mom).read() * momentum + lr * grad * math.rsqrt(squares - mean * mean + epsilon)
+    step = read(variable_of(mom)) * momentum + lr * grad * math.rsqrt(squares - mean * mean + epsilon)
     variable_of(mg).assign(mean)
     variable_of(ms).assign(squares)
     variable_of(mom).assign(step)

@@ -46,7 +46,7 @@ from gradtape._src.tf.arguments import (
     tensor_or,
     truth,
 )
-from gradtape._src.variable import Variable, unwrapped
+from gradtape._src.variable import Variable, read, unwrapped
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -70,8 +70,8 @@ def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str 
         tensor = value
     else:
         if isinstance(value, Variable):
-            read = value.read()
-            value = np.asarray(read.array) if is_known(read) else read
+            current = read(value)
+            value = np.asarray(current.array) if is_known(current) else current
         elif isinstance(value, (list, tuple)) and holds_tensor(value):
             raise ValueError(
                 "TypeError: Scalar tensor has no `len()`: tf.constant takes plain values. tf.stack or "
@@ -129,7 +129,7 @@ def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | N
     if isinstance(x, (IndexedSlices, SparseTensor)):
         over: Any = map_values if isinstance(x, IndexedSlices) else map_sparse
         return over(lambda t: cast(t, wanted), x)
-    tensor = convert(x) if not isinstance(x, Variable) else x.read()
+    tensor = convert(x) if not isinstance(x, Variable) else read(x)
     if tensor.dtype == wanted:
         return tensor if not isinstance(x, Variable) else x.value()
     return cast_tensor(tensor, wanted)

@@ -20,7 +20,7 @@ from gradtape._src.core.primitive import Op
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, read
 
 
 # -- functions -------------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def _print_from_program(inputs: tuple[Any, ...], options: dict[str, Any]) -> Non
     """Print whenever the program comes to this place, with the values of then."""
     from gradtape._src.graph.host_calls import effect
 
-    leaves = [leaf.read() if isinstance(leaf, Variable) else leaf for leaf in nest.flatten(inputs)]
+    leaves = [read(leaf) if isinstance(leaf, Variable) else leaf for leaf in nest.flatten(inputs)]
     traced = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not is_known(leaf)]
 
     def show(*values: Tensor) -> None:

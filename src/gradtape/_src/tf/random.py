@@ -30,7 +30,7 @@ from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.ops import array, index, math, random as ops
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import as_int, index_operand, integer, required_flag, shape_of, static
-from gradtape._src.variable import StreamState, Variable
+from gradtape._src.variable import StreamState, Variable, peek, store
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -115,8 +115,8 @@ class _OpSource:
         if graph is None:
             return _seeds.stream(op, self._seed, blocks)
         state = graph.op_state(lambda: StreamState(*start_of(_pair_within(graph, self._seed))))
-        before = state.peek().array
-        state.store(_run("advanced_state", before, _count(blocks), each=1))
+        before = peek(state).array
+        store(state, _run("advanced_state", before, _count(blocks), each=1))
         return _run("stream_of_state", before)
 
 

@@ -13,7 +13,7 @@ from gradtape._src.arrays.symbolic import Graph, Symbolic, current_graph, tracin
 from gradtape._src.conversion import register_converter
 from gradtape._src.tensor import Reference, Tensor
 from gradtape._src.variable.storage import Storage
-from gradtape._src.variable.variable import Creations, UnreadVariable, Variable, creating
+from gradtape._src.variable.variable import Creations, UnreadVariable, Variable, abstract_value, creating
 
 
 class StreamState(Variable):
@@ -28,7 +28,7 @@ class StreamState(Variable):
     def restart(self) -> None:
         """Read from the start again."""
         with tracing(None):
-            self.store(self._start.copy())
+            self._store(self._start.copy())
 
 
 class VariableParam(Variable):
@@ -49,7 +49,7 @@ class VariableParam(Variable):
         self._name, self._trainable, self._constraint = variable.name, variable.trainable, variable.constraint
         self._synchronization, self._aggregation = variable.synchronization, variable.aggregation
         self._declared_shape = variable.shape
-        like = variable.abstract_value()
+        like = abstract_value(variable)
         symbol = Symbolic(graph, tuple(like.shape), np.dtype(like.dtype))
         self.storage = Storage(self.uid, symbol, unread=True)  # for its shape and dtype
 
@@ -71,14 +71,14 @@ class VariableParam(Variable):
             raise AttributeError(f"'Variable' object has no attribute '{name}'")
         return getattr(self.itself(), name)
 
-    def peek(self) -> Tensor:
-        return super().peek() if current_graph() is not None else self.itself().peek()
+    def _peek(self) -> Tensor:
+        return super()._peek() if current_graph() is not None else self.itself()._peek()
 
-    def store(self, value: Any) -> None:
+    def _store(self, value: Any) -> None:
         if current_graph() is not None:
-            super().store(value)
+            super()._store(value)
         else:
-            self.itself().store(value)
+            self.itself()._store(value)
 
     @property
     def handle(self) -> Reference:
@@ -100,4 +100,4 @@ def stored(variable: Variable) -> Variable:
     return variable
 
 
-register_converter(VariableParam, VariableParam.read)
+register_converter(VariableParam, VariableParam._read)

@@ -44,7 +44,7 @@ class VariableSlice(Tensor):
                     f"{errors.brackets(shape)}",
                     "ResourceStridedSliceAssign",
                 ) from None
-        old = variable.peek().array
+        old = variable._peek().array
         positions = [p.array for p in self._key if isinstance(p, Tensor)]  # known to the program alone
         index = tuple([Ellipsis if isinstance(p, Tensor) else p for p in self._key])
         new = common_namespace((old, part, *positions)).set_slice(old, part, *positions, index=index)
@@ -53,12 +53,12 @@ class VariableSlice(Tensor):
 
 def slice_of(variable: Variable, key: Any) -> Any:
     """`variable[key]`: the values, which can be assigned to unless they are gathered by a tensor of indices."""
-    tensor = get_item(variable.read(), key)
+    tensor = get_item(variable._read(), key)
     if isinstance(key, (Tensor, ndarray)) and np.ndim(key):
         return tensor
     part: Any = object.__new__(VariableSlice)
     part.array, part.uid, part._tensor = tensor.array, tensor.uid, tensor
-    part._variable, part._key = variable, checked_index(key, variable.peek().array.shape)
+    part._variable, part._key = variable, checked_index(key, variable._peek().array.shape)
     return part
 
 
@@ -69,7 +69,7 @@ class IndexedUpdates:
 
     def sparse_read(self: Any, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the variable, with a sparse gradient."""
-        result: Tensor = index.checked_take(self.read(), _checked_places(indices, "ResourceGather"))
+        result: Tensor = index.checked_take(self._read(), _checked_places(indices, "ResourceGather"))
         return result
 
     def gather_nd(self: Any, indices: Any, name: str | None = None) -> Tensor:
@@ -77,7 +77,7 @@ class IndexedUpdates:
         where = _checked_places(indices, "ResourceGatherNd")
         if not where.array.shape:
             raise errors.invalid_argument("indices must be at least a vector", "ResourceGatherNd")
-        result: Tensor = index.checked_gather_nd(self.read(), where)
+        result: Tensor = index.checked_gather_nd(self._read(), where)
         return result
 
     # -- rows --------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class IndexedUpdates:
         self: Any, sparse_delta: Any, use_locking: bool = False, name: str | None = None
     ) -> Variable:
         """Replace rows, where leading axes of indices and variable correspond."""
-        where, shape, op = convert(sparse_delta.indices).array, self.peek().array.shape, "ResourceScatterNdUpdate"
+        where, shape, op = convert(sparse_delta.indices).array, self._peek().array.shape, "ResourceScatterNdUpdate"
         lead = len(where.shape) - 1
         _check_updates((*where.shape, lead + 1), tuple(convert(sparse_delta.values).array.shape), tuple(shape), op)
         places = index.checked_coordinates(where[..., None], shape, op, lead)
@@ -156,14 +156,14 @@ _SCATTERS = {
 def _scatter(variable: Any, delta: Any, how: str) -> Any:
     if not isinstance(delta, IndexedSlices):
         raise TypeError(f"Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: {delta!r}")
-    shape, op = variable.peek().array.shape, f"ResourceScatter{_SCATTERS[how]}"
+    shape, op = variable._peek().array.shape, f"ResourceScatter{_SCATTERS[how]}"
     where = _checked_places(delta.indices, op).array
     _check_rows(tuple(where.shape), tuple(convert(delta.values).array.shape), tuple(shape), op)
     return _update_at(variable, index.checked_indices(where, shape[0], op)[..., None], delta.values, how)
 
 
 def _scatter_nd(variable: Any, indices: Any, updates: Any, how: str) -> Any:
-    op, shape = f"ResourceScatterNd{_SCATTERS[how]}", variable.peek().array.shape
+    op, shape = f"ResourceScatterNd{_SCATTERS[how]}", variable._peek().array.shape
     where = _checked_places(indices, op).array
     if not where.shape:
         raise errors.invalid_argument("Indices shape must have rank at least one. Found:[]", op)
@@ -174,7 +174,7 @@ def _scatter_nd(variable: Any, indices: Any, updates: Any, how: str) -> Any:
 
 def _update_at(variable: Variable, where: Any, given: Any, how: str, batch_dims: int = 0) -> Any:
     """Combine the values at coordinates with `given`."""
-    value, updates = variable.peek().array, convert(given, variable.dtype).array
+    value, updates = variable._peek().array, convert(given, variable.dtype).array
     xp = common_namespace((value, where, updates))
     return variable._put(xp.update_at(value, where, updates, how=how, batch_dims=batch_dims), True, given)
 

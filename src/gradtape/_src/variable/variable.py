@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from enum import Enum
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,24 +145,24 @@ class Variable(IndexedUpdates):
         self._notice_origin(initial_value)
 
     # -- the value, unseen by tapes ----------------------------------------------------------------------------------
-    def peek(self) -> Tensor:
+    def _peek(self) -> Tensor:
         """The current value, of the storage or of the graph that is being traced, with the variable's uid."""
         graph = current_graph()
         if graph is not None:
-            return self.state_in(graph).reading
+            return self._state_in(graph).reading
         tensor = self.storage.tensor
         return tensor if tensor is not None else self._fetch()
 
-    def store(self, value: Any) -> None:
+    def _store(self, value: Any) -> None:
         """Replace the value in the storage, or in the graph that is being traced."""
         graph = current_graph()
         if graph is None:
             self.storage.store(value)
         else:
-            state = self.state_in(graph)
+            state = self._state_in(graph)
             state.reading, state.assigned = self.storage.reading(value), True
 
-    def state_in(self, graph: Graph) -> VariableState:
+    def _state_in(self, graph: Graph) -> VariableState:
         """The state of this variable in a graph, to which it is an input from now on."""
         if self.uid in graph.passed and not self._is_param:
             graph.also_captured.add(self.uid)  # an argument, which the code reaches in another way
@@ -169,24 +170,11 @@ class Variable(IndexedUpdates):
         if state is None:
             self._check_scope(graph)
             if graph.outer is not None:  # a branch or a loop: it begins with what the variable is outside
-                symbol = graph.input("array", self.state_in(graph.outer).reading.array)
+                symbol = graph.input("array", self._state_in(graph.outer).reading.array)
             else:
-                symbol = graph.input("variable", self, self.abstract_value(graph.first))
+                symbol = graph.input("variable", self, abstract_value(self, graph.first))
             state = graph.variables[self.uid] = VariableState(self, self.storage.reading(symbol))
         return state
-
-    def is_local_to(self, graph: Graph) -> bool:
-        """Whether every call of the graph has a variable of its own."""
-        return self._home is graph
-
-    def abstract_value(self, graph: Graph | None = None) -> Any:
-        """An array for its shape and dtype only: of the value in a graph or, where that does not use it, outside."""
-        while graph is not None:
-            state = graph.variables.get(self.uid)
-            if state is not None:
-                return state.reading.array
-            graph = graph.outer or graph.first
-        return self.storage.newest()
 
     def _check_scope(self, graph: Graph | None) -> None:
         """A local variable exists in its program only, and programs cannot use every variable."""
@@ -224,7 +212,7 @@ class Variable(IndexedUpdates):
             return self.storage.fetch()
 
     # -- reading -----------------------------------------------------------------------------------------------------
-    def read(self) -> Tensor:
+    def _read(self) -> Tensor:
         """The current reading, for ops: tapes that watch what is accessed notice it."""
         recorders = active_stack()
         if recorders is not None:
@@ -235,17 +223,11 @@ class Variable(IndexedUpdates):
         elif open_tapes:
             add_unrecorded_read(self)
         tensor = self.storage.tensor
-        return tensor if tensor is not None and current_graph() is None else self.peek()
-
-    def notice_reading(self) -> None:
-        """Let tapes that watch what is accessed know that a compiled program reads it."""
-        for recorder in active_recorders():
-            if self.uid not in recorder.tracked:
-                recorder.on_read(self)
+        return tensor if tensor is not None and current_graph() is None else self._peek()
 
     def value(self) -> Tensor:
         """The current value, as a tensor of its own that later assignments do not change."""
-        result: Tensor = array.identity(self.read())
+        result: Tensor = array.identity(self._read())
         return result
 
     def read_value(self) -> Tensor:
@@ -254,10 +236,10 @@ class Variable(IndexedUpdates):
 
     def numpy(self) -> ndarray:
         """The current value as a NumPy array (a copy)."""
-        return self.read().numpy()
+        return self._read().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
-        return self.read().__array__(dtype, copy)
+        return self._read().__array__(dtype, copy)
 
     @property
     def dtype(self) -> DType:
@@ -289,7 +271,7 @@ class Variable(IndexedUpdates):
 
     @property
     def device(self) -> str:
-        return self.peek().device
+        return self._peek().device
 
     @property
     def handle(self) -> Reference:
@@ -298,7 +280,7 @@ class Variable(IndexedUpdates):
 
     @property
     def ndim(self) -> int:
-        return self.peek().ndim
+        return self._peek().ndim
 
     @property
     def initial_value(self) -> Any:
@@ -324,16 +306,16 @@ class Variable(IndexedUpdates):
         raise TypeError(f"Variable is unhashable. Instead, use variable.ref() as the key. (Variable: {self!r})")
 
     def __bool__(self) -> bool:
-        return bool(self.read())
+        return bool(self._read())
 
     def __float__(self) -> float:
-        return float(self.read())
+        return float(self._read())
 
     def __int__(self) -> int:
-        return int(self.read())
+        return int(self._read())
 
     def __complex__(self) -> complex:
-        return complex(self.read())
+        return complex(self._read())
 
     def _repr_html_(self) -> str:
         """The variable in a notebook; looking at it does not count as reading it."""
@@ -342,12 +324,12 @@ class Variable(IndexedUpdates):
         from gradtape._src.notebook import card
 
         fixed = "" if self.trainable else ", not trainable"
-        return card(f"tf.Variable {escape(repr(self.name.removesuffix(':0')))}{fixed}", self.peek().array)
+        return card(f"tf.Variable {escape(repr(self.name.removesuffix(':0')))}{fixed}", self._peek().array)
 
     def __repr__(self) -> str:
         if current_graph() is not None:
             return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
-        value = np.asarray(self.read().array)
+        value = np.asarray(self._read().array)
         text = array_text(value)
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
 
@@ -361,7 +343,7 @@ class Variable(IndexedUpdates):
 
     def __reduce__(self) -> tuple[Any, ...]:
         facts = (
-            np.array(self.peek().array),
+            np.array(self._peek().array),
             self._name,
             self._trainable,
             self._declared_shape,
@@ -406,7 +388,7 @@ class Variable(IndexedUpdates):
 
     def _incoming(self, value: Any) -> Any:
         """A value that is to be stored: of the variable's dtype, in an array without other writers."""
-        held = self.peek().array
+        held = self._peek().array
         if type(value) is Tensor:
             new = value.array
             if type(new) is ndarray is type(held) and new.dtype is held.dtype:
@@ -432,7 +414,7 @@ class Variable(IndexedUpdates):
         if type(delta) is Tensor:
             change = self._incoming(delta)
         with updating():
-            value = self.peek().array
+            value = self._peek().array
             if change.shape != value.shape:
                 raise errors.invalid_argument(
                     f"Cannot update variable with shape {errors.brackets(value.shape)} using a Tensor with shape "
@@ -443,7 +425,7 @@ class Variable(IndexedUpdates):
             return self._put(solid(kernel(value, change)), read_value, delta)
 
     def _put(self, value: Any, read_value: bool, given: Any = None) -> Any:
-        self.store(value)
+        self._store(value)
         if active_stack() is not None:
             self._notice(given)
         return _view_of(self) if read_value else None
@@ -530,7 +512,7 @@ def solid(value: Any) -> Any:
 
 def _initial_array(value: Any, dtype: Any, graph: Graph | None) -> Any:
     if isinstance(value, (Tensor, Variable)):
-        tensor = value.read() if isinstance(value, Variable) else value
+        tensor = value._read() if isinstance(value, Variable) else value
         if dtype is not None and as_dtype(dtype) != tensor.dtype:
             raise ValueError(
                 f"initial_value: Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
@@ -578,20 +560,61 @@ class UnreadVariable(Variable):
     def name(self) -> str:
         return "UnreadVariable"
 
-    def peek(self) -> Tensor:
-        return self.variable.peek()
+    def _peek(self) -> Tensor:
+        return self.variable._peek()
 
-    def store(self, value: Any) -> None:
-        self.variable.store(value)
+    def _store(self, value: Any) -> None:
+        self.variable._store(value)
 
-    def state_in(self, graph: Graph) -> VariableState:
-        return self.variable.state_in(graph)
+    def _state_in(self, graph: Graph) -> VariableState:
+        return self.variable._state_in(graph)
 
-    def read(self) -> Tensor:
-        return self.variable.read()
+    def _read(self) -> Tensor:
+        return self.variable._read()
 
     def _update(self, *args: Any) -> Any:
         return self.variable._update(*args)
+
+
+# What other layers do with variables, beyond TensorFlow's methods. The first two are called for every use of a
+# variable: a method caller costs no frame of Python.
+read: Callable[[Variable], Tensor] = methodcaller("_read")
+"""The current reading, for ops: tapes that watch what is accessed notice it."""
+
+peek: Callable[[Variable], Tensor] = methodcaller("_peek")
+"""The current value, unseen by tapes: of the storage or of the graph that is being traced, with the variable's uid."""
+
+
+def store(variable: Variable, value: Any) -> None:
+    """Replace the value in the storage, or in the graph that is being traced."""
+    variable._store(value)
+
+
+def state_in(variable: Variable, graph: Graph) -> VariableState:
+    """The state of a variable in a graph, to which it is an input from now on."""
+    return variable._state_in(graph)
+
+
+def is_local_to(variable: Variable, graph: Graph) -> bool:
+    """Whether every call of the graph has a variable of its own."""
+    return variable._home is graph
+
+
+def abstract_value(variable: Variable, graph: Graph | None = None) -> Any:
+    """An array for its shape and dtype only: of the value in a graph or, where that does not use it, outside."""
+    while graph is not None:
+        state = graph.variables.get(variable.uid)
+        if state is not None:
+            return state.reading.array
+        graph = graph.outer or graph.first
+    return variable.storage.newest()
+
+
+def notice_reading(variable: Variable) -> None:
+    """Let tapes that watch what is accessed know that a compiled program reads it."""
+    for recorder in active_recorders():
+        if variable.uid not in recorder.tracked:
+            recorder.on_read(variable)
 
 
 def _view_of(variable: Variable) -> UnreadVariable:
@@ -605,8 +628,8 @@ _empty = object.__new__
 
 operators.attach(Variable)
 setattr(Variable, "__getitem__", slice_of)  # noqa: B010 - the operators above are attached the same way
-register_converter(Variable, Variable.read)
-register_converter(UnreadVariable, UnreadVariable.read)
+register_converter(Variable, Variable._read)
+register_converter(UnreadVariable, UnreadVariable._read)
 
 
 def _refuse(symbol: str, method: str) -> Callable[[Any, Any], Any]:
@@ -640,7 +663,7 @@ def _variable_equality(name: str) -> Callable[[Any, Any], Any]:
             raise ValueError(
                 "Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor."
             )
-        return compare(self.read(), other)
+        return compare(self._read(), other)
 
     return method
 

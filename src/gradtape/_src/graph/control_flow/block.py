@@ -16,7 +16,7 @@ from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, is_local_to, notice_reading, state_in
 
 
 class Block:
@@ -37,10 +37,10 @@ class Block:
                 self.trace.track(inside)
                 self.inputs.append(inside)
             self.result = function(*self.inputs[int(iteration) :])
-        states = [s for s in self.graph.variables.values() if not s.variable.is_local_to(self.graph)]
+        states = [s for s in self.graph.variables.values() if not is_local_to(s.variable, self.graph)]
         self.assigned = [s.variable for s in states if s.assigned]
         for state in states:  # tapes outside watch what is read here
-            state.variable.notice_reading()
+            notice_reading(state.variable)
 
     def outputs(self) -> list[Any]:
         """The leaves of the result as tensors; None stays."""
@@ -59,7 +59,7 @@ class Block:
     def reading(self, variable: Variable) -> Tensor:
         """What a variable is at the end of the block."""
         with tracing(self.graph), stack.use_recorders((self.trace,)):
-            return variable.state_in(self.graph).reading
+            return state_in(variable, self.graph).reading
 
     def traced(self, outputs: Sequence[Tensor]) -> Traced:
         """The block as a function of its inputs, with these outputs."""

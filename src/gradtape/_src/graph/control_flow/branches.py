@@ -28,6 +28,7 @@ from gradtape._src.graph.trace import as_tensor, record
 from gradtape._src.graph.traced import Traced
 from gradtape._src.ops import array
 from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.variable import store
 
 
 def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
@@ -50,7 +51,7 @@ def switch(chosen: Tensor, functions: Sequence[Callable[[], Any]], names: Sequen
     ]
     results = _switched(chosen, traced)
     for variable, value in zip(changed, results[len(there) :], strict=True):
-        variable.store(value.array)
+        store(variable, value.array)
     flat: list[Any] = [None] * len(outputs[0])
     for i, value in zip(there, results, strict=False):
         flat[i] = value

@@ -37,7 +37,7 @@ from gradtape._src.graph.trace import Trace, as_tensor, record
 from gradtape._src.graph.traced import Traced
 from gradtape._src.ops import array, index, math
 from gradtape._src.tensor import Tensor, is_differentiable
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, store
 
 _KEPT_BYTES = 2**26
 """How much memory a loop of unknown length may use to remember what it carried."""
@@ -76,7 +76,7 @@ def while_loop(
 
     def flat_test(*values: Tensor) -> Any:
         for variable, value in zip(changed, values[count:], strict=True):
-            variable.store(value.array)
+            store(variable, value.array)
         truth = convert(test(*packed(values[:count])))
         check_truth(truth, "Input 'input' passed {} expected bool", "While")
         return scalar(truth) if most is None else math.logical_and(iteration_number() < most, scalar(truth))
@@ -89,7 +89,7 @@ def while_loop(
     else:
         results = record_scan(traced, carry, [], iterations, False, counted)
     for variable, value in zip(changed, results[count : len(carry)], strict=True):
-        variable.store(value.array)
+        store(variable, value.array)
     return packed(results[:count])
 
 

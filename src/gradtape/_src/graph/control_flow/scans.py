@@ -39,6 +39,7 @@ from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import as_tensor, record
 from gradtape._src.graph.traced import Traced
 from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.variable import store
 
 
 def scan(
@@ -65,7 +66,7 @@ def scan(
     traced = block.traced([*outputs[:count], *[block.reading(v) for v in changed], *outputs[count:]])
     results = record_scan(traced, [*carry, *[t for _, t in state]], rows, length, reverse)
     for variable, value in zip(changed, results[count:], strict=False):
-        variable.store(value.array)
+        store(variable, value.array)
     return results[:count], results[count + len(changed) :]
 
 

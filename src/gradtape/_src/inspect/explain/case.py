@@ -8,13 +8,13 @@ from types import FrameType
 from typing import Any
 
 from gradtape._src.call_sites import Line
-from gradtape._src.inspect.events import Facts, Node
+from gradtape._src.inspect.events import Facts, OpEvent
 from gradtape._src.inspect.explain.explanation import Explanation, Reason, Step
 from gradtape._src.inspect.explain.words import LIKELY, shown_op
 from gradtape._src.inspect.source import name_of
 from gradtape._src.variable import Variable
 
-Path = list[tuple[Node, int]]
+Path = list[tuple[OpEvent, int]]
 """Ops, and at which input a path enters each of them."""
 
 
@@ -47,7 +47,7 @@ class Case:
         *,
         where: Line | None = None,
         certain: bool = True,
-        path: Iterable[tuple[Node, int]] = (),
+        path: Iterable[tuple[OpEvent, int]] = (),
     ) -> Explanation:
         """There is no gradient, for this reason."""
         notes = [] if certain else [LIKELY]
@@ -55,7 +55,7 @@ class Case:
             self.name, False, reason, message, fix, [self.step(n) for n, _ in path], where, certain, tuple(notes)
         )
 
-    def step(self, node: Node) -> Step:
+    def step(self, node: OpEvent) -> Step:
         """An op as it is shown in a path."""
         shape = node.shapes[0] if node.shapes else self.facts.tracked.get(node.outputs[0])
         return Step(shown_op(node.op), shape, node.where)

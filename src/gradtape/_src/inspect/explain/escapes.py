@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape._src.inspect.events import Node
+from gradtape._src.inspect.events import OpEvent
 from gradtape._src.inspect.explain.case import Case
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
 from gradtape._src.inspect.explain.paths import blocked
@@ -32,7 +32,7 @@ def reason_of_escapes(case: Case) -> Explanation | None:
     latest = max([u for u in unseen if u <= case.made], default=case.made)
     _, best = max([c for c in candidates if c[0] <= latest] or candidates, key=lambda c: c[0])
     certain = facts.complete and len(candidates) == 1
-    if isinstance(best, Node):
+    if isinstance(best, OpEvent):
         first = facts.path(case.uid, best.inputs, differentiable=False) or []
         position = next(i for i, uid in enumerate(best.inputs) if uid in made)
         return blocked(case, best, position, [*first, (best, position)], certain=certain)

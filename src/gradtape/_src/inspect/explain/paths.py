@@ -7,7 +7,7 @@ from typing import Any
 
 from gradtape._src.autodiff.arguments import array_of
 from gradtape._src.call_sites import Line
-from gradtape._src.inspect.events import Node
+from gradtape._src.inspect.events import OpEvent
 from gradtape._src.inspect.explain.case import Case, Path
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
 from gradtape._src.inspect.explain.words import INSTEAD, dtype_of_numpy, shown_op
@@ -91,7 +91,7 @@ def reason_on_path(case: Case, path: Path | None) -> Explanation | None:
     return None
 
 
-def unrecorded(case: Case, reason: Reason, where: Line | None, node: Node | None, path: Any = ()) -> Explanation:
+def unrecorded(case: Case, reason: Reason, where: Line | None, node: OpEvent | None, path: Any = ()) -> Explanation:
     what = f"{shown_op(node.op)} ran" if node is not None else f"{case.target} was computed"
     how = {
         Reason.PAUSED: "while the tape was paused",
@@ -107,7 +107,9 @@ def unrecorded(case: Case, reason: Reason, where: Line | None, node: Node | None
     return case.no(reason, f"{what} {how}{line}: the tape has no record of it.", fix, where=where, path=path)
 
 
-def blocked(case: Case, node: Node, position: int, path: Path, whole: Any = None, certain: bool = True) -> Explanation:
+def blocked(
+    case: Case, node: OpEvent, position: int, path: Path, whole: Any = None, certain: bool = True
+) -> Explanation:
     """The derivative ends at this op, or before it where the path leaves an op by integers."""
     for i, (earlier, following) in enumerate(pairwise(path)):
         if _leaves_by_positions(earlier[0], *following):
@@ -125,7 +127,7 @@ def blocked(case: Case, node: Node, position: int, path: Path, whole: Any = None
     return case.no(*_why_blocked(node, position), where=where, path=path, certain=certain)
 
 
-def _why_blocked(node: Node, position: int) -> tuple[Reason, str, str]:
+def _why_blocked(node: OpEvent, position: int) -> tuple[Reason, str, str]:
     """Reason, message and fix for an op that passes no derivative on."""
     op, name = node.op, shown_op(node.op)
     if op.name == "stop_gradient":
@@ -161,7 +163,7 @@ def _why_blocked(node: Node, position: int) -> tuple[Reason, str, str]:
     )
 
 
-def _leaves_by_positions(node: Node, following: Node, position: int) -> bool:
+def _leaves_by_positions(node: OpEvent, following: OpEvent, position: int) -> bool:
     """Whether a path goes on, at an input of the following op, from integers that an op gives beside its values."""
     if len(node.outputs) < 2:
         return False
