@@ -16,6 +16,7 @@ import numpy as np
 
 from gradtape._src import memory
 from gradtape._src.arrays.half import HALF, in_float32, mean_dtype, sum_dtype, widened
+from gradtape._src.arrays.numpy.blas import SEVERAL, alone, by_size
 from gradtape._src.arrays.numpy.blocks import LARGE, by_rows
 
 Array = Any
@@ -581,7 +582,7 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     shifted = flat[at]
     np.exp(slope, slope)
     short = dtype is _FLOAT32 and classes <= _FEW
-    total = slope.dot(_ones(classes, dtype)) if short else np.add.reduce(slope, 1, dtype)
+    total = _dot(slope, _ones(classes, dtype)) if short else np.add.reduce(slope, 1, dtype)
     np.divide(slope, total[:, None], slope)
     chosen = flat[at]
     chosen -= _ONE if dtype is _FLOAT32 else 1
@@ -594,8 +595,16 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
 def sum_rows(x: Array) -> Array:
     """The sum along the first axis."""
     if x.ndim == 2 and x.dtype is _FLOAT32 and x.shape[0] <= _FEW:
-        return _ones(x.shape[0], _FLOAT32).dot(x)
+        return _dot(_ones(x.shape[0], _FLOAT32), x)
     return sum(x, axis=(0,))
+
+
+def _one_thread_dot(x: Array, y: Array) -> Array:
+    """A product with a vector, which takes no longer than BLAS takes to start threads."""
+    return alone(np.dot, x, y)
+
+
+_dot: Any = _one_thread_dot if SEVERAL else np.dot
 
 
 _FEW = 1024
@@ -614,6 +623,15 @@ def _starts(count: int, length: int) -> Array:
 
 
 # -- linear algebra --------------------------------------------------------------------------------------------------
+def _multiplications(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False) -> int:
+    """How many numbers one call of BLAS multiplies for a matrix product."""
+    if x.ndim < 2 or y.ndim < 2:
+        return 0
+    rows = x.shape[-1] * x.shape[-2] if x.ndim > 2 < y.ndim else x.size
+    return int(rows * y.shape[-2 if adjoint_y else -1])
+
+
+@by_size(_multiplications)
 def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False) -> Array:
     """The matrix product over the last two axes; a stack times one matrix is a single BLAS call."""
     if x.ndim == 2 == y.ndim and (x.dtype is _FLOAT32 or x.dtype.char in "fd"):

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from gradtape._src.arrays.half import HALF, in_float32, widened
+from gradtape._src.arrays.numpy.blas import by_size
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -93,7 +94,13 @@ def _pieces(batch: int, out: Sizes, each: int) -> Iterator[tuple[slice, slice]]:
 
 
 # -- convolution and its two transposes ------------------------------------------------------------------------------
+def _multiplications(x: Array, y: Array, **geometry: Any) -> int:
+    """About how many numbers one call of BLAS multiplies for a convolution: the columns of a piece, each filter."""
+    return int(min(_PIECE, 9 * x.size) * y.shape[-1])
+
+
 @in_float32
+@by_size(_multiplications)
 def conv(x: Array, y: Array, *, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1) -> Array:
     """Slide the filters y over the images x."""
     window, depth, channels = y.shape[:-2], y.shape[-2], y.shape[-1]
@@ -151,6 +158,7 @@ def _room(size: int, dtype: Any) -> Array:
 
 
 @in_float32
+@by_size(_multiplications)
 def conv_input_grad(
     z: Array, y: Array, *, shape: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
@@ -182,6 +190,7 @@ def conv_input_grad(
 
 
 @in_float32
+@by_size(_multiplications)
 def conv_filter_grad(
     x: Array, z: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
