@@ -14,7 +14,6 @@ PACKAGE = Path(gradtape.__file__).parent
 LIMIT = 40
 LONG: dict[str, int] = {
     "_src/arrays/numpy/random.py:_binomials": 45,
-    "_src/arrays/xla/control.py:loop": 55,
     "_src/cli/bench.py:_measure": 44,
     "_src/cli/doctor.py:_problems": 47,
     "_src/cli/doctor.py:_show": 43,

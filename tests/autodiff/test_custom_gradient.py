@@ -606,3 +606,20 @@ def test_functions_of_graphs_point_to_the_tape(name):
     with pytest.raises(RuntimeError, match="is not supported when eager execution is enabled") as error:
         getattr(tf, name)(c(1.0), c(1.0))
     assert "tf.GradientTape" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("returned", "error", "sentence"),
+    [
+        (lambda x: 2 * x, TypeError, "Cannot iterate over a scalar tensor. .* returned <tf.Tensor"),
+        (lambda x: (2 * x, None), TypeError, "unsupported callable: f returned None"),
+        (lambda x: (2 * x, x, x), ValueError, r"too many values to unpack \(expected 2\). .* `return y, grad`"),
+        (lambda x: None, TypeError, "cannot unpack non-iterable NoneType object. .*: f returned None"),
+    ],
+)
+def test_a_function_without_a_gradient_function_is_refused(returned, error, sentence):
+    def f(x):
+        return returned(x)
+
+    with pytest.raises(error, match=sentence):
+        tf.custom_gradient(f)(tf.constant(1.0))

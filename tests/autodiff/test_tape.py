@@ -1503,3 +1503,11 @@ def test_the_repr_of_a_tape_is_the_head_of_its_summary():
     with tf.GradientTape() as tape:
         x * x
     assert repr(tape).startswith("<tf.GradientTape: 1 op")
+
+
+def test_a_misspelled_argument_of_a_tape():
+    with pytest.raises(TypeError, match=r"^GradientTape.__init__\(\) got .* 'persistant'. Did you mean 'persistent'\?"):
+        tf.GradientTape(persistant=True)
+    with pytest.raises(TypeError, match=r"argument 'x'\. Its arguments are persistent, watch_accessed_variables, "):
+        tf.GradientTape(x=1)
+    assert list(inspect.signature(tf.GradientTape).parameters)[-1] == "lines"

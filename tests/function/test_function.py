@@ -147,3 +147,8 @@ def test_functions_return_tensors(value, within):
     kind = type(value).__name__
     with pytest.raises(TypeError, match=f"must return zero or more Tensors .* found return value of type {kind}"):
         tf.function(lambda x: within(value))(tf.constant(1.0))
+
+
+def test_jit_compile_is_a_truth_value():
+    with pytest.raises(TypeError, match=r"jit_compile is True .* Received: 'no'"):
+        tf.function(lambda x: x, jit_compile="no")

@@ -167,9 +167,7 @@ class setting(Generic[T]):
             raise
 
     @guarded
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             self._variable.set(self._outer[-1])
         except BaseException:
@@ -202,9 +200,7 @@ class settings(ContextDecorator):
             raise
 
     @guarded
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             self._restore()
         except BaseException:

@@ -397,8 +397,8 @@ class LazyTensor(Tensor):
     @property
     def lazy(self) -> memory.LazyArray | None:
         """The lazy array; None once it has been computed."""
-        held = _slot.__get__(self)
-        return held if type(held) is memory.LazyArray else None
+        array = _slot.__get__(self)
+        return array if type(array) is memory.LazyArray else None
 
     @property
     def array(self) -> Array:

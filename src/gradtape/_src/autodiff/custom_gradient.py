@@ -62,9 +62,12 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
         _refuse_batches(args)
         watcher = _VariableWatcher()
         with stack.started(watcher):
-            result, grad_fn = function(*args, **kwargs)
+            result, grad_fn = _pair(function(*args, **kwargs), function)
         if not callable(grad_fn):
-            raise TypeError(f"unsupported callable: {grad_fn!r} should be the gradient function of {_name(function)}")
+            raise TypeError(
+                f"unsupported callable: {_name(function)} returned {grad_fn!r} where a function for the gradient is "
+                "expected, as in `return y, grad`."
+            )
         inputs = nest.flatten(args)
         given = {leaf.uid for leaf in [*leaves(args), *leaves(kwargs)] if isinstance(leaf, Variable)}
         variables = [v for uid, v in sorted(watcher.variables.items()) if uid not in given]
@@ -106,6 +109,20 @@ def _refuse_batches(args: Any) -> None:
         recorded = type(batch) is Batched and type(batch.array) is Tensor
         if recorded and any(recorder.born < batch.level for recorder in active_recorders()):  # type: ignore[union-attr]
             raise EscapeError("a custom gradient is needed row by row where a tape is outside of the rows")
+
+
+def _pair(returned: Any, function: Any) -> tuple[Any, Any]:
+    """The result of a decorated function, and its gradient function."""
+    try:
+        result, grad_fn = returned
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):  # of a tensor that is being traced: it says what to do
+            raise
+        raise type(error)(
+            f"{str(error).rstrip('.')}. A function with tf.custom_gradient returns its result and a function for the "
+            f"gradient, as in `return y, grad`: {_name(function)} returned {returned!r}."
+        ) from None
+    return result, grad_fn
 
 
 def _name(function: Any) -> str:

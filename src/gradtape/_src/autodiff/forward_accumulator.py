@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
 from gradtape._src import errors, nest
@@ -155,9 +154,7 @@ class ForwardAccumulator:
             raise
 
     @guarded
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             self._stop()
         except BaseException:

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from threading import get_ident
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 import numpy as np
 from numpy import ndarray
@@ -82,6 +83,7 @@ class Tape:
     _stops = 0  # how many stop_recording blocks are open
     _variables: Mapping[int, Variable] = MappingProxyType({})  # the watched ones of a record that is gone
     _used_at: Line | None = None  # the file and line of the gradient call that used it up
+    options: Mapping[str, Any] = MappingProxyType({})  # what is switched on beyond TensorFlow's arguments
     _profiler: Any = None  # with `profile=True`: see inspect/profile.py
 
     def __init__(
@@ -93,12 +95,14 @@ class Tape:
         strong_zeros: bool = False,
         profile: bool = False,
         lines: bool | None = None,
+        **unknown: NoReturn,
     ) -> None:
+        if unknown:
+            raise _unknown_argument(next(iter(unknown)))
         self._persistent = bool(persistent)
         self._watch_accessed = bool(watch_accessed_variables)
         if lines is None:
             lines = settings.none_policy != "none"
-        self.options = {}
         if check_numerics or strong_zeros or profile or lines:
             chosen = {
                 "check_numerics": check_numerics,
@@ -130,9 +134,7 @@ class Tape:
             raise
 
     @guarded
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             if self._blocks and self._blocks[-1] == "pause":
                 if self._paused:
@@ -700,6 +702,21 @@ class Tape:
 _UNKNOWN: Line = ("an unknown file", 0)
 
 
+# Arguments that a tape does not have are taken for the sake of the error: the signature is without them.
+_known = [p for p in inspect.signature(Tape.__init__).parameters.values() if p.kind is not p.VAR_KEYWORD]
+setattr(Tape.__init__, "__signature__", inspect.Signature(_known, return_annotation=None))  # noqa: B010 - for mypy
+
+
+def _unknown_argument(name: str) -> TypeError:
+    """The error of Python for an argument that a tape does not have, with the nearest one that it has."""
+    import difflib
+
+    known = list(inspect.signature(Tape).parameters)
+    close = difflib.get_close_matches(name, known, 1)
+    advice = f"Did you mean '{close[0]}'?" if close else f"Its arguments are {', '.join(known)}."
+    return TypeError(f"GradientTape.__init__() got an unexpected keyword argument '{name}'. {advice}")
+
+
 class _GradientCall:
     """One gradient call: the backward pass may itself be recorded, and at the end a plain tape is used up."""
 
@@ -731,9 +748,7 @@ class _GradientCall:
             raise
 
     @guarded
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             tape = self._tape
             if kind is not None:
@@ -787,9 +802,7 @@ class _Stopped(contextlib.ContextDecorator):
             raise
 
     @guarded
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             tape = self._tape
             tape._stops = self._before

@@ -23,7 +23,6 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gradtape._src import tensor
@@ -149,9 +148,7 @@ class started:
             raise
 
     @guarded
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             stop(self._recorder)
         except BaseException:

@@ -7,7 +7,6 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -250,9 +249,7 @@ class TFRecordWriter:
     def __enter__(self) -> TFRecordWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close()
 
 

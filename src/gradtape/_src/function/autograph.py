@@ -79,11 +79,11 @@ def set_loop_options(
     >>> import gradtape as tf
     >>> @tf.function
     ... def count(n):
-    ...     turns = 0
+    ...     steps = 0
     ...     for _ in tf.range(n):
     ...         tf.autograph.experimental.set_loop_options(maximum_iterations=3)
-    ...         turns += 1
-    ...     return turns
+    ...         steps += 1
+    ...     return steps
     >>> int(count(tf.constant(10)))
     3
     """
@@ -104,9 +104,9 @@ def _converted(function: Any, requested: bool = False) -> Callable[..., Any]:
         inner = _converted(function.__func__, requested)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if isinstance(function, FunctionType):
-        held = function.__dict__.get("__wrapped_method__")
-        if held is not None:
-            inner, reference = _converted(held[0], requested), held[1]
+        wrapped = function.__dict__.get("__wrapped_method__")
+        if wrapped is not None:
+            inner, reference = _converted(wrapped[0], requested), wrapped[1]
             return lambda *args, **kwargs: inner(reference(), *args, **kwargs)
         return _transformed(function) if _wants_conversion(function, requested) else function
     call = getattr(type(function), "__call__", None)  # noqa: B004 - the method, not whether there is one

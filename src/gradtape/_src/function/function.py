@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
 from gradtape._src import forks
 from gradtape._src.arrays.seeds import OpStreams, drawing_from
 from gradtape._src.arrays.symbolic import current_graph
@@ -390,6 +392,11 @@ def function(
     def decorate(python_function: Callable[..., Any]) -> Function:
         relaxed = reduce_retracing or bool(experimental_relax_shapes)
         compiled = experimental_compile if jit_compile is None else jit_compile
+        if compiled is not None and not isinstance(compiled, (bool, int, np.bool_)):
+            raise TypeError(
+                "jit_compile is True (always compile with XLA), False (run on NumPy, without compiling) or None (as "
+                f"tf.config.optimizer.set_jit says). Received: {compiled!r}."
+            )
         return Function(python_function, input_signature, autograph, relaxed, compiled)
 
     return decorate if func is None else decorate(func)

@@ -528,10 +528,11 @@ class _Loop:
             return [k + 1, *self._checked()]
 
         start = wrap(np.zeros((), np.int32))
-        turns, *results = control_flow.while_loop(going_on, once, [start, *_numeric(self._before)], maximum_iterations)
+        carry = [start, *_numeric(self._before)]
+        iterations, *results = control_flow.while_loop(going_on, once, carry, maximum_iterations)
         if self._set_first and not (type(count) is int and count > 0):
             message = f"loop must iterate at least once to initialize {', '.join(self._set_first)}"
-            require((turns > 0).array, [message])
+            require((iterations > 0).array, [message])
         self._set_state(self._packed(results))
 
     def _define(self, target: Block) -> None:

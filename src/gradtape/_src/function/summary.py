@@ -37,16 +37,16 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
     """The programs of a function that have run, by what they are for."""
     traced = function._traced
     found = []
-    if traced._plain is not None:
-        found += [("values", program) for program in traced._plain.versions()]
+    if traced.built is not None:
+        found += [("values", program) for program in traced.built.versions()]
     in_parts = vars(traced).get("in_parts")  # as far as a call has needed it
     if in_parts is not None:
         found.append(("values in parts", in_parts.program))
-    for derivative in traced._derivatives.values():
+    for derivative in traced.derivatives.values():
         found += [("values for a tape", program) for program in derivative.program.versions()]
         for backward in derivative.backward_programs.values():
-            if backward.traced._plain is not None:
-                found += [("gradient", program) for program in backward.traced._plain.versions()]
+            if backward.traced.built is not None:
+                found += [("gradient", program) for program in backward.traced.built.versions()]
     return found
 
 

@@ -30,7 +30,7 @@ def _vjp_of_call(
     host: bool,
     sizes: Sizes | None,
     passed: Sequence[Variable],
-    shared: bool,
+    keeps_residuals: bool,
     nested: tuple[int, ...],
 ) -> list[Any]:
     """The rule of a call: run the second program on the residuals and the cotangents.
@@ -50,7 +50,7 @@ def _jvp_of_call(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: A
     if not derivative.forward:
         return None
     rows, given, batched_again = unbatched(given)
-    residuals = derivative.residuals if attrs["shared"] else ()
+    residuals = derivative.residuals if attrs["keeps_residuals"] else ()
     host, sizes, passed = attrs["host"], attrs["sizes"], attrs["passed"]
     found = derivative.tangents(given, saved, residuals, rows, host, sizes, passed)
     return (*batched_again(found), *[None] * (len(saved) - len(residuals)))

@@ -24,7 +24,6 @@ from gradtape._src.core.fast.backward import traced_backward_pass
 from gradtape._src.core.jvp import push
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import active_recorders
-from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import Modes, Residual, Shape, Trace, as_tensor, tracked_shape
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor, dimensions_shown, is_differentiable
@@ -92,11 +91,6 @@ class Derivative:
             *(self.traced.outputs if outputs is None else outputs),
             *[residual_tensor(r) for r in residuals if r.uid],
         ]
-
-    @cached_property
-    def pure_program(self) -> Program:
-        """The first program where its results are there already, and only the residuals are wanted."""
-        return self.traced.program(self.residuals, pure=True)
 
     def _known_shapes(self) -> dict[int, Shape]:
         traced = self.traced

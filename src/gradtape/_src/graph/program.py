@@ -39,9 +39,8 @@ class Program:
     """What computes some values of a graph from the graph's inputs.
 
     `donated` are variables (uids) whose memory the program may write to; they get it back from the caller. What calls
-    Python may fail, and gets none. `state` are the variables whose new values are the last outputs. One that is
-    `pure` computes again what another has computed, and prints and checks nothing. `given` are bounds of integers
-    among the inputs.
+    Python may fail, and gets none. `state` are the variables whose new values are the last outputs. `given` are
+    bounds of integers among the inputs.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class Program:
         arguments: Sequence[Symbolic],
         outputs: Sequence[Any],
         donated: frozenset[int] = frozenset(),
-        pure: bool = False,
         state: Sequence[Variable] = (),
         given: Given = {},  # noqa: B006 - nothing writes to it
     ) -> None:
@@ -58,10 +56,10 @@ class Program:
         self._graph, self._arguments, self._given = graph, arguments, given
         self._numbers = {id(symbol): i for i, symbol in enumerate(arguments)}
         self.outputs = list(outputs)
-        nodes, used = _needed(graph.nodes, self.outputs, pure)
+        nodes, used = _needed(graph.nodes, self.outputs)
         self.nodes = without_proved(nodes, given, {})
         self.has_effects = any(map(_has_effects, self.nodes))
-        self.checks = {} if pure else checks.found_in(self.nodes)
+        self.checks = checks.found_in(self.nodes)
         changing = {v.uid for v in state}
         if self.checks and changing:  # it gives variables their old values where a check fails: it needs them all
             used |= {id(feed.symbol) for feed in graph.feeds if feed.kind == "variable" and feed.value.uid in changing}
@@ -457,12 +455,12 @@ def _has_effects(node: Node) -> bool:
     return bool(node.attrs.get("effect")) or any(program.has_effects for program in checks.programs_in(node))
 
 
-def _needed(nodes: Sequence[Node], outputs: Sequence[Any], pure: bool) -> tuple[list[Node], set[int]]:
+def _needed(nodes: Sequence[Node], outputs: Sequence[Any]) -> tuple[list[Node], set[int]]:
     """The nodes that the outputs depend on, in order, and the ids of all values among them."""
     used = {id(out) for out in outputs if type(out) is Symbolic}
     kept = []
     for node in reversed(nodes):
-        if any(id(out) in used for out in node.outputs) or (not pure and (_has_effects(node) or checks.asserts(node))):
+        if any(id(out) in used for out in node.outputs) or _has_effects(node) or checks.asserts(node):
             dce = node.attrs.get("dce")
             if dce is not None:  # a branch or a loop, without the outputs that are not used
                 node = dce(node, [id(out) in used for out in node.outputs])

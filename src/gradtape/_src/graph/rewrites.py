@@ -42,17 +42,17 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor |
     axes = _axes(found, op.name, attrs, len(shares.array.shape))
     if axes is None:
         return None
-    *turns, back = axes
+    *perms, back = axes
     given = (queries, keys, values)
     fronts = [
         tuple(x.array.shape[i] for i in perm[:-2]) if len(x.array.shape) == len(perm) else None
-        for x, perm in zip(given, turns, strict=True)
+        for x, perm in zip(given, perms, strict=True)
     ]
     if None in fronts or len({*fronts}) != 1:  # one of them is broadcast
         return None
-    operands = [_turned(x, perm) for x, perm in zip(given, turns, strict=True)]
+    operands = [_transposed(x, perm) for x, perm in zip(given, perms, strict=True)]
     out: Tensor = attention(*operands, scale=found.scale, causal=found.causal)[0]
-    return _turned(out, back)
+    return _transposed(out, back)
 
 
 def is_worthwhile() -> bool:
@@ -146,8 +146,8 @@ def _axes(found: _Found, name: str, attrs: dict[str, Any], rank: int) -> list[tu
     result = front + row + min(value)
     if sorted(out) != sorted(result):
         return None
-    turns = [tuple(have.index(c) for c in want) for have, want in zip((q, k, v), wanted, strict=True)]
-    return [*turns, tuple(result.index(c) for c in out)]
+    perms = [tuple(have.index(c) for c in want) for have, want in zip((q, k, v), wanted, strict=True)]
+    return [*perms, tuple(result.index(c) for c in out)]
 
 
 def _letters(name: str, attrs: dict[str, Any], rank: int) -> tuple[str, str, str] | None:
@@ -162,5 +162,5 @@ def _letters(name: str, attrs: dict[str, Any], rank: int) -> tuple[str, str, str
     return x, y, front + "uv"
 
 
-def _turned(x: Tensor, perm: tuple[int, ...]) -> Tensor:
+def _transposed(x: Tensor, perm: tuple[int, ...]) -> Tensor:
     return x if perm == tuple(range(len(perm))) else array.transpose(x, perm=perm)

@@ -85,7 +85,7 @@ class Traced:
             for i, symbol in enumerate(self.symbols):
                 self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
         self._plain: Program | None = None
-        self._derivatives: dict[tuple[tuple[int, ...], Modes], Derivative] = {}
+        self.derivatives: dict[tuple[tuple[int, ...], Modes], Derivative] = {}
         self._building = forks.rlock()
 
     # -- calling -----------------------------------------------------------------------------------------------------
@@ -116,14 +116,14 @@ class Traced:
         results = self.run(derivative.program, [t.array for t in tensors], host, sizes, passed)
         count = len(self.outputs)
         outputs = tuple([wrap(value) for value in results])
-        shared = len(recorders) > 1
+        several = len(recorders) > 1
         attrs = {
             "derivative": derivative,
             "host": host,
             "sizes": sizes,
             "passed": passed,
-            "shared": shared,
-            "nested": uids if shared else (),
+            "keeps_residuals": several,
+            "nested": uids if several else (),
         }
         record(recorders, CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count])
@@ -163,7 +163,7 @@ class Traced:
             "host": False,
             "sizes": sizes,
             "passed": passed,
-            "shared": True,
+            "keeps_residuals": True,
             "nested": (),
         }
         record(active_recorders(), CALL, self.outer_uids(tensors, passed), outputs, outputs[count:], attrs)
@@ -186,18 +186,23 @@ class Traced:
         return (*[t.uid for t in tensors], *captured)
 
     @property
+    def built(self) -> Program | None:
+        """The program without anything for derivatives, if a call has needed it."""
+        return self._plain
+
+    @property
     def plain(self) -> Program:
         """The program without anything for derivatives."""
         if self._plain is None:
             self._plain = self.program([])
         return self._plain
 
-    def program(self, residuals: Sequence[Residual], pure: bool = False, results: Any = None) -> Program:
+    def program(self, residuals: Sequence[Residual], results: Any = None) -> Program:
         """The program with the results (or others), the residuals, and the new values of variables as outputs."""
         outputs = [t.array for t in self.outputs] if results is None else results
         kept = [r.symbol for r in residuals]
         state = [s.reading.array for s in self.state]
-        return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, pure, self._changing)
+        return Program(self.graph, self.symbols, [*outputs, *kept, *state], self._donated, self._changing)
 
     def run(
         self,
@@ -285,13 +290,13 @@ class Traced:
 
         `needs` are shapes of the inputs, where the caller knows them.
         """
-        found = self._derivatives.get((wanted, modes))
+        found = self.derivatives.get((wanted, modes))
         if found is None:
             with self._building:
-                found = self._derivatives.get((wanted, modes))
+                found = self.derivatives.get((wanted, modes))
                 if found is None:
                     try:
-                        found = self._derivatives[wanted, modes] = Derivative(self, wanted, needs, modes)
+                        found = self.derivatives[wanted, modes] = Derivative(self, wanted, needs, modes)
                     except (Exception, NeedsEagerError) as error:
                         if self.unknown and (isinstance(error, NeedsEagerError) or not is_interrupt(error)):
                             raise UnknownDimensionError(str(error)) from error

@@ -253,7 +253,7 @@ class GradientTape(Tape):
         if "profile" in self.options:
             from gradtape._src.inspect.profile import Profiler
 
-            self.options.setdefault("lines", True)
+            self.options = {**self.options, "lines": True}
             self._profiler = Profiler(recording)
             recording.observe(self._profiler)
         if "check_numerics" in self.options:

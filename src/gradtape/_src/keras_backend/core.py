@@ -429,11 +429,11 @@ def while_loop(cond, body, loop_vars, maximum_iterations=None):
     if current_graph() is not None:
         state = tuple(control_flow.while_loop(cond, body, list(state), maximum_iterations=maximum_iterations))
         return state if several else state[0]
-    turns = 0
-    while (maximum_iterations is None or turns < maximum_iterations) and cond(*state):
+    iterations = 0
+    while (maximum_iterations is None or iterations < maximum_iterations) and cond(*state):
         state = body(*state)
         state = tuple(state) if isinstance(state, (list, tuple)) else (state,)
-        turns += 1
+        iterations += 1
     return state if several else state[0]
 
 
@@ -481,7 +481,7 @@ def _looped(f: Any, init: Any, xs: Any, rows: list[Tensor], length: int, reverse
     """A scan as a loop of the program that is being traced."""
     given: Any = None
 
-    def turn(carry: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def step(carry: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         nonlocal given
         x = tree.pack_sequence_as(xs, row) if row else None
         after, given = f(tree.pack_sequence_as(init, carry), x)
@@ -489,7 +489,7 @@ def _looped(f: Any, init: Any, xs: Any, rows: list[Tensor], length: int, reverse
             given = tree.map_structure(arrays.zeros_like, after)
         return [dense(leaf) for leaf in tree.flatten(after)], tree.flatten(given)
 
-    last, stacked = _staged().scan(turn, tree.flatten(init), rows, length, reverse)
+    last, stacked = _staged().scan(step, tree.flatten(init), rows, length, reverse)
     return tree.pack_sequence_as(init, last), tree.pack_sequence_as(given, stacked)
 
 

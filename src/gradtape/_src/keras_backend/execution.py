@@ -86,14 +86,14 @@ class CompiledSteps(EagerSteps):
         columns = [column for column in zip(*map(tree.flatten, batches), strict=True) if column[0] is not None]
         places = [leaf is not None for leaf in tree.flatten(batches[0])]
 
-        def turn(_: Any, row: list[Tensor]) -> tuple[list[Any], list[Any]]:
+        def iterate(_: Any, row: list[Tensor]) -> tuple[list[Any], list[Any]]:
             nonlocal structure
             tensors = iter(row)
             flat = [next(tensors) if there else None for there in places]
             structure = self._step(tree.pack_sequence_as(batches[0], flat))
             return [], [dense(leaf) for leaf in tree.flatten(structure) if leaf is not None]
 
-        _, stacked = scan(turn, [], [arrays.stack(column) for column in columns], len(batches))
+        _, stacked = scan(iterate, [], [arrays.stack(column) for column in columns], len(batches))
         results = iter(stacked)
         return tree.map_structure(lambda leaf: None if leaf is None else self._of_all(next(results)), structure)
 

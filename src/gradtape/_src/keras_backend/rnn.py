@@ -72,12 +72,12 @@ def _looped(step: Any, states: Any, rows: Any, go_backwards: bool) -> tuple[Any,
         like = abstract_eval(lambda *row: step(None, states, *row)[0], tree.map_structure(lambda row: row[0], rows))
         carried = (wrap(np.zeros(like.array.shape, like.array.dtype)),)
 
-    def turn(carry: Any, row: Any) -> tuple[Any, Any]:
+    def iterate(carry: Any, row: Any) -> tuple[Any, Any]:
         before, now = carry
         output, after = step(before[0] if before else None, now, *row)
         return ((output,) if before else (), after), output
 
-    (_, states), outputs = scan(turn, (carried, states), rows, reverse=go_backwards)
+    (_, states), outputs = scan(iterate, (carried, states), rows, reverse=go_backwards)
     if go_backwards:  # in the order in which they came to be
         outputs = arrays.reverse(outputs, [0])
     return outputs[-1], outputs, states

@@ -248,11 +248,11 @@ def _while(input: list[Any], cond: Any, body: Any) -> list[Any]:
 def _while_on_handles(input: list[Any], cond: Any, body: Any) -> list[Any]:
     """A loop that only has effects."""
 
-    def step(turn: Any) -> Any:
+    def step(iteration: Any) -> Any:
         body(*input)
-        return turn + 1
+        return iteration + 1
 
-    control_flow.while_loop(lambda turn: truth_of(convert(_listed(cond(*input))[0])), step, [array.constant(0)])
+    control_flow.while_loop(lambda iteration: truth_of(convert(_listed(cond(*input))[0])), step, [array.constant(0)])
     return input
 
 

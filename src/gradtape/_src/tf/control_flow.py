@@ -341,14 +341,14 @@ def while_loop(
         _learn_element_shapes(body, state)
         result = _staged().while_loop(cond, body, state, limit, shape_invariants is not None)
         return result[0] if alone else nest.pack_sequence_as(given, nest.flatten(result))
-    turns, most = 0, None if limit is None else int(limit)
-    while (most is None or turns < most) and cond(*state):
+    iterations, most = 0, None if limit is None else int(limit)
+    while (most is None or iterations < most) and cond(*state):
         result = body(*state)
         if not isinstance(result, (list, tuple)) or (len(given) == 1 and nest.is_nested(given[0]) and len(result) != 1):
             result = [result]
         nest.assert_same_structure(state, list(result))
         state = nest.map_structure(_loop_value, list(result))
-        turns += 1
+        iterations += 1
     return state[0] if alone else nest.pack_sequence_as(given, nest.flatten(state))
 
 
@@ -433,7 +433,7 @@ Item = TypeVar("Item")
 
 
 def _turns(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, for a loop that is written out: in each turn its random ops are the same, and read on."""
+    """The items, for a loop that is written out: in each iteration its random ops are the same, and read on."""
     graph = current_graph()
     if graph is None:
         yield from items

@@ -388,22 +388,22 @@ class Variable(IndexedUpdates):
 
     def _incoming(self, value: Any) -> Any:
         """A value that is to be stored: of the variable's dtype, in an array without other writers."""
-        held = self._peek().array
+        current = self._peek().array
         if type(value) is Tensor:
             new = value.array
-            if type(new) is ndarray is type(held) and new.dtype is held.dtype:
+            if type(new) is ndarray is type(current) and new.dtype is current.dtype:
                 return new  # the common case, first (benchmark: mlp32)
             if type(new) is Batched:
                 raise EscapeError("a variable holds one value, and cannot be assigned a batch of them")
-        if type(value) is Tensor and value.array.dtype is held.dtype:
+        if type(value) is Tensor and value.array.dtype is current.dtype:
             new = value.array
         elif type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float)):
             new = convert(value, self.dtype).array
         else:
             new = array_from(value, self.dtype)
-        if type(held) is ndarray is type(new) or Symbolic in (type(held), type(new)):
+        if type(current) is ndarray is type(new) or Symbolic in (type(current), type(new)):
             return new
-        return namespace_of(held).alongside(new, held)  # a variable stays on its device
+        return namespace_of(current).alongside(new, current)  # a variable stays on its device
 
     def _update(self, how: np.ufunc, delta: Any, op: str, read_value: bool) -> Any:
         change = delta.array if type(delta) is Tensor else self._incoming(delta)

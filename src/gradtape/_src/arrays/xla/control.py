@@ -5,8 +5,9 @@ A program here is anything with `invoke(given, others)`: arrays for its explicit
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -55,10 +56,10 @@ def scan(*operands: Array, body: Any, carried: int, scanned: int, length: Any, r
     start, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
 
     def step(state: Any, row: Any) -> Any:
-        turn, carry, record = state
-        invoke = lambda: body.invoke((turn, *carry, *row[:scanned]), others)  # noqa: E731
+        iteration, carry, record = state
+        invoke = lambda: body.invoke((iteration, *carry, *row[:scanned]), others)  # noqa: E731
         results, record = _recorded(invoke, record)
-        return (turn + 1, tuple(results[:carried]), record), tuple(results[carried:])
+        return (iteration + 1, tuple(results[:carried]), record), tuple(results[carried:])
 
     rows = tuple(map(jnp.asarray, rows))
     first = tuple(map(jnp.asarray, start))
@@ -75,71 +76,90 @@ def scan(*operands: Array, body: Any, carried: int, scanned: int, length: Any, r
 def loop(
     *operands: Array, body: Any, test: Any, carried: int, captured: int, limit: int | None, slots: int, **_: Any
 ) -> Any:
-    """A program as long as a test of what it carries holds: the last values, and how many turns it took.
+    """A program as long as a test of what it carries holds: the last values, and the number of iterations.
 
-    With `slots` what was carried is kept on the way, so that a derivative can begin anywhere: every stride-th turn,
-    where the stride doubles and every second slot is freed whenever the slots are full. Then the stride and the slots
-    follow. A check that fails ends the loop: with values that were refused it might have no end.
+    With `slots` what was carried is kept on the way, so that a derivative can begin anywhere: every stride-th
+    iteration, where the stride doubles and every second slot is freed whenever the slots are full. Then the stride and
+    the slots follow. A check that fails ends the loop: with values that were refused it might have no end.
     """
-    start, others, for_test = operands[:carried], operands[carried : carried + captured], operands[carried + captured :]
-    first, zero = tuple(map(jnp.asarray, start)), jnp.int32(0)
+    first = tuple(map(jnp.asarray, operands[:carried]))
+    others, for_test = operands[carried : carried + captured], operands[carried + captured :]
+    parts = _LoopParts(body, test, others, for_test, limit)
+    state = parts.start(first)
+    if not slots:
+        iteration, carry, record = lax.while_loop(parts.goes_on, lambda s: parts.advanced(*s), state)
+        kept: tuple[Any, ...] = ()
+    else:
+        empty = tuple(jnp.zeros((slots, *c.shape), c.dtype) for c in first)
+        step = functools.partial(_saving_step, parts, slots)
+        iteration, carry, record, stride, saved = lax.while_loop(parts.goes_on, step, (*state, jnp.int32(1), empty))
+        kept = (stride, *saved)
+    if record:
+        checks.report(record[:-1])
+    return (*carry, iteration, *kept)
 
-    def asked(turn: Array, carry: Any) -> Any:
-        more = jnp.reshape(test.invoke((turn, *carry), for_test)[0], ())
-        return more if limit is None else jnp.logical_and(turn < limit, more)
 
-    record = _no_record(lambda: body.invoke((zero, *first), others), body, lambda: asked(zero, first), test)
+class _LoopParts(NamedTuple):
+    """What `lax.while_loop` calls. A state has the number of the iteration, what is carried, and a record: where there
+    are checks, what they found and whether to go on; otherwise ().
+    """
 
-    def goes_on(state: Any) -> Any:
-        turn, carry, record, *_ = state
+    body: Any
+    test: Any
+    others: Sequence[Any]
+    for_test: Sequence[Any]
+    limit: int | None
+
+    def start(self, first: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+        """The state before the first iteration."""
+        zero = jnp.int32(0)
+        once = functools.partial(self.body.invoke, (zero, *first), self.others)
+        record = _no_record(once, self.body, lambda: self._holds(zero, first), self.test)
+        return zero, first, self._tested(zero, first, record)
+
+    def goes_on(self, state: Any) -> Any:
+        """Whether there is a next iteration."""
+        iteration, carry, record, *_ = state
         if not record:
-            return asked(turn, carry)
+            return self._holds(iteration, carry)
         more, number = record[-1], record[0]
         return jnp.logical_and(more, number == 0)
 
-    def turned(turn: Array, carry: Any, record: Any) -> Any:
-        """What is carried after a turn and, where there are checks, what they found and whether to go on."""
-        carry, record = _recorded(lambda: tuple(body.invoke((turn, *carry), others)), record[:-1])
-        return turn + 1, carry, asked_with(turn + 1, carry, record)
+    def advanced(self, iteration: Array, carry: Any, record: Any) -> tuple[Any, Any, Any]:
+        """The state after an iteration."""
+        carry, record = _recorded(lambda: tuple(self.body.invoke((iteration, *carry), self.others)), record[:-1])
+        return iteration + 1, carry, self._tested(iteration + 1, carry, record)
 
-    def asked_with(turn: Array, carry: Any, record: Any) -> Any:
+    def _holds(self, iteration: Array, carry: Any) -> Any:
+        more = jnp.reshape(self.test.invoke((iteration, *carry), self.for_test)[0], ())
+        return more if self.limit is None else jnp.logical_and(iteration < self.limit, more)
+
+    def _tested(self, iteration: Array, carry: Any, record: Any) -> Any:
         if not record:
             return record
-        more, record = _recorded(lambda: asked(turn, carry), record)
+        more, record = _recorded(lambda: self._holds(iteration, carry), record)
         return (*record, more)
 
-    state = (zero, first, asked_with(zero, first, record))
-    if not slots:
-        turn, carry, record = lax.while_loop(goes_on, lambda s: turned(*s), state)
-        if record:
-            checks.report(record[:-1])
-        return (*carry, turn)
+
+def _saving_step(parts: _LoopParts, slots: int, state: Any) -> Any:
+    """One iteration of a loop that keeps what it carries."""
+    iteration, carry, record, stride, kept = state
 
     def thinned(state: Any) -> Any:
         stride, kept = state
         return stride * 2, tuple(jnp.concatenate([k[::2], jnp.zeros_like(k[1::2])]) for k in kept)
 
-    def step(state: Any) -> Any:
-        turn, carry, record, stride, kept = state
-        stride, kept = lax.cond(turn == stride * slots, thinned, lambda s: s, (stride, kept))
+    def keep(kept: Any) -> Any:
+        slot = iteration // stride
+        return tuple(lax.dynamic_update_index_in_dim(k, c, slot, 0) for k, c in zip(kept, carry, strict=True))
 
-        def keep(kept: Any) -> Any:
-            return tuple(
-                lax.dynamic_update_index_in_dim(k, c, turn // stride, 0) for k, c in zip(kept, carry, strict=True)
-            )
-
-        kept = lax.cond(turn % stride == 0, keep, lambda k: k, kept)
-        return (*turned(turn, carry, record), stride, kept)
-
-    empty = tuple(jnp.zeros((slots, *c.shape), c.dtype) for c in first)
-    turn, carry, record, stride, kept = lax.while_loop(goes_on, step, (*state, jnp.int32(1), empty))
-    if record:
-        checks.report(record[:-1])
-    return (*carry, turn, stride, *kept)
+    stride, kept = lax.cond(iteration == stride * slots, thinned, lambda s: s, (stride, kept))
+    kept = lax.cond(iteration % stride == 0, keep, lambda k: k, kept)
+    return (*parts.advanced(iteration, carry, record), stride, kept)
 
 
 def _no_record(*parts: Any) -> Any:
-    """What a loop over programs carries for their checks before its first turn: () where none is collected.
+    """What a loop over programs carries for their checks before its first iteration: () where none is collected.
 
     `parts` are functions that invoke a program, each followed by the program.
     """

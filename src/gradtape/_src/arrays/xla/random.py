@@ -252,19 +252,19 @@ def _proposals(words: Sequence[Array], low: Array, high: Array, window: int) -> 
 
 
 # -- rejection -------------------------------------------------------------------------------------------------------
-Held = tuple[Array, Array, Array]
+Buffered = tuple[Array, Array, Array]
 """Of each element the two doubles of its last block, and how many of them are left: the first is the last."""
 
 
-def _nothing(elements: Array) -> Held:
+def _nothing(elements: Array) -> Buffered:
     return jnp.zeros(elements.shape), jnp.zeros(elements.shape), jnp.zeros(elements.shape, jnp.int32)
 
 
 def _next(
-    stream: Array, numbers: Callable[..., Array], at: Array, held: Held, wanted: Array
-) -> tuple[Array, Array, Held]:
+    stream: Array, numbers: Callable[..., Array], at: Array, buffered: Buffered, wanted: Array
+) -> tuple[Array, Array, Buffered]:
     """The next number of the elements that want one; the next block of each, and what they hold."""
-    first, second, left = held
+    first, second, left = buffered
     out = wanted & (left == 0)
     drawn = numbers(_blocks(stream, at), np.dtype(np.float64))
     first, second = jnp.where(out, drawn[..., 0], first), jnp.where(out, drawn[..., 1], second)
@@ -298,7 +298,7 @@ def random_gamma(stream: Array, alpha: Array, *, samples: int) -> Array:
     d = alpha + jnp.where(boosted, 2 / 3, -1 / 3)
     c = 1 / 3 / jnp.sqrt(d)
 
-    def propose(waiting: Array, result: Array, at: Array, normal: Held, uniform: Held) -> tuple[Any, ...]:
+    def propose(waiting: Array, result: Array, at: Array, normal: Buffered, uniform: Buffered) -> tuple[Any, ...]:
         x, at, normal = _next(stream, _normals, at, normal, waiting)
         v = 1 + c * x
         useful = waiting & ~(v <= 0)
@@ -326,11 +326,11 @@ def random_poisson(stream: Array, rate: Array, *, samples: int, dtype: Any) -> A
     few, many = rate < 10, (rate >= 10) & jnp.isfinite(rate)
     least, lam = jnp.exp(-rate), jnp.where(many, rate, 10.0)
 
-    def multiply(waiting: Array, count: Array, product: Array, at: Array, held: Held) -> tuple[Any, ...]:
-        u, at, held = _next(stream, _uniforms, at, held, waiting)
+    def multiply(waiting: Array, count: Array, product: Array, at: Array, buffered: Buffered) -> tuple[Any, ...]:
+        u, at, buffered = _next(stream, _uniforms, at, buffered, waiting)
         product = jnp.where(waiting, product * u, product)
         waiting &= product > least
-        return waiting, count + waiting, product, at, held
+        return waiting, count + waiting, product, at, buffered
 
     ones, zeros = jnp.ones(rate.shape), jnp.zeros(rate.shape)
     searched = _until(multiply, few, zeros, ones, at, _nothing(rate))[1]
@@ -340,16 +340,16 @@ def random_poisson(stream: Array, rate: Array, *, samples: int, dtype: Any) -> A
     alpha = 1.1239 + 1.1328 / (b - 3.4)
     quick = 0.9277 - 3.6224 / (b - 2)
 
-    def propose(waiting: Array, result: Array, at: Array, held: Held) -> tuple[Any, ...]:
-        u, at, held = _next(stream, _uniforms, at, held, waiting)
-        v, at, held = _next(stream, _uniforms, at, held, waiting)
+    def propose(waiting: Array, result: Array, at: Array, buffered: Buffered) -> tuple[Any, ...]:
+        u, at, buffered = _next(stream, _uniforms, at, buffered, waiting)
+        v, at, buffered = _next(stream, _uniforms, at, buffered, waiting)
         u = u - 0.5
         us = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / us + b) * u + lam + 0.43)
         left = jnp.log(v * alpha / (a / (us * us) + b))
         slow = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= -lam + k * log_rate - log_factorial(jnp, k))
         accepted = waiting & (((us >= 0.07) & (v <= quick)) | slow)
-        return waiting & ~accepted, jnp.where(accepted, k, result), at, held
+        return waiting & ~accepted, jnp.where(accepted, k, result), at, buffered
 
     drawn = _until(propose, many, jnp.full(rate.shape, jnp.nan), at, _nothing(rate))[1]
     return _as_counts(jnp.where(few, searched, drawn), dtype)
@@ -367,11 +367,11 @@ def random_binomial(stream: Array, counts: Array, probs: Array, *, samples: int,
     at = number * jnp.where(large, np.uint64(256), np.uint64(42))
     failure = jnp.log1p(-jnp.where(few, p, 0.5))
 
-    def count(waiting: Array, result: Array, total: Array, at: Array, held: Held) -> tuple[Any, ...]:
-        u, at, held = _next(stream, _uniforms, at, held, waiting)
+    def count(waiting: Array, result: Array, total: Array, at: Array, buffered: Buffered) -> tuple[Any, ...]:
+        u, at, buffered = _next(stream, _uniforms, at, buffered, waiting)
         total = total + jnp.ceil(jnp.log(u) / failure)
         waiting &= ~(total > n)
-        return waiting, result + waiting, total, at, held
+        return waiting, result + waiting, total, at, buffered
 
     zeros = jnp.zeros(n.shape)
     searched = _until(count, few, zeros, zeros, at, _nothing(n))[1]
@@ -392,9 +392,9 @@ def _binomial_trial(stream: Array, n: Array, p: Array) -> Callable[..., tuple[An
     mode = jnp.floor((n + 1) * p)
     rest = partial(stirling_rest, jnp)
 
-    def propose(waiting: Array, result: Array, at: Array, held: Held) -> tuple[Any, ...]:
-        u, at, held = _next(stream, _uniforms, at, held, waiting)
-        v, at, held = _next(stream, _uniforms, at, held, waiting)
+    def propose(waiting: Array, result: Array, at: Array, buffered: Buffered) -> tuple[Any, ...]:
+        u, at, buffered = _next(stream, _uniforms, at, buffered, waiting)
+        v, at, buffered = _next(stream, _uniforms, at, buffered, waiting)
         u = u - 0.5
         us = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / us + b) * u + (n * p + 0.5))
@@ -408,7 +408,7 @@ def _binomial_trial(stream: Array, n: Array, p: Array) -> Callable[..., tuple[An
             + (rest(mode) + rest(n - mode) - rest(k_) - rest(n - k_))
         )
         accepted = waiting & (((us >= 0.07) & (v <= quick)) | (inside & (left <= right)))
-        return waiting & ~accepted, jnp.where(accepted, k, result), at, held
+        return waiting & ~accepted, jnp.where(accepted, k, result), at, buffered
 
     return propose
 
