@@ -13,6 +13,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.composites import differentiable_part
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.devices import chosen, placement
 from gradtape._src.indexed_slices import IndexedSlices
@@ -101,6 +102,7 @@ def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any
             f"output_gradients has {len(flat)} entries for {len(targets)} targets. Give one for each target, in the "
             "same structure, or None for all of them."
         )
+    flat = [differentiable_part(g) for g in flat]
     # A None among the entries is refused by the conversion, as TensorFlow refuses it.
     return [_seed(t, g) for t, g in zip(targets, flat, strict=True)]
 

@@ -35,6 +35,7 @@ from gradtape._src.autodiff.settings import settings
 from gradtape._src.call_sites import Line, is_library, user_line, warn_per_call_site
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
+from gradtape._src.core.composites import differentiable_part, with_gradient
 from gradtape._src.core.fast.backward import backward_pass, traced_backward_pass
 from gradtape._src.core.observe import Observer
 from gradtape._src.core.tape import Record, Recorder
@@ -382,11 +383,12 @@ class Tape:
         if type(target) is Tensor:
             targets: list[Any] = [target]
         else:
-            targets = [part for leaf in leaves(target) for part in components(leaf)]
+            targets = [part for leaf in leaves(target) for part in components(differentiable_part(leaf))]
             check_differentiable("target", targets)
         flat = type(sources) is list and are_differentiable(sources)  # the common case (benchmark: mlp32)
-        flat_sources = sources if flat else leaves(sources)
+        given = flat_sources = sources if flat else leaves(sources)
         if not flat:
+            flat_sources = [differentiable_part(source) for source in given]
             check_differentiable("sources", flat_sources)
         seeds = seeds_of(target, targets, output_gradients)
         companions = _NOTHING
@@ -404,7 +406,9 @@ class Tape:
                 for d, source in zip(found, flat_sources, strict=True)
             ]
         self._finish("gradient", targets, flat_sources, found, policy)
-        return results if flat else nest.pack_sequence_as(sources, results)
+        if flat:
+            return results
+        return nest.pack_sequence_as(sources, [with_gradient(*pair) for pair in zip(given, results, strict=True)])
 
     @overload
     def jacobian(

@@ -17,6 +17,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _handlers: dict[type, Handler] = {}
 
+_gradients: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 _loaders: list[Callable[[], Any]] = []
 
 
@@ -25,13 +26,37 @@ def register_handler(kind: type, handler: Handler) -> None:
     _handlers[kind] = handler
 
 
+def is_composite(value: Any) -> bool:
+    """Whether a value is a ragged or sparse tensor."""
+    return type(value) in _handlers
+
+
+def register_gradient(
+    kind: type, differentiable_part: Callable[[Any], Any], with_gradient: Callable[[Any, Any], Any]
+) -> None:
+    """Let a class be target or source of a gradient: by the part that has one, and by what a gradient looks like."""
+    _gradients[kind] = (differentiable_part, with_gradient)
+
+
+def differentiable_part(value: Any) -> Any:
+    """The tensor of a composite tensor that gradients flow through; any other value as it is."""
+    found = _gradients.get(type(value))
+    return value if found is None else found[0](value)
+
+
+def with_gradient(value: Any, gradient: Any) -> Any:
+    """The gradient of a composite tensor, composite as well, of the gradient of its differentiable part."""
+    found = _gradients.get(type(value))
+    return gradient if found is None or gradient is None else found[1](value, gradient)
+
+
 def register_loader(load: Callable[[], Any]) -> None:
     """Register what completes the tables of ops: it runs once, when an op first has a composite argument."""
     _loaders.append(load)
 
 
 class NotDenseError(ValueError):
-    """A composite tensor where one dense tensor is needed. Its text is made when it is read: most are caught by ops."""
+    """A composite tensor where a dense one is needed. Its text is made when it is read: most are caught by ops."""
 
     def __init__(self, value: Any, advice: str) -> None:
         super().__init__(value, advice)
@@ -52,7 +77,10 @@ def call_on_composites(name: str, call: Callable[..., Any], args: tuple[Any, ...
     for value in _members((*args, *kwargs.values())):
         handler = _handlers.get(type(value))
         if handler is not None:
-            return handler(name, call, args, kwargs)
+            try:
+                return handler(name, call, args, kwargs)
+            except Exception as error:
+                raise error from None  # that the conversion failed before says nothing to the user
     raise
 
 

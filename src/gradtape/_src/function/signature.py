@@ -110,6 +110,10 @@ def _checked_signature(signature: Any) -> tuple[Any, ...]:
 
 def _conforming(value: Any, spec: Any) -> Any:
     if not isinstance(spec, TensorSpec):
+        if hasattr(spec, "value_type"):  # of a composite tensor
+            if not spec.is_compatible_with(value):
+                raise TypeError(f"Can not cast {getattr(value, '_type_spec', value)!r} to {spec!r}")
+            return value
         if not nest.is_nested(spec):
             return value
         if isinstance(spec, Mapping):

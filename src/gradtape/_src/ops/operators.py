@@ -13,6 +13,7 @@ from gradtape._src.arrays.checks import Interval, Rule, checked
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import defers_to, hinted_operands, is_library, operand, operands, wrap
+from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.dispatch import as_operator, defers
 from gradtape._src.ops import array, linalg, math
 from gradtape._src.ops.indexing import get_item
@@ -28,7 +29,10 @@ _divide = as_operator(math.divide)
 
 def true_divide(x: Operand, y: Operand, name: str | None = None) -> Tensor:
     """x / y; integers are divided in float64 (the small ones in float32), as TensorFlow does."""
-    return _quotient(*hinted_operands(x, y))
+    try:
+        return _quotient(*hinted_operands(x, y))
+    except NotDenseError:
+        return call_on_composites("true_divide", true_divide, (x, y), {})
 
 
 def _divide_operator(x: Any, y: Any) -> Any:
@@ -67,7 +71,10 @@ def floor_mod(x: Operand, y: Operand, name: str | None = None) -> Tensor:
 
 
 def _integer_checked(function: Binary, x: Any, y: Any, op: str) -> Tensor:
-    x, y = operands(x, y)
+    try:
+        x, y = operands(x, y)
+    except NotDenseError:
+        return call_on_composites("floor", lambda x, y: _integer_checked(function, x, y, op), (x, y), {})
     whole = x.array.dtype.kind in "iu" and y.array.dtype == x.array.dtype
     if op == "FloorDiv" and x.array.dtype.kind == "c" and y.array.dtype == x.array.dtype:
         raise errors.no_kernel(op, x.dtype)
@@ -123,6 +130,8 @@ def power(x: Operand, y: Operand, name: str | None = None) -> Tensor:
     """
     try:
         x, y = operands(x, y)
+    except NotDenseError:
+        return call_on_composites("power", power, (x, y), {})
     except ValueError:
         if isinstance(x, Tensor) and x.dtype.is_bool and current_graph() is not None:  # a trace looks at x before y
             raise errors.unsupported_dtype("Pow", x.dtype, "fci") from None

@@ -23,6 +23,7 @@ from gradtape._src.conversion import (
     operands,
     wrap,
 )
+from gradtape._src.core.composites import NotDenseError, call_on_composites, dispatched, is_composite, register_loader
 from gradtape._src.dtypes import DType, as_dtype, float32, int64
 from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.literals import cannot_convert
@@ -52,6 +53,16 @@ if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 newaxis = None
+
+
+def _load_composites() -> None:
+    """Complete the tables of ops on ragged tensors."""
+    from gradtape._src.tf import ragged
+
+    ragged.load()
+
+
+register_loader(_load_composites)
 
 
 # -- making ----------------------------------------------------------------------------------------------------------
@@ -129,12 +140,16 @@ def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | N
     if isinstance(x, (IndexedSlices, SparseTensor)):
         over: Any = map_values if isinstance(x, IndexedSlices) else map_sparse
         return over(lambda t: cast(t, wanted), x)
-    tensor = convert(x) if not isinstance(x, Variable) else read(x)
+    try:
+        tensor = convert(x) if not isinstance(x, Variable) else read(x)
+    except NotDenseError:
+        return call_on_composites("cast", cast, (x, dtype), {})
     if tensor.dtype == wanted:
         return tensor if not isinstance(x, Variable) else x.value()
     return cast_tensor(tensor, wanted)
 
 
+@dispatched
 def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
     """Convert to another dtype, after clipping to the range of that dtype.
 
@@ -172,11 +187,13 @@ def _shared_limits(have: DType, wanted: DType) -> tuple[Any, Any]:
     return low, high
 
 
+@dispatched
 def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor of zeros."""
     return fill_with(0, shape, dtype)
 
 
+@dispatched
 def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor of ones."""
     return fill_with(1, shape, dtype)
@@ -210,6 +227,7 @@ def _collected(shape: Any) -> Any:
     return shape
 
 
+@dispatched
 def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor filled with one value, which has a gradient.
 
@@ -227,11 +245,13 @@ def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = No
     return result
 
 
+@dispatched
 def zeros_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
     """Zeros with the shape of another tensor."""
     return _like(0, input, dtype)
 
 
+@dispatched
 def ones_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
     """Ones with the shape of another tensor."""
     return _like(1, input, dtype)
@@ -366,6 +386,7 @@ def _places(shape: Axes) -> builtins.range:
     return builtins.range(len(shape) + 1)
 
 
+@dispatched
 def one_hot(
     indices: TensorLike,
     depth: Any,
@@ -419,6 +440,7 @@ def identity(input: TensorLike, name: str | None = None) -> Tensor: ...
 def identity(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
 @overload
 def identity(input: IndexedSlices, name: str | None = None) -> IndexedSlices: ...
+@dispatched
 def identity(input: Any, name: str | None = None) -> Any:
     """A copy of the tensor; within `tf.device`, on that device."""
     if type(input) is SparseTensor:
@@ -434,6 +456,7 @@ def _identity(x: Any) -> Tensor:
 def stop_gradient(input: TensorLike | IndexedSlices, name: str | None = None) -> Tensor: ...
 @overload
 def stop_gradient(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
+@dispatched
 def stop_gradient(input: Any, name: str | None = None) -> Any:
     """The same values, with no gradient."""
     if type(input) is SparseTensor:
@@ -443,6 +466,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
 
 
 # -- asking ----------------------------------------------------------------------------------------------------------
+@dispatched
 def shape(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The shape as a tensor."""
     if type(input) is SparseTensor:
@@ -450,6 +474,7 @@ def shape(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str |
     return wrap(sizes_of(operand(input).array.shape, index_type(out_type, "Shape")))
 
 
+@dispatched
 def size(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The number of elements as a tensor."""
     if type(input) is SparseTensor:
@@ -460,6 +485,7 @@ def size(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | 
     return wrap(number(count, found.numpy_dtype) if is_dimension(count) else np.array(count, found.numpy_dtype))
 
 
+@dispatched
 def rank(input: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     """The number of axes as a tensor."""
     if type(input) is SparseTensor:
@@ -469,7 +495,8 @@ def rank(input: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
 
 def is_tensor(x: TensorLike | SparseTensor | IndexedSlices) -> bool:
     """Whether x is a tensor, dense or sparse, a variable, or IndexedSlices."""
-    return isinstance(unwrapped(x), (Tensor, Variable, IndexedSlices, SparseTensor))
+    value = unwrapped(x)
+    return isinstance(value, (Tensor, Variable, IndexedSlices)) or is_composite(value)
 
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
@@ -542,8 +569,11 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     >>> reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
     [[1, 2], [3, 4]]
     """
-    x = tensor if type(tensor) is Tensor else operand(tensor)
-    wanted, have = shape_of(shape), _math.prod(x.array.shape)
+    try:
+        x = tensor if type(tensor) is Tensor else operand(tensor)
+        wanted, have = shape_of(shape), _math.prod(x.array.shape)
+    except NotDenseError:
+        return call_on_composites("reshape", reshape, (tensor, shape), {})
     for i, n in enumerate(wanted):
         if n < -1:
             raise errors.invalid_argument(f"Size {i} must be non-negative, not {n}", "Reshape")
@@ -594,7 +624,10 @@ def transpose(
 
 def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Insert an axis of length 1."""
-    x = operand(input)
+    try:
+        x = operand(input)
+    except NotDenseError:
+        return call_on_composites("expand_dims", expand_dims, (input, axis), {})
     have, at = tuple(x.array.shape), integer(axis, "ExpandDims", "Tdim", vector=True)
     if not -len(have) - 1 <= at <= len(have):
         raise errors.invalid_argument(
@@ -605,6 +638,7 @@ def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor
     return result
 
 
+@dispatched
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """Remove axes of length 1: all of them, or the given ones."""
     x = operand(input)
@@ -631,6 +665,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
     return result
 
 
+@dispatched
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """Broadcast to a larger shape, as elementwise ops do implicitly."""
     x, wanted = operand(input), _vector_of_sizes(shape, "BroadcastTo", "Tidx")
@@ -649,6 +684,7 @@ def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tens
     return result
 
 
+@dispatched
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Reverse the order of elements along axes."""
     x = operand(tensor)
@@ -678,7 +714,10 @@ def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
         values = [values]
     if not values:
         raise errors.invalid_argument("ConcatOp : Expected at least one tensor to concatenate, got none", "ConcatV2")
-    tensors = _one_dtype(values, "ConcatV2")
+    try:
+        tensors = _one_dtype(values, "ConcatV2")
+    except NotDenseError:
+        return call_on_composites("concat", concat, (values, axis), {})
     rank = len(tensors[0].array.shape)
     at = integer(axis, "ConcatV2", vector=True)
     if not rank and len(tensors) > 1:
@@ -720,6 +759,7 @@ def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
     return tensors
 
 
+@dispatched
 def stack(values: TensorLike, axis: Any = 0, name: str = "stack") -> Tensor:
     """Stack tensors of one shape along a new axis."""
     at = as_int(axis, "axis")
@@ -756,6 +796,7 @@ def _members(values: Any) -> list[Any]:
     return list(values)
 
 
+@dispatched
 def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
     """The slices along an axis, as a list."""
     x = operand(value)
@@ -774,6 +815,7 @@ def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str 
     return list(array.unstack(x, axis=at))
 
 
+@dispatched
 def split(
     value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split"
 ) -> list[Tensor]:
@@ -834,6 +876,7 @@ def _split_sizes(given: Any) -> Any:
     return integers(given, "SplitV", "Tlen")
 
 
+@dispatched
 def where(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
@@ -896,7 +939,10 @@ def gather(
     >>> gather([10, 20, 30], [2, 0]).numpy().tolist()
     [30, 10]
     """
-    x, where = operand(params), index_operand(indices, "GatherV2", "Tindices", "int16, int32, int64", empty=False)
+    try:
+        x, where = operand(params), index_operand(indices, "GatherV2", "Tindices", "int16, int32, int64", empty=False)
+    except NotDenseError:
+        return call_on_composites("gather", gather, (params, indices, None, axis, batch_dims), {})
     rank, depth = len(x.array.shape), len(where.array.shape)
     if not rank:
         raise errors.invalid_argument("params must be at least 1 dimensional", "GatherV2")
@@ -927,6 +973,7 @@ def gather(
     return result
 
 
+@dispatched
 def gather_nd(
     params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
 ) -> Tensor:
@@ -988,6 +1035,7 @@ def moveaxis_last(x: Tensor, axis: int) -> Tensor:
     return result
 
 
+@dispatched
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
     """Complex numbers from their real and imaginary parts, both float32 or both float64.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape._src import errors
 from gradtape._src.conversion import operand, operands
+from gradtape._src.core.composites import dispatched
 from gradtape._src.ops import math, special
 from gradtape._src.tensor import Tensor
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 
+@dispatched
 def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Bitwise AND.
 
@@ -23,6 +25,7 @@ def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
     return _of_integers(math.bitwise_and, "BitwiseAnd", *operands(x, y))
 
 
+@dispatched
 def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Bitwise OR.
 
@@ -32,6 +35,7 @@ def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return _of_integers(math.bitwise_or, "BitwiseOr", *operands(x, y))
 
 
+@dispatched
 def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Bitwise XOR.
 
@@ -41,6 +45,7 @@ def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
     return _of_integers(math.bitwise_xor, "BitwiseXor", *operands(x, y))
 
 
+@dispatched
 def invert(x: TensorLike, name: str | None = None) -> Tensor:
     """Invert every bit.
 
@@ -50,6 +55,7 @@ def invert(x: TensorLike, name: str | None = None) -> Tensor:
     return _of_integers(math.invert, "Invert", operand(x))
 
 
+@dispatched
 def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Shift the bits of x to the left by y, which is clipped to [0, width of the dtype).
 
@@ -59,6 +65,7 @@ def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return _of_integers(special.shift_left, "LeftShift", *operands(x, y))
 
 
+@dispatched
 def right_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Shift the bits of x to the right by y; the sign is kept.
 

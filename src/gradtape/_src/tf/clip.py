@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.conversion import convert, operand
+from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType
 from gradtape._src.indexed_slices import IndexedSlices, map_values
@@ -30,6 +31,7 @@ def clip_by_value(
 def clip_by_value(
     t: IndexedSlices, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> IndexedSlices: ...
+@dispatched
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """Clip each value to an interval; the gradient at a bound is 1.
 

@@ -21,6 +21,7 @@ from gradtape._src.arrays.seeds import OpStreams, drawing_from, rows_drawn
 from gradtape._src.arrays.symbolic import current_graph, is_known
 from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.composites import is_composite
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.interrupts import contextmanager, is_interrupt, setting
@@ -499,8 +500,8 @@ def map_fn(
     if not callable(fn):
         raise TypeError(f"The provided function {fn} is not callable. fn must be callable.")
     signature = dtype if fn_output_signature is None else fn_output_signature
-    if any(isinstance(leaf, (SparseTensor, SparseTensorSpec)) for leaf in nest.flatten((elems, signature))):
-        return _mapped_sparse(fn, elems, signature)
+    if any(is_composite(leaf) or hasattr(leaf, "value_type") for leaf in nest.flatten((elems, signature))):
+        return _mapped_composites(fn, elems, signature)
     tensors, rows, count = _rows(elems)
     template = elems if signature is None else signature
     if _is_traced(*tensors) and count:
@@ -519,12 +520,10 @@ def map_fn(
     return nest.pack_sequence_as(template, stacked)
 
 
-def _mapped_sparse(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
-    """`map_fn` where sparse tensors go in or come out: row by row, as sparse tensors."""
-    leaves = [leaf if isinstance(leaf, SparseTensor) else convert(leaf) for leaf in nest.flatten(elems)]
-    columns = [
-        unstack_sparse(leaf) if isinstance(leaf, SparseTensor) else list(array.unstack(leaf, axis=0)) for leaf in leaves
-    ]
+def _mapped_composites(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
+    """`map_fn` where sparse or ragged tensors go in or come out: row by row."""
+    leaves = [leaf if is_composite(leaf) else convert(leaf) for leaf in nest.flatten(elems)]
+    columns = [unstack_sparse(leaf) if isinstance(leaf, SparseTensor) else list(leaf) for leaf in leaves]
     for column in columns[1:]:
         if len(column) != len(columns[0]):
             raise ValueError(f"Dimensions {len(columns[0])} and {len(column)} are not compatible")
@@ -541,6 +540,8 @@ def _mapped_sparse(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
 
 def _stacked(component: int, like: Any, rows: list[Any]) -> Any:
     """What the function returned for each row, as one tensor of the kind that `like` is or describes."""
+    if hasattr(like, "ragged_rank"):
+        return _stacked_ragged(component, like, rows)
     if not isinstance(like, (SparseTensor, SparseTensorSpec)):
         kind = like.dtype if isinstance(like, Tensor) else _spec(like)[0]
         tensors: list[Tensor] = []
@@ -557,6 +558,20 @@ def _stacked(component: int, like: Any, rows: list[Any]) -> Any:
     if not rows:
         raise ValueError("map_fn over no rows cannot tell the shape of a sparse result.")
     return stack_sparse(rows)
+
+
+def _stacked_ragged(component: int, like: Any, rows: list[Any]) -> Any:
+    """Tensors and ragged tensors, one for each row, as one ragged tensor."""
+    from gradtape._src.tf import ragged
+
+    depth = like.ragged_rank + (0 if is_composite(like) else 1)  # a specification describes one row
+    for row in rows:
+        if getattr(row, "dtype", None) != like.dtype:
+            raise ValueError(
+                f"Error in map_fn:\n  Expected `fn` to return a:\n    {like}\n  But it returned a:\n    {row}\n"
+                f"  (component {component})"
+            )
+    return ragged.stack(rows) if rows else ragged.constant([], like.dtype, depth)
 
 
 def _mapped(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], template: Any, signature: Any) -> Any:

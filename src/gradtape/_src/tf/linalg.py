@@ -12,6 +12,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.conversion import convert, hinted_operands, is_library, operand, wrap
+from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.indexed_slices import IndexedSlices
@@ -100,7 +101,10 @@ def matmul(
         raise ValueError("Only one of `transpose_a` and `adjoint_a` can be True. Received both.")
     if transpose_b and adjoint_b:
         raise ValueError("Only one of `transpose_b` and `adjoint_b` can be True. Received both.")
-    x, y = hinted_operands(a, b)
+    try:
+        x, y = hinted_operands(a, b)
+    except NotDenseError:
+        return call_on_composites("matmul", matmul, (a, b, transpose_a, transpose_b, adjoint_a, adjoint_b), {})
     if x.dtype.is_complex:  # only there a transpose is not an adjoint
         x = matrix_transpose(x) if transpose_a else x
         y = matrix_transpose(y) if transpose_b else y

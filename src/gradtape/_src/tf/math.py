@@ -10,6 +10,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays import namespace_of
 from gradtape._src.conversion import constant_operand, convert, is_library, operand, operands, wrap
+from gradtape._src.core.composites import NotDenseError, call_on_composites, dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.indexed_slices import IndexedSlices, map_values
@@ -106,6 +107,7 @@ mod = floormod
 
 
 # -- complex numbers -------------------------------------------------------------------------------------------------
+@dispatched
 def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     """Absolute value; real for complex input.
 
@@ -120,6 +122,7 @@ def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
     """The argument of complex numbers, in radians; 0 or pi, without a gradient, for real ones."""
     x = operand(_numeric(input, "fc", "angle"))
@@ -131,6 +134,7 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def real(input: TensorLike, name: str | None = None) -> Tensor:
     """The real part; real input is returned unchanged."""
     x = _numeric(input, "fciu", "input must be a numeric tensor, but got tensor with dtype")
@@ -138,6 +142,7 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """The imaginary part; zeros for real input."""
     x = operand(input)
@@ -147,6 +152,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate; real input is returned unchanged.
 
@@ -168,6 +174,7 @@ def _numeric(value: Any, kinds: str, sentence: str) -> Tensor:
     return x
 
 
+@dispatched
 def sign(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     """The sign: -1, 0 or 1; for complex numbers x / |x|, and 0 at 0.
 
@@ -180,6 +187,7 @@ def sign(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """(x - y) squared; of complex numbers (x - y) times its conjugate.
 
@@ -202,6 +210,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     return x / y
 
 
+@dispatched
 def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y of floating or complex numbers."""
     x, y = operands(x, y)
@@ -210,6 +219,7 @@ def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return math.divide(x, y)
 
 
+@dispatched
 def round(x: TensorLike, name: str | None = None) -> Tensor:
     """To the nearest integer, halves to even.
 
@@ -223,6 +233,7 @@ def round(x: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """The remainder of division towards zero: it has the dividend's sign."""
     x, y = operands(x, y)
@@ -236,6 +247,7 @@ def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
     return result
 
 
+@dispatched
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x * y, and 0 where y is 0 even if x is infinite or NaN."""
     first = convert(x)
@@ -243,6 +255,7 @@ def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Te
     return result
 
 
+@dispatched
 def scalar_mul(scalar: Any, x: TensorLike | IndexedSlices, name: str | None = None) -> Any:
     """A scalar times a tensor, or times the values of IndexedSlices."""
     factor = operand(scalar, None if isinstance(x, IndexedSlices) or is_library(scalar) else convert(x).dtype)
@@ -256,6 +269,7 @@ def scalar_mul(scalar: Any, x: TensorLike | IndexedSlices, name: str | None = No
     return map_values(lambda t: factor * t, x)
 
 
+@dispatched
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape.
 
@@ -293,6 +307,7 @@ def _listed(inputs: Any) -> list[Tensor]:
     return [convert(value) for value in inputs]
 
 
+@dispatched
 def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow."""
     return -math.softplus(-operand(x))
@@ -306,9 +321,13 @@ def _condition(value: Any) -> Tensor:
 # -- reductions ------------------------------------------------------------------------------------------------------
 def _reduction(name: str, function: Any, doc: str, kinds: str = "fciuV") -> Reduction:
     convert_first = _condition if kinds == "b" else operand
+    public = name
 
-    def reduction(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-        x = input_tensor if type(input_tensor) is Tensor else convert_first(input_tensor)
+    def reduction(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+        try:
+            x = input_tensor if type(input_tensor) is Tensor else convert_first(input_tensor)
+        except NotDenseError:
+            return call_on_composites(public, reduction, (input_tensor, axis, keepdims), {})
         if x.array.dtype.kind not in kinds:
             raise errors.unsupported_dtype(function.__name__.title(), x.dtype, kinds)
         result: Tensor = function(x, axis=axes_of(axis, len(x.array.shape)), keepdims=truth(keepdims))
@@ -331,6 +350,7 @@ reduce_logsumexp = _reduction(
 )
 
 
+@dispatched
 def reduce_variance(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
@@ -348,6 +368,7 @@ def _variance(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     return reduce_mean(squared, axis, keepdims)
 
 
+@dispatched
 def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """The standard deviation."""
     x = operand(input_tensor)
@@ -436,6 +457,7 @@ def _position(axis: Any, op: str) -> int:
 
 
 # -- scans -----------------------------------------------------------------------------------------------------------
+@dispatched
 def cumsum(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -508,6 +530,7 @@ def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name:
     return result
 
 
+@dispatched
 def softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis, the last by default."""
     x = operand(logits)

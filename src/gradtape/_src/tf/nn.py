@@ -11,6 +11,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.checks import checked
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.conversion import hinted_operands, operand, operands
+from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.ops import array, index, math, nn
 from gradtape._src.ops.attention import attention
@@ -147,6 +148,7 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """Rows of a table; the gradient with respect to the table is sparse."""
     if isinstance(params, (list, tuple)):
@@ -371,6 +373,7 @@ def _within(labels: Any, classes: int) -> bool:
     return bool(labels.item(labels.argmax()) < classes and labels.item(labels.argmin()) >= 0)
 
 
+@dispatched
 def sigmoid_cross_entropy_with_logits(
     labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
 ) -> Tensor:

@@ -11,6 +11,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape._src.arrays.symbolic import number
 from gradtape._src.conversion import is_library, operand, operands, wrap
+from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, math, normalization as ops
@@ -265,6 +266,7 @@ def _unbiased(count: Any, dtype: Any) -> Any:
     return number(count, dtype) / number(less, dtype) if is_dimension(count) else count / less
 
 
+@dispatched
 def dropout(
     x: TensorLike, rate: TensorLike, noise_shape: Any = None, seed: Any = None, name: str | None = None
 ) -> Tensor:

@@ -12,13 +12,22 @@ from numpy import ndarray
 
 from gradtape._src import dtypes, errors, nest
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.ops.ragged import RaggedTensor, from_partitions
+from gradtape._src.ops.ragged import RaggedTensor, count_of, from_partitions, take_rows
 from gradtape._src.ops.ragged.partition import RowPartition, dtype_of, known, numbers, of_lengths
+from gradtape._src.ops.ragged.tensor import axis_of, merge_dims
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
+from gradtape._src.tf.ragged_array import aligned, boolean_mask as masked, pile
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
+
+
+def load() -> None:
+    """Enter the functions of ragged tensors in the table of their ops: importing the modules does."""
+    from gradtape._src.tf import ragged_array, ragged_math, ragged_shape
+
+    del ragged_array, ragged_math, ragged_shape
 
 
 # -- constants -------------------------------------------------------------------------------------------------------
@@ -164,6 +173,128 @@ def _check_rows(found: list[RaggedTensor]) -> None:
             )
 
 
+# -- ranges, stacks and masks ----------------------------------------------------------------------------------------
+def range(
+    starts: TensorLike,
+    limits: Any = None,
+    deltas: TensorLike = 1,
+    dtype: Any = None,
+    name: str | None = None,
+    row_splits_dtype: Any = dtypes.int64,
+) -> RaggedTensor:
+    """A row of numbers for each start, up to its limit; with one argument, from 0 up to each of the limits.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.range([3, 0, 2])
+    <tf.RaggedTensor [[0, 1, 2], [], [0, 1]]>
+    >>> tf.ragged.range([0, 10], [10, 0], [4, -3])
+    <tf.RaggedTensor [[0, 4, 8], [10, 7, 4, 1]]>
+    """
+    if limits is None:
+        starts, limits = 0, starts
+    first, last, step = (known(part) for part in _range_operands(starts, limits, deltas, dtype))
+    sizes = {part.size for part in (first, last, step) if part.ndim}
+    if max(part.ndim for part in (first, last, step)) > 1:
+        raise ValueError("starts, limits and deltas must be scalars or vectors.")
+    if len(sizes) > 1:
+        raise errors.invalid_argument("starts, limits, and deltas must have the same shape", "RaggedRange")
+    if (step == 0).any():
+        raise errors.invalid_argument("Requires delta != 0", "RaggedRange")
+    first, last, step = (np.atleast_1d(part) for part in np.broadcast_arrays(first, last, step))
+    span = (last - first) / step if first.dtype.kind in "fV" else -((first - last) // step)
+    partition = of_lengths(np.maximum(np.ceil(span), 0).astype(dtype_of(row_splits_dtype)))
+    offsets = partition.offsets.astype(first.dtype)
+    numbers_ = np.repeat(first, partition.lengths) + offsets * np.repeat(step, partition.lengths)
+    result: RaggedTensor = from_partitions(wrap(numbers_.astype(first.dtype)), [partition])
+    return result
+
+
+def _range_operands(starts: Any, limits: Any, deltas: Any, dtype: Any) -> list[Tensor]:
+    """Starts, limits and steps in the widest dtype among them, or in the given one."""
+    given = [starts, limits, deltas]
+    if dtype is not None:
+        return [array.cast(one, dtype) if isinstance(one, Tensor) else convert(one, dtype) for one in given]
+    tensors = [convert(one) for one in given]
+    order = ["int32", "int64", "float32", "float64"]
+    found = [tensor.dtype.name for tensor in tensors]
+    if not set(found) <= set(order):
+        raise errors.unsupported_dtype("RaggedRange", tensors[0].dtype, ", ".join(order))
+    widest = order[max(order.index(one) for one in found)]
+    return [array.cast(tensor, widest) for tensor in tensors]
+
+
+def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
+    """Tensors along a new axis; their lengths may differ.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.stack([[1, 2, 3], [4]])
+    <tf.RaggedTensor [[1, 2, 3], [4]]>
+    """
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if not values:
+        raise ValueError("rt_inputs may not be empty.")
+    tensors: list[Any] = [value if isinstance(value, RaggedTensor) else convert(value) for value in values]
+    ranks = {len(tensor.shape) for tensor in tensors}
+    if len(ranks) > 1:
+        raise ValueError(f"All inputs must have the same rank. Received ranks {sorted(ranks)}.")
+    rank = ranks.pop()
+    place = axis_of(axis, rank + 1)
+    if all(isinstance(tensor, Tensor) for tensor in tensors) and (rank == 0 or place > 0):
+        return array.stack(tensors, axis)
+    if rank == 1:
+        lengths = np.array([tensor.array.shape[0] for tensor in tensors], np.int64)
+        return from_partitions(array.concat(tensors, 0), [of_lengths(lengths)])
+    return pile(aligned(tensors, least=1), place)
+
+
+def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
+    """The values where a mask is true. Unlike those of `tf.boolean_mask`, rows of the mask stay rows.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.boolean_mask([[1, 2], [3, 4]], [[True, False], [True, True]])
+    <tf.RaggedTensor [[1], [3, 4]]>
+    """
+    values = data if isinstance(data, RaggedTensor) else convert(data)
+    truth = mask if isinstance(mask, RaggedTensor) else convert(mask, dtypes.bool)
+    if not truth.dtype.is_bool:
+        raise ValueError(f"Argument `mask` must have dtype bool. Received {truth.dtype!r}.")
+    if not len(truth.shape):
+        raise ValueError("mask cannot be scalar.")
+    if len(truth.shape) > len(values.shape):
+        raise ValueError(f"Argument `mask` of rank {len(truth.shape)} does not fit data of rank {len(values.shape)}.")
+    return masked(values, truth)
+
+
+def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> RaggedTensor:
+    """Values in the rows that their partition numbers say, in order.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.stack_dynamic_partitions(["a", "b", "c", "d"], [2, 0, 2, 1], 4)
+    <tf.RaggedTensor [[b'b'], [b'd'], [b'a', b'c'], []]>
+    """
+    values = data if isinstance(data, RaggedTensor) else convert(data)
+    rows = partitions if isinstance(partitions, RaggedTensor) else convert(partitions, dtype_hint="int32")
+    count = int(numbers(num_partitions, "num_partitions", rank=0))
+    while isinstance(rows, RaggedTensor) or len(rows.shape) > 1:
+        rows = rows.values if isinstance(rows, RaggedTensor) else merge_dims(rows, 0, 1)
+        values = values.values if isinstance(values, RaggedTensor) else merge_dims(values, 0, 1)
+    if not len(rows.shape):
+        return stack_dynamic_partitions([values], array.reshape(rows, [1]), num_partitions)
+    ids = known(rows)
+    if len(ids) != count_of(values):
+        raise errors.invalid_argument(
+            f"partitions has {len(ids)} entries for {count_of(values)} values", "StackDynamicPartitions"
+        )
+    if ids.size and (ids.min() < 0 or ids.max() >= count):
+        raise errors.invalid_argument(
+            f"partitions must be in [0, num_partitions={count}). Received {ids.tolist()}", "StackDynamicPartitions"
+        )
+    lengths = np.bincount(ids, minlength=count).astype(np.int64)
+    result: RaggedTensor = from_partitions(take_rows(values, np.argsort(ids, kind="stable")), [of_lengths(lengths)])
+    return result
+
+
 # -- row splits and segment ids --------------------------------------------------------------------------------------
 def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: Any = None) -> Tensor:
     """The number of the row of each value.
@@ -192,7 +323,7 @@ def segment_ids_to_row_splits(
     >>> tf.ragged.segment_ids_to_row_splits([0, 0, 0, 2, 2], num_segments=4).numpy().tolist()
     [0, 3, 3, 5, 5]
     """
-    ids = known(convert(segment_ids, dtype_hint="int32"))
+    ids = known(convert(segment_ids, dtype_hint="int64"))
     if ids.ndim != 1:
         raise ValueError(f"Shape {ids.shape} must have rank 1. It is that of `segment_ids`.")
     kind = ids.dtype if out_type is None else dtypes.as_dtype(out_type).numpy_dtype
@@ -204,10 +335,14 @@ def segment_ids_to_row_splits(
 
 
 __all__ = [
+    "boolean_mask",
     "constant",
     "map_flat_values",
+    "range",
     "row_splits_to_segment_ids",
     "segment_ids_to_row_splits",
+    "stack",
+    "stack_dynamic_partitions",
 ]
 
 

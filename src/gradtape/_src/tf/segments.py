@@ -12,6 +12,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked, verify
 from gradtape._src.arrays.symbolic import is_known, unknown_shape
 from gradtape._src.conversion import convert, operand
+from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.ops import array, index, math, segment
 from gradtape._src.shape import TensorShape
@@ -109,6 +110,7 @@ def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tenso
 
 
 # -- ids in any order ------------------------------------------------------------------------------------------------
+@dispatched
 def unsorted_segment_sum(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
@@ -120,6 +122,7 @@ def unsorted_segment_sum(
     return _unsorted(_sum, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
+@dispatched
 def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
@@ -131,6 +134,7 @@ def unsorted_segment_mean(
     return _unsorted(mean, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
+@dispatched
 def unsorted_segment_sqrt_n(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
@@ -147,6 +151,7 @@ def unsorted_segment_sqrt_n(
     return _unsorted(root, data, segment_ids, num_segments, "UnsortedSegmentSum")
 
 
+@dispatched
 def unsorted_segment_prod(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
@@ -154,6 +159,7 @@ def unsorted_segment_prod(
     return _unsorted(_product, data, segment_ids, num_segments, "UnsortedSegmentProd")
 
 
+@dispatched
 def unsorted_segment_max(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
@@ -165,6 +171,7 @@ def unsorted_segment_max(
     return _unsorted(largest, data, segment_ids, num_segments, "UnsortedSegmentMax", ordered=True)
 
 
+@dispatched
 def unsorted_segment_min(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:

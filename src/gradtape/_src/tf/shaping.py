@@ -13,6 +13,7 @@ from gradtape._src.arrays.checks import Rule, checked
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import as_value, current_graph, is_known, unknown_shape
 from gradtape._src.conversion import array_from, convert, is_library, operand, wrap
+from gradtape._src.core.composites import dispatched
 from gradtape._src.dtypes import as_dtype, bool as bool_
 from gradtape._src.ops import array, index, math, scatter
 from gradtape._src.ops.indexing import no_position
@@ -43,6 +44,7 @@ def picked(x: Tensor, positions: Any, axis: int) -> Tensor:
 
 
 # -- repeating -------------------------------------------------------------------------------------------------------
+@dispatched
 def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
     """Repeat the tensor `multiples[i]` times along axis i.
 
@@ -532,6 +534,7 @@ def get_static_value(tensor: TensorLike | SparseTensor, partial: bool = False) -
     return np.array(known.array) if is_known(known) else None
 
 
+@dispatched
 def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
     """The same bytes, read as another dtype.
 

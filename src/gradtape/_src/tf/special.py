@@ -10,6 +10,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert, converter_of, is_library, operand, operands, wrap
+from gradtape._src.core.composites import dispatched
 from gradtape._src.dtypes import float32
 from gradtape._src.ops import array, math, reduce, special as ops
 from gradtape._src.ops.operators import no_zeros
@@ -47,6 +48,7 @@ special = SimpleNamespace(
 )
 
 
+@dispatched
 def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of erfc.
 
@@ -58,6 +60,7 @@ def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 # -- functions of several --------------------------------------------------------------------------------------------
+@dispatched
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The derivative of order `a` of digamma; NaN where `a` is not a whole number. Only x has a gradient.
 
@@ -68,6 +71,7 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
     """Hurwitz' zeta function, the sum of (q + k)**-x over k = 0, 1, ... There is no gradient with respect to x.
 
@@ -78,6 +82,7 @@ def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised lower incomplete gamma function P(a, x); both arguments have gradients of every order.
 
@@ -88,6 +93,7 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where it is small.
 
@@ -98,6 +104,7 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised incomplete beta function. Only x has a gradient, as in TensorFlow.
 
@@ -139,6 +146,7 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0; integers are divided as floats.
 
@@ -155,6 +163,7 @@ def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
     return result
 
 
+@dispatched
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """1 / x, and 0 where x is 0.
 
@@ -168,6 +177,7 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
     """The number next to x1 in the direction of x2.
 
@@ -181,6 +191,7 @@ def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor
     return result
 
 
+@dispatched
 def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Division towards zero.
 
@@ -195,6 +206,7 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 # -- activations -----------------------------------------------------------------------------------------------------
+@dispatched
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """x clipped to [0, 6].
 
@@ -205,6 +217,7 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """x where x is positive, alpha * x elsewhere; integers become float32.
 
@@ -237,6 +250,7 @@ def _slope(alpha: Any) -> Tensor:
     raise TypeError(f"Expected float for argument 'alpha' not {alpha!r}.")
 
 
+@dispatched
 def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """x where x is positive, exp(x) - 1 elsewhere.
 
@@ -247,6 +261,7 @@ def elu(features: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """The scaled elu that keeps mean 0 and variance 1.
 
@@ -257,6 +272,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
     return result
 
 
+@dispatched
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
     """x times the normal distribution function of x, or a formula with tanh that comes close to it.
 
@@ -270,6 +286,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     return result
 
 
+@dispatched
 def silu(features: Any, beta: Any = 1.0) -> Tensor:
     """x * sigmoid(beta * x).
 
@@ -286,6 +303,7 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
     return result
 
 
+@dispatched
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """x / (1 + |x|).
 

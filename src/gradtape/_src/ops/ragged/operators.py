@@ -171,7 +171,7 @@ def register(*names: str) -> Callable[[_F], _F]:
     return enter
 
 
-def _call(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_on_ragged(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An op of which one argument is ragged; primitives that compute elementwise need no entry in the table."""
     if name in table:
         return table[name](call, *args, **kwargs)
@@ -181,7 +181,7 @@ def _call(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     raise
 
 
-register_handler(RaggedTensor, _call)
+register_handler(RaggedTensor, call_on_ragged)
 
 
 # -- operators -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy import ndarray
 from gradtape._src import dtypes, errors, nest
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert, defers_to, operand, register_converter, wrap
-from gradtape._src.core.composites import NotDenseError
+from gradtape._src.core.composites import NotDenseError, register_gradient
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
 from gradtape._src.ops.ragged import partition as partitions
@@ -432,7 +432,7 @@ class RaggedTensor:
         sizes = _dense_shape(self, shape)
         outer = len(self._partitions) + 1
         default = _default(flat, default_value, sizes[outer:])
-        where, kept = _dense_positions(self._partitions, sizes[:outer])
+        where, kept = dense_positions(self._partitions, sizes[:outer])
         if kept is not None:
             flat, where = take_rows(flat, kept), where[kept]
         if flat.array.shape[1:] != sizes[outer:]:
@@ -730,7 +730,7 @@ def _default(flat: Tensor, default_value: Any, inner: tuple[int, ...]) -> Tensor
     return default
 
 
-def _dense_positions(found: Sequence[RowPartition], sizes: tuple[int, ...]) -> tuple[ndarray, ndarray | None]:
+def dense_positions(found: Sequence[RowPartition], sizes: tuple[int, ...]) -> tuple[ndarray, ndarray | None]:
     """Where the flat values stand in a dense tensor, and which of them have a place there (None: all)."""
     where = np.arange(found[0].count)
     fits = where < sizes[0]
@@ -891,19 +891,25 @@ def _refuse(value: RaggedTensor) -> NoReturn:
     raise NotDenseError(value, "a ragged tensor does not become a tensor by itself. Use to_tensor() to pad its rows.")
 
 
-def _rebuilt(like: RaggedTensor, parts: list[Any]) -> Any:
+def _rebuilt(like: Any, parts: list[Any]) -> Any:
     """Put together from flat values and row splits, as it was taken apart; also of what stands for tensors."""
     flat, *splits = parts
     if not isinstance(flat, Tensor) or not all(isinstance(one, Tensor) for one in splits):
-        return _Parts(flat, splits)
-    found = []
-    for old, new in zip(like._partitions, splits, strict=True):
-        same = new is old.row_splits
-        found.append(old if same else RowPartition(partitions.known(new), None))
-    return from_partitions(flat, found)
+        return RaggedParts(flat, splits)
+    found = like._partitions if isinstance(like, RaggedTensor) else [None] * len(splits)
+    return from_partitions(flat, [_partition_like(*pair) for pair in zip(found, splits, strict=True)])
 
 
-class _Parts:
+def _partition_like(old: RowPartition | None, splits: Tensor) -> RowPartition:
+    """The partition of row splits: an old one if they are its own, which keeps what it has computed."""
+    if old is not None and splits is old.row_splits:
+        return old
+    new = RowPartition(partitions.known(splits))
+    same = old is not None and old.uniform is not None and bool((new.lengths == old.uniform).all())
+    return RowPartition(new.splits, old.uniform) if old is not None and same else new
+
+
+class RaggedParts:
     """What stands in the place of a ragged tensor whose parts are no tensors, such as specifications."""
 
     def __init__(self, flat_values: Any, nested_row_splits: list[Any]) -> None:
@@ -916,4 +922,5 @@ class _Parts:
 register_converter(RaggedTensor, _refuse)
 defers_to.add(RaggedTensor)
 nest.register_composite(RaggedTensor, lambda r: (r.flat_values, *r.nested_row_splits), _rebuilt)
-nest.register_composite(_Parts, lambda p: (p.flat_values, *p.nested_row_splits), lambda p, new: _Parts(new[0], new[1:]))
+nest.register_composite(RaggedParts, lambda p: (p.flat_values, *p.nested_row_splits), _rebuilt)
+register_gradient(RaggedTensor, lambda r: r.flat_values, lambda r, g: r._with_flat(convert(g)))

@@ -1,0 +1,81 @@
+"""Ragged tensors with tapes, functions and structures."""
+
+from __future__ import annotations
+
+import pytest
+
+import gradtape as tf
+
+
+def ragged(values, splits=(0, 2, 4, 5)):
+    return tf.RaggedTensor.from_row_splits(values, splits)
+
+
+def gradient(f, values):
+    v = tf.constant(values)
+    with tf.GradientTape() as tape:
+        tape.watch(v)
+        y = f(ragged(v))
+    return tf.convert_to_tensor(tape.gradient(y, v)).numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda r: tf.reduce_sum(r * r, axis=1), [2, -4, 6, 6, 1]),
+        (lambda r: tf.reduce_max(r, axis=1), [1, 0, 0.5, 0.5, 1]),  # equal ones share the gradient
+        (lambda r: tf.reduce_mean(r, axis=0), [1 / 3, 0.5, 1 / 3, 0.5, 1 / 3]),
+        (lambda r: r[:, :1].flat_values ** 2, [2, 0, 6, 0, 1]),
+        (lambda r: tf.gather(r, [2, 0, 2]), [1, 1, 0, 0, 2]),
+        (lambda r: tf.concat([r, 2 * r], 1), [3, 3, 3, 3, 3]),
+        (lambda r: tf.where(r > 0, r, 5 * r), [1, 5, 1, 1, 1]),
+        (lambda r: tf.cumsum(r, axis=1), [2, 1, 2, 1, 1]),
+        (lambda r: r.to_tensor(), [1, 1, 1, 1, 1]),
+        (lambda r: tf.nn.softmax(r), [0, 0, 0, 0, 0]),
+    ],
+)
+def test_gradients_flow_through_the_values(f, expected):
+    assert gradient(f, [1.0, -2.0, 3.0, 3.0, 0.5]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_ragged_tensor_is_source_target_and_upstream_gradient():
+    r = tf.ragged.constant([[1.0, 2.0], [], [3.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(r)
+        y = r * r
+        z = tf.exp(tf.constant([1.0]))
+    assert tape.gradient(y, r).to_list() == [[2.0, 4.0], [], [6.0]]
+    seeds = tf.ragged.constant([[1.0, 0.0], [], [5.0]])
+    assert tape.gradient(y, {"r": r}, output_gradients=seeds)["r"].to_list() == [[2.0, 0.0], [], [30.0]]
+    assert tape.gradient(y, r.flat_values).numpy().tolist() == [2.0, 4.0, 6.0]
+    assert tape.gradient(z, r) is None
+
+
+def test_a_function_takes_and_returns_ragged_tensors():
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
+    def f(r):
+        return r * 2, tf.reduce_sum(r, axis=1)
+
+    doubled, sums = f(tf.ragged.constant([[1, 2], [3]]))
+    assert doubled.to_list() == [[2, 4], [6]]
+    assert sums.numpy().tolist() == [3, 3]
+    assert f(tf.ragged.constant([[], [7]], dtype=tf.int32))[0].to_list() == [[], [14]]
+    with pytest.raises(TypeError, match="Can not cast"):
+        f(tf.ragged.constant([[1.0]]))
+
+
+def test_rows_of_constant_lengths_are_compiled():
+    lengths = [1, 0, 2]
+
+    @tf.function
+    def f(v):
+        return tf.reduce_sum(tf.RaggedTensor.from_row_lengths(v, lengths) ** 2.0, axis=1)
+
+    assert f(tf.constant([1.0, 2.0, 3.0])).numpy().tolist() == [1.0, 0.0, 13.0]
+
+
+def test_errors_do_not_mention_the_conversion_before():
+    r = tf.ragged.constant([[1, 2], [3]])
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        tf.concat([r, r[:1]], 1)
+    assert caught.value.__suppress_context__
