@@ -26,6 +26,8 @@ AREAS = (
     "nn_grads",
     "forward",
     "misc",
+    "strings",
+    "lookup",
 )
 
 GOLDEN = {area: runner.load_golden(area) for area in AREAS}

@@ -28,7 +28,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("tf",),
     ("data",),
     ("checkpoint",),
-    ("formats",),
+    ("formats", "text"),
     ("inspect",),
     ("function",),
     ("graph",),

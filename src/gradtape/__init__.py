@@ -143,6 +143,7 @@ from gradtape._src.tf.control_flow import (
 )
 from gradtape._src.tf.convolution import (
     batch_to_space as batch_to_space,
+    required_space_to_batch_paddings as required_space_to_batch_paddings,
     space_to_batch as space_to_batch,
     space_to_batch_nd as space_to_batch_nd,
 )
@@ -313,14 +314,17 @@ _LAZY_MODULES = (
     "config",
     "data",
     "keras",
+    "lookup",
     "mixed_precision",
     "ragged",
     "raw_ops",
+    "strings",
     "train",
 )
 _LAZY = {name: f"gradtape.{name}" for name in _LAZY_MODULES}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
 _LAZY_CLASSES = dict.fromkeys(("RaggedTensor", "RaggedTensorSpec"), "gradtape._src.ops.ragged")
+_LAZY_CLASSES |= dict.fromkeys(("as_string", "fingerprint"), "gradtape._src.tf.strings")
 
 
 def _load(name: str) -> _typing.Any:
@@ -345,12 +349,15 @@ if _typing.TYPE_CHECKING:
         config as config,
         data as data,
         keras as keras,
+        lookup as lookup,
         mixed_precision as mixed_precision,
         ragged as ragged,
         raw_ops as raw_ops,
+        strings as strings,
         train as train,
     )
     from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
+    from gradtape._src.tf.strings import as_string as as_string, fingerprint as fingerprint
     from gradtape.keras import (
         initializers as initializers,
         losses as losses,

@@ -155,7 +155,7 @@ def encode(x: Any, tf: Any, densify: bool = False) -> Encoded:
     if isinstance(x, Raised):
         return _raised(x, tf)
     if isinstance(x, (bool, str)):
-        return {"t": type(x).__name__, "v": x}
+        return {"t": "bool" if isinstance(x, bool) else "str", "v": x}
     if isinstance(x, bytes):
         return {"t": "bytes", "v": x.decode("utf-8", "backslashreplace")}
     if isa("IndexedSlices"):

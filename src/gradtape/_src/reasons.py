@@ -31,8 +31,7 @@ REASONS = [
     (r"LinearOperator", "structured operators: use the matrices themselves"),
     (r"(?i)sparse|ragged|sets$|NoneTensorSpec|IndexedSlicesSpec", "most functions of sparse tensors are planned"),
     (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
-    (r"tf\.(strings|as_string|edit_distance|lookup|fingerprint|feature_column|ragged|audio|queue|CriticalSection)$",
-     "strings, lookup tables and ragged tensors are planned"),
+    (r"tf\.(edit_distance|feature_column|audio|queue|CriticalSection)$", "planned"),
     (r"tf\.(Graph|Operation|import_graph_def|load_library|load_op_library|make_ndarray|make_tensor_proto|"
      r"sysconfig|tools|types|lite|security|resource|variant|experimental|estimator|variable_creator_scope)$",
      "TensorFlow's own machinery"),
@@ -40,7 +39,7 @@ REASONS = [
      "an internal op that TensorFlow exports by accident"),
     (r"jpeg|jxl|webp|bmp|gif|decode_|encode_", "image files other than through Pillow's PNG and JPEG"),
     (r"bounding_box|proposals|non_max_suppression|glimpse", "detection tooling without a derivative"),
-    (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|required_space|fractional_|isotonic|"
+    (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|fractional_|isotonic|"
      r"with_space_to_batch|sobol", "rare, and without users so far"),
     (r"tf\.debugging\.(get|set)_log_device_placement|traceback_filtering", "switches of TensorFlow's runtime"),
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from gradtape._src.checkpoint.state import get_checkpoint_state, update_checkpoi
 from gradtape._src.checkpoint.tracking import (
     GRAPH,
     STATE,
+    TABLE,
     VALUE,
     Found,
     Names,
@@ -179,7 +180,8 @@ class Checkpoint:
         for thing in found:
             values = _values_of(thing)
             keys.append({name: (full, f"{thing.key}/.ATTRIBUTES/{name}") for name, (full, _) in values.items()})
-            tensors.update({f"{thing.key}/.ATTRIBUTES/{name}": value for name, (_, value) in values.items()})
+            for name, (_, parts) in values.items():
+                tensors.update({f"{thing.key}/.ATTRIBUTES/{name}{part}": value for part, value in parts.items()})
         tensors[GRAPH] = np.array(described(found, keys), object)
         with named_errors(os.path.dirname(prefix) or prefix):
             bundle.write(prefix, tensors)
@@ -285,21 +287,40 @@ class PythonState:
         raise NotImplementedError(f"{type(self).__name__} has to take back what was saved: define deserialize().")
 
 
+class TensorState:
+    """State in several tensors, as that of a lookup table. A subclass defines both methods."""
+
+    is_saved: bool = True
+
+    def _trackable_children(self) -> dict[str, Any]:
+        return {}
+
+    def saved_tensors(self) -> dict[str, ndarray]:
+        """The tensors to save, each by the end of its key in the checkpoint."""
+        raise NotImplementedError(f"{type(self).__name__} has to say what to save: define saved_tensors().")
+
+    def restore_tensors(self, tensors: dict[str, ndarray]) -> None:
+        """Set the state from the result of `saved_tensors`."""
+        raise NotImplementedError(f"{type(self).__name__} has to take back what was saved: define restore_tensors().")
+
+
 def _stateful(value: Any) -> Any:
     """The variable or state that an object in a checkpoint is, or None. One that is the root is the root's root."""
     while isinstance(value, Checkpoint):
         value = unwrapped(value._root)
-    return value if isinstance(value, (Variable, PythonState)) else None
+    return value if isinstance(value, (Variable, PythonState, TensorState)) else None
 
 
-def _values_of(thing: Found) -> dict[str, tuple[str, ndarray]]:
-    """The saved values of an object, by attribute: a readable name and the value."""
+def _values_of(thing: Found) -> dict[str, tuple[str, dict[str, ndarray]]]:
+    """The saved values of an object, by attribute: a readable name, and values by the ends of their keys."""
     value = _stateful(thing.value)
     if isinstance(value, Variable):
-        return {VALUE: (value.name.removesuffix(":0"), np.asarray(read(value).array))}
+        return {VALUE: (value.name.removesuffix(":0"), {"": np.asarray(read(value).array)})}
     if isinstance(value, PythonState):
         text = value.serialize()
-        return {STATE: (thing.key, np.array(text.encode() if isinstance(text, str) else text, object))}
+        return {STATE: (thing.key, {"": np.array(text.encode() if isinstance(text, str) else text, object)})}
+    if isinstance(value, TensorState) and value.is_saved:
+        return {TABLE: ("", value.saved_tensors())}
     return {}
 
 
@@ -414,6 +435,9 @@ class Restoration:
         elif isinstance(value, PythonState) and STATE in values:
             text = self.reader.get(values[STATE][1]).item()
             yield lambda: value.deserialize(text)
+        elif isinstance(value, TensorState) and TABLE in values:
+            tensors = {end: self.reader.get(values[TABLE][1] + end) for end in value.saved_tensors()}
+            yield lambda: value.restore_tensors(tensors)
 
     def left_over(self) -> list[int]:
         """The nodes whose values have not been restored."""

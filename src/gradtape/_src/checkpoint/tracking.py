@@ -17,6 +17,7 @@ GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 VALUE = "VARIABLE_VALUE"
 STATE = "py_state"
+TABLE = "table"
 
 
 def parts_of(value: Any) -> dict[str, Any] | None:

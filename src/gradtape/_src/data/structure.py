@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -164,21 +165,27 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
     """The specification of the result of a function, for arguments of these specifications.
 
     The function runs on ones, twice if dimensions are unknown. If it fails on these, it runs on the first element; then
-    only the ranks of the results are used.
+    only the ranks of the results are used. Of texts it runs on empty ones and on the first element, because shapes may
+    depend on them.
     """
     sizes = _SIZES if any(None in _dims(leaf) for leaf in nest.flatten(specs)) else _SIZES[:1]
     try:
         with float_errors_ignored():
-            one, *others = [spec_of(function(*nest.map_structure(lambda s: _stand_in(s, n), specs))) for n in sizes]  # noqa: B023
-        return nest.map_structure(_common, one, others[0]) if others else one
+            found = [spec_of(function(*nest.map_structure(lambda s: _stand_in(s, n), specs))) for n in sizes]  # noqa: B023
+            if any(map(_is_text, nest.flatten(specs))) and (given := first())[-1] is not None:
+                found.append(spec_of(function(*given)))
+        return functools.reduce(lambda one, other: nest.map_structure(_common, one, other), found)
     except Exception as error:
         if is_interrupt(error):
             raise
         given = first()
         if given[-1] is None:  # there is no element
             raise
-        found = spec_of(function(*given))
-        return each(lambda leaf: reshaped(leaf, [None] * len(leaf.shape)), found)
+        return each(lambda leaf: reshaped(leaf, [None] * len(leaf.shape)), spec_of(function(*given)))
+
+
+def _is_text(spec: Any) -> bool:
+    return isinstance(spec, TensorSpec) and spec.dtype.name == "string"
 
 
 def _dims(spec: Any) -> Any:

@@ -35,7 +35,9 @@ _CONFIG = "keras.src.backend.config"
 CHOICES: dict[str, tuple[str, ...]] = {  # what the new branch does in modules that choose by the backend's name
     "keras.src.backend": (
         "from gradtape._src.keras_backend.interface import *\n"
-        "from gradtape._src.keras_backend.core import Variable as BackendVariable",
+        "from gradtape._src.keras_backend.core import Variable as BackendVariable\n"
+        "from gradtape._src.keras_backend import interface\n"  # layers for text import this backend
+        "tensorflow = interface.TensorFlowBackend(interface)",
     ),
     "keras.src.layers.layer": ("from gradtape._src.keras_backend.layer import Layer as BackendLayer",),
     "keras.src.models.model": ("from gradtape._src.keras_backend.trainer import Trainer",),
@@ -47,6 +49,17 @@ CHOICES: dict[str, tuple[str, ...]] = {  # what the new branch does in modules t
     ),
     "keras.src.utils.traceback_utils": ("from gradtape import errors as tf_errors", "tensor_cls = 'tf.Tensor'"),
 }
+_AS_TENSORFLOW = (
+    "from gradtape._src.keras_backend.interface import BackendAsTensorFlow, AvailableTensorFlow\n"
+    "import gradtape\nfrom keras.src import backend\n"
+    "tf, backend = AvailableTensorFlow(gradtape), BackendAsTensorFlow(backend)"
+)
+"""In layers that compute in TensorFlow on every backend, gradtape is TensorFlow, and the backend's name is its name."""
+
+_TEXT_LAYERS = (
+    "feature_space", "hashed_crossing", "hashing", "index_lookup", "integer_lookup", "string_lookup",
+    "text_vectorization",
+)  # fmt: skip
 _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFlow, when they are used
     "keras.src.backend.common.dtypes": "PYTHON_DTYPES_MAP['int'] = 'int64'",  # an optimizer's steps, as TensorFlow's
     "keras.src.legacy.backend": (
@@ -61,7 +74,7 @@ _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFl
         "save_model, save_weights_only = replacing(save_model), replacing(save_weights_only)"
     ),
     "keras.src.saving.serialization_lib": "from gradtape._src.keras_backend.interface import tensorflow_types as tf",
-    "keras.src.utils.module_utils": (  # not "available": that would mean all of TensorFlow, its strings and tables
+    "keras.src.utils.module_utils": (  # not "available": that would mean all of TensorFlow
         "tensorflow = LazyModule('gradtape')\ntensorflow._available = False"
     ),
     "keras.src.utils.rng_utils": (
@@ -69,8 +82,10 @@ _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFl
     ),
     "keras.src.utils.backend_utils": (
         "from gradtape._src.keras_backend.interface import join_dynamic_backend\njoin_dynamic_backend(DynamicBackend)\n"
-        "in_tf_graph = lambda: False"  # a trace is gradtape's, also where gradtape stands in for TensorFlow
+        "in_tf_graph = lambda: False\n"  # a trace is gradtape's, also where gradtape stands in for TensorFlow
+        "convert_tf_tensor = lambda outputs, dtype=None: outputs"
     ),
+    "keras.src.utils.tf_utils": ("import gradtape as tf\nis_ragged_tensor = lambda x: isinstance(x, tf.RaggedTensor)"),
     "keras.src.trainers.data_adapters": (
         "from gradtape._src.keras_backend.datasets import DatasetAdapter as TFDatasetAdapter\n"
         "from gradtape._src.keras_backend.labels import is_dataset as is_tf_dataset"
@@ -79,6 +94,7 @@ _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFl
         "from gradtape._src.keras_backend.labels import is_dataset as is_tf_dataset\n"
         "from gradtape._src.keras_backend.labels import labels_to_dataset as labels_to_dataset_tf"
     ),
+    **{f"keras.src.layers.preprocessing.{name}": _AS_TENSORFLOW for name in _TEXT_LAYERS},
     "keras.src.layers.preprocessing.discretization": "import gradtape as tf",
     "keras.src.layers.preprocessing.normalization": "import gradtape as tf",
     "keras.src.utils.image_dataset_utils": "import gradtape as tf",

@@ -58,21 +58,46 @@ class _NoSuchTensor:
     """A placeholder for a class of tensors that gradtape does not have; it has no instances."""
 
 
-class LegacyTensorFlow:
-    """The part of TensorFlow that the legacy functions of `keras.backend` need: public names, and some private ones."""
-
-    RaggedTensor = SparseTensorSpec = _NoSuchTensor
-    __internal__ = SimpleNamespace(
-        EagerTensor=Tensor,
-        eager_context=SimpleNamespace(eager_mode=init_scope),
-        tf2=SimpleNamespace(enabled=lambda: True),
-    )
+class _Namespace:
+    """The names of a module, and some more."""
 
     def __init__(self, root: ModuleType) -> None:
         self._root = root
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._root, name)
+
+
+class AvailableTensorFlow(_Namespace):
+    """gradtape, for code of Keras that looks whether TensorFlow is installed before it uses it."""
+
+    available = True
+
+
+class BackendAsTensorFlow(_Namespace):
+    """Keras' backend, for layers that do more where its name is TensorFlow's: ragged and sparse results."""
+
+    def backend(self) -> str:
+        return "tensorflow"
+
+
+class TensorFlowBackend(_Namespace):
+    """This backend, where layers import that of TensorFlow: it has TensorFlow's ops for counting."""
+
+    def __init__(self, root: ModuleType) -> None:
+        super().__init__(root)
+        self.__name__ = "keras.src.backend.tensorflow"
+
+
+class LegacyTensorFlow(_Namespace):
+    """The part of TensorFlow that the legacy functions of `keras.backend` need: public names, and some private ones."""
+
+    SparseTensorSpec = _NoSuchTensor
+    __internal__ = SimpleNamespace(
+        EagerTensor=Tensor,
+        eager_context=SimpleNamespace(eager_mode=init_scope),
+        tf2=SimpleNamespace(enabled=lambda: True),
+    )
 
 
 def join_dynamic_backend(dynamic: type) -> None:

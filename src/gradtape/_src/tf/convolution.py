@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.conversion import hinted_operands, operand, operands
+from gradtape._src.conversion import hinted_operands, operand, operands, wrap
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.ops import array, convolution as ops, index, math, reduce
 from gradtape._src.tensor import Tensor
@@ -955,6 +955,23 @@ def space_to_batch(input: TensorLike, block_shape: Any, paddings: TensorLike, na
 
 
 space_to_batch_nd = space_to_batch
+
+
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The paddings that make dimensions divisible by blocks, at least `base_paddings`, and the crops that undo them.
+
+    >>> paddings, crops = required_space_to_batch_paddings([3, 4], [2, 2])
+    >>> paddings.numpy().tolist(), crops.numpy().tolist()
+    ([[0, 1], [0, 0]], [[0, 1], [0, 0]])
+    """
+    sizes, blocks = (np.asarray(integers(given, "SpaceToBatchND")) for given in (input_shape, block_shape))
+    base = np.zeros((len(blocks), 2), np.int32) if base_paddings is None else integers(base_paddings, "SpaceToBatchND")
+    start, end = np.asarray(base).T
+    more = -(sizes + start + end) % blocks
+    paddings, crops = (np.stack(pair, 1).astype(np.int32) for pair in ((start, end + more), (0 * more, more)))
+    return wrap(paddings), wrap(crops)
 
 
 def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import math as _math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.arrays.symbolic import as_value, current_graph, is_known, unknown_shape
 from gradtape._src.conversion import convert, is_library, operand, operands, wrap
+from gradtape._src.core.composites import dispatched, register_loader
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import as_dtype, int32
 from gradtape._src.ops import array, index, math, reduce, scatter
@@ -503,6 +505,10 @@ _NUMBERS = Rule(
 )
 
 
+register_loader(lambda: importlib.import_module("gradtape._src.tf.ragged_counts"))
+
+
+@dispatched
 def bincount(
     arr: Any,
     weights: TensorLike | None = None,

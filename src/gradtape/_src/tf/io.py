@@ -458,18 +458,20 @@ def decode_raw(
     return wrap(values.reshape(*texts.shape, size // dtype.itemsize))
 
 
-# -- records: loaded when they are first used ------------------------------------------------------------------------
-_LAZY = frozenset({
+# -- records and texts: loaded when they are first used --------------------------------------------------------------
+_PARSING = (
     "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "parse_example",
     "parse_single_example", "parse_tensor", "serialize_tensor",
-})  # fmt: skip
+)  # fmt: skip
+_LAZY = dict.fromkeys(_PARSING, "parsing") | dict.fromkeys(
+    ("decode_base64", "decode_csv", "encode_base64"), "text_records"
+)
 
 
 def _load(name: str) -> Any:
     if name in _LAZY:
-        from gradtape._src.tf import parsing
-
-        found = globals()[name] = getattr(parsing, name)
+        module = importlib.import_module(f"gradtape._src.tf.{_LAZY[name]}")
+        found = globals()[name] = getattr(module, name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -485,6 +487,11 @@ if TYPE_CHECKING:
         parse_single_example as parse_single_example,
         parse_tensor as parse_tensor,
         serialize_tensor as serialize_tensor,
+    )
+    from gradtape._src.tf.text_records import (
+        decode_base64 as decode_base64,
+        decode_csv as decode_csv,
+        encode_base64 as encode_base64,
     )
 else:  # a type checker would take every misspelled name for one that is loaded on first use
     __getattr__ = _load

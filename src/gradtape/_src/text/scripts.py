@@ -1,0 +1,38 @@
+"""The script of each code point, as ICU numbers them: `scripts.txt` has a line for each run of one script."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+from numpy import ndarray
+
+_LAST = 0x10FFFF
+
+
+@functools.cache
+def _runs() -> tuple[ndarray, ndarray, list[str]]:
+    """Where each run starts, its number and its name."""
+    lines = [line.split() for line in (Path(__file__).parent / "scripts.txt").read_text("ascii").splitlines()]
+    starts = np.array([int(start, 16) for start, _, _ in lines], np.int64)
+    return starts, np.array([int(number) for _, number, _ in lines], np.int32), [name for _, _, name in lines]
+
+
+def script_of(codes: ndarray) -> ndarray:
+    """The number of the script of each code point, -1 of what is none.
+
+    >>> script_of(np.array([ord("a"), ord("ω"), -1])).tolist()
+    [25, 14, -1]
+    """
+    starts, numbers, _ = _runs()
+    found = numbers[np.searchsorted(starts, codes, "right") - 1]
+    return np.where((codes >= 0) & (codes <= _LAST), found, np.int32(-1))
+
+
+def ranges_of(name: str) -> list[tuple[int, int]] | None:
+    """The code points of a script, None if there is none of this name."""
+    starts, _, names = _runs()
+    ends = [*(starts[1:] - 1).tolist(), _LAST]
+    found = [(start, end) for start, end, run in zip(starts.tolist(), ends, names, strict=True) if run == name]
+    return found if found and name != "Unknown" else None

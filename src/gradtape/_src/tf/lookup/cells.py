@@ -1,0 +1,72 @@
+"""The content of a lookup table: a dict from keys to values, read and written in whole arrays.
+
+The value of a key is the bytes of its row, so that the values of many keys are joined to an array in one step. A text
+is its own bytes, and a row of several texts is a tuple.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+Shape = tuple[int, ...]
+
+
+def rows(array: ndarray, shape: Shape) -> list[Any]:
+    """The rows of an array as hashable values: what is left when the shape of a row is taken off its end."""
+    if not shape:
+        found: list[Any] = array.ravel().tolist()
+        return found
+    flat = array.reshape(-1, math.prod(shape))
+    return [tuple(row) for row in flat.tolist()] if array.dtype.kind == "O" else [row.tobytes() for row in flat]
+
+
+class Cells(dict[Any, Any]):
+    """Values by key, with one for all other keys.
+
+    >>> cells = Cells(np.dtype(np.int64), np.array(-1))
+    >>> cells.insert([b"a", b"b"], np.array([1, 2]))
+    >>> cells.find([b"b", b"?"], (2,)).tolist()
+    [2, -1]
+    """
+
+    def __init__(self, dtype: np.dtype[Any], default: ndarray) -> None:
+        super().__init__()
+        self.dtype, self.shape = dtype, default.shape
+        self.default = self.cells_of(default)[0]
+
+    def __missing__(self, key: Any) -> Any:
+        return self.default
+
+    def cells_of(self, values: ndarray) -> list[Any]:
+        """The cells of an array of values."""
+        if self.dtype.kind == "O":
+            return rows(values, self.shape)
+        data, size = np.ascontiguousarray(values).tobytes(), self.dtype.itemsize * math.prod(self.shape)
+        return [data[i : i + size] for i in range(0, len(data), size)]
+
+    def array_of(self, cells: Iterable[Any], shape: Shape) -> ndarray:
+        """The array of many cells."""
+        whole = (*shape, *self.shape)
+        if self.dtype.kind != "O":
+            return np.frombuffer(bytearray().join(cells), self.dtype).reshape(whole)
+        texts = [text for row in cells for text in row] if self.shape else list(cells)
+        found = np.empty(len(texts), object)
+        found[:] = texts
+        return found.reshape(whole)
+
+    def find(self, keys: list[Any], shape: Shape) -> ndarray:
+        """The values of keys, in an array of this shape."""
+        return self.array_of(map(self.__getitem__, keys), shape)
+
+    def find_or(self, keys: list[Any], defaults: ndarray, shape: Shape) -> ndarray:
+        """The values of keys, each with a default of its own."""
+        return self.array_of(map(self.get, keys, self.cells_of(defaults)), shape)
+
+    def insert(self, keys: list[Any], values: ndarray) -> None:
+        """Set the values of keys; of equal keys the last one counts."""
+        self.update(zip(keys, self.cells_of(values), strict=True))

@@ -1,0 +1,9 @@
+"""`tf.lookup.experimental`: tables that can change."""
+
+from gradtape._src.tf.lookup.tables import DenseHashTable, MutableHashTable
+
+__all__ = ["DenseHashTable", "MutableHashTable"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,102 @@
+"""What the functions of string tensors share: reading their inputs, making their results, rows of ragged tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors
+from gradtape._src.arrays.symbolic import is_known, only_eager
+from gradtape._src.conversion import convert, is_library, operand, wrap
+from gradtape._src.dtypes import DType, string
+from gradtape._src.tensor import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def is_ragged(value: Any) -> bool:
+    """Whether a value is a ragged tensor."""
+    return hasattr(type(value), "with_flat_values")
+
+
+def elementwise(function: Function) -> Function:
+    """Let a function of texts map the values of a ragged tensor too."""
+
+    @functools.wraps(function)
+    def mapped(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_ragged(input):
+            return input.with_flat_values(function(input.flat_values, *args, **kwargs))
+        return function(input, *args, **kwargs)
+
+    return mapped  # type: ignore[return-value]
+
+
+def known(tensor: Tensor) -> ndarray:
+    """The array of a tensor; without one, in a trace, the function runs eagerly."""
+    if not is_known(tensor):
+        raise only_eager(TypeError("An op on strings has no place in a compiled program: XLA has numbers only."))
+    return np.asarray(tensor.array)
+
+
+def input_of(value: Any, dtype: DType, op: str, number: int = 0) -> Tensor:
+    """An input of an op that takes one dtype only."""
+    tensor = operand(value, None if is_library(value) else dtype)
+    if tensor.dtype != dtype:
+        raise errors.invalid_argument(
+            f"cannot compute {op} as input #{number}(zero-based) was expected to be a {dtype.word} tensor but is a "
+            f"{tensor.dtype.word} tensor",
+            op,
+        )
+    return tensor
+
+
+def texts_of(value: Any, op: str, number: int = 0) -> ndarray:
+    """The array of an input that must be of strings."""
+    return known(input_of(value, string, op, number))
+
+
+def converted_texts(value: Any, argument: str = "") -> ndarray:
+    """The array of an argument that is converted to strings before any op runs."""
+    try:
+        return known(convert(value, string))
+    except ValueError as error:
+        raise ValueError(f"{argument}: {error}" if argument else str(error)) from None
+
+
+def flat(texts: ndarray) -> list[bytes]:
+    found: list[bytes] = texts.ravel().tolist()
+    return found
+
+
+def string_array(texts: Sequence[bytes], shape: Sequence[int]) -> ndarray:
+    """An array of texts in a shape."""
+    found = np.empty(len(texts), object)
+    found[:] = texts
+    return found.reshape(shape)
+
+
+def string_tensor(texts: Sequence[bytes], shape: Sequence[int]) -> Tensor:
+    """A string tensor of texts in a shape."""
+    return wrap(string_array(texts, shape))
+
+
+def ragged_rows(values: Tensor, lengths: Any, shape: Sequence[int]) -> Any:
+    """Rows of values in the place of the elements of a tensor of this shape: of a scalar the values themselves."""
+    from gradtape._src.ops.ragged import RaggedTensor
+
+    if not shape:
+        return values
+    found: Any = RaggedTensor.from_row_lengths(values, wrap(np.asarray(lengths, np.int64)), validate=False)
+    for axis in range(len(shape) - 1, 0, -1):
+        rows = int(np.prod(shape[:axis]))
+        found = RaggedTensor.from_uniform_row_length(found, shape[axis], nrows=rows, validate=False)
+    return found
+
+
+def nested_rows(function: Callable[..., Any], value: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function that gives a ragged row for each text on the values of a ragged tensor."""
+    return value.with_flat_values(function(value.flat_values, *args, **kwargs))

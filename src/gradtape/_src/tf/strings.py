@@ -1,0 +1,710 @@
+"""`tf.strings`: functions of string tensors. They compute in NumPy and Python, and have no derivative."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors
+from gradtape._src.arrays.checks import element_text
+from gradtape._src.conversion import is_library, operand, wrap
+from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
+from gradtape._src.tensor import Tensor
+from gradtape._src.text import hashing, numbers, regex
+from gradtape._src.tf.arguments import allowed_text, as_int, text as text_attribute
+from gradtape._src.tf.string_arrays import (
+    converted_texts,
+    elementwise,
+    flat,
+    input_of,
+    is_ragged,
+    known,
+    nested_rows,
+    ragged_rows,
+    string_tensor,
+    texts_of,
+)
+from gradtape._src.tf.unicode import (
+    unicode_decode,
+    unicode_decode_with_offsets,
+    unicode_encode,
+    unicode_script,
+    unicode_split,
+    unicode_split_with_offsets,
+    unicode_transcode,
+)
+
+_INTEGERS = ("int32", "int64")
+_UNITS = ("BYTE", "UTF8_CHAR")
+_ALL_BYTES = np.array([bytes([i]) for i in range(256)], object)
+
+
+# -- letters ---------------------------------------------------------------------------------------------------------
+def _changed_case(input: Any, encoding: Any, op: str, ascii_only: Any, unicode: Callable[[str], str]) -> Tensor:
+    texts, name = texts_of(input, op), text_attribute(encoding, "encoding")
+    if name not in ("", "utf-8"):
+        raise errors.invalid_argument(f"only utf-8 or '' (no encoding) is supported, received {name}", op)
+    rows = flat(texts)
+    if name and not b"".join(rows).isascii():
+        return string_tensor([unicode(row.decode("utf-8", "replace")).encode() for row in rows], texts.shape)
+    return string_tensor(list(map(ascii_only, rows)), texts.shape)
+
+
+@elementwise
+def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
+    """Texts in lower case: ASCII letters only, or all letters with `encoding="utf-8"`.
+
+    >>> lower(["Hello", "É"], encoding="utf-8").numpy().tolist()
+    [b'hello', b'\\xc3\\xa9']
+    """
+    return _changed_case(input, encoding, "StringLower", bytes.lower, str.lower)
+
+
+@elementwise
+def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
+    """Texts in upper case: ASCII letters only, or all letters with `encoding="utf-8"`.
+
+    >>> upper(["Hello"]).numpy().tolist()
+    [b'HELLO']
+    """
+    return _changed_case(input, encoding, "StringUpper", bytes.upper, str.upper)
+
+
+@elementwise
+def strip(input: Any, name: str | None = None) -> Any:
+    """Texts without ASCII whitespace at their ends.
+
+    >>> strip([" a b ", "c\\n"]).numpy().tolist()
+    [b'a b', b'c']
+    """
+    texts = texts_of(input, "StringStrip")
+    return string_tensor(list(map(bytes.strip, flat(texts))), texts.shape)
+
+
+# -- lengths and parts -----------------------------------------------------------------------------------------------
+@elementwise
+def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
+    """How many bytes each text has, or how many characters with `unit="UTF8_CHAR"`.
+
+    >>> length(["abc", "é"]).numpy().tolist(), length("é", unit="UTF8_CHAR").numpy().item()
+    ([3, 2], 1)
+    """
+    texts = texts_of(input, "StringLength")
+    rows = flat(texts)
+    if allowed_text(unit, "unit", _UNITS, "StringLength") == "UTF8_CHAR" and not b"".join(rows).isascii():
+        rows = [row.translate(None, _TRAILING) for row in rows]
+    return wrap(np.fromiter(map(len, rows), np.int32, len(rows)).reshape(texts.shape))
+
+
+_TRAILING = bytes(range(0x80, 0xC0))
+"""The bytes that continue a character in UTF-8."""
+
+
+@elementwise
+def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Any:
+    """The part of each text that starts at `pos` and has up to `len` bytes, or characters with `unit="UTF8_CHAR"`.
+
+    `pos` counts from the end if it is negative. `pos` and `len` have one shape, which broadcasts against the texts'.
+
+    >>> substr(["hello", "world"], 1, 3).numpy().tolist()
+    [b'ell', b'orl']
+    """
+    texts = texts_of(input, "Substr")
+    starts, counts = _positions(pos, len)
+    characters = allowed_text(unit, "unit", _UNITS, "Substr") == "UTF8_CHAR"
+    if texts.shape != starts.shape:
+        try:
+            shape = np.broadcast_shapes(texts.shape, starts.shape)
+        except ValueError:
+            raise errors.incompatible_shapes("Substr", texts.shape, starts.shape) from None
+        texts, starts, counts = (np.broadcast_to(part, shape) for part in (texts, starts, counts))
+    rows, where, many = flat(texts), starts.ravel().tolist(), counts.ravel().tolist()
+    if not characters or b"".join(rows).isascii():
+        return string_tensor(_parts(rows, where, many, characters), texts.shape)
+    return string_tensor([_characters(*row) for row in zip(itertools.count(), rows, where, many)], texts.shape)
+
+
+def _positions(pos: Any, count: Any) -> tuple[ndarray, ndarray]:
+    first = pos if is_library(pos) else count
+    dtype = operand(first).dtype if is_library(first) else None
+    starts, counts = (operand(part, None if is_library(part) else dtype) for part in (pos, count))
+    if starts.dtype.name not in _INTEGERS:
+        raise errors.unsupported_dtype("Substr", starts.dtype, "int32, int64", "T")
+    if counts.dtype != starts.dtype:
+        raise errors.invalid_argument(
+            f"cannot compute Substr as input #2(zero-based) was expected to be a {starts.dtype.word} tensor but is a "
+            f"{counts.dtype.word} tensor",
+            "Substr",
+        )
+    found = known(starts), known(counts)
+    if found[0].shape != found[1].shape:
+        shapes = " vs. ".join(errors.brackets(part.shape) for part in found)
+        raise errors.invalid_argument(f"pos and len should have the same shape, got: {shapes}", "Substr")
+    return found
+
+
+def _parts(rows: list[bytes], starts: list[int], counts: list[int], characters: bool) -> list[bytes]:
+    """Parts by bytes. A negative count goes to the end."""
+    for i, (row, start) in enumerate(zip(rows, starts, strict=True)):
+        if not -len(row) <= start <= len(row):
+            shown = "" if characters else f" b'{row.decode('utf-8', 'backslashreplace')}'"
+            raise errors.invalid_argument(f"pos {start} out of range for string{shown} at index {i}", "Substr")
+    firsts = [start + len(row) if start < 0 else start for row, start in zip(rows, starts, strict=True)]
+    return [
+        row[first : first + count if count >= 0 else None]
+        for row, first, count in zip(rows, firsts, counts, strict=True)
+    ]
+
+
+def _characters(i: int, row: bytes, start: int, count: int) -> bytes:
+    """A part by characters of UTF-8."""
+    places = [at for at, byte in enumerate(row) if not at or byte & 0xC0 != 0x80]
+    if not -len(places) <= start <= len(places):
+        raise errors.invalid_argument(f"pos {start} out of range for string at index {i}", "Substr")
+    first = start + len(places) if start < 0 else start
+    last = first + count if count >= 0 else len(places)
+    places.append(len(row))
+    return row[places[first] : places[min(last, len(places) - 1)]]
+
+
+# -- joining ---------------------------------------------------------------------------------------------------------
+def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
+    """Join the texts of several tensors, element by element; scalars go with every element.
+
+    >>> join([["a", "b"], "!"], separator="-").numpy().tolist()
+    [b'a-!', b'b-!']
+    """
+    if not isinstance(inputs, (list, tuple, Tensor, ndarray)):
+        raise TypeError(f"Expected list for 'inputs' argument to 'string_join' Op, not {inputs!r}.")
+    between = text_attribute(separator, "separator").encode()
+    parts: list[Any] = list(inputs)
+    if any(map(is_ragged, parts)):
+        return _join_ragged(parts, separator)
+    arrays = [converted_texts(part) for part in parts]
+    shapes = [part.shape for part in arrays if part.shape]
+    for shape in shapes:
+        if shape != shapes[0]:
+            raise errors.invalid_argument(
+                f"Input shapes do not match: {errors.brackets(shapes[0])} vs. {errors.brackets(shape)}", "StringJoin"
+            )
+    shape = shapes[0] if shapes else ()
+    size = int(np.prod(shape))
+    columns: list[Iterable[bytes]] = [flat(a) if a.shape or not shapes else [a.item()] * size for a in arrays]
+    return string_tensor(_joined(columns, between) if columns else [b""], shape)
+
+
+def _joined(columns: list[Iterable[bytes]], between: bytes) -> list[bytes]:
+    if len(columns) == 2:
+        left, right = columns
+        if not between:
+            return list(map(operator.add, left, right))
+        return [a + between + b for a, b in zip(left, right, strict=True)]
+    return list(map(between.join, zip(*columns, strict=True)))
+
+
+def _join_ragged(parts: list[Any], separator: str) -> Any:
+    first = next(part for part in parts if is_ragged(part))
+    for part in parts:
+        if is_ragged(part) and not _same_rows(first, part):
+            raise errors.invalid_argument("Inputs must have identical ragged splits: join takes rows of one length.")
+    values = [part.flat_values if is_ragged(part) else part for part in parts]
+    return first.with_flat_values(join(values, separator))
+
+
+def _same_rows(a: Any, b: Any) -> bool:
+    left, right = a.nested_row_splits, b.nested_row_splits
+    return len(left) == len(right) and all(np.array_equal(x.array, y.array) for x, y in zip(left, right, strict=True))
+
+
+def reduce_join(
+    inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
+) -> Any:
+    """Join the texts along some axes, first along the first one that is given.
+
+    >>> reduce_join([["a", "b"], ["c", "d"]], axis=1, separator="-").numpy().tolist()
+    [b'a-b', b'c-d']
+    """
+    between = text_attribute(separator, "separator").encode()
+    if is_ragged(inputs):
+        return _reduce_join_ragged(inputs, axis, keepdims, between)
+    return _reduce_join(inputs, axis, keepdims, between)
+
+
+def _reduce_join(inputs: Any, axis: Any, keepdims: bool, between: bytes) -> Tensor:
+    texts = texts_of(inputs, "ReduceJoin")
+    axes = _axes(axis, texts.ndim)
+    kept = [a for a in range(texts.ndim) if a not in axes]
+    shape = [texts.shape[a] for a in kept]
+    rows = texts.transpose([*kept, *reversed(axes)]).reshape(int(np.prod(shape)), -1 if texts.size else 0).tolist()
+    shape = [1 if a in axes else texts.shape[a] for a in range(texts.ndim)] if keepdims else shape
+    return string_tensor(list(map(between.join, rows)), shape)
+
+
+def _axes(axis: Any, rank: int) -> list[int]:
+    if axis is None:
+        return list(reversed(range(rank)))
+    found = known(input_of(axis, int32, "ReduceJoin", 1)).ravel().tolist()
+    axes: list[int] = []
+    for a in found:
+        if not -rank <= a < rank:
+            raise errors.OutOfRangeError(
+                None, None, f"Invalid reduction dimension {a} for input with {rank} dimension(s) [Op:ReduceJoin]"
+            )
+        if a % rank in axes:
+            raise errors.invalid_argument(f"Duplicate reduction dimension {a % rank}", "ReduceJoin")
+        axes.append(a % rank)
+    return axes
+
+
+def _reduce_join_ragged(inputs: Any, axis: Any, keepdims: bool, between: bytes) -> Any:
+    """Join one axis after the other, the last one of the list first."""
+    rank = len(inputs.shape)
+    if axis is None:
+        joined = string_tensor([between.join(flat(known(inputs.flat_values)))], (1,) * rank if keepdims else ())
+        return joined
+    axes = _axes(axis, rank)
+    for a in reversed(axes):
+        inputs = _join_ragged_axis(inputs, a, between) if is_ragged(inputs) else _reduce_join(inputs, a, False, between)
+    if keepdims:
+        from gradtape._src.tf.array import expand_dims
+
+        for a in sorted(axes):
+            inputs = expand_dims(inputs, a)
+    return inputs
+
+
+def _join_ragged_axis(inputs: Any, axis: int, between: bytes) -> Any:
+    if axis > 1:
+        values = inputs.values
+        joined = _join_ragged_axis(values, axis - 1, between) if is_ragged(values) else None
+        return inputs.with_values(_reduce_join(values, axis - 1, False, between) if joined is None else joined)
+    starts, limits = known(inputs.row_starts()), known(inputs.row_limits())
+    if axis == 1 and not is_ragged(inputs.values) and inputs.values.shape.rank == 1:
+        values = flat(known(inputs.values))
+        rows = [between.join(values[a:b]) for a, b in zip(starts.tolist(), limits.tolist(), strict=True)]
+        return string_tensor(rows, (len(rows),))
+    from gradtape._src.tf import ragged
+
+    lists = inputs.to_list()
+    found = [_equal_places(row, between) for row in lists] if axis == 1 else _equal_places(lists, between)
+    return ragged.constant(found, dtype=string, ragged_rank=inputs.ragged_rank - 1 or None)
+
+
+def _equal_places(rows: list[Any], between: bytes) -> Any:
+    """Texts of equal places in some rows, joined."""
+    if not rows or isinstance(rows[0], bytes):
+        return between.join(rows)
+    longest = max(map(len, rows))
+    return [_equal_places([row[i] for row in rows if i < len(row)], between) for i in range(longest)]
+
+
+def unsorted_segment_join(
+    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+) -> Tensor:
+    """Join the texts of each segment, in their order; a segment without texts is empty.
+
+    >>> unsorted_segment_join(["a", "b", "c"], [1, 0, 1], 2, separator="-").numpy().tolist()
+    [b'b', b'a-c']
+    """
+    op, between = "UnsortedSegmentJoin", text_attribute(separator, "separator").encode()
+    texts, ids, count = converted_texts(inputs), operand(segment_ids), operand(num_segments)
+    for tensor, attr in ((ids, "Tindices"), (count, "Tnumsegments")):
+        if tensor.dtype.name not in _INTEGERS:
+            raise errors.unsupported_dtype(op, tensor.dtype, "int32, int64", attr)
+    where, segments = known(ids), known(count)
+    _check_segments(texts, where, segments, op)
+    inner = texts.shape[where.ndim :]
+    found: list[list[list[bytes]]] = [[[] for _ in range(int(np.prod(inner)))] for _ in range(int(segments))]
+    for segment, row in zip(
+        where.ravel().tolist(), texts.reshape(where.size, int(np.prod(inner))).tolist(), strict=True
+    ):
+        for cell, text in zip(found[segment], row, strict=True):
+            cell.append(text)
+    return string_tensor([between.join(cell) for row in found for cell in row], (int(segments), *inner))
+
+
+def _check_segments(texts: ndarray, where: ndarray, segments: ndarray, op: str) -> None:
+    if segments.ndim:
+        raise errors.invalid_argument("Number of segments must be a scalar", op)
+    if segments < 0:
+        raise errors.invalid_argument(f"Number of segments must be non-negative but got {segments}", op)
+    if not where.ndim:
+        raise errors.invalid_argument("Segment_id cannot have rank 0", op)
+    if where.shape != texts.shape[: where.ndim]:
+        raise errors.invalid_argument(
+            f"Segment ids of shape {errors.brackets(where.shape)} must be the first dimensions of the input of shape "
+            f"{errors.brackets(texts.shape)}",
+            op,
+        )
+    if where.size and (where.min() < 0 or where.max() >= segments):
+        raise errors.invalid_argument(
+            "segment_ids are not allowed to exceed num_segments or to have negative values.", op
+        )
+
+
+# -- splitting -------------------------------------------------------------------------------------------------------
+def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+    """Split texts: at whitespace, or at a separator. The parts of a text are a row of a `RaggedTensor`.
+
+    >>> split("a b  c").numpy().tolist()
+    [b'a', b'b', b'c']
+    >>> split(["1,2", "3"], sep=",").to_list()
+    [[b'1', b'2'], [b'3']]
+    """
+    if is_ragged(input):
+        return nested_rows(split, input, sep, maxsplit)
+    texts = converted_texts(input, "input")
+    between = texts_of("" if sep is None else sep, "StringSplitV2", 1)
+    if between.ndim:
+        raise errors.invalid_argument(
+            f"sep must be a scalar, got shape: {errors.brackets(between.shape)}", "StringSplitV2"
+        )
+    rows = _split_rows(flat(texts), between.item(), as_int(maxsplit, "maxsplit"))
+    values = list(itertools.chain.from_iterable(rows))
+    return ragged_rows(string_tensor(values, (len(values),)), list(map(len, rows)), texts.shape)
+
+
+def _split_rows(texts: list[bytes], separator: bytes, most: int) -> list[list[bytes]]:
+    if most == 0:
+        return [[text] for text in texts]
+    if separator:
+        return [text.split(separator, max(most, -1)) for text in texts]
+    if most < 0:
+        return list(map(bytes.split, texts))
+    rows = [text.split(None, most) for text in texts]
+    return [[*row, b""] if len(row) == most else row for row in rows]  # what is left behind the last part, though empty
+
+
+def bytes_split(input: Any, name: str | None = None) -> Any:
+    """The bytes of each text, each a text: a row of a `RaggedTensor`.
+
+    >>> bytes_split(["hi", ""]).to_list()
+    [[b'h', b'i'], []]
+    """
+    if is_ragged(input):
+        return nested_rows(bytes_split, input)
+    tensor = operand(input)
+    if tensor.dtype != string:
+        raise ValueError(
+            f"Tensor conversion requested dtype string for Tensor with dtype {tensor.dtype.name}: {tensor!r}"
+        )
+    texts = known(tensor)
+    rows = flat(texts)
+    values = _ALL_BYTES[np.frombuffer(b"".join(rows), np.uint8)]
+    return ragged_rows(wrap(values), list(map(len, rows)), texts.shape)
+
+
+# -- regular expressions ---------------------------------------------------------------------------------------------
+def _pattern(value: Any, op: str, number: int = 1, what: str = "Pattern") -> bytes:
+    if isinstance(value, (str, bytes)):
+        return value.encode() if isinstance(value, str) else value
+    found = texts_of(value, op, number)
+    if found.ndim:
+        raise errors.invalid_argument(f"{what} must be scalar, but received {errors.brackets(found.shape)}", op)
+    text: bytes = found.item()
+    return text
+
+
+def _compiled(pattern: bytes, op: str) -> regex.Regex:
+    try:
+        return regex.compiled(pattern.decode())
+    except regex.PatternError as error:
+        raise errors.invalid_argument(f"Invalid pattern: {pattern.decode()}, error: {error}", op) from None
+
+
+@elementwise
+def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Any:
+    """Replace what matches a regular expression of RE2's syntax, everywhere or once in each text.
+
+    >>> regex_replace(["a1b22"], "[0-9]+", "<\\\\0>").numpy().tolist()
+    [b'a<1>b<22>']
+    """
+    plain = isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes))
+    op = "StaticRegexReplace" if plain else "RegexReplace"
+    texts = texts_of(input, op)
+    replacement = _pattern(rewrite, op, 2, "Rewrite")
+    found = _compiled(_pattern(pattern, op), op).replace(flat(texts), replacement, bool(replace_global))
+    return string_tensor(found, texts.shape)
+
+
+@elementwise
+def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
+    """Whether a regular expression of RE2's syntax matches each text as a whole.
+
+    >>> regex_full_match(["cat", "cats"], "c.t").numpy().tolist()
+    [True, False]
+    """
+    op = "StaticRegexFullMatch" if isinstance(pattern, (str, bytes)) else "RegexFullMatch"
+    texts = texts_of(input, op)
+    found = _compiled(_pattern(pattern, op), op).full_match(flat(texts))
+    return wrap(np.array(found, bool).reshape(texts.shape))
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+@elementwise
+def to_number(input: Any, out_type: Any = float32, name: str | None = None) -> Any:
+    """The numbers that texts say.
+
+    >>> to_number(["1.5", "-inf"]).numpy().tolist(), to_number("7", "int32").numpy().item()
+    ([1.5, -inf], 7)
+    """
+    op, dtype = "StringToNumber", as_dtype(out_type)
+    texts = texts_of(input, op)
+    if dtype.name not in ("float32", "float64", "int32", "int64", "uint32", "uint64"):
+        raise errors.unsupported_dtype(op, dtype, "float, double, int32, int64, uint32, uint64", "out_type")
+    read = numbers.read_floats if dtype.is_floating else numbers.read_integers
+    try:
+        return wrap(read(flat(texts), dtype.numpy_dtype).reshape(texts.shape))
+    except numbers.NumberError as error:
+        shown = error.text.decode("utf-8", "backslashreplace")
+        raise errors.invalid_argument(f"StringToNumberOp could not correctly convert string: {shown}", op) from None
+
+
+@elementwise
+def as_string(
+    input: Any,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+    name: str | None = None,
+) -> Any:
+    """Numbers as texts, in the formats of C: `%f`, `%e` (scientific), `%g` (shortest), `%d`.
+
+    >>> as_string([1.5, -2.0], precision=2).numpy().tolist()
+    [b'1.50', b'-2.00']
+    >>> as_string([5, 42], width=4, fill="0").numpy().tolist()
+    [b'0005', b'0042']
+    """
+    x = operand(input)
+    _check_format(x.dtype, precision, scientific, shortest, fill)
+    values = known(x)
+    letter = "e" if scientific else "g" if shortest else "f"
+    row = values.ravel()
+    if x.dtype == string:
+        found = numbers.write_texts(row.tolist(), fill, width)
+    elif x.dtype.is_bool:
+        found = np.where(row, b"true", b"false").astype(object).tolist()
+    elif x.dtype.is_integer:
+        found = numbers.write_integers(row, fill, width)
+    else:
+        write = numbers.write_complex if x.dtype.is_complex else numbers.write_floats
+        found = write(row, letter, fill, width, precision)
+    return string_tensor(found, values.shape)
+
+
+def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool, fill: str) -> None:
+    op = "AsString"
+    if dtype.is_quantized or dtype.name in ("resource", "variant"):
+        allowed = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, complex64"
+        raise errors.unsupported_dtype(op, dtype, f"{allowed}, complex128, bool, variant, string", "T")
+    if len(text_attribute(fill, "fill")) > 1:
+        raise errors.invalid_argument("Fill string must be one or fewer characters", op)
+    if fill not in ("", " ", "+", "-", "0"):
+        raise errors.invalid_argument(f'Fill argument not supported: "{fill}"', op)
+    if scientific and shortest:
+        raise errors.invalid_argument("Cannot select both scientific and shortest notation", op)
+    if dtype.is_floating or dtype.is_complex or dtype == string:
+        return
+    if scientific or shortest:
+        raise errors.invalid_argument(f"scientific and shortest format not supported for datatype {dtype.word}", op)
+    if precision >= 0:
+        raise errors.invalid_argument(f"precision not supported for datatype {dtype.word}", op)
+
+
+def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
+    """Put the values of tensors in the places of a template; of long axes the first and last `summarize` are shown.
+
+    >>> format("x = {}", (np.arange(10),)).numpy()
+    b'x = [0 1 2 ... 7 8 9]'
+    """
+    parts = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    count = template.count(placeholder)
+    if count != len(parts):
+        raise ValueError(
+            f"The template expects {count} tensors, but the inputs only has {len(parts)}. Please ensure the number of "
+            "placeholders in template matches inputs length."
+        )
+    shown = [_shown(known(operand(part)), summarize, 1) for part in parts]
+    pieces = template.split(placeholder)
+    text = pieces[0] + "".join(value + piece for value, piece in zip(shown, pieces[1:], strict=True))
+    return string_tensor([text.encode("utf-8", "surrogateescape")], ())
+
+
+def _shown(values: Any, most: int, depth: int) -> str:
+    """Rows in brackets, each on its line and indented; a long axis with its middle left out."""
+    if not values.ndim:
+        return _element(values.item() if values.dtype.kind == "O" else values[()])
+    count = len(values)
+    chosen = range(count) if most < 0 or count <= 2 * most else [*range(most), *range(count - most, count)]
+    parts = [_shown(np.asarray(values[i]), most, depth + 1) for i in chosen]
+    if len(chosen) < count:
+        parts.insert(most, "...")
+    between = " " if values.ndim == 1 else "\n" * (values.ndim - 1) + " " * depth
+    return f"[{between.join(parts)}]"
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'"}
+
+
+def _element(value: Any) -> str:
+    if not isinstance(value, bytes):
+        return element_text(value)
+    return '"' + "".join(_ESCAPES.get(char, char) for char in value.decode("utf-8", "surrogateescape")) + '"'
+
+
+# -- hashes ----------------------------------------------------------------------------------------------------------
+def _buckets(count: Any, op: str) -> np.uint64:
+    buckets = as_int(count, "num_buckets")
+    if buckets < 1:
+        raise errors.invalid_argument(f"Value for attr 'num_buckets' of {buckets} must be at least minimum 1", op)
+    return np.uint64(buckets)
+
+
+def _in_buckets(input: Any, count: Any, op: str, hashed: Callable[[list[bytes]], ndarray]) -> Tensor:
+    texts = texts_of(input, op)
+    found = hashed(flat(texts)) % _buckets(count, op)
+    return wrap(found.astype(np.int64).reshape(texts.shape))
+
+
+@elementwise
+def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any:
+    """A bucket for each text by its hash, the same in every process and as in TensorFlow.
+
+    >>> to_hash_bucket(["hello", "world"], 10).numpy().tolist()
+    [6, 9]
+    """
+    return _in_buckets(input, num_buckets, "StringToHashBucket", hashing.murmur64)
+
+
+@elementwise
+def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Any:
+    """A bucket for each text by FarmHash's Fingerprint64: the usual choice.
+
+    >>> to_hash_bucket_fast(["hello", "world"], 10).numpy().tolist()
+    [2, 2]
+    """
+    return _in_buckets(input, num_buckets, "StringToHashBucketFast", hashing.fingerprint64)
+
+
+@elementwise
+def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Any:
+    """A bucket for each text by SipHash with a key of two integers, against texts chosen to collide.
+
+    >>> to_hash_bucket_strong(["hello", "world"], 10, key=[1, 2]).numpy().tolist()
+    [1, 4]
+    """
+    op = "StringToHashBucketStrong"
+    if not isinstance(key, (list, tuple)):
+        raise TypeError(f"Expected list for 'key' argument to 'string_to_hash_bucket_strong' Op, not {key!r}.")
+    words = [as_int(word, "key") for word in key]
+    if len(words) != 2:
+        raise errors.invalid_argument("Key must have 2 elements", op)
+    return _in_buckets(input, num_buckets, op, lambda rows: hashing.siphash(rows, (words[0], words[1])))
+
+
+def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) -> Tensor:
+    """The eight bytes of a hash of each row of a tensor.
+
+    >>> fingerprint([[1, 2], [3, 4]]).numpy().tolist()
+    [[76, 18, 253, 133, 168, 204, 240, 10], [254, 162, 60, 240, 103, 244, 53, 255]]
+    """
+    op, chosen, values = "Fingerprint", _pattern(method, "Fingerprint"), known(operand(data))
+    if not values.ndim:
+        raise errors.invalid_argument("`data` should have at least one dimension: []", op)
+    if chosen != b"farmhash64":
+        raise errors.invalid_argument(f"Unsupported fingerprint method: {chosen.decode()}", op)
+    if values.dtype.kind == "O":  # of texts, the hashes of their hashes, or of one text a row its hash itself
+        values = hashing.fingerprint64(flat(values)).reshape(values.shape)
+        if values.ndim == 1 or values[0].size == 1:
+            return wrap(values.reshape(-1, 1).view(np.uint8))
+    return wrap(hashing.fingerprint64([row.tobytes() for row in values]).reshape(-1, 1).view(np.uint8))
+
+
+# -- n-grams ---------------------------------------------------------------------------------------------------------
+def ngrams(
+    data: Any,
+    ngram_width: Any,
+    separator: str = " ",
+    pad_values: Any = None,
+    padding_width: int | None = None,
+    preserve_short_sequences: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Join every `ngram_width` neighbours along the last axis; of several widths, one width after the other.
+
+    `pad_values` are texts for the left and the right end, as many as the width needs, or `padding_width` at most.
+
+    >>> ngrams(["a", "b", "c"], 2).numpy().tolist()
+    [b'a b', b'b c']
+    """
+    widths = _widths(ngram_width)
+    left, right = _pads(pad_values)
+    if padding_width is not None and pad_values is None:
+        raise ValueError("pad_values must be provided if padding_width is set.")
+    if padding_width is not None and int(padding_width) <= 0:
+        raise ValueError("padding_width must be greater than 0.")
+    between = text_attribute(separator, "separator").encode()
+
+    def made(row: list[bytes]) -> list[bytes]:
+        found: list[bytes] = []
+        for width in widths:
+            pad = 0 if pad_values is None else min(width - 1, width if padding_width is None else int(padding_width))
+            padded = [left] * pad + row + [right] * pad
+            found += [between.join(padded[i : i + width]) for i in range(len(padded) - width + 1)]
+        if preserve_short_sequences and not found and row:
+            pad = 0 if pad_values is None else min(widths[0] - 1, int(padding_width or widths[0]))
+            found.append(between.join([left] * pad + row + [right] * pad))
+        return found
+
+    return _ngrams(data, made)
+
+
+def _ngrams(data: Any, made: Callable[[list[bytes]], list[bytes]]) -> Any:
+    if not is_ragged(data):
+        texts = converted_texts(data, "data")
+        if not texts.ndim:
+            raise ValueError("Data must have rank>0")
+        rows = [made(row) for row in texts.reshape(int(np.prod(texts.shape[:-1])), texts.shape[-1]).tolist()]
+        width = len(rows[0]) if rows else len(made([b""] * texts.shape[-1]))
+        return string_tensor(list(itertools.chain.from_iterable(rows)), (*texts.shape[:-1], width))
+    if is_ragged(data.values) or data.values.shape.rank > 1:
+        return data.with_values(_ngrams(data.values, made))
+    values = flat(converted_texts(data.values, "data"))
+    splits = known(data.row_splits).tolist()
+    rows = [made(values[a:b]) for a, b in itertools.pairwise(splits)]
+    found = list(itertools.chain.from_iterable(rows))
+    return ragged_rows(string_tensor(found, (len(found),)), list(map(len, rows)), (len(rows),))
+
+
+def _widths(given: Any) -> list[int]:
+    widths = [int(width) for width in given] if isinstance(given, (list, tuple)) else [int(given)]
+    if any(width <= 0 for width in widths):
+        raise ValueError(f"All ngram_widths must be greater than 0. Got {given}")
+    return widths
+
+
+def _pads(values: Any) -> tuple[bytes, bytes]:
+    pair = (values, values) if isinstance(values, (str, bytes)) else ("", "") if values is None else values
+    if not isinstance(pair, (list, tuple)) or not all(isinstance(v, (str, bytes)) for v in pair):
+        raise TypeError("pad_values must be a string, tuple of strings, or None.")
+    left, right = (v.encode() if isinstance(v, str) else v for v in pair[:2])
+    return left, right
+
+
+__all__ = [
+    "as_string", "bytes_split", "format", "join", "length", "lower", "ngrams", "reduce_join", "regex_full_match",
+    "regex_replace", "split", "strip", "substr", "to_hash_bucket", "to_hash_bucket_fast", "to_hash_bucket_strong",
+    "to_number", "unicode_decode", "unicode_decode_with_offsets", "unicode_encode", "unicode_script", "unicode_split",
+    "unicode_split_with_offsets", "unicode_transcode", "unsorted_segment_join", "upper",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

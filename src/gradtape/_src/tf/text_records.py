@@ -1,0 +1,173 @@
+"""The functions of `tf.io` that read and write texts: base64, and records of comma-separated values."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import errors
+from gradtape._src.conversion import operand, wrap
+from gradtape._src.dtypes import DType, string
+from gradtape._src.tensor import Tensor
+from gradtape._src.text import numbers
+from gradtape._src.tf.arguments import text as text_attribute
+from gradtape._src.tf.string_arrays import elementwise, flat, known, string_array, string_tensor, texts_of
+
+_BASE64 = re.compile(rb"(?:[\w-]{4})*(?:[\w-]{2}(?:==)?|[\w-]{3}=?)?", re.ASCII)
+
+
+@elementwise
+def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Any:
+    """Texts in the base64 that is safe in web addresses, without `=` at the end unless `pad`.
+
+    >>> encode_base64(["hello"]).numpy().tolist()
+    [b'aGVsbG8']
+    """
+    texts = texts_of(input, "EncodeBase64")
+    found = list(map(base64.urlsafe_b64encode, flat(texts)))
+    return string_tensor(found if pad else [text.rstrip(b"=") for text in found], texts.shape)
+
+
+@elementwise
+def decode_base64(input: Any, name: str | None = None) -> Any:
+    """The texts that `encode_base64` was given.
+
+    >>> decode_base64(["aGVsbG8"]).numpy().tolist()
+    [b'hello']
+    """
+    op = "DecodeBase64"
+    texts = texts_of(input, op)
+    rows = flat(texts)
+    for row in rows:
+        if _BASE64.fullmatch(row) is None:
+            if re.fullmatch(rb"[\w-]*", row, re.ASCII):
+                raise errors.invalid_argument("Base64 string length cannot be 1 modulo 4.", op)
+            raise errors.invalid_argument("Invalid character found in base64.", op)
+    return string_tensor([base64.urlsafe_b64decode(row + b"=" * (-len(row) % 4)) for row in rows], texts.shape)
+
+
+# -- comma-separated values ------------------------------------------------------------------------------------------
+_CSV = "DecodeCSV"
+_CSV_TYPES = ("float32", "float64", "int32", "int64", "string")
+
+
+def decode_csv(
+    records: Any,
+    record_defaults: Sequence[Any],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    select_cols: Sequence[int] | None = None,
+    name: str | None = None,
+) -> list[Tensor]:
+    """The columns of records of comma-separated values, a tensor for each.
+
+    `record_defaults` has the dtype of each column and the value of an empty field; an empty list means that the field
+    is required.
+
+    >>> [column.numpy().tolist() for column in decode_csv(["1,a", "2,"], [[0], ["?"]])]
+    [[1, 2], [b'a', b'?']]
+    """
+    defaults = [operand(default) for default in record_defaults]
+    texts = texts_of(records, _CSV)
+    delimiter, missing = text_attribute(field_delim, "field_delim").encode(), text_attribute(na_value, "na_value")
+    _check_columns(defaults, delimiter, select_cols)
+    rows = [_fields(row, delimiter, use_quote_delim) for row in flat(texts)]
+    if select_cols is not None:
+        rows = [[row[i] for i in select_cols if i < len(row)] for row in rows]
+    for number, row in enumerate(rows):
+        if len(row) != len(defaults):
+            raise errors.invalid_argument(f"Expect {len(defaults)} fields but have {len(row)} in record {number}", _CSV)
+    return [
+        wrap(_column([row[i] for row in rows], i, default, missing.encode()).reshape(texts.shape))
+        for i, default in enumerate(defaults)
+    ]
+
+
+def _check_columns(defaults: list[Tensor], delimiter: bytes, chosen: Sequence[int] | None) -> None:
+    if chosen is not None and any(a >= b for a, b in itertools.pairwise(chosen)):
+        raise ValueError("select_cols is not strictly increasing.")
+    if chosen is not None and len(chosen) != len(defaults):
+        raise ValueError("Length of select_cols and record_defaults do not match.")
+    if not defaults:
+        raise errors.invalid_argument("Length for attr 'OUT_TYPE' of 0 must be at least minimum 1", _CSV)
+    if len(delimiter) != 1:
+        raise errors.invalid_argument("field_delim should be only 1 char", _CSV)
+    for i, default in enumerate(defaults):
+        if default.dtype.name not in _CSV_TYPES:
+            raise errors.unsupported_dtype(_CSV, default.dtype, "float, double, int32, int64, string", "OUT_TYPE")
+        if known(default).size > 1:
+            raise errors.invalid_argument(
+                f"There should only be 1 default per field but field {i} has {known(default).size}", _CSV
+            )
+
+
+def _fields(record: bytes, delimiter: bytes, quotes: bool) -> list[bytes]:
+    """The fields of a record; in quotes a field may have delimiters, line breaks and doubled quotes."""
+    if not record:
+        return []
+    if not quotes or delimiter == b'"':
+        return record.split(delimiter)
+    found, at = [], 0
+    while True:
+        field, at = _quoted(record, at + 1, delimiter) if record[at : at + 1] == b'"' else _plain(record, at, delimiter)
+        found.append(field)
+        if at >= len(record):
+            return found
+        at += 1
+        if at == len(record):  # a delimiter at the end has an empty field behind it
+            return [*found, b""]
+
+
+def _plain(record: bytes, start: int, delimiter: bytes) -> tuple[bytes, int]:
+    end = record.find(delimiter, start)
+    end = len(record) if end < 0 else end
+    field = record[start:end]
+    if any(char in field for char in (b'"', b"\n", b"\r")):
+        raise errors.invalid_argument("Unquoted fields cannot have quotes/CRLFs inside", _CSV)
+    return field, end
+
+
+def _quoted(record: bytes, start: int, delimiter: bytes) -> tuple[bytes, int]:
+    found = re.compile(rb'(?:[^"]|"")*').match(record, start)
+    end = len(record) if found is None else found.end()
+    if record[end : end + 1] != b'"':
+        raise errors.invalid_argument("Quoted field has to end with quote followed by delim or end", _CSV)
+    if record[end + 1 : end + 2] not in (delimiter, b""):
+        raise errors.invalid_argument("Quote inside a string has to be escaped by another quote", _CSV)
+    return record[start:end].replace(b'""', b'"'), end + 1
+
+
+def _column(fields: list[bytes], number: int, default: Tensor, missing: bytes) -> ndarray:
+    values, dtype = known(default), default.dtype
+    empty = [i for i, field in enumerate(fields) if not field or field == missing]
+    if empty and not values.size:
+        raise errors.invalid_argument(f"Field {number} is required but missing in record {empty[0]}!", _CSV)
+    if dtype == string:
+        column = string_array(fields, (len(fields),))
+    else:
+        given = list(fields)
+        for i in empty:
+            given[i] = b"0"
+        column = _numbers(given, number, dtype)
+    if empty:
+        column[empty] = values.reshape(-1)[0]
+    return column
+
+
+def _numbers(fields: list[bytes], number: int, dtype: DType) -> ndarray:
+    read = numbers.read_floats if dtype.is_floating else numbers.read_integers
+    try:
+        return np.asarray(read(fields, dtype.numpy_dtype))
+    except numbers.NumberError as error:
+        raise errors.invalid_argument(
+            f"Field {number} in record {fields.index(error.text)} is not a valid {dtype.word}: "
+            f"{error.text.decode(errors='replace')}",
+            _CSV,
+        ) from None

@@ -1,0 +1,80 @@
+"""`tf.strings`: values and errors that TensorFlow has recorded, hashes, speed paths that must agree, ragged input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tf_cases import strings as cases
+
+import gradtape as tf
+
+RECORDED = json.loads((Path(__file__).parents[1] / "recorded" / "strings_tensorflow.json").read_text("utf-8"))
+
+
+def difference(recorded, received):
+    """None, or what differs. Of an error the class and the beginning of the text count."""
+    if isinstance(recorded, dict) and isinstance(received, dict):
+        same = recorded["error"] == received["error"] and received["says"].startswith(recorded["says"])
+        return None if same else (recorded, received)
+    return None if recorded == received else (recorded, received)
+
+
+@pytest.mark.parametrize("number", range(len(cases.EXPRESSIONS)), ids=lambda i: cases.EXPRESSIONS[i][:60])
+def test_expression(number):
+    expression = cases.EXPRESSIONS[number]
+    assert difference(RECORDED["expressions"][number], cases.outcome(expression, tf)) is None, expression
+
+
+@pytest.mark.parametrize("number", range(len(cases.PATTERNS)), ids=lambda i: cases.PATTERNS[i])
+def test_pattern(number):
+    found = cases.matched(cases.PATTERNS[number], tf)
+    assert [difference(*pair) for pair in zip(RECORDED["patterns"][number], found, strict=True)] == [None] * 3
+
+
+# -- what the record does not show -----------------------------------------------------------------------------------
+def test_elementwise_functions_map_the_values_of_ragged_tensors():
+    x = tf.ragged.constant([["A b", "c"], []], dtype=tf.string)
+    assert tf.strings.lower(x).to_list() == [[b"a b", b"c"], []]
+    assert tf.strings.length(x).to_list() == [[3, 1], []]
+    assert tf.strings.split(x).to_list() == [[[b"A", b"b"], [b"c"]], []]
+    assert tf.strings.join([x, "!"]).to_list() == [[b"A b!", b"c!"], []]
+    assert tf.strings.regex_replace(x, "[a-z]", "-").to_list() == [[b"A -", b"-"], []]
+
+
+def test_reduce_join_of_ragged_tensors():
+    x = tf.ragged.constant([["a", "b", "c"], ["d"], []], dtype=tf.string)
+    assert tf.strings.reduce_join(x, axis=-1, separator="+").numpy().tolist() == [b"a+b+c", b"d", b""]
+    assert tf.strings.reduce_join(x, axis=0).numpy().tolist() == [b"ad", b"b", b"c"]
+    assert tf.strings.reduce_join(x).numpy() == b"abcd"
+    assert tf.strings.reduce_join(x, axis=1, keepdims=True).numpy().tolist() == [[b"abc"], [b"d"], [b""]]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[aeiou]", r"\s+", r"(\w)(\d)", "^the|end$", r"\bto\b", "(?m)^b", "x{2,3}?", "[^a-z]+"]
+)
+def test_one_pass_over_all_texts_agrees_with_one_text_at_a_time(pattern):
+    texts = ["the end", "", "go to a1b2", "to\nbe xxxx", "END the", "a\tb  c"]
+    whole = tf.strings.regex_replace(texts, pattern, r"<\0>").numpy().tolist()
+    assert whole == [tf.strings.regex_replace(text, pattern, r"<\0>").numpy() for text in texts]
+    # A text beyond ASCII is matched as Unicode, one after the other.
+    assert tf.strings.regex_replace([*texts, "é"], pattern, r"<\0>").numpy().tolist()[:-1] == whole
+
+
+def test_functions_with_strings_run_and_datasets_map_them():
+    @tf.function
+    def shout(x):
+        return tf.strings.join([tf.strings.upper(x), "!"])
+
+    assert shout(tf.constant(["a", "b"])).numpy().tolist() == [b"A!", b"B!"]
+    words = tf.data.Dataset.from_tensor_slices(["a b", "c"]).map(tf.strings.split)
+    assert words.element_spec.shape.as_list() == [None]
+    assert [row.tolist() for row in words.padded_batch(2).as_numpy_iterator()] == [[[b"a", b"b"], [b"c", b""]]]
+
+
+def test_numbers_from_text_are_constants_for_a_tape():
+    x = tf.Variable([1.5, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(x * tf.strings.to_number(tf.strings.as_string(x)))
+    assert tape.gradient(y, x).numpy().tolist() == [1.5, 2.0]
