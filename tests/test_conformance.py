@@ -28,6 +28,7 @@ AREAS = (
     "misc",
     "strings",
     "lookup",
+    "numpy_api",
 )
 
 GOLDEN = {area: runner.load_golden(area) for area in AREAS}

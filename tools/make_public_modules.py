@@ -31,6 +31,9 @@ SOURCES = {  # public module: its implementation
     "data.experimental": "data.experimental",
     "debugging": "tf.debugging",
     "errors": "errors",
+    "experimental": "experimental",
+    "experimental.numpy": "numpy_api.public",
+    "experimental.numpy.random": "numpy_api.random",
     "image": "tf.image",
     "io": "tf.io",
     "linalg": "tf.linalg",
@@ -138,7 +141,7 @@ def _order(name: str) -> tuple[object, ...]:
 
 def files() -> dict[Path, str]:
     """Every public module and its source."""
-    packages = {name.split(".")[0] for name in SOURCES if "." in name}
+    packages = {name.rpartition(".")[0] for name in SOURCES if "." in name}
     found = {}
     for public in SOURCES:
         parts = public.split(".")
@@ -149,5 +152,5 @@ def files() -> dict[Path, str]:
 
 if __name__ == "__main__":
     for path, text in files().items():
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -313,6 +313,7 @@ compat = _compat.build(_sys.modules[__name__])
 _LAZY_MODULES = (
     "config",
     "data",
+    "experimental",
     "keras",
     "lookup",
     "mixed_precision",
@@ -348,6 +349,7 @@ if _typing.TYPE_CHECKING:
     from gradtape import (
         config as config,
         data as data,
+        experimental as experimental,
         keras as keras,
         lookup as lookup,
         mixed_precision as mixed_precision,

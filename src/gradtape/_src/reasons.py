@@ -33,7 +33,7 @@ REASONS = [
     (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
     (r"tf\.(edit_distance|feature_column|audio|queue|CriticalSection)$", "planned"),
     (r"tf\.(Graph|Operation|import_graph_def|load_library|load_op_library|make_ndarray|make_tensor_proto|"
-     r"sysconfig|tools|types|lite|security|resource|variant|experimental|estimator|variable_creator_scope)$",
+     r"sysconfig|tools|types|lite|security|resource|variant|estimator|variable_creator_scope)$",
      "TensorFlow's own machinery"),
     (r"(conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
      "an internal op that TensorFlow exports by accident"),

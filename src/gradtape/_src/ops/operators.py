@@ -246,4 +246,29 @@ def attach(kind: type) -> None:
         setattr(kind, f"__{name}__", function)
 
 
+def extend(kind: type, members: dict[str, Any]) -> None:
+    """Give a class of tensors more methods and properties."""
+    for name, member in members.items():
+        setattr(kind, name, member)
+
+
+def promote_operands(kind: type, promote: Callable[[Any, Any], tuple[Any, Any]]) -> None:
+    """Let the operators of a class bring operands to one dtype first."""
+    compared = {"eq": _equality(math.equal, False), "ne": _equality(math.not_equal, True)}
+    for name, function in (BINARY | COMPARISON | compared).items():
+        promoting = _promoting(function, promote)
+        setattr(kind, f"__{name}__", promoting)
+        if name in BINARY:
+            setattr(kind, f"__r{name}__", reflected(promoting))
+
+
+def _promoting(function: Operator, promote: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
+    def method(x: Any, y: Any) -> Any:
+        if y is None or type(y) is Batched or type(y) in defers_to:
+            return function(x, y)
+        return function(*promote(x, y))
+
+    return method
+
+
 attach(Tensor)

@@ -1,0 +1,48 @@
+"""`tf.experimental`: NumPy's functions, and switches of TensorFlow's runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gradtape._src.numpy_api import public as numpy
+
+__all__ = ["async_clear_error", "async_scope", "enable_strict_mode", "function_executor_type", "numpy"]
+
+
+@contextmanager
+def async_scope() -> Iterator[None]:
+    """A block in which TensorFlow runs ops without waiting for them; ops run one after the other here.
+
+    >>> with tf.experimental.async_scope():
+    ...     x = tf.constant(1.0) + 1.0
+    >>> float(x)
+    2.0
+    """
+    yield
+
+
+def async_clear_error() -> None:
+    """Forget errors of ops that run without being waited for: there are none.
+
+    >>> tf.experimental.async_clear_error()
+    """
+
+
+@contextmanager
+def function_executor_type(executor_type: Any) -> Iterator[None]:
+    """A block in which TensorFlow runs functions with another executor; it has no effect here.
+
+    >>> with tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR"):
+    ...     float(tf.constant(1.0))
+    1.0
+    """
+    yield
+
+
+def enable_strict_mode() -> None:
+    """Refuse what TensorFlow has deprecated: nothing of that is in gradtape.
+
+    >>> tf.experimental.enable_strict_mode()
+    """

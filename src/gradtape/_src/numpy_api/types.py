@@ -1,0 +1,145 @@
+"""The dtypes of NumPy's functions: defaults of Python numbers, promotion, conversion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.conversion import convert, is_library
+from gradtape._src.dtypes import DType, as_dtype
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import array
+from gradtape._src.tf.array import cast
+from gradtape._src.variable import Variable
+
+bool_, object_, string_, unicode_ = np.bool_, np.object_, np.bytes_, np.str_
+int8, int16, int32, int64, int_ = np.int8, np.int16, np.int32, np.int64, np.int64
+uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
+float16, float32, float64, float_ = np.float16, np.float32, np.float64, np.float64
+complex64, complex128, complex_ = np.complex64, np.complex128, np.complex128
+inexact, ndarray = np.inexact, Tensor
+finfo, iinfo, issubdtype = np.finfo, np.iinfo, np.issubdtype
+pi, e, inf, newaxis = np.pi, np.e, np.inf, None
+
+_NARROW = {"float64": "float32", "int64": "int32", "complex128": "complex64"}
+
+
+_preferences = {"float32": False}
+"""What `experimental_enable_numpy_behavior` has set."""
+
+
+def prefer_float32(preferred: bool) -> None:
+    """Give Python's numbers 32 bits in NumPy's functions, or 64."""
+    _preferences["float32"] = preferred
+
+
+def default_dtype(kind: type) -> np.dtype[Any]:
+    """The dtype of Python's numbers of a kind: int64, float64, complex128, or half of that where it is preferred."""
+    found = np.dtype(kind)
+    return np.dtype(_NARROW.get(found.name, found.name)) if _preferences["float32"] else found
+
+
+def is_weak(value: object) -> bool:
+    """Whether a value is a Python number, which takes the dtype of arrays beside it."""
+    return isinstance(value, (int, float, complex)) and not hasattr(value, "dtype")
+
+
+def sizes(x: Tensor) -> list[Any]:
+    """The dimensions of a tensor."""
+    return list(x.shape.as_list())
+
+
+def _parts(value: Any) -> list[Any]:
+    """What decides the dtype of a value: dtypes, and Python numbers, which give way to them."""
+    if isinstance(value, (list, tuple)):
+        return [part for each in value for part in _parts(each)]
+    if is_weak(value):
+        return [value]
+    if isinstance(value, (Tensor, Variable)):
+        return [value.dtype.numpy_dtype]
+    if isinstance(value, DType):
+        return [value.numpy_dtype]
+    if isinstance(value, (type, np.dtype)):
+        return [np.dtype(value)]
+    if isinstance(value, str):
+        return [_named(value)]
+    return [convert(value).dtype.numpy_dtype if is_library(value) else np.asarray(value).dtype]
+
+
+def _named(text: str) -> np.dtype[Any]:
+    try:
+        return as_dtype(text).numpy_dtype
+    except TypeError:
+        return np.dtype(object)
+
+
+def numpy_result_type(*values: Any) -> np.dtype[Any]:
+    """NumPy's dtype for these values and dtypes; Python numbers are weak."""
+    parts = [part for value in values for part in _parts(value)]
+    if not parts:
+        return default_dtype(float)
+    found = np.result_type(*parts)
+    if all(not isinstance(part, np.dtype) for part in parts):
+        return default_dtype(found.type)
+    return found
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype that NumPy gives to a combination of arrays, numbers and dtypes.
+
+    >>> tf.experimental.numpy.result_type(np.int32, np.float32)
+    tf.float64
+    """
+    return as_dtype(numpy_result_type(*arrays_and_dtypes))
+
+
+def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
+    """The dtype that holds the values of both.
+
+    >>> tf.experimental.numpy.promote_types(np.int8, np.uint8)
+    dtype('int16')
+    """
+    return np.promote_types(as_dtype(type1).numpy_dtype, as_dtype(type2).numpy_dtype)
+
+
+def tensor(value: Any, dtype: Any = None) -> Tensor:
+    """A value as a tensor: tensors as they are, Python numbers in NumPy's dtypes."""
+    if isinstance(value, Tensor):
+        found = value
+    elif isinstance(value, Variable):
+        found = value.value()
+    elif isinstance(value, (list, tuple)) and is_library(value):
+        wanted = numpy_result_type(value)
+        return array.stack([tensor(each, dtype or wanted) for each in value])
+    elif is_library(value) or isinstance(value, (np.ndarray, np.generic)):
+        found = convert(value)
+    elif dtype is not None:
+        return convert(np.asarray(value).astype(as_dtype(dtype).numpy_dtype))
+    else:
+        plain = np.asarray(value)
+        kinds = {"i": int, "f": float, "c": complex}
+        found = convert(plain.astype(default_dtype(kinds[plain.dtype.kind])) if plain.dtype.kind in kinds else value)
+    return found if dtype is None else cast(found, dtype)
+
+
+def promoted(*values: Any, dtype: Any = None) -> list[Tensor]:
+    """Values as tensors of one dtype."""
+    wanted = as_dtype(numpy_result_type(*values) if dtype is None else dtype)
+    return [tensor(value, wanted) for value in values]
+
+
+def floating(x: Tensor) -> Tensor:
+    """Integers and booleans as the default floating dtype; others as they are."""
+    if x.dtype.is_integer or x.dtype.is_bool:
+        return cast(x, default_dtype(float))
+    return x
+
+
+def isscalar(num: Any) -> bool:
+    """Whether a value is a number and no array of one dimension or more.
+
+    >>> tf.experimental.numpy.isscalar(3)
+    True
+    """
+    return num.shape.rank == 0 if isinstance(num, (Tensor, Variable)) else bool(np.isscalar(num))

@@ -1,0 +1,9 @@
+"""`tf.experimental`: NumPy's functions, and switches of TensorFlow's runtime."""
+
+from gradtape._src.experimental import (
+    async_clear_error as async_clear_error,
+    async_scope as async_scope,
+    enable_strict_mode as enable_strict_mode,
+    function_executor_type as function_executor_type,
+)
+from gradtape.experimental import numpy as numpy
