@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from gradtape._src.arrays.numpy import blas
+from gradtape._src.arrays.numpy import blas, core
 
 control = blas._control()
 needs_openblas = pytest.mark.skipif(control is None, reason="this NumPy has another BLAS library")
@@ -71,3 +71,36 @@ def test_which_products_run_alone(threads, printed):
 def test_without_openblas_products_run_as_they_are(monkeypatch):
     monkeypatch.setattr(blas, "_control", lambda: None)
     assert blas.alone(np.dot, np.ones(3), np.ones(3)) == 3
+
+
+# -- products of few columns -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(10_000, 20), (2501, 7), (999, 1), (20_000, 33)])
+def test_tall_products(shape, dtype):
+    r = np.random.default_rng(0)
+    x, y = r.standard_normal(shape).astype(dtype), r.standard_normal((shape[0], 30)).astype(dtype)
+    wide = x.T.astype(np.float64) @ y.astype(np.float64)
+    found = core.matmul(x, y, adjoint_x=True)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, wide, rtol=0, atol=1e-3 if dtype is np.float32 else 1e-11)
+    with pytest.raises(ValueError, match="mismatch"):
+        core.matmul(x, y[1:], adjoint_x=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5, 4), (40_000, 3), (20, 30, 8), (3, 0, 2), (4, 0)])
+def test_sums_over_rows(shape, dtype):
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    axis = tuple(range(len(shape) - 1))
+    wide = x.astype(np.float64).sum(axis)
+    tolerance = {"rtol": 0, "atol": 1e-3 if dtype is np.float32 else 1e-11}
+    for kernel, scale in ((core.sum, 1), (core.mean, np.prod(shape[:-1]))):
+        if scale:
+            found = kernel(x, axis=axis)
+            assert (found.dtype, found.shape) == (dtype, shape[-1:])
+            np.testing.assert_allclose(found, wide / scale, **tolerance)
+            assert kernel(x, axis=axis, keepdims=True).shape == (1,) * len(axis) + shape[-1:]
+    np.testing.assert_array_equal(core.sum(x[:, ::-1], axis=axis).shape, shape[-1:])
+    infinite = np.full(shape, np.inf, dtype)
+    if x.size:
+        assert np.isposinf(core.sum(infinite, axis=axis)).all()

@@ -102,6 +102,16 @@ def test_operands_that_broadcast_or_have_other_orders_in_memory(case):
 
 
 @pytest.mark.usefixtures("_two")
+def test_a_ufunc_writes_into_the_memory_it_is_given():
+    x = NUMBERS[: 400 * 330].reshape(400, 330)
+    expected = x * x[0]
+    for out in (np.empty_like(x), x.copy(), np.empty_like(x.T).T):
+        operand = out if np.array_equal(out, x) else x
+        assert blocks.elementwise(np.multiply, (operand, x[0]), {"out": out}) is out
+        np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.usefixtures("_two")
 def test_a_function_that_returns_its_argument_makes_no_copy():
     assert blocks.elementwise(lambda g: g, (NUMBERS,)) is NUMBERS
     assert blocks.elementwise(lambda g: g[::-1], (NUMBERS,)).base is NUMBERS
@@ -137,6 +147,19 @@ def test_elementwise_kernels_run_in_blocks_only_after_the_first_large_array():
     assert registry["tanh"].kernel is not np.tanh
     assert registry["matmul"].kernel is core.matmul
     np.testing.assert_array_equal(tf.tanh([0.5, 1.0]), np.tanh(np.float32([0.5, 1.0])))
+
+
+@pytest.mark.usefixtures("_two")
+def test_programs_run_large_ops_in_blocks(monkeypatch):
+    def formula(x):
+        return tf.tanh(x * x + 1.0) / (tf.sigmoid(x) + 2.0)
+
+    jobs, run = [], threads.run
+    monkeypatch.setattr(threads, "run", lambda work, count: jobs.append(count) or run(work, count))
+    expected = np.concatenate([formula(tf.constant(part)) for part in np.array_split(NUMBERS, 5)])
+    assert not jobs
+    assert bits(tf.function(formula, jit_compile=False)(NUMBERS)) == bits(expected)
+    assert len(jobs) == 6
 
 
 # -- where -----------------------------------------------------------------------------------------------------------
@@ -254,7 +277,7 @@ def test_several_threads_share_the_helpers():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning", "ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.usefixtures("_two")
 def test_a_forked_child_starts_its_own_helpers():
     expected, generation = blocks.elementwise(core.sigmoid, (NUMBERS,)), forks.generation

@@ -12,6 +12,7 @@ from random_programs import programs
 
 import gradtape as tf
 from gradtape._src.arrays import numpy_namespace
+from gradtape._src.graph import numpy_executor
 from gradtape._src.graph.numpy_executor import ALLOCATING
 from gradtape._src.graph.passes import optimise
 from gradtape._src.graph.program import _is_pure
@@ -46,6 +47,9 @@ X = np.linspace(-2.0, 2.0, 2048).astype(np.float32).reshape(64, 32)
         (lambda x, y: (-x) * y + x, ["multiply", "subtract"]),
         (lambda x, y: x - (-(x * y)), ["multiply", "add"]),
         (lambda x, y: (-x) - y, ["negative", "subtract"]),
+        (lambda x, y: (-x) - x, ["add", "negative"]),
+        (lambda x, y: ((-x) - x) * (-y), ["add", "multiply"]),
+        (lambda x, y: (x * -y) + (-y * x), ["multiply", "add", "negative"]),
         (lambda x, y: (-x) + (-y), ["negative", "subtract"]),
         (lambda x, y: tf.square(-x), ["square"]),
         (lambda x, y: tf.reduce_sum(-x) + 1.0, ["negative", "sum", "add"]),
@@ -175,6 +179,28 @@ def test_kernels_that_allocate(name):
         assert not any(np.shares_memory(out, a) for a in sample.args if isinstance(a, np.ndarray))
 
 
+def test_results_get_memory_that_was_released():
+    def function(x, y):
+        a = tf.tanh(x) @ y
+        b = tf.reduce_sum(a)
+        return tf.exp(x) * b
+
+    x = X[:32]
+    assert ", out=v" in source_of(function, x, x).split("exp_")[1].split("\n")[0]
+    np.testing.assert_array_equal(tf.function(function, jit_compile=False)(x, x), function(tf.constant(x), x))
+
+
+def test_a_product_is_not_written_into_memory_of_another_order():
+    def function(x, y):
+        a = tf.transpose(x) + tf.transpose(y)  # NumPy keeps the order of its operands
+        b = tf.reduce_sum(a)
+        return (x @ y) * b
+
+    x = X[:32]
+    assert "matmul" in source_of(function, x, x)
+    np.testing.assert_array_equal(tf.function(function, jit_compile=False)(x, x), function(tf.constant(x), x))
+
+
 def test_results_have_memory_of_their_own():
     v = tf.Variable(X)
     f = tf.function(lambda x: (x, tf.reshape(x, [-1]), v + 0.0, v.read_value(), tf.constant([1.0])), jit_compile=False)
@@ -281,6 +307,27 @@ def test_op_table(row):
     for found, value in zip(tf.nest.flatten(compiled(*args)), expected, strict=True):
         assert found.dtype == value.dtype
         np.testing.assert_array_equal(found, value)
+
+
+@settings(deadline=None, max_examples=40)
+@given(example=programs())
+def test_passes_and_memory_change_no_bit(example):
+    """Of gradients too, and with arrays of every size in released memory."""
+    function, args = example
+    tensors = [tf.constant(np.asarray(a, "float32")) for a in args]
+
+    def gradients(*xs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(xs)
+            y = function(*xs)
+        return y, *tape.gradient(y, xs, unconnected_gradients="zero")
+
+    program = tf.function(gradients, jit_compile=False).get_concrete_function(*tensors)._traced.plain
+    arrays = [x.numpy() for x in tensors]
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        patch.setattr(numpy_executor, "_IN_PLACE_BYTES", 1)
+        for found, expected in zip(program.on_numpy(*arrays), program.replay(*arrays, xp=numpy_namespace), strict=True):
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
 
 
 # -- programs ------------------------------------------------------------------------------------------------

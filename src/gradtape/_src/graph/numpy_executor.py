@@ -16,11 +16,14 @@ view shares.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from gradtape._src import threads
 from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.numpy.blocks import LARGE, spread
 from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
 from gradtape._src.graph.passes import Code
@@ -33,6 +36,9 @@ ALLOCATING = frozenset({
 
 _IN_PLACE_BYTES = 2**12
 """From this size on memory is worth more than the keyword argument."""
+
+_KEPT = 2
+"""How many released arrays of a shape and dtype are kept for the next results."""
 
 
 def executor(name: str, feeds: Sequence[Symbolic], code: Code, xp: Any) -> Callable[..., tuple[Any, ...]]:
@@ -51,6 +57,35 @@ def _only(value: Any) -> Any:
     return value[0] if type(value) is tuple or type(value) is list else value
 
 
+def _kind(symbol: Symbolic) -> tuple[Any, ...]:
+    """Equal for values that can have the same memory."""
+    return tuple(symbol.shape), np.dtype(symbol.dtype)
+
+
+def _size(symbol: Symbolic) -> int:
+    """The size in bytes; 0 if it is unknown."""
+    return np.dtype(symbol.dtype).itemsize * prod(symbol.shape) if is_known_shape(symbol.shape) else 0
+
+
+def _takes_out(node: Node, kernel: Any) -> bool:
+    """Whether the kernel can write its result, a large one, into memory that it is given."""
+    if len(node.outputs) != 1 or _size(node.outputs[0]) < _IN_PLACE_BYTES:
+        return False
+    if isinstance(kernel, np.ufunc):
+        return not node.attrs
+    is_matrix = all(type(a) is Symbolic and len(a.shape) == 2 for a in node.args)
+    return node.name == "matmul" and is_matrix and np.dtype(node.outputs[0].dtype).char in "fd"
+
+
+def _is_spread(node: Node) -> bool:
+    """Whether an op is elementwise and its result so large that it runs on several cores."""
+    op = registry.get(node.name)
+    if op is None or not op.elementwise or len(node.outputs) != 1 or threads.limit() == 1:
+        return False
+    shape = node.outputs[0].shape
+    return is_known_shape(shape) and prod(shape) >= LARGE
+
+
 class _Writer:
     def __init__(self, feeds: Sequence[Symbolic], code: Code, xp: Any) -> None:
         self._code, self._xp = code, xp
@@ -60,6 +95,9 @@ class _Writer:
         self._last = self._last_uses()
         self._buffers: dict[int, set[int]] = {}  # symbol -> all symbols that may share its memory
         self._owned: set[int] = set()  # symbols whose memory this program allocated for them
+        self._symbols = {id(s): s for node in code.nodes for s in (*node.args, *node.outputs) if type(s) is Symbolic}
+        self._ended: list[str] = []  # names that end with the statement
+        self._free: dict[tuple[Any, ...], list[str]] = {}  # names of released memory, the last one last
 
     def _last_uses(self) -> dict[int, int]:
         """The position of the last node that reads a symbol; outputs are read at the end."""
@@ -76,9 +114,11 @@ class _Writer:
         lines = [f"def run({', '.join(self._variables.values())}):", f"    {name!r}"]
         for i, node in enumerate(self._code.nodes):
             lines.append("    " + self._statement(i, node))
-            ended = [self._variables[key] for key in self._ending(i, node) if key not in self._inputs]
-            if ended:
-                lines.append(f"    del {', '.join(ended)}")
+            for key in self._ending(i, node):
+                self._release(i, key)
+            if self._ended:
+                lines.append(f"    del {', '.join(self._ended)}")
+                self._ended.clear()
         outputs = [self._output(i, out) for i, out in enumerate(self._code.outputs)]
         return "\n".join([*lines, f"    return ({''.join(f'{out}, ' for out in outputs)})"])
 
@@ -106,12 +146,15 @@ class _Writer:
     def _statement(self, i: int, node: Node) -> str:
         kernel = getattr(self._xp, node.name)
         function = f"{node.name}_{i}"
-        self.names[function] = kernel
+        self.names[function] = spread(kernel) if _is_spread(node) else kernel
         arguments = [self._text(a) for a in node.args]
         arguments += [f"{name}={self._text(value)}" for name, value in node.attrs.items()]
         target = self._reused(i, node, kernel)
         if target is not None:
             arguments.append(f"out={self._variables[id(target)]}")
+        elif (room := self._room(node, kernel)) is not None:
+            arguments.append(f"out={room}")
+            self._ended.append(room)
         for out in node.outputs:
             self._variables[id(out)] = f"v{len(self._variables)}"
         self._own(node, kernel, target)
@@ -130,18 +173,41 @@ class _Writer:
             call = f"asarray({call})"
         return f"{self._variables[id(node.outputs[0])]} = {call}"
 
+    def _release(self, i: int, key: int) -> None:
+        """Keep the memory of a value that ended for a result of its shape and dtype, or let its name end.
+
+        Results get the memory that was released last: it is in the cache. Of each kind a few are kept.
+        """
+        name = self._variables[key]
+        if key in self._inputs:
+            return
+        if key not in self._owned or not self._is_last(key, i) or _size(self._symbols[key]) < _IN_PLACE_BYTES:
+            self._ended.append(name)
+            return
+        names = self._free.setdefault(_kind(self._symbols[key]), [])
+        names.append(name)
+        if len(names) > _KEPT:
+            self._ended.append(names.pop(0))
+
+    def _room(self, node: Node, kernel: Any) -> str | None:
+        """Memory that was released, for a result that needs some."""
+        if not _takes_out(node, kernel):
+            return None
+        names = self._free.get(_kind(node.outputs[0]))
+        return names.pop() if names else None
+
+    def _is_last(self, key: int, i: int) -> bool:
+        """Whether nothing reads the memory of a symbol after this node."""
+        return all(self._last[other] <= i for other in self._buffers.get(key, {key}))
+
     def _reused(self, i: int, node: Node, kernel: Any) -> Symbolic | None:
         """An operand that ends here and whose memory the result can have."""
-        if not isinstance(kernel, np.ufunc) or node.attrs or len(node.outputs) != 1:
+        if not _takes_out(node, kernel) or not isinstance(kernel, np.ufunc):
             return None
         (out,) = node.outputs
-        if not is_known_shape(out.shape) or np.dtype(out.dtype).itemsize * int(np.prod(out.shape)) < _IN_PLACE_BYTES:
-            return None
         for a in node.args:
-            if type(a) is Symbolic and id(a) in self._owned and a.shape == out.shape and a.dtype == out.dtype:
-                shared = self._buffers.get(id(a), {id(a)})
-                if all(self._last[key] <= i for key in shared):
-                    return a
+            if type(a) is Symbolic and id(a) in self._owned and _kind(a) == _kind(out) and self._is_last(id(a), i):
+                return a
         return None
 
     def _own(self, node: Node, kernel: Any, target: Symbolic | None) -> None:

@@ -33,7 +33,7 @@ class Code(NamedTuple):
 
 def optimise(nodes: Sequence[Node], outputs: Sequence[Any], is_pure: Any) -> Code:
     """All passes. `is_pure(node)` says whether a node may be removed or shared."""
-    code = simplify(Code(list(nodes), list(outputs)))
+    code = simplify(share(Code(list(nodes), list(outputs)), is_pure))
     code = share(code, is_pure)
     return needed(code, is_pure)
 
@@ -137,7 +137,9 @@ def _divide(s: _Simplifier, node: Node) -> bool:
 
 def _add(s: _Simplifier, node: Node) -> bool:
     x, y = (s.signed(a) for a in node.args)
-    if y.negated:
+    if x.negated and y.negated and x.value is y.value:
+        s.with_args(node, (x.value, x.value), True)  # -x - x is -(x + x), at 0 too
+    elif y.negated:
         s.with_args(node, (s.plain(node.args[0]), y.value), name="subtract")
     elif x.negated:
         s.with_args(node, (y.value, x.value), name="subtract")
@@ -148,7 +150,9 @@ def _add(s: _Simplifier, node: Node) -> bool:
 
 def _subtract(s: _Simplifier, node: Node) -> bool:
     x, y = (s.signed(a) for a in node.args)
-    if x.negated and y.negated:
+    if x.negated and not y.negated and x.value is y.value:
+        s.with_args(node, (x.value, x.value), True, name="add")
+    elif x.negated and y.negated:
         s.with_args(node, (y.value, x.value))
     elif y.negated:
         s.with_args(node, (x.value, y.value), name="add")

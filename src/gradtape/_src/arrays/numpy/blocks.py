@@ -29,7 +29,10 @@ _NO_ATTRS: dict[str, Any] = {}
 
 
 def spread(function: Function) -> Function:
-    """An elementwise function that runs in blocks on large arrays; on others as it is."""
+    """An elementwise function that runs in blocks on large arrays; on others as it is.
+
+    A ufunc may be given memory for its result (`out`), which may be that of an operand.
+    """
 
     def call(*args: Any, **attrs: Any) -> Any:
         for a in args:
@@ -41,13 +44,23 @@ def spread(function: Function) -> Function:
 
 
 def elementwise(function: Function, args: Sequence[Any], attrs: dict[str, Any] = _NO_ATTRS) -> Array:
-    """`function(*args, **attrs)`, block by block. Arguments that are not arrays with axes go to every block."""
+    """`function(*args, **attrs)`, block by block. Arguments that are not arrays with axes go to every block.
+
+    A function that is no ufunc takes no `out`.
+    """
     shape = np.broadcast_shapes(*[a.shape for a in args if type(a) is ndarray])
     cuts = _cuts(args, shape)
     if cuts is None or (isinstance(function, np.ufunc) and threads.limit() == 1):
         return function(*args, **attrs)
+    given = attrs.get("out")
+    if given is not None:
+        if not given.flags.c_contiguous or given.shape != shape:
+            return function(*args, **attrs)
+        attrs = {**attrs, "out": given.reshape(cuts.shape)}
     out = _in_blocks(function, cuts, attrs)
-    return function(*args, **attrs) if out is None else out.reshape(shape)
+    if out is None:
+        return function(*args, **attrs)
+    return out.reshape(shape) if given is None else given
 
 
 def by_rows(function: Function, x: Array) -> Array:
@@ -98,15 +111,17 @@ def _in_blocks(function: Function, cuts: _Cuts, attrs: dict[str, Any]) -> Array 
     count = max(min(2 * threads.limit(), length // least) if is_ufunc else length // least, 1)
     ends = [i * length // count for i in range(count + 1)]
     args = cuts.block(0, 2 if is_ufunc else ends[1])
-    first = function(*args, **attrs)
+    given = attrs.get("out")
+    first = function(*args, **attrs) if given is None else given[:2].copy()
     if type(first) is not ndarray or first.base is not None or any(first is a for a in args):
         return None
     if first.shape != (2 if is_ufunc else ends[1], *rest):
         return None
-    out = np.empty(cuts.shape, first.dtype)
+    out = np.empty(cuts.shape, first.dtype) if given is None else given
+    options = {name: value for name, value in attrs.items() if name != "out"}
 
     def fill(i: int) -> None:
-        function(*cuts.block(ends[i], ends[i + 1]), out=out[ends[i] : ends[i + 1]], **attrs)
+        function(*cuts.block(ends[i], ends[i + 1]), out=out[ends[i] : ends[i + 1]], **options)
 
     def write(i: int) -> None:
         out[ends[i + 1] : ends[i + 2]] = function(*cuts.block(ends[i + 1], ends[i + 2]), **attrs)
