@@ -106,6 +106,14 @@ def pages() -> list[Page]:
         Page("data.md", "tf.data", "Input pipelines.",
              [*_members(gradtape.data, "tf.data"), *_members(gradtape.data.experimental, "tf.data.experimental")]),
         Page(
+            "distribute.md", "tf.distribute", "One program on several replicas.",
+            [
+                *_members(gradtape.distribute, "tf.distribute"),
+                *_members(gradtape.distribute.experimental, "tf.distribute.experimental"),
+                *_members(gradtape.distribute.cluster_resolver, "tf.distribute.cluster_resolver"),
+            ],
+        ),
+        Page(
             "train.md", "tf.train", "Checkpoints, and the examples stored in TFRecord files.",
             [
                 *_members(gradtape.train, "tf.train"),

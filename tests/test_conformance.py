@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +44,26 @@ def test_program(area, name):
     with np.errstate(all="ignore"):
         difference = runner.diff(GOLDEN[area][name], runner.run(program, tf))
     assert difference is None, difference
+
+
+ON_FOUR_CPUS = ("distribute",)
+"""Areas whose programs divide the processor into four devices, before anything else: each has a process of its own."""
+
+
+@pytest.mark.parametrize("area", ON_FOUR_CPUS)
+def test_programs_on_four_cpus(area):
+    # Functions run as they are traced, on NumPy: the programs are many and small, and XLA would compile all of them.
+    code = (
+        "import json, warnings, gradtape as tf; from conformance import runner; warnings.simplefilter('ignore'); "
+        f"tf.config.optimizer.set_jit(False); print(json.dumps(runner.problems({area!r}, tf)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert set(found) == set(runner.load_cases(area))
+    assert {name: problem for name, problem in found.items() if problem is not None} == {}
 
 
 @pytest.mark.parametrize("area", runner.AREAS)

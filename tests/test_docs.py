@@ -28,7 +28,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NEEDS = dict.fromkeys(("checkpoints.md", "keras.md", "text.md"), "keras")  # what a page uses, and may not be installed
+# What a page uses, and may not be installed.
+NEEDS = dict.fromkeys(("checkpoints.md", "distributed-training.md", "keras.md", "text.md"), "keras")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

@@ -34,7 +34,6 @@ LONG: dict[str, int] = {
     "_src/tf/indexing.py:_checked": 44,
     "_src/tf/indexing.py:dynamic_stitch": 56,
     "_src/tf/indexing.py:bincount": 50,
-    "_src/tf/losses.py:compute_average_loss": 41,
     "_src/tf/losses.py:ctc_loss": 44,
     "_src/tf/random.py:_uniform": 51,
     "_src/tf/random.py:_sampler": 48,

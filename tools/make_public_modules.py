@@ -30,6 +30,9 @@ SOURCES = {  # public module: its implementation
     "data": "data",
     "data.experimental": "data.experimental",
     "debugging": "tf.debugging",
+    "distribute": "distribute",
+    "distribute.cluster_resolver": "distribute.cluster_resolver",
+    "distribute.experimental": "distribute.experimental",
     "errors": "errors",
     "experimental": "experimental",
     "experimental.numpy": "numpy_api.public",
@@ -72,7 +75,8 @@ def text_of(public: str) -> str:
     summary = (module.__doc__ or "").strip().splitlines()[0]
     checking = "import typing as _typing\n\n" if lazy else ""
     text = f'"""{summary}"""\n\n{checking}{listed}' + _primitives(public, module.__all__)
-    text += "".join(f"from gradtape.{public} import {name} as {name}\n" for name in public_modules)
+    if public_modules:
+        text += f"from gradtape.{public} import {', '.join(f'{name} as {name}' for name in public_modules)}\n"
     if lazy:  # a type checker would take every misspelled name for one that is loaded on first use
         seen = indent(_import(module.__name__, lazy), "    ")
         loads = f"    from {module.__name__} import __getattr__ as __getattr__\n"

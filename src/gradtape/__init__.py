@@ -313,6 +313,7 @@ compat = _compat.build(_sys.modules[__name__])
 _LAZY_MODULES = (
     "config",
     "data",
+    "distribute",
     "experimental",
     "keras",
     "lookup",
@@ -349,6 +350,7 @@ if _typing.TYPE_CHECKING:
     from gradtape import (
         config as config,
         data as data,
+        distribute as distribute,
         experimental as experimental,
         keras as keras,
         lookup as lookup,
@@ -375,7 +377,7 @@ def __dir__() -> list[str]:
 
 
 def _of_v1(name: str) -> _typing.Any:
-    if name in ("config", "data", "keras", "train"):  # the others are other things there
+    if name in ("config", "data", "distribute", "keras", "train"):  # the others are other things there
         return _load(name)
     raise AttributeError(f"module 'gradtape.compat.v1' has no attribute {name!r}")
 

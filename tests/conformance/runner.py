@@ -319,6 +319,18 @@ def _write(area: str, source: str, cases: dict[str, Encoded]) -> None:
     (HERE / "golden" / f"{area}.json").write_text(text, "utf-8")
 
 
+def problems(area: str, tf: Any, text: str = "") -> dict[str, str | None]:
+    """What differs from the recorded results, by the names of the programs with this text in them; None: nothing."""
+    golden, found = load_golden(area), {}
+    for name, program in load_cases(area).items():
+        if text in name:
+            try:
+                found[name] = diff(golden[name], run(program, tf))
+            except Exception as error:
+                found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
 def main(argv: list[str] | None = None) -> int:
     """Compare, or record, from the command line."""
     parser = argparse.ArgumentParser(description="programs against recorded results of TensorFlow")

@@ -91,8 +91,9 @@ def jax_devices(kind: str) -> list[Any]:
 def logical_devices(kind: str | None = None) -> list[Device]:
     """The devices that ops can be put on. Only a question for the processor alone does not start JAX."""
     if kind == "CPU" and "jax" not in sys.modules:
-        return [CPU]
-    found = [Device("CPU", i) for i in range(max(1, len(jax_devices("CPU"))))] if kind in (None, "CPU") else []
+        return [Device("CPU", i) for i in range(cpu_count() or 1)]
+    count = len(jax_devices("CPU")) or cpu_count() or 1
+    found = [Device("CPU", i) for i in range(count)] if kind in (None, "CPU") else []
     for other in ("GPU", "TPU"):
         if kind in (None, other):
             found += [
@@ -115,11 +116,14 @@ def hidden() -> set[str]:
 
 
 def split_cpu(count: int) -> None:
-    """Let the processor appear as several devices; only before JAX has started."""
-    import jax
-
+    """Let the processor appear as several devices; with JAX, only before it has started."""
     if count == (cpu_count() or 1):
         return
+    if not has_jax():  # NumPy computes for all of them
+        _cpu_count[:] = [count]
+        return
+    import jax
+
     setting: Any = jax.config
     try:
         setting.update("jax_num_cpu_devices", count)
@@ -138,6 +142,9 @@ _NOT_CHOSEN = object()
 chosen_device: ContextVar[Any] = ContextVar("gradtape_device", default=_NOT_CHOSEN)
 """A JAX device, or None for NumPy."""
 
+logical_cpu: ContextVar[int] = ContextVar("gradtape_logical_cpu", default=0)
+"""The logical CPU whose work NumPy does. They share the memory of the processor: only the names of devices differ."""
+
 _default_target: Any = None
 _soft_placement = True
 _engine = "numpy"
@@ -155,6 +162,8 @@ def soft_placement() -> bool:
 def jax_device(device: Device) -> Any:
     """The JAX device behind a device, None for NumPy; TensorFlow's error for one that is not there."""
     if device == CPU and _engine == "numpy":
+        return None
+    if device.kind == "CPU" and device.number < (cpu_count() or 1) and not has_jax():
         return None
     if f"/physical_device:{device.kind}:{device.number}" not in _hidden:
         found = jax_devices(device.kind)
@@ -342,7 +351,9 @@ def colocate(op: Op, tensors: Any) -> Any:
     if not bound:
         return tensors
     names = [device_name(t.array) for t in tensors]
-    leader = min(bound, key=lambda i: (":CPU:" in names[i], i))
+    leader = min(bound, key=lambda i: (":CPU:" in names[i], homes[i] is None, i))
+    if homes[leader] is None:  # NumPy arrays go along with those of another logical CPU
+        return tensors
     together = list(tensors)
     for i, t in enumerate(tensors):
         if names[i] == names[leader] or homes[i] is _NOWHERE or _bare(t.array).dtype.kind == "O":
@@ -353,6 +364,29 @@ def colocate(op: Op, tensors: Any) -> Any:
         elif homes[i] is not None:  # a NumPy array goes along by itself
             together[i] = move(t, homes[leader])
     return tensors if all(new is old for new, old in zip(together, tensors, strict=True)) else together
+
+
+def on_same_devices(arrays: list[Any]) -> list[Any]:
+    """The inputs of a program, which runs on one set of devices: that of the first array on several, or on one.
+
+    NumPy arrays, and arrays that JAX has not been told a device for, go along by themselves.
+    """
+    bound = [array for array in arrays if hasattr(array, "sharding") and array.committed]
+    if not bound:
+        return arrays
+    widest = max(bound, key=lambda array: len(array.sharding.device_set)).sharding
+    if all(array.sharding.device_set == widest.device_set for array in bound):
+        return arrays
+    import jax
+
+    whole = jax.sharding.PartitionSpec()
+    target = jax.sharding.NamedSharding(widest.mesh, whole) if len(widest.device_set) > 1 else widest
+
+    def moved(array: Any) -> Any:
+        apart = hasattr(array, "sharding") and array.committed and array.sharding.device_set != widest.device_set
+        return jax.device_put(array, target) if apart else array
+
+    return list(map(moved, arrays))
 
 
 def _follow_policy(op: Op, tensor: Tensor, position: int, actual: str, expected: str) -> None:
@@ -375,7 +409,7 @@ def device_name(array: Any) -> str:
     """TensorFlow's name for where an array is; "" where that is not known yet, or not one device."""
     array = _bare(array)
     if type(array) is ndarray:
-        return CPU.name
+        return Device("CPU", logical_cpu.get()).name
     found: Any = array.devices() if hasattr(array, "devices") else ()
     if len(found) != 1:
         return ""

@@ -10,7 +10,11 @@ __all__ = ["reason", "reason_within"]
 REASONS = [
     (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "graphs of TensorFlow's own"),
     (r"tf\.xla$", "use tf.function, which compiles with XLA"),
-    (r"tf\.(config|distribute|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "training on many devices is planned"),
+    (r"tf\.(config|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "training on many devices is planned"),
+    (r"tf\.distribute\.(ParameterServerStrategy|coordinator|Server)$|tf\.distribute\.experimental\.(ParameterServer|coord|part)",
+     "parameter servers are asynchronous: use tf.distribute.MirroredStrategy"),
+    (r"tf\.distribute\.(experimental\.)?MultiWorkerMirroredStrategy$", "training on many machines is planned"),
+    (r"tf\.distribute\.", "machinery of clusters that gradtape does not reach"),
     (r"tf\.(io|summary|saved_model|TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
      "saved models and summaries are planned"),
     (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
@@ -20,7 +24,7 @@ REASONS = [
     (r"tf\.data\.(IteratorSpec|experimental\.(service|DatasetInitializer|distributed_save|\w+_variant|get_model_proto|"
      r"\w*table_from_dataset|make_saveable_from_iterator|at|pad_to_cardinality))$",
      "machinery of TensorFlow's runtime"),
-    (r"train\.(ClusterDef|ClusterSpec|Coordinator|JobDef|Server|ServerDef)$", "many processes are outside gradtape"),
+    (r"train\.(ClusterDef|Coordinator|JobDef|Server|ServerDef)$", "many processes are outside gradtape"),
     (r"train\.(CheckpointView|TrackableView)$", "use tf.train.list_variables and tf.train.load_variable"),
     (r"train\.ExponentialMovingAverage$", "Keras' optimizers keep averages: Adam(use_ema=True)"),
     (r"train\.experimental\.(\w*Shard\w*)$", "checkpoints are written into one file"),

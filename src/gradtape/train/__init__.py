@@ -5,6 +5,7 @@ from gradtape._src.checkpoint import (
     Checkpoint as Checkpoint,
     CheckpointManager as CheckpointManager,
     CheckpointOptions as CheckpointOptions,
+    ClusterSpec as ClusterSpec,
     Example as Example,
     Feature as Feature,
     FeatureList as FeatureList,

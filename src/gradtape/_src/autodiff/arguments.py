@@ -20,7 +20,7 @@ from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.memory import LazyArray
 from gradtape._src.ops.array import broadcast_to
 from gradtape._src.tensor import CONSTANT, Array, LazyTensor, Tensor, is_differentiable
-from gradtape._src.variable import Variable, all_unwrapped, peek, unwrapped
+from gradtape._src.variable import Variable, VariableView, all_unwrapped, peek, unwrapped
 
 
 class UnconnectedGradients(Enum):
@@ -75,6 +75,8 @@ def check_differentiable(kind: str, items: list[Any]) -> None:
                 f"Argument `{kind}` should hold Tensors or Variables, but it has {item!r} of type "
                 f"'{type(item).__name__}'. Plain numbers and arrays have no history to differentiate."
             )
+        if isinstance(item, VariableView):
+            item.handle  # noqa: B018 - raises where a distributed variable stands for all of its copies
 
 
 def array_of(value: Tensor | Variable) -> Array:

@@ -15,6 +15,7 @@ from gradtape._src.checkpoint.state import (
     get_checkpoint_state as get_checkpoint_state,
     latest_checkpoint as latest_checkpoint,
 )
+from gradtape._src.cluster_spec import ClusterSpec as ClusterSpec
 from gradtape._src.formats.example import (
     BytesList as BytesList,
     Example as Example,
@@ -32,6 +33,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointManager",
     "CheckpointOptions",
+    "ClusterSpec",
     "Example",
     "Feature",
     "FeatureList",

@@ -38,7 +38,7 @@ from gradtape._src.dtypes import dtype_of
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.formats.atomic import alone_in, named_errors
 from gradtape._src.interrupts import contextmanager, is_interrupt
-from gradtape._src.variable import Variable, deferred_restores, read, stored, unwrapped, updating
+from gradtape._src.variable import Variable, copies_of, deferred_restores, read, stored, unwrapped, updating
 
 saving = forks.rlock()
 """The thread that saves under a number holds it. To lock a folder as well (`alone_in`), acquire this one first."""
@@ -369,8 +369,8 @@ class Restoration:
         served: set[int] = set()
         actions: list[tuple[int, Callable[[], Any] | None]] = []
         number = 0
-        variables = [stored(v) for _, value in pairs if isinstance(v := _stateful(value), Variable)]
-        rollbacks = [v.storage.snapshot() for v in variables]
+        variables = [v for _, value in pairs if isinstance(v := _stateful(value), Variable)]
+        rollbacks = [stored(copy).storage.snapshot() for v in variables for copy in copies_of(v)]
         try:
             for number, value in pairs:
                 if number not in self._done and number not in self._refused:

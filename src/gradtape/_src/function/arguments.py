@@ -14,7 +14,7 @@ from gradtape._src import nest
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable, abstract_value, stored
+from gradtape._src.variable import Variable, abstract_value, copies_of, is_distributed, stored
 
 
 class Keywords(dict[str, Any]):
@@ -62,6 +62,9 @@ def flattened(given: tuple[Any, ...]) -> tuple[list[Any], Any, Sequence[Variable
                 leaves[i] = leaf = convert(leaf)
             elif isinstance(leaf, Tensor):  # a slice of a variable
                 leaves[i] = leaf = wrap(leaf.array) if not leaf.uid else plain(leaf)
+            elif isinstance(leaf, Variable) and is_distributed(leaf):  # its copies are captured, not passed
+                key.append(("distributed", *[copy.uid for copy in copies_of(leaf)]))
+                continue
             elif isinstance(leaf, Variable):
                 leaves[i] = leaf = stored(leaf)
                 passed = distinct((*passed, leaf))

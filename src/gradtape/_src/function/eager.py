@@ -20,7 +20,7 @@ from gradtape._src.function.python_code import call_python
 from gradtape._src.function.signature import spec_of
 from gradtape._src.shape import TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Creations, Variable, creating
+from gradtape._src.variable import Creations, Variable, creating, is_distributed
 
 _CREATED_TWICE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -60,8 +60,10 @@ class EagerFunction(ConcreteFunction):
         self._origin, self.name, self.reason = origin, origin.name, reason
         self._python_function, self._autograph = python_function, autograph
         given, leaves = arguments.given, arguments.leaves
-        passed = distinct([leaf for leaf in leaves if isinstance(leaf, Variable)])
-        specs = [_variable_spec(leaf, passed) if isinstance(leaf, Variable) else spec_of(leaf) for leaf in leaves]
+        plain = [isinstance(leaf, Variable) and not is_distributed(leaf) for leaf in leaves]
+        passed = distinct([leaf for leaf, is_plain in zip(leaves, plain, strict=True) if is_plain])
+        pairs = zip(leaves, plain, strict=True)
+        specs = [_variable_spec(leaf, passed) if is_plain else spec_of(leaf) for leaf, is_plain in pairs]
         self._given = nest.pack_sequence_as(given, specs, expand_composites=True)
         self._graph = Graph(self.name)
         self._captured: list[Variable] = []

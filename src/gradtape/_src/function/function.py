@@ -20,7 +20,7 @@ from gradtape._src.core import tape as stack
 from gradtape._src.function.arguments import Arguments, arguments_of, flattened
 from gradtape._src.function.cache import Cache
 from gradtape._src.function.concrete import ConcreteFunction, FunctionRef
-from gradtape._src.function.modes import can_compile, eagerly, warn_not_compiled, warn_once
+from gradtape._src.function.modes import can_compile, eagerly, traced_for, warn_not_compiled, warn_once
 from gradtape._src.function.polymorphic import ShapePolymorphicTraces
 from gradtape._src.function.python_code import call_python, weak_method
 from gradtape._src.function.signature import Signature, example
@@ -173,6 +173,8 @@ class Function:
         leaves, key, passed = flattened(given)
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
+        if (replica := traced_for.get()) is not None:
+            key = (replica, *key)
         concrete = self._find(given, leaves, key, passed)
         return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor], passed)
 

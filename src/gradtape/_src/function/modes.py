@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from contextvars import ContextVar
 from typing import Any
 
 from gradtape._src import forks
@@ -18,6 +19,9 @@ _requested = [False]  # the last argument of `run_functions_eagerly`
 _inspected = [False]  # whether every op is looked at, which a compiled program does not allow
 eagerly = [False]
 """Whether functions run eagerly: by request, or because nothing can be compiled in a forked child."""
+
+traced_for: ContextVar[Any] = ContextVar("gradtape_traced_for", default=None)
+"""What programs are traced for besides their arguments: the replica of a distribution strategy, or None."""
 
 _jit = [True]
 _warnings: set[str] = set()

@@ -22,7 +22,7 @@ from gradtape._src.function.python_code import as_graph_error, as_results, conve
 from gradtape._src.function.signature import Signature
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Creations, Variable, VariableParam, creating
+from gradtape._src.variable import Creations, Variable, VariableParam, creating, is_distributed
 
 Kind = Callable[..., Any]
 """The class of a concrete function."""
@@ -192,7 +192,7 @@ def _filled(leaves: Sequence[Any], inputs: Sequence[Tensor], graph: Graph) -> li
     def inside(leaf: Any) -> Any:
         if type(leaf) is Tensor:
             return next(remaining)
-        return graph.passed[leaf.uid] if isinstance(leaf, Variable) else leaf
+        return graph.passed[leaf.uid] if isinstance(leaf, Variable) and not is_distributed(leaf) else leaf
 
     return [inside(leaf) for leaf in leaves]
 

@@ -25,7 +25,7 @@ from gradtape._src.arrays.dimensions import Sizes, evaluated
 from gradtape._src.arrays.numpy import control
 from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic, current_graph
 from gradtape._src.arrays.xla import in_memory, xla_namespace
-from gradtape._src.devices import chosen, placement
+from gradtape._src.devices import chosen, on_same_devices, placement
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.bounds import Given, without_proved
 from gradtape._src.interrupts import float_errors_ignored, setting
@@ -185,7 +185,7 @@ class Program:
                     lend([(slot, passed[number].storage, keep) for slot, number, keep in places], arrays)
         for slot, supply in supplies:
             arrays[slot] = supply()
-        return arrays
+        return on_same_devices(arrays) if placement.several else arrays
 
     def with_outputs(self, outputs: Sequence[Any]) -> Program:
         """The same with other outputs."""

@@ -69,6 +69,12 @@ _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFl
     "keras.src.legacy.saving.legacy_h5_format": (
         "from gradtape._src.keras_backend.saving import replacing\nsave_model_to_hdf5 = replacing(save_model_to_hdf5)"
     ),
+    "keras.src.layers.normalization.batch_normalization": (
+        "from gradtape._src.keras_backend.replicas import allow_synchronized\nallow_synchronized(BatchNormalization)"
+    ),
+    "keras.src.losses.loss": (
+        "from gradtape._src.keras_backend.replicas import scale_loss_for_distribution, unscale_loss_for_distribution"
+    ),
     "keras.src.saving.saving_lib": (
         "from gradtape._src.keras_backend.saving import replacing\n"
         "save_model, save_weights_only = replacing(save_model), replacing(save_weights_only)"

@@ -61,7 +61,13 @@ class Variable(KerasVariable):
         _introduce(cls)
 
     def _initialize(self, value: Any) -> None:
-        self._value = variables.Variable(value, trainable=self.trainable, name=self.path)
+        self._value = variables.Variable(
+            value,
+            trainable=self.trainable,
+            name=self.path,
+            synchronization=variables.VariableSynchronization[self.synchronization.upper()],
+            aggregation=variables.VariableAggregation[self.aggregation.upper()],
+        )
 
     def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Tensor:
         return dense(value, dtype)

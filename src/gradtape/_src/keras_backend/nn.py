@@ -16,6 +16,8 @@ from keras.src.backend.common.backend_utils import (
 
 from gradtape._src.arrays.checks import checked
 from gradtape._src.conversion import wrap
+from gradtape._src.distribute.context import get_replica_context
+from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.keras_backend import numpy as knp, sparse as sparsely
 from gradtape._src.keras_backend._common import (
@@ -599,18 +601,33 @@ def psnr(x1, x2, max_val):
 
 # -- normalisation ---------------------------------------------------------------------------------------------------
 def moments(x, axes, keepdims=False, synchronized=False):
-    if synchronized:
-        raise NotImplementedError("Argument synchronized=True is not supported with gradtape.")
     x = convert_to_tensor(x)
     few_bits = x.dtype.is_floating and x.dtype.size < 4
     wanted, x = x.dtype, wide(x)
     over = axes_of(axes, len(sizes_of(x)))
-    found = reduce.mean(x, axis=over, keepdims=keepdims), normalization.variance(x, axis=over, keepdims=keepdims)
+    context = get_replica_context() if synchronized else None
+    if context is not None and context.num_replicas_in_sync > 1:
+        found = _moments_of_all(context, x, over, keepdims)
+    else:
+        found = reduce.mean(x, axis=over, keepdims=keepdims), normalization.variance(x, axis=over, keepdims=keepdims)
     if not few_bits:
         return found
     info = ml_dtypes.finfo(wanted.numpy_dtype)
     low, high = float(info.min), float(info.max)
     return tuple(cast(math.minimum(math.maximum(value, low), high), wanted) for value in found)
+
+
+def _moments_of_all(context, x, over, keepdims):
+    """Mean and variance over some axes of the batches of all replicas."""
+    rows = convert_to_tensor(float(pymath.prod(sizes_of(x)[a] for a in over)), x.dtype)
+    count = context.all_reduce(ReduceOp.SUM, rows)
+    mean = context.all_reduce(ReduceOp.SUM, reduce.sum_(x, axis=over, keepdims=True)) / count
+    deviation = reduce.sum_(math.square(x - mean), axis=over, keepdims=True)
+    variance = context.all_reduce(ReduceOp.SUM, deviation) / count
+    if keepdims:
+        return mean, variance
+    shape = tuple(size for a, size in enumerate(sizes_of(x)) if a not in over)
+    return ops.reshape(mean, shape=shape), ops.reshape(variance, shape=shape)
 
 
 def batch_normalization(x, mean, variance, axis, offset=None, scale=None, epsilon=1e-3):

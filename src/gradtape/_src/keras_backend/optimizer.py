@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from keras.src import tree
 from keras.src.optimizers import base_optimizer
 
 from gradtape._src.checkpoint.tracking import attributes_of
 from gradtape._src.conversion import convert
+from gradtape._src.distribute.context import get_replica_context, has_strategy
+from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.keras_backend.core import cast, dense
 from gradtape._src.tf import clip
-from gradtape._src.variable import Variable, unwrapped
+from gradtape._src.variable import Variable, copies_of, is_distributed, unwrapped
 
 
 class Optimizer(base_optimizer.BaseOptimizer):
@@ -23,6 +26,9 @@ class Optimizer(base_optimizer.BaseOptimizer):
 
     def _var_key(self, variable: Any) -> int:
         found = unwrapped(variable)
+        found = getattr(found, "container", found)
+        if isinstance(found, Variable) and is_distributed(found):
+            return copies_of(found)[0].uid
         # By its reference: a program with the slots of one variable is used for that one only, see `VariableParam`.
         return found.ref().deref().uid if isinstance(found, Variable) else id(variable)
 
@@ -45,6 +51,48 @@ class Optimizer(base_optimizer.BaseOptimizer):
         if self.loss_scale_factor is not None:  # Keras divides by an operator, which slices have not
             grads = [convert(g) if isinstance(g, IndexedSlices) else g for g in grads]
         super().apply(grads, trainable_variables)
+
+    def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
+        """In a replica of a strategy: add the gradients of all replicas up, then update every copy."""
+        context = get_replica_context()
+        if not has_strategy() or context is None:
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        present = [g for g in grads if g is not None]
+        total = iter(context.all_reduce(ReduceOp.SUM, present))
+        summed = [None if g is None else next(total) for g in grads]
+        self._in_all_replicas(self._update_copies, summed, trainable_variables, learning_rate)
+
+    def _update_copies(self, strategy: Any, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
+        for g, variable in zip(grads, trainable_variables, strict=True):
+            if g is not None:
+                strategy.extended.update(
+                    variable, lambda copy, g, rate: self.update_step(g, copy, rate), args=(g, learning_rate)
+                )
+
+    def _apply_weight_decay(self, variables: Any) -> None:
+        context = get_replica_context()
+        if self.weight_decay is None or not has_strategy() or context is None:
+            super()._apply_weight_decay(variables)
+            return
+        self._in_all_replicas(self._decay_copies, variables)
+
+    def _decay_copies(self, strategy: Any, variables: Any) -> None:
+        for variable in variables:
+            if self._use_weight_decay(variable):
+                strategy.extended.update(variable, self._decay)
+
+    def _decay(self, variable: Any) -> None:
+        variable.assign_sub(
+            variable * cast(self.weight_decay, variable.dtype) * cast(self.learning_rate, variable.dtype)
+        )
+
+    def _in_all_replicas(self, function: Any, *args: Any) -> None:
+        """Call a function across replicas, when all of them are here."""
+        context = get_replica_context()
+        assert context is not None
+        args = tuple(tree.map_structure(unwrapped, arg) for arg in args)
+        context.merge_call(function, args=args)
 
     def _clip_by_norm(self, values: Any, axes: Any = None) -> Any:
         return clip.clip_by_norm(values, self.clipnorm, axes)

@@ -15,10 +15,12 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
+from gradtape._src.distribute.context import get_strategy, has_strategy
 from gradtape._src.function.modes import can_compile
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.keras_backend.core import convert_to_numpy
 from gradtape._src.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
+from gradtape._src.keras_backend.replicas import ReplicatedStep
 from gradtape._src.keras_backend.sparse_data import SparseBatches, has_sparse_data
 
 
@@ -30,6 +32,12 @@ class Trainer(base_trainer.Trainer):
         self.train_function: Step | None = None
         self.test_function: Step | None = None
         self.predict_function: Step | None = None
+        self._distribute_strategy = get_strategy() if has_strategy() else None
+
+    @property
+    def distribute_strategy(self) -> Any:
+        """The strategy in whose scope the model was created; the active one, if there was none."""
+        return self._distribute_strategy or get_strategy()
 
     # -- one batch ---------------------------------------------------------------------------------------------------
     def train_step(self, data: Any) -> Any:
@@ -58,13 +66,17 @@ class Trainer(base_trainer.Trainer):
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self(x, training=False) if self._call_has_training_arg else self(x)
 
+    def _aggregate_additional_loss(self, loss: Any) -> Any:
+        return loss_module.scale_loss_for_distribution(super()._aggregate_additional_loss(loss))
+
     # -- before the first batch --------------------------------------------------------------------------------------
     def _build_on(self, batches: EpochIterator | None = None, data_batch: Any = None) -> None:
         """Create the variables of layers, metrics and optimizer."""
         from keras.src.models.model import Model
 
         try:
-            self._symbolic_build(iterator=batches, data_batch=data_batch)
+            with self.distribute_strategy.scope():
+                self._symbolic_build(iterator=batches, data_batch=data_batch)
         except RuntimeError:
             # A model without `call` has a `train_step` of its own, which creates what it needs: as with TensorFlow.
             if type(self).call is not Model.call:
@@ -76,6 +88,9 @@ class Trainer(base_trainer.Trainer):
     def _executed(self, step: Step, all_results: bool = False) -> Step:
         """A function of as many batches as one execution takes: programs, where there is a compiler."""
         compiled = can_compile() and not self.run_eagerly
+        strategy = self.distribute_strategy
+        if strategy.extended.is_distributed:
+            step = ReplicatedStep(step, strategy, all_results)
         return CompiledSteps(step, all_results) if compiled else EagerSteps(step, all_results)
 
     def make_train_function(self, force: bool = False) -> Any:

@@ -77,24 +77,9 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
             "Invalid value passed for `per_example_loss`. Expected a tensor with at least rank 1. "
             f"Received per_example_loss={per_example_loss} with rank 0"
         )
-    size = losses.array.shape[0]
+    size = losses.array.shape[0] * _replicas("compute_average_loss")
     if global_batch_size is not None:
-        given = np.asarray(
-            static(global_batch_size) if is_library(global_batch_size) else array_from(global_batch_size)
-        )
-        if given.ndim:
-            raise ValueError(
-                "Invalid value for `global_batch_size`. Expected a scalar integer. "
-                f"Received global_batch_size={global_batch_size}"
-            )
-        if given.dtype.kind not in "iu":
-            raise TypeError(
-                f"global_batch_size must be an integer. Received: {global_batch_size} of type "
-                f"{type(global_batch_size).__name__}"
-            )
-        size = int(given)
-        if size < 0:
-            raise errors.invalid_argument(f"`global_batch_size` must be non-negative. Received: {size}")
+        size = _whole_batch(global_batch_size)
     kind = losses.dtype
     if sample_weight is not None:
         if not kind.is_floating:  # the product is rounded towards zero, to the dtype of the losses
@@ -113,10 +98,42 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
     return result
 
 
+def _whole_batch(global_batch_size: Any) -> int:
+    """The number of examples that the caller gave, checked."""
+    given = np.asarray(static(global_batch_size) if is_library(global_batch_size) else array_from(global_batch_size))
+    if given.ndim:
+        raise ValueError(
+            "Invalid value for `global_batch_size`. Expected a scalar integer. "
+            f"Received global_batch_size={global_batch_size}"
+        )
+    if given.dtype.kind not in "iu":
+        raise TypeError(
+            f"global_batch_size must be an integer. Received: {global_batch_size} of type "
+            f"{type(global_batch_size).__name__}"
+        )
+    size = int(given)
+    if size < 0:
+        raise errors.invalid_argument(f"`global_batch_size` must be non-negative. Received: {size}")
+    return size
+
+
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """The sum of a regularization loss, divided by the number of replicas that add it (one, without a strategy)."""
+    replicas = _replicas("scale_regularization_loss")
     result: Tensor = tfmath.reduce_sum(operand(regularization_loss))
-    return result
+    return result if replicas == 1 else result / float(replicas)
+
+
+def _replicas(function: str) -> int:
+    """How many replicas call a function of losses, which must not be called across replicas."""
+    from gradtape._src.distribute.context import get_strategy, has_strategy, in_cross_replica_context
+
+    if has_strategy() and in_cross_replica_context():
+        raise RuntimeError(
+            f"You are calling `{function}` in cross replica context, while it was expected to be called in replica "
+            "context."
+        )
+    return get_strategy().num_replicas_in_sync
 
 
 # -- connectionist temporal classification ---------------------------------------------------------------------------

@@ -16,8 +16,11 @@ from gradtape._src.variable.variable import (
     Variable,
     VariableAggregation,
     VariableSynchronization,
+    VariableView,
     abstract_value,
+    copies_of,
     creating,
+    is_distributed,
     is_local_to,
     name_prefix,
     notice_reading,
@@ -25,6 +28,7 @@ from gradtape._src.variable.variable import (
     read,
     state_in,
     store,
+    variable_maker,
 )
 from gradtape._src.variable.wrappers import all_unwrapped, register_wrapper, unwrapped
 
@@ -37,12 +41,15 @@ __all__ = [
     "VariableAggregation",
     "VariableParam",
     "VariableSynchronization",
+    "VariableView",
     "abstract_value",
     "all_unwrapped",
     "called_back",
     "commit",
+    "copies_of",
     "creating",
     "deferred_restores",
+    "is_distributed",
     "is_local_to",
     "lend_all",
     "name_prefix",
@@ -56,4 +63,5 @@ __all__ = [
     "stored",
     "unwrapped",
     "updating",
+    "variable_maker",
 ]

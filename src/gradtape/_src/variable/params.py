@@ -13,7 +13,7 @@ from gradtape._src.arrays.symbolic import Graph, Symbolic, current_graph, tracin
 from gradtape._src.conversion import register_converter
 from gradtape._src.tensor import Reference, Tensor
 from gradtape._src.variable.storage import Storage
-from gradtape._src.variable.variable import Creations, UnreadVariable, Variable, abstract_value, creating
+from gradtape._src.variable.variable import Creations, Variable, VariableView, abstract_value, creating
 
 
 class StreamState(Variable):
@@ -91,7 +91,7 @@ class VariableParam(Variable):
 def stored(variable: Variable) -> Variable:
     """The variable that has the storage: the one behind what an assignment returned, or behind an argument."""
     while type(variable) is not Variable:
-        if isinstance(variable, UnreadVariable):
+        if isinstance(variable, VariableView):
             variable = variable.variable
         elif isinstance(variable, VariableParam):
             variable = variable.itself()

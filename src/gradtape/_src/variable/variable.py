@@ -27,6 +27,8 @@ from gradtape._src.variable.slices import IndexedUpdates, slice_of
 from gradtape._src.variable.storage import Storage, deferred_restores, updating
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from gradtape._src.typing import Operand
     from gradtape._src.variable.slices import VariableSlice
 
@@ -48,6 +50,11 @@ _creations: ContextVar[Creations | None] = ContextVar("gradtape_creations", defa
 def creating(creations: Creations) -> setting[Creations | None]:
     """Within the block, and in init_scope there, variables belong to a tf.function."""
     return setting(_creations, creations)
+
+
+variable_maker: ContextVar[Callable[..., Any] | None] = ContextVar("gradtape_variable_maker", default=None)
+"""What `tf.Variable(...)` calls in the place of creating a plain variable: the scope of a distribution strategy sets
+it. What it returns is finished, and its class has an `__init__` that does nothing."""
 
 
 class VariableSynchronization(Enum):
@@ -94,10 +101,19 @@ class Variable(IndexedUpdates):
     )
     __array_priority__ = 100
 
+    _is_distributed = False  # whether it stands for copies on several replicas
     _is_param = False  # whether it stands for any variable that a call of a program passes
     _home: Graph | None = None  # the graph of which it is a local variable (experimental_enable_variable_lifting=False)
     storage: Storage
     uid: int
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if cls is Variable:
+            make = variable_maker.get()
+            if make is not None:
+                made: Self = make(*args, **kwargs)
+                return made
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -272,6 +288,10 @@ class Variable(IndexedUpdates):
     @property
     def device(self) -> str:
         return self._peek().device
+
+    @property
+    def _copies(self) -> tuple[Variable, ...]:
+        return (self,)
 
     @property
     def handle(self) -> Reference:
@@ -546,19 +566,15 @@ def _unpickle(value: Any, name: str, trainable: bool, shape: Any, *rest: Any) ->
     return copy
 
 
-class UnreadVariable(Variable):
-    """What an assignment returns: the same variable, read when used."""
+class VariableView(Variable):
+    """Stands for another variable, not necessarily the same one at every use; its own slots stay empty."""
 
-    __slots__ = ("variable",)
+    __slots__ = ()
 
     variable: Variable
 
-    def __getattr__(self, name: str) -> Any:  # whatever the view has not is the variable's: its own slots stay empty
+    def __getattr__(self, name: str) -> Any:  # whatever the view has not is the variable's
         return getattr(self.variable, name)
-
-    @property
-    def name(self) -> str:
-        return "UnreadVariable"
 
     def _peek(self) -> Tensor:
         return self.variable._peek()
@@ -574,6 +590,16 @@ class UnreadVariable(Variable):
 
     def _update(self, *args: Any) -> Any:
         return self.variable._update(*args)
+
+
+class UnreadVariable(VariableView):
+    """What an assignment returns: the same variable, read when used."""
+
+    __slots__ = ("variable",)
+
+    @property
+    def name(self) -> str:
+        return "UnreadVariable"
 
 
 # What other layers do with variables, beyond TensorFlow's methods. The first two are called for every use of a
@@ -617,6 +643,16 @@ def notice_reading(variable: Variable) -> None:
             recorder.on_read(variable)
 
 
+def copies_of(variable: Variable) -> tuple[Variable, ...]:
+    """The variables that have a storage: of a distributed one a copy for each replica."""
+    return variable._copies
+
+
+def is_distributed(variable: Variable) -> bool:
+    """Whether it stands for copies on several replicas."""
+    return variable._is_distributed
+
+
 def _view_of(variable: Variable) -> UnreadVariable:
     view: UnreadVariable = _empty(UnreadVariable)  # an `__init__` would cost every update a call (benchmark: mlp32)
     view.variable = variable
@@ -626,10 +662,11 @@ def _view_of(variable: Variable) -> UnreadVariable:
 _empty = object.__new__
 
 
+setattr(Variable.__new__, "__wrapped__", Variable.__init__)  # noqa: B010 - its arguments, for `inspect.signature`
 operators.attach(Variable)
 setattr(Variable, "__getitem__", slice_of)  # noqa: B010 - the operators above are attached the same way
 register_converter(Variable, Variable._read)
-register_converter(UnreadVariable, UnreadVariable._read)
+register_converter(VariableView, VariableView._read)
 
 
 def _refuse(symbol: str, method: str) -> Callable[[Any, Any], Any]:

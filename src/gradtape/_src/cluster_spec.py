@@ -1,0 +1,90 @@
+"""`tf.train.ClusterSpec`: the jobs of a cluster and the addresses of their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class ClusterSpec:
+    """The jobs of a cluster: for each a list of addresses, or a dict of them by the number of the task.
+
+    >>> import gradtape as tf
+    >>> spec = tf.train.ClusterSpec({"worker": ["localhost:2222", "localhost:2223"]})
+    >>> spec.num_tasks("worker"), spec.task_address("worker", 1)
+    (2, 'localhost:2223')
+    """
+
+    def __init__(self, cluster: Any) -> None:
+        if isinstance(cluster, ClusterSpec):
+            cluster = cluster.as_dict()
+        if not isinstance(cluster, Mapping):
+            raise TypeError(
+                "`cluster` must be a dictionary mapping one or more job names to lists of network addresses, or a "
+                f"`ClusterDef` protocol buffer. Received: {cluster!r}"
+            )
+        self._jobs = {name: _tasks(name, tasks) for name, tasks in sorted(cluster.items())}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The jobs: lists of addresses, dicts where the numbers of tasks have gaps."""
+        return {
+            name: list(tasks.values()) if list(tasks) == list(range(len(tasks))) else dict(tasks)
+            for name, tasks in self._jobs.items()
+        }
+
+    @property
+    def jobs(self) -> list[str]:
+        """The names of the jobs."""
+        return list(self._jobs)
+
+    def num_tasks(self, job_name: str) -> int:
+        """How many tasks a job has."""
+        return len(self._job(job_name))
+
+    def task_indices(self, job_name: str) -> list[int]:
+        """The numbers of the tasks of a job."""
+        return list(self._job(job_name))
+
+    def task_address(self, job_name: str, task_index: int) -> str:
+        """The address of a task."""
+        tasks = self._job(job_name)
+        if task_index not in tasks:
+            raise ValueError(f"No task with index {task_index!r} in job {job_name!r}")
+        return tasks[task_index]
+
+    def job_tasks(self, job_name: str) -> list[str | None]:
+        """The addresses of the tasks of a job, None where a number is missing."""
+        tasks = self._job(job_name)
+        return [tasks.get(i) for i in range(max(tasks, default=-1) + 1)]
+
+    def _job(self, name: str) -> dict[int, str]:
+        if name not in self._jobs:
+            raise ValueError(f"No such job in cluster: {name!r}")
+        return self._jobs[name]
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClusterSpec) and self._jobs == other._jobs
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name!r}: {tasks!r}" for name, tasks in self.as_dict().items())
+        return f"ClusterSpec({{{parts}}})"
+
+
+def _tasks(name: Any, tasks: Any) -> dict[int, str]:
+    if isinstance(tasks, (list, tuple)):
+        numbered = dict(enumerate(tasks))
+    elif isinstance(tasks, Mapping):
+        numbered = dict(sorted(tasks.items()))
+    else:
+        raise TypeError(
+            f"The tasks for job {name!r} must be a list or a dictionary from integers to strings. Received: {tasks!r}"
+        )
+    for number, address in numbered.items():
+        if not isinstance(number, int) or not isinstance(address, str):
+            raise TypeError(f"Task address {address!r} of job {name!r} must be a string, its number an integer.")
+    return numbered

@@ -1,0 +1,292 @@
+"""`tf.distribute.cluster_resolver`: how a process learns which cluster it belongs to, and which task it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from gradtape._src.cluster_spec import ClusterSpec
+from gradtape._src.devices import logical_devices
+
+__all__ = [
+    "ClusterResolver",
+    "SimpleClusterResolver",
+    "SlurmClusterResolver",
+    "TFConfigClusterResolver",
+    "UnionResolver",
+]
+
+
+class ClusterResolver:
+    """Describes a cluster, and the task that this process is."""
+
+    task_type: str | None = None
+    task_id: int | None = None
+    rpc_layer: str | None = None
+
+    def cluster_spec(self) -> ClusterSpec:
+        """The jobs and addresses of the cluster."""
+        raise NotImplementedError("cluster_spec is not implemented.")
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """The address of a task, or of the process to connect to."""
+        raise NotImplementedError("master is not implemented.")
+
+    @property
+    def environment(self) -> str:
+        """Where the process runs: "" or "google"."""
+        return ""
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        """The accelerators of this machine, by kind."""
+        found = {kind: len(logical_devices(kind)) for kind in ("GPU", "TPU")}
+        return {kind: count for kind, count in found.items() if count}
+
+
+def _address(address: str, rpc_layer: str | None) -> str:
+    return f"{rpc_layer}://{address}" if rpc_layer else address
+
+
+class SimpleClusterResolver(ClusterResolver):
+    """A cluster that is given as it is.
+
+    >>> import gradtape as tf
+    >>> spec = tf.train.ClusterSpec({"worker": ["localhost:2222"]})
+    >>> resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=0)
+    >>> resolver.master("worker", 0)
+    'localhost:2222'
+    """
+
+    def __init__(
+        self,
+        cluster_spec: ClusterSpec,
+        master: str = "",
+        task_type: str | None = None,
+        task_id: int | None = None,
+        environment: str = "",
+        num_accelerators: dict[str, int] | None = None,
+        rpc_layer: str | None = None,
+    ) -> None:
+        if not isinstance(cluster_spec, ClusterSpec):
+            raise TypeError(f"cluster_spec must be a `tf.train.ClusterSpec`. Received: {cluster_spec!r}")
+        if not isinstance(master, str):
+            raise TypeError(f"master must be a string. Received: {master!r}")
+        self._spec, self._master, self._environment = cluster_spec, master, environment
+        self.task_type, self.task_id, self.rpc_layer = task_type, task_id, rpc_layer
+        self._accelerators = num_accelerators
+
+    def cluster_spec(self) -> ClusterSpec:
+        return self._spec
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        if task_type is not None and task_id is not None:
+            return _address(self._spec.task_address(task_type, task_id), rpc_layer or self.rpc_layer)
+        return _address(self._master, rpc_layer or self.rpc_layer)
+
+    @property
+    def environment(self) -> str:
+        return self._environment
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        if self._accelerators is None:
+            return super().num_accelerators(task_type, task_id, config_proto)
+        return self._accelerators
+
+
+class TFConfigClusterResolver(ClusterResolver):
+    """The cluster that the environment variable TF_CONFIG describes, as `gradtape launch` sets it.
+
+    >>> import json, os
+    >>> import gradtape as tf
+    >>> os.environ["TF_CONFIG"] = json.dumps(
+    ...     {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 1}}
+    ... )
+    >>> resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    >>> resolver.task_type, resolver.task_id, resolver.master()
+    ('worker', 1, 'b:2')
+    >>> del os.environ["TF_CONFIG"]
+    """
+
+    def __init__(
+        self,
+        task_type: str | None = None,
+        task_id: int | None = None,
+        rpc_layer: str | None = None,
+        environment: str | None = None,
+    ) -> None:
+        self._given = {"type": task_type, "index": task_id, "rpc_layer": rpc_layer, "environment": environment}
+
+    def _config(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        return found
+
+    def _of_task(self, name: str) -> Any:
+        given = self._given[name]
+        return self._config().get("task", {}).get(name) if given is None else given
+
+    @property
+    def task_type(self) -> Any:
+        """The job of this process; None outside of a cluster."""
+        found = self._of_task("type")
+        return None if found is None else str(found)
+
+    @task_type.setter
+    def task_type(self, value: Any) -> None:
+        self._given["type"] = value
+
+    @property
+    def task_id(self) -> Any:
+        """The number of this process in its job; None outside of a cluster."""
+        found = self._of_task("index")
+        return None if found is None else int(found)
+
+    @task_id.setter
+    def task_id(self, value: Any) -> None:
+        self._given["index"] = value
+
+    @property
+    def rpc_layer(self) -> Any:
+        """The protocol in front of addresses."""
+        given = self._given["rpc_layer"]
+        return self._config().get("rpc_layer") if given is None else given
+
+    @rpc_layer.setter
+    def rpc_layer(self, value: Any) -> None:
+        self._given["rpc_layer"] = value
+
+    @property
+    def environment(self) -> Any:
+        return self._given["environment"]
+
+    def cluster_spec(self) -> ClusterSpec:
+        return ClusterSpec(self._config().get("cluster", {}))
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        spec = self.cluster_spec()
+        if not spec.jobs or (len(spec.jobs) == 1 and spec.num_tasks(spec.jobs[0]) == 1):
+            return ""
+        kind = self.task_type if task_type is None else task_type
+        number = self.task_id if task_id is None else task_id
+        return _address(spec.task_address(kind, number), self.rpc_layer if rpc_layer is None else rpc_layer)
+
+
+class UnionResolver(ClusterResolver):
+    """Several clusters as one: the tasks of jobs with the same name, one after the other."""
+
+    def __init__(self, *args: ClusterResolver, **kwargs: Any) -> None:
+        if not args:
+            raise ValueError("At least one ClusterResolver is required.")
+        for resolver in args:
+            if not isinstance(resolver, ClusterResolver):
+                raise TypeError(f"All arguments must be a sub-class of `ClusterResolver`. Received: {resolver!r}")
+        self._resolvers = args
+        self.task_type, self.task_id = kwargs.pop("task_type", None), kwargs.pop("task_id", None)
+        self.rpc_layer = kwargs.pop("rpc_layer", None)
+        if kwargs:
+            raise ValueError(f"Unexpected kwargs provided {kwargs!r}")
+
+    def cluster_spec(self) -> ClusterSpec:
+        jobs: dict[str, list[Any]] = {}
+        for resolver in self._resolvers:
+            spec = resolver.cluster_spec()
+            for name in spec.jobs:
+                jobs.setdefault(name, []).extend(spec.job_tasks(name))
+        return ClusterSpec(jobs)
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        if task_type is not None and task_id is not None:
+            return _address(self.cluster_spec().task_address(task_type, task_id), rpc_layer or self.rpc_layer)
+        return self._resolvers[0].master(rpc_layer=rpc_layer)
+
+    @property
+    def environment(self) -> str:
+        return self._resolvers[0].environment
+
+
+class SlurmClusterResolver(ClusterResolver):
+    """The tasks of a SLURM job step, from the variables that `srun` sets."""
+
+    def __init__(
+        self,
+        jobs: dict[str, int] | None = None,
+        port_base: int = 8888,
+        gpus_per_node: int | None = None,
+        gpus_per_task: int | None = None,
+        tasks_per_node: Any = None,
+        auto_set_gpu: bool = True,
+        rpc_layer: str = "grpc",
+    ) -> None:
+        self._rank = int(os.environ["SLURM_PROCID"])
+        total = int(os.environ.get("SLURM_STEP_NUM_TASKS") or os.environ["SLURM_NTASKS"])
+        self._jobs = {"worker": total} if jobs is None else dict(jobs)
+        hosts = expand_hostlist(os.environ.get("SLURM_STEP_NODELIST") or os.environ["SLURM_NODELIST"])
+        counts = _tasks_per_node(tasks_per_node, len(hosts))
+        if sum(self._jobs.values()) > sum(counts):
+            raise ValueError(
+                f"There are more tasks in jobs ({sum(self._jobs.values())}) than SLURM has started ({sum(counts)})."
+            )
+        self._addresses = [
+            f"{host}:{port_base + i}" for host, count in zip(hosts, counts, strict=True) for i in range(count)
+        ]
+        self.rpc_layer = rpc_layer or None
+        self.task_type, self.task_id = self.get_task_info()
+
+    def get_task_info(self) -> Any:
+        """The job of this process, and its number there."""
+        first = 0
+        for name, count in self._jobs.items():
+            if self._rank < first + count:
+                return name, self._rank - first
+            first += count
+        return None, None
+
+    def cluster_spec(self) -> ClusterSpec:
+        jobs, first = {}, 0
+        for name, count in self._jobs.items():
+            jobs[name] = self._addresses[first : first + count]
+            first += count
+        return ClusterSpec(jobs)
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        kind = self.task_type if task_type is None else task_type
+        number = self.task_id if task_id is None else task_id
+        if kind is None or number is None:
+            return ""
+        return _address(self.cluster_spec().task_address(kind, number), rpc_layer or self.rpc_layer)
+
+
+def _tasks_per_node(given: Any, nodes: int) -> Sequence[int]:
+    if isinstance(given, int):
+        return [given] * nodes
+    if given is not None:
+        return list(given)
+    text = os.environ.get("SLURM_STEP_TASKS_PER_NODE") or os.environ.get("SLURM_TASKS_PER_NODE", "1")
+    counts: list[int] = []
+    for part in text.split(","):  # 2(x3),1: three nodes with two tasks, one with one
+        found = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip())
+        if found is None:
+            raise ValueError(f"SLURM_TASKS_PER_NODE cannot be read: {text!r}.")
+        counts += [int(found[1])] * int(found[2] or 1)
+    return counts
+
+
+def expand_hostlist(text: str) -> list[str]:
+    """The hosts of SLURM's short form.
+
+    >>> expand_hostlist("n[1-2,05],login")
+    ['n1', 'n2', 'n05', 'login']
+    """
+    hosts: list[str] = []
+    for prefix, inside, suffix in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?([^,\[\]]*)", text):
+        for part in inside.split(",") if inside else [""]:
+            first, _, last = part.partition("-")
+            numbers = range(int(first), int(last) + 1) if last else [first]
+            hosts += [f"{prefix}{str(n).zfill(len(first))}{suffix}" for n in numbers]
+    return hosts

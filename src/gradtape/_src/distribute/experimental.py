@@ -1,0 +1,19 @@
+"""`tf.distribute.experimental`: names that TensorFlow keeps apart."""
+
+from __future__ import annotations
+
+from gradtape._src.distribute.cross_device_ops import (
+    CommunicationImplementation as CommunicationImplementation,
+    CommunicationOptions as CommunicationOptions,
+)
+from gradtape._src.distribute.strategy import TPUStrategy as TPUStrategy, ValueContext as ValueContext
+
+CollectiveCommunication = CommunicationImplementation
+
+__all__ = [
+    "CollectiveCommunication",
+    "CommunicationImplementation",
+    "CommunicationOptions",
+    "TPUStrategy",
+    "ValueContext",
+]

@@ -1,0 +1,213 @@
+"""Datasets of batches that are divided among replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src import errors, nest
+from gradtape._src.data.dataset import Dataset
+from gradtape._src.data.iterator import Optional, refuse_tracing
+from gradtape._src.distribute.values import PerReplica, PerReplicaSpec
+from gradtape._src.shape import TensorSpec
+from gradtape._src.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradtape._src.distribute.strategy import Strategy
+
+
+class InputReplicationMode(Enum):
+    """How often the function of `distribute_datasets_from_function` is called."""
+
+    PER_WORKER = "PER_WORKER"
+    PER_REPLICA = "PER_REPLICA"
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """Options of distributed datasets, as TensorFlow has them. Elements are computed when they are read.
+
+    >>> import gradtape as tf
+    >>> tf.distribute.InputOptions().experimental_fetch_to_device
+    True
+    """
+
+    experimental_fetch_to_device: bool = True
+    experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
+    experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
+
+
+class InputContext:
+    """What a function that makes a dataset is told: how many there are, and which one it makes.
+
+    >>> import gradtape as tf
+    >>> tf.distribute.InputContext(num_replicas_in_sync=4).get_per_replica_batch_size(32)
+    8
+    """
+
+    __slots__ = ("_input_pipeline_id", "_num_input_pipelines", "_num_replicas_in_sync")
+
+    def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1) -> None:
+        self._num_input_pipelines = num_input_pipelines
+        self._input_pipeline_id = input_pipeline_id
+        self._num_replicas_in_sync = num_replicas_in_sync
+
+    @property
+    def num_input_pipelines(self) -> int:
+        """How many datasets there are, one for each process."""
+        return self._num_input_pipelines
+
+    @property
+    def input_pipeline_id(self) -> int:
+        """Which of them this is."""
+        return self._input_pipeline_id
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many replicas there are."""
+        return self._num_replicas_in_sync
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """The rows of a replica in a global batch; a ValueError unless all have as many."""
+        if global_batch_size % self._num_replicas_in_sync:
+            raise ValueError(
+                f"The `global_batch_size` {global_batch_size} is not divisible by `num_replicas_in_sync` "
+                f"{self._num_replicas_in_sync} "
+            )
+        return global_batch_size // self._num_replicas_in_sync
+
+    def __str__(self) -> str:
+        return (
+            f"tf.distribute.InputContext(input pipeline id {self._input_pipeline_id}, total: "
+            f"{self._num_input_pipelines})"
+        )
+
+
+class DistributedIterator:
+    """An iterator over a distributed dataset. Its elements hold a `PerReplica` for every tensor."""
+
+    def __init__(self, dataset: DistributedDataset) -> None:
+        refuse_tracing()
+        self._dataset, self._batches = dataset, dataset.steps()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        refuse_tracing()
+        return next(self._batches)
+
+    def get_next(self) -> Any:
+        """The next element; an OutOfRangeError at the end."""
+        try:
+            return next(self)
+        except StopIteration:
+            raise errors.OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext]") from None
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, if there is one."""
+        end = object()
+        return Optional([element for element in (next(self, end),) if element is not end])
+
+    @property
+    def element_spec(self) -> Any:
+        """Shapes and dtypes of the elements."""
+        return self._dataset.element_spec
+
+
+class DistributedDataset:
+    """A dataset for several replicas: every element has a part for each of them.
+
+    >>> import gradtape as tf
+    >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])
+    >>> data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2))
+    >>> isinstance(data, tf.distribute.DistributedDataset)
+    True
+    """
+
+    def __init__(self, dataset: Dataset, strategy: Strategy, divides: bool) -> None:
+        self._dataset, self._strategy, self._divides = dataset, strategy, divides
+
+    @classmethod
+    def dividing(cls, dataset: Dataset, strategy: Strategy, options: Any = None) -> DistributedDataset:
+        """Every batch of the dataset is a global one, of which each replica gets a part."""
+        specs = [leaf for leaf in nest.flatten(dataset.element_spec, True) if isinstance(leaf, TensorSpec)]
+        if any(spec.shape.rank == 0 for spec in specs):
+            raise IndexError(
+                "list index out of range: the dataset has elements without a batch dimension, which cannot be divided "
+                "among replicas. Call dataset.batch(global_batch_size) first."
+            )
+        return cls(dataset, strategy, True)
+
+    @classmethod
+    def in_turn(cls, dataset: Dataset, strategy: Strategy) -> DistributedDataset:
+        """The batches of the dataset go to one replica after the other."""
+        return cls(dataset, strategy, False)
+
+    def __iter__(self) -> Iterator[Any]:
+        return DistributedIterator(self)
+
+    def steps(self) -> Iterator[Any]:
+        """The elements: of one step each, for all replicas of this process."""
+        return self._divided() if self._divides else self._taken_in_turn()
+
+    def _divided(self) -> Iterator[Any]:
+        extended = self._strategy.extended
+        for batch in self._dataset:
+            parts = partial(part_of, replicas=extended.num_replicas)
+            numbers = range(extended.first_replica, extended.first_replica + extended.local_replicas)
+            yield self._per_replica([nest.map_structure(partial(parts, replica=i), batch) for i in numbers])
+
+    def _taken_in_turn(self) -> Iterator[Any]:
+        batches = iter(self._dataset)
+        count = self._strategy.extended.local_replicas
+        while True:
+            step = list(islice(batches, count))
+            if not step:
+                return
+            empty = nest.map_structure(lambda leaf: leaf[:0], step[0])
+            yield self._per_replica(step + [empty] * (count - len(step)))
+
+    def _per_replica(self, parts: list[Any]) -> Any:
+        leaves = [nest.flatten(part) for part in parts]
+        devices = self._strategy.extended.devices
+        return nest.pack_sequence_as(parts[0], [PerReplica(leaf, devices) for leaf in zip(*leaves, strict=True)])
+
+    def __len__(self) -> int:
+        return len(self._dataset) if self._divides else -(-len(self._dataset) // self._strategy.extended.local_replicas)
+
+    @property
+    def cardinality(self) -> Any:
+        """The number of elements, where it is known."""
+        return self._dataset.cardinality
+
+    @property
+    def element_spec(self) -> Any:
+        """Shapes and dtypes of the elements, for each replica."""
+        count, total = self._strategy.extended.local_replicas, self._strategy.extended.num_replicas
+
+        def of(spec: Any) -> Any:
+            return PerReplicaSpec(*[_part_spec(spec, total) if self._divides else spec] * count)
+
+        return nest.map_structure(of, self._dataset.element_spec)
+
+
+def _part_spec(spec: Any, replicas: int) -> Any:
+    if not isinstance(spec, TensorSpec) or not spec.shape.rank:
+        return spec
+    rows = spec.shape[0]
+    part = rows // replicas if rows is not None and rows % replicas == 0 else None
+    return TensorSpec([part, *spec.shape[1:]], spec.dtype)
+
+
+def part_of(leaf: Any, replica: int, replicas: int) -> Any:
+    """What one replica gets of a global batch: as many rows as the others, except for the last ones."""
+    if not isinstance(leaf, Tensor):
+        raise TypeError(f"A batch of {type(leaf).__name__} cannot be divided among replicas: {leaf!r}.")
+    size = -(-leaf.array.shape[0] // replicas)
+    return leaf[replica * size : (replica + 1) * size]

@@ -1,0 +1,118 @@
+"""Sums, means and concatenations of the values of replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from functools import reduce as fold
+from operator import add
+from typing import Any
+
+from gradtape._src import errors
+from gradtape._src.calls import calls
+from gradtape._src.conversion import cast, convert
+from gradtape._src.dtypes import as_dtype
+from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.ops import array
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import VariableAggregation
+
+
+class ReduceOp(Enum):
+    """How values of replicas are reduced to one.
+
+    >>> import gradtape as tf
+    >>> tf.distribute.ReduceOp("MEAN")
+    <ReduceOp.MEAN: 'MEAN'>
+    """
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+    @staticmethod
+    def from_variable_aggregation(aggregation: VariableAggregation) -> ReduceOp:
+        """The reduction of an aggregation; a ValueError where there is none."""
+        found = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}.get(aggregation)
+        if found is None:
+            raise ValueError(
+                f"Could not convert from `tf.VariableAggregation` {aggregation} to`tf.distribute.ReduceOp` type"
+            )
+        return found
+
+
+def as_reduce_op(op: Any) -> ReduceOp:
+    """The enum, or its name in any case."""
+    if isinstance(op, str):
+        return ReduceOp(op.upper())
+    assert isinstance(op, ReduceOp), f"reduce_op is a tf.distribute.ReduceOp or its name. Received: {op!r}"
+    return op
+
+
+def reduced(op: ReduceOp, parts: Sequence[Any]) -> Any:
+    """The sum or mean of the parts of replicas."""
+    if any(isinstance(part, IndexedSlices) for part in parts):
+        return _reduced_slices(op, parts)
+    total = fold(add, [convert(part) for part in parts])
+    return total / len(parts) if op is ReduceOp.MEAN else _own(total, parts)
+
+
+def _own(total: Tensor, parts: Sequence[Any]) -> Tensor:
+    result: Tensor = array.identity(total) if total is parts[0] else total
+    return result
+
+
+def _reduced_slices(op: ReduceOp, parts: Sequence[Any]) -> IndexedSlices:
+    if not all(isinstance(part, IndexedSlices) for part in parts):
+        raise ValueError(f"Gradients of replicas are IndexedSlices in all of them, or in none. Received: {parts}")
+    values = concatenated([convert(part.values) for part in parts], 0)
+    indices = concatenated([convert(part.indices) for part in parts], 0)
+    return IndexedSlices(values / len(parts) if op is ReduceOp.MEAN else values, indices, parts[0].dense_shape)
+
+
+def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Tensor:
+    """The sum or mean over replicas and over an axis of their parts, which may have different sizes there."""
+    tensors = [convert(part) for part in parts]
+    axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
+    _check_axes(tensors, axes)
+    total: Tensor = fold(add, [calls["sum"](t, axis=tuple(a % t.ndim for a in axes)) for t in tensors])
+    if op is ReduceOp.SUM:
+        return total
+    count = sum(_rows(t, axes) for t in tensors)
+    divisor = convert(count, total.dtype) if total.dtype.is_floating or total.dtype.is_complex else convert(count)
+    if total.dtype.is_integer:
+        result: Tensor = cast(total, as_dtype("float64")) / float(count)
+        return result
+    quotient: Tensor = total / divisor
+    return quotient
+
+
+def _rows(tensor: Tensor, axes: tuple[int, ...]) -> Any:
+    count = 1
+    for axis in axes:
+        count = count * tensor.array.shape[axis]
+    return count
+
+
+def _check_axes(tensors: Sequence[Tensor], axes: tuple[Any, ...]) -> None:
+    for tensor in tensors:
+        for axis in axes:
+            if not -tensor.ndim <= axis < tensor.ndim:
+                raise errors.invalid_argument(
+                    f"Invalid reduction dimension {axis} for input with {tensor.ndim} dimension(s)", "Sum"
+                )
+
+
+def concatenated(parts: Sequence[Any], axis: Any) -> Tensor:
+    """The parts of replicas along an axis."""
+    tensors = [convert(part) for part in parts]
+    if axis is None:
+        raise ValueError("None values not supported.")
+    if any(t.ndim == 0 for t in tensors):
+        raise ValueError("Scalars cannot be gathered: they have no axis to concatenate along. Use tf.reshape(x, [1]).")
+    result: Tensor = array.concatenate(*tensors, axis=axis % tensors[0].ndim)
+    return result
+
+
+def slice_along(tensor: Tensor, axis: int, start: int, stop: int) -> Any:
+    """The rows from start to stop of one axis."""
+    return tensor[(*[slice(None)] * (axis % tensor.ndim), slice(start, stop))]

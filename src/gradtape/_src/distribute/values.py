@@ -1,0 +1,157 @@
+"""Values that differ from replica to replica."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy import ndarray
+
+from gradtape._src import nest
+from gradtape._src.devices import Device
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable, copies_of, is_distributed
+
+
+class DistributedValues:
+    """A value with one part for each replica: a `PerReplica`, or a variable with copies.
+
+    >>> import gradtape as tf
+    >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])
+    >>> with strategy.scope():
+    ...     isinstance(tf.Variable(1.0), tf.distribute.DistributedValues)
+    True
+    """
+
+    __slots__ = ()
+
+
+class PerReplica(DistributedValues):
+    """What the replicas returned, or will be given: one value for each. It has no arithmetic."""
+
+    __slots__ = ("devices", "parts")
+
+    def __init__(self, parts: Sequence[Any], devices: Sequence[Device] = ()) -> None:
+        self.parts, self.devices = tuple(parts), tuple(devices)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The parts, in the order of the replicas."""
+        if len(self.devices) != len(self.parts):
+            return self.parts
+        return tuple(on_device(part, device) for part, device in zip(self.parts, self.devices, strict=True))
+
+    def _text(self, of: Callable[[Any], str]) -> str:
+        lines = ",\n".join(f"  {i}: {of(part)}" for i, part in enumerate(self.parts))
+        return f"PerReplica:{{\n{lines}\n}}"
+
+    def __repr__(self) -> str:
+        return self._text(repr)
+
+    def __str__(self) -> str:
+        return self._text(str)
+
+
+def _same_kind(whole: PerReplica, parts: Sequence[Any]) -> PerReplica:
+    return PerReplica(parts, whole.devices)
+
+
+nest.register_composite(PerReplica, lambda whole: whole.parts, _same_kind)
+
+
+class PerReplicaSpec:
+    """The specifications of the parts of a `PerReplica`."""
+
+    __slots__ = ("_value_specs",)
+
+    def __init__(self, *value_specs: Any) -> None:
+        self._value_specs = value_specs
+
+    @property
+    def value_type(self) -> type:
+        """The class of the specified value."""
+        return PerReplica
+
+    def __repr__(self) -> str:
+        return f"PerReplicaSpec({', '.join(map(repr, self._value_specs))})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PerReplicaSpec) and self._value_specs == other._value_specs
+
+    def __hash__(self) -> int:
+        return hash(self._value_specs)
+
+
+nest.register_composite(PerReplicaSpec, lambda spec: spec._value_specs, lambda spec, parts: PerReplicaSpec(*parts))
+
+
+class LogicalTensor(Tensor):
+    """A tensor that a replica on one of several logical CPUs has computed, with the name of that one."""
+
+    __slots__ = ("_device",)
+
+    _device: Device
+
+    @property
+    def device(self) -> str:
+        return self._device.name
+
+
+def on_device(value: Any, device: Device) -> Any:
+    """A NumPy tensor under the name of the logical CPU whose it is; anything else as it is."""
+    if type(value) is not Tensor or device.kind != "CPU" or not device.number or type(value.array) is not ndarray:
+        return value
+    named = LogicalTensor()
+    named.array, named.uid, named._device = value.array, value.uid, device
+    return named
+
+
+# -- structures ------------------------------------------------------------------------------------------------------
+def select(replica: int, structure: Any) -> Any:
+    """A structure as one replica gets it: its own parts, and everything else unchanged."""
+
+    def part(leaf: Any) -> Any:
+        return leaf.parts[replica] if isinstance(leaf, PerReplica) else leaf
+
+    return nest.map_structure(part, structure)
+
+
+def regroup(results: Sequence[Any], devices: Sequence[Device] = (), always: bool = False) -> Any:
+    """The structures of all replicas as one, leaf by leaf. One object that they all have stays itself, unless
+    `always` says otherwise.
+    """
+    first = results[0]
+    if not nest.is_nested(first):
+        return _together(results, devices, always)
+    for other in results[1:]:
+        nest.assert_same_structure(first, other)
+    leaves = zip(*map(nest.flatten, results), strict=True)
+    return nest.pack_sequence_as(first, [_together(leaf, devices, always) for leaf in leaves])
+
+
+def _together(parts: Sequence[Any], devices: Sequence[Device], always: bool) -> Any:
+    first = parts[0]
+    if not always and all(part is first for part in parts):
+        return first
+    container = getattr(first, "container", None) if isinstance(first, Variable) else None
+    if container is not None and all(getattr(part, "container", None) is container for part in parts):
+        return container
+    return PerReplica(parts, devices)
+
+
+def local_results(value: Any) -> tuple[Any, ...]:
+    """The values of the replicas of this process, as a tuple."""
+    if isinstance(value, PerReplica):
+        return value.values
+    if isinstance(value, Variable) and is_distributed(value):
+        return copies_of(value)
+    return (value,)
+
+
+def local_structures(structure: Any, count: int) -> tuple[Any, ...]:
+    """`local_results` of a structure: one structure for each replica."""
+    if not nest.is_nested(structure):
+        return local_results(structure)
+    flat = [local_results(leaf) for leaf in nest.flatten(structure)]
+    rows = [[parts[i] if len(parts) == count else parts[0] for parts in flat] for i in range(count)]
+    return tuple(nest.pack_sequence_as(structure, row) for row in rows)

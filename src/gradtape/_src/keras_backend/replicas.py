@@ -1,0 +1,74 @@
+"""Keras in the scope of a `tf.distribute` strategy: steps that run in every replica, losses, batch normalisation."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from keras.src import tree
+
+from gradtape._src.distribute.context import get_strategy
+from gradtape._src.distribute.input import part_of
+from gradtape._src.distribute.strategy import Strategy
+from gradtape._src.distribute.values import PerReplica
+from gradtape._src.tensor import Tensor
+
+
+def scale_loss_for_distribution(value: Any) -> Any:
+    """The part of a mean over a batch that one replica adds to the mean over all replicas."""
+    replicas = get_strategy().num_replicas_in_sync
+    return value * (1.0 / replicas) if replicas > 1 else value
+
+
+def unscale_loss_for_distribution(value: Any) -> Any:
+    """The mean over the batch of one replica."""
+    replicas = get_strategy().num_replicas_in_sync
+    return value * float(replicas) if replicas > 1 else value
+
+
+def allow_synchronized(layer: type) -> None:
+    """Let batch normalisation take `synchronized=True`, which Keras leaves to TensorFlow."""
+    initialise: Callable[..., None] = vars(layer)["__init__"]
+    parameters = inspect.signature(initialise)
+
+    @functools.wraps(initialise)
+    def initialise_synchronized(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = parameters.bind(self, *args, **kwargs)
+        synchronized = given.arguments.pop("synchronized", False)
+        initialise(*given.args, **given.kwargs)
+        self.synchronized = synchronized
+
+    initialise_synchronized.__signature__ = parameters  # type: ignore[attr-defined]  # Keras reads the arguments from it
+    type.__setattr__(layer, "__init__", initialise_synchronized)
+
+
+class ReplicatedStep:
+    """A step for a global batch: each replica gets its rows.
+
+    The result is that of the first replica or, with `all_results`, of all of them along their first axis.
+    """
+
+    def __init__(self, step: Callable[[Any], Any], strategy: Strategy, all_results: bool) -> None:
+        self._step, self._strategy, self._all_results = step, strategy, all_results
+        functools.update_wrapper(self, step)
+
+    def __call__(self, batch: Any) -> Any:
+        extended = self._strategy.extended
+        first, total = extended.first_replica, extended.num_replicas
+
+        def per_replica(leaf: Any) -> Any:
+            if leaf is None:
+                return None
+            return PerReplica([part_of(leaf, first + i, total) for i in range(extended.local_replicas)])
+
+        results = extended.run(self._step, (tree.map_structure(per_replica, batch),), {})
+        return tree.map_structure(self._joined, results)
+
+    def _joined(self, result: Any) -> Any:
+        if not isinstance(result, PerReplica):
+            return result
+        if self._all_results and all(isinstance(part, Tensor) for part in result.parts):
+            return self._strategy.gather(result, axis=0)
+        return result.parts[0]

@@ -1,0 +1,9 @@
+"""`tf.distribute.cluster_resolver`: how a process learns which cluster it belongs to, and which task it is."""
+
+from gradtape._src.distribute.cluster_resolver import (
+    ClusterResolver as ClusterResolver,
+    SimpleClusterResolver as SimpleClusterResolver,
+    SlurmClusterResolver as SlurmClusterResolver,
+    TFConfigClusterResolver as TFConfigClusterResolver,
+    UnionResolver as UnionResolver,
+)

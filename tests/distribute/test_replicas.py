@@ -1,0 +1,249 @@
+"""Replicas on logical CPUs: what the recorded programs of the area `distribute` do not have."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from distribute import training
+
+SUM = tf.VariableAggregation.SUM
+RECORDED = json.loads(training.RECORDED.read_text())
+
+
+def strategy_over(count):
+    return tf.distribute.MirroredStrategy([f"/CPU:{i}" for i in range(count)])
+
+
+@pytest.fixture
+def two():
+    return strategy_over(2)
+
+
+def replica_number():
+    return tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.float32)
+
+
+def copies(strategy, value):
+    return [part.numpy().tolist() for part in strategy.experimental_local_results(value)]
+
+
+# -- training --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mlp", "loop"),
+        ("cnn", "loop"),
+        pytest.param("mlp", "fit", marks=pytest.mark.slow),
+        pytest.param("cnn", "fit", marks=pytest.mark.slow),
+        pytest.param("block", "loop", marks=pytest.mark.slow),
+        pytest.param("block", "fit", marks=pytest.mark.slow),
+    ],
+)
+def test_training_equals_that_of_one_device_and_of_tensorflow(name, kind):
+    train, steps = getattr(training, kind), 50
+    alone, one = train(tf, name, tf.distribute.get_strategy(), steps)
+    together, several = train(tf, name, strategy_over(8 if name == "mlp" else 4), steps)
+    np.testing.assert_allclose(together, alone, rtol=2e-6)
+    for a, b in zip(one.get_weights(), several.get_weights(), strict=True):
+        # Adam divides the rounding errors of gradients that are zero (of the keys' bias) by their own size.
+        np.testing.assert_allclose(a, b, atol=2e-3 if name == "block" else 5e-6)
+    if kind == "loop":
+        np.testing.assert_allclose(together[:10], RECORDED[f"{kind}_{name}"], rtol=1e-5)
+    else:
+        np.testing.assert_allclose(train(tf, name, strategy_over(4), 10)[0], RECORDED[f"{kind}_{name}"], rtol=1e-5)
+
+
+def test_sparse_gradients_are_added_up(two):
+    with two.scope():
+        v = tf.Variable(tf.zeros([4, 2]))
+        optimizer = tf.keras.optimizers.SGD(1.0)
+        optimizer.build([v])
+
+    def replica(rows):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.gather(v, rows) * (replica_number() + 1.0))
+        g = tape.gradient(y, v)
+        assert isinstance(g, tf.IndexedSlices)
+        optimizer.apply_gradients([(g, v)])
+
+    rows = two.experimental_distribute_values_from_function(lambda c: tf.constant([0, 1 + c.replica_id_in_sync_group]))
+    two.run(replica, args=(rows,))
+    expected = [[-3.0, -3.0], [-1.0, -1.0], [-2.0, -2.0], [0.0, 0.0]]
+    assert copies(two, v) == [expected, expected]
+
+
+def test_weight_decay_is_applied_to_every_copy(two):
+    with two.scope():
+        v = tf.Variable([1.0])
+        optimizer = tf.keras.optimizers.SGD(0.5, weight_decay=0.5)
+        optimizer.build([v])
+    two.run(lambda: optimizer.apply_gradients([(tf.zeros([1]), v)]))
+    assert copies(two, v) == [[0.75], [0.75]]
+
+
+def test_a_model_is_saved_and_loaded(two, tmp_path):
+    with two.scope():
+        model = tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+    x = np.ones([5, 2], np.float32)
+    model.fit(x, x[:, :1], batch_size=4, verbose=0)
+    model.save(tmp_path / "model.keras")
+    alone = tf.keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(alone.predict(x, verbose=0), model.predict(x, batch_size=3, verbose=0), rtol=1e-6)
+
+
+# -- variables -------------------------------------------------------------------------------------------------------
+def test_checkpoints_restore_every_copy(two, tmp_path):
+    with two.scope():
+        v = tf.Variable([1.0, 2.0])
+        total = tf.Variable(0.0, synchronization=tf.VariableSynchronization.ON_READ, aggregation=SUM)
+    two.run(lambda: total.assign_add(replica_number() + 1.0))
+    path = tf.train.Checkpoint(v=v, total=total).save(tmp_path / "ckpt")
+    v.assign([0.0, 0.0])
+    total.assign(0.0)
+    tf.train.Checkpoint(v=v, total=total).restore(path).assert_consumed()
+    assert copies(two, v) == [[1.0, 2.0], [1.0, 2.0]]
+    assert copies(two, total) == [1.5, 1.5]
+    plain = tf.Variable(0.0)
+    tf.train.Checkpoint(total=plain).restore(path)
+    assert float(plain) == 3.0
+
+
+def test_scatters_follow_the_aggregation(two):
+    with two.scope():
+        v = tf.Variable([0.0, 0.0, 0.0], aggregation=SUM)
+        own = tf.Variable([0.0, 0.0])
+
+    def replica():
+        i = replica_number()
+        v.scatter_add(tf.IndexedSlices(tf.reshape(i + 1.0, [1]), tf.reshape(tf.cast(i, tf.int32), [1])))
+        own.scatter_nd_update([[1]], tf.reshape(i + 5.0, [1]))
+
+    two.run(replica)
+    assert copies(two, v) == [[1.0, 2.0, 0.0]] * 2
+    assert copies(two, own) == [[0.0, 5.0], [0.0, 6.0]]
+
+
+def test_a_mirrored_variable_is_an_argument_of_a_function(two):
+    with two.scope():
+        v, w = tf.Variable(1.0), tf.Variable(2.0)
+
+    @tf.function
+    def f(variable):
+        return two.reduce("SUM", two.run(lambda: variable * (replica_number() + 1.0)), axis=None)
+
+    assert [float(f(v)), float(f(w)), float(f(v))] == [3.0, 6.0, 3.0]
+
+
+def test_a_deep_copy_has_copies_of_its_own(two):
+    with two.scope():
+        v = tf.Variable([1.0], name="v")
+    other = copy.deepcopy(v)
+    other.assign([2.0])
+    assert copies(two, v) == [[1.0], [1.0]]
+    assert copies(two, other) == [[2.0], [2.0]]
+    assert other.name == "v:0"
+
+
+def test_callable_initial_values_are_called_once(two):
+    calls = []
+    with two.scope():
+        v = tf.Variable(lambda: calls.append(1) or tf.constant(3.0))
+    assert len(calls) == 1
+    assert copies(two, v) == [3.0, 3.0]
+
+
+# -- replicas --------------------------------------------------------------------------------------------------------
+def test_replicas_run_in_order_up_to_each_merge(two):
+    seen = []
+
+    def replica():
+        context = tf.distribute.get_replica_context()
+        for step in range(2):
+            seen.append((step, int(context.replica_id_in_sync_group)))
+            context.merge_call(lambda strategy: seen.append("merged"))
+
+    two.run(replica)
+    assert seen == [(0, 0), (0, 1), "merged", (1, 0), (1, 1), "merged"]
+
+
+def test_an_error_ends_the_threads_of_all_replicas(two):
+    def replica():
+        tf.distribute.get_replica_context().merge_call(lambda strategy: None)
+        if int(replica_number()) == 0:
+            raise KeyError("first")
+        tf.distribute.get_replica_context().merge_call(lambda strategy: None)
+
+    before = threading.active_count()
+    for _ in range(3):
+        with pytest.raises(KeyError, match="first"):
+            two.run(replica)
+    for thread in threading.enumerate():
+        if thread.name.startswith("replica"):
+            thread.join(10.0)
+    assert threading.active_count() == before
+
+
+def test_a_merge_in_a_loop_of_a_program_is_refused(two):
+    def replica():
+        context = tf.distribute.get_replica_context()
+        return tf.while_loop(lambda i: i < 3, lambda i: [context.all_reduce("SUM", i)], [tf.constant(1)])
+
+    with pytest.raises(RuntimeError, match="`merge_call` called while defining a new graph"):
+        tf.function(lambda: two.run(replica))()
+
+
+def test_the_gradient_of_an_all_reduce_has_a_gradient(two):
+    def replica():
+        x = replica_number() + 1.0
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.distribute.get_replica_context().all_reduce("SUM", x**3)
+            g = inner.gradient(y, x)
+        return g, outer.gradient(g, x)
+
+    # Every replica computes y, so the upstream gradients add up to 2: g = 2 · 3x², and its derivative 2 · 2 · 6x.
+    g, second = two.run(replica)
+    assert copies(two, g) == [6.0, 24.0]
+    assert copies(two, second) == [12.0, 24.0]
+
+
+def test_values_reduce_in_their_dtypes(two):
+    for dtype in ("float16", "uint8", "int64", "complex64"):
+        x = two.experimental_distribute_values_from_function(
+            lambda c, dtype=dtype: tf.cast([1 + c.replica_id_in_sync_group, 2], dtype)
+        )
+        assert two.reduce("SUM", x, axis=None).dtype == two.reduce("SUM", x, axis=0).dtype == tf.as_dtype(dtype)
+
+
+def test_the_strategy_can_be_set(two):
+    tf.distribute.experimental_set_strategy(two)
+    try:
+        assert tf.distribute.get_strategy() is two
+        assert len(two.experimental_local_results(tf.Variable(1.0))) == 2
+    finally:
+        tf.distribute.experimental_set_strategy(None)
+    assert not tf.distribute.has_strategy()
+    with two.scope(), pytest.raises(RuntimeError, match="Must not be called inside"):
+        tf.distribute.experimental_set_strategy(None)
+
+
+def test_slurm_describes_the_cluster(monkeypatch):
+    for name, value in {
+        "SLURM_PROCID": "2",
+        "SLURM_STEP_NUM_TASKS": "3",
+        "SLURM_STEP_NODELIST": "n[01-02]",
+        "SLURM_STEP_TASKS_PER_NODE": "2,1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver()
+    assert resolver.cluster_spec().as_dict() == {"worker": ["n01:8888", "n01:8889", "n02:8888"]}
+    assert (resolver.task_type, resolver.task_id, resolver.master()) == ("worker", 2, "grpc://n02:8888")
