@@ -14,7 +14,6 @@ import pytest
 
 import gradtape as tf
 from gradtape._src import call_sites
-from gradtape._src.core.fast.elementwise import FastPath
 from gradtape._src.core.primitive import registry
 
 X = 3.0
@@ -394,7 +393,7 @@ def test_an_interrupt_in_the_middle_of_a_walk(persistent, monkeypatch):
         tape.watch(x)
         y = tf.tanh(tf.exp(x))
     with monkeypatch.context() as patch:
-        patch.setattr(exp, "fast", FastPath(interrupted, None, None))
+        patch.setattr(exp, "fast", (interrupted, None, None))
         with pytest.raises(KeyboardInterrupt):
             tape.gradient(y, x)
     if persistent:

@@ -1,7 +1,7 @@
 """The buffer protocol, `memoryview(tensor)` and `np.frombuffer(tensor)`, for classes with a method `__buffer__`.
 
 Python calls that method from 3.12 on. Before, only classes written in C have buffers: the place in the class that such
-a class fills in is filled in here, with a function that calls the method.
+a class fills in is filled in here, with a function that calls the class's method `_exported`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ReleaseBuffer = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)
 
 
 def exports_buffers(kind: type[T]) -> type[T]:
-    """Decorate a class whose `__buffer__` returns a memoryview, for a Python that does not know of the method."""
+    """Decorate a class for a Python that does not know of `__buffer__`: `_exported` returns what has the buffer."""
     if sys.version_info < (3, 12) and sys.implementation.name == "cpython":
         _fill_in(kind)
     return kind
@@ -40,9 +40,9 @@ def _fill_in(kind: type) -> None:
 
 @_GetBuffer  # type: ignore[untyped-decorator]
 def _get_buffer(exporter: Any, view: int, flags: int) -> int:
-    """Let the memoryview fill in the request, and be the one that is asked to release it."""
+    """Let the object that the method returns fill in the request: it is the one that releases it."""
     try:
-        return _request(exporter.__buffer__(flags), view, flags)
+        return _request(exporter._exported(), view, flags)
     except BaseException:  # nothing that is raised here reaches the caller: Python makes a SystemError of -1
         return -1
 

@@ -195,10 +195,12 @@ class Tensor:
 
     def __buffer__(self, flags: int) -> memoryview:
         """The values, copied, for `memoryview(tensor)`, `np.frombuffer(tensor)` and whatever else reads bytes."""
-        view = memoryview(np.array(self.array, order="C"))  # type: ignore[arg-type]
+        return memoryview(self._exported())  # type: ignore[arg-type]
+
+    def _exported(self) -> ndarray:
         if active_stack() is not None:
             report_escape("NumPy", self.uid)
-        return view
+        return np.array(self.array, order="C")
 
     def __dlpack__(self, **options: Any) -> Any:
         if active_stack() is not None:

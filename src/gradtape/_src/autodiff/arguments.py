@@ -48,18 +48,20 @@ def as_policy(value: Any) -> UnconnectedGradients:
     raise ValueError(f"Unknown value for unconnected_gradients: {value!r}. Use 'none' or 'zero'.")
 
 
+_DIFFERENTIABLE = frozenset({Tensor, Variable})  # and their subclasses, which are rare
+
+
 def leaves(structure: Any) -> list[Any]:
     """The leaves of a structure, variables of other libraries as the ones they hold."""
-    return all_unwrapped(nest.flatten(structure))
+    return [structure] if type(structure) in _DIFFERENTIABLE else all_unwrapped(nest.flatten(structure))
 
 
 def components(leaf: Any) -> list[Any]:
+    if type(leaf) in _DIFFERENTIABLE:
+        return [leaf]
     if isinstance(leaf, IndexedSlices):
         return [part for part in (leaf.values, leaf.indices, leaf.dense_shape) if part is not None]
     return nest.flatten(leaf, expand_composites=True)
-
-
-_DIFFERENTIABLE = frozenset({Tensor, Variable})  # and their subclasses, which are rare
 
 
 def are_differentiable(items: list[Any]) -> bool:

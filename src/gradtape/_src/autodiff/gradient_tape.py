@@ -118,12 +118,12 @@ class Tape:
     # A signal may interrupt all of this anywhere: see `gradtape._src.interrupts` for the rules.
     def __enter__(self: T) -> T:
         if self._paused:  # `with tape.pause():` - the block is the pause
-            self._blocks = (*self._blocks, "pause")
+            self._blocks += ("pause",)
             return self
         if self._active:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
         try:
-            self._blocks = (*self._blocks, "record")
+            self._blocks += ("record",)
             self._start()
             stack.open_tapes.add(id(self))
             if self._op_logger is not None:

@@ -31,6 +31,9 @@ gradient_calls: deque[tuple[int, int, str, Line]] = deque(maxlen=32)
 """The last gradient calls of all tapes: the uids of the results lie between the first two numbers; method; line."""
 
 
+_NOTHING: frozenset[int] = frozenset()
+
+
 class Recording(Recorder):
     """The records of a tape, the uids it tracks, and the variables among them."""
 
@@ -56,7 +59,7 @@ class Recording(Recorder):
         self.unwatched: set[int] = set()  # variables that were read without being watched
         self.events: list[Event] = []  # for `explain`; ops are not among them
         self.unreached: list[Any] = []  # records that the pass that freed them did not reach, latest first
-        self.sources: frozenset[int] = frozenset()  # of the last backward pass
+        self.sources: frozenset[int] = _NOTHING  # of the last backward pass
         self.size = 0  # how many records there were when it began
         self.observer: Observer | None = None
 

@@ -365,7 +365,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
     reflected = _REFLECTED.get(op.name, "")
     multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
     kinds = op.kinds + "b" if multiplies else op.kinds
-    given = attrs if any(attrs.values()) else _NO_ATTRS  # what the kernel has to be told
+    given = attrs if any(attrs.values()) else None  # what the kernel has to be told
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
     keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
 
@@ -403,7 +403,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
         if dtype is b.dtype and type(a) is ndarray and type(b) is ndarray:
             try:
                 kernel = op.kernel
-                value = kernel(a, b, **given) if given else kernel(a, b)
+                value = kernel(a, b) if given is None else kernel(a, b, **given)
             except (ValueError, TypeError):
                 value = _general_binary(op, a, b, attrs, (x, y))
                 if type(value) is Tensor:
