@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -37,6 +37,19 @@ def is_dimension(value: Any) -> bool:
 def is_known_shape(shape: Sequence[Any]) -> bool:
     """Whether every dimension is a number."""
     return _kind is None or not any(type(n) is _kind for n in shape)
+
+
+def contains_dimension(values: Iterable[Any]) -> bool:
+    """Whether there is a dimension without a number among static arguments, also within tuples and slices."""
+    return _kind is not None and any(map(_contains_dimension, values))
+
+
+def _contains_dimension(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(map(_contains_dimension, value))
+    if type(value) is slice:
+        return any(map(is_dimension, (value.start, value.stop, value.step)))
+    return is_dimension(value)
 
 
 @functools.cache

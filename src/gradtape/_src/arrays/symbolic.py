@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape._src.arrays import attach_operators, numpy_namespace, register_namespace
+from gradtape._src.arrays.abstract import infer
 from gradtape._src.arrays.base import Interpreter, generic_kernels
 from gradtape._src.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
 from gradtape._src.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
-from gradtape._src.interrupts import contextmanager, float_errors_ignored, graph_traced as graph_traced, setting
+from gradtape._src.interrupts import contextmanager, graph_traced as graph_traced, setting
 from gradtape._src.memory import LazyArray
 
 Shape = tuple[int, ...]
@@ -419,7 +420,7 @@ def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if graph is None:
         raise _out_of_scope(next(a for a in args if type(a) is Symbolic))
     owned = tuple([graph.own(a) for a in args])
-    several, specs = _inferred(name, owned, attrs)
+    several, specs = infer(name, owned, attrs)
     outputs = tuple([Symbolic(graph, shape, dtype) for shape, dtype in specs])
     graph.nodes.append(Node(name, owned, attrs, outputs))
     if graph.polymorphic:
@@ -433,73 +434,6 @@ def _follow_extents(name: str, args: tuple[Any, ...], attrs: dict[str, Any], out
         for symbol, value in zip(outputs, found if type(found) is tuple else (found,), strict=True):
             extents = np.asarray(value, object)
             symbol.extents = extents if extents.shape == symbol.shape else None
-
-
-_Specs = tuple[bool, tuple[tuple[Shape, Any], ...]]
-_known: dict[Any, _Specs] = {}
-
-
-def _inferred(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
-    """Whether there are several outputs, and the shape and dtype of each; calls JAX once for every kind of call."""
-    key: Any = (
-        name,
-        tuple([(a.shape, a.dtype) if hasattr(a, "shape") else (type(a), a) for a in args]),
-        tuple([(k, _static(v)) for k, v in sorted(attrs.items())]),
-    )
-    try:
-        found = _known.get(key)
-    except TypeError:  # a static argument that cannot be hashed
-        return _evaluated(name, args, attrs)
-    if found is None:
-        found = _evaluated(name, args, attrs)
-        if len(_known) > 10_000:
-            _known.clear()
-        _known[key] = found
-    return found
-
-
-def _static(value: Any) -> Any:
-    """A hashable form of a static argument that tells it from all others."""
-    if isinstance(value, slice):
-        return ("slice", value.start, value.stop, value.step)
-    if isinstance(value, (tuple, list)):
-        return (type(value), tuple([_static(v) for v in value]))
-    return (type(value), value)
-
-
-def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
-    try:
-        import jax
-    except ImportError:
-        return _evaluated_on_zeros(name, args, attrs)
-    from gradtape._src.arrays.xla import xla_namespace
-
-    function = getattr(xla_namespace, name)
-    places = [i for i, a in enumerate(args) if hasattr(a, "shape")]
-    specs = [jax.ShapeDtypeStruct(args[i].shape, args[i].dtype) for i in places]
-
-    def filled(*arrays: Any) -> Any:
-        full = list(args)
-        for i, array in zip(places, arrays, strict=True):
-            full[i] = array
-        return function(*full, **attrs)
-
-    return _described(jax.eval_shape(filled, *specs))
-
-
-def _evaluated_on_zeros(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> _Specs:
-    """The same without JAX, for Keras, which infers shapes of code that is never compiled."""
-    if "function" in attrs:  # of a program that calls back
-        return _described(tuple([np.zeros(*spec) for spec in attrs["specs"]]) if "specs" in attrs else np.int32(0))
-    zeros = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if type(a) is Symbolic else a for a in args]
-    with float_errors_ignored():
-        return _described(getattr(numpy_namespace, name)(*zeros, **attrs))
-
-
-def _described(result: Any) -> _Specs:
-    several = isinstance(result, (tuple, list))
-    outputs = tuple(result) if several else (result,)
-    return several, tuple([(tuple(out.shape), np.dtype(out.dtype)) for out in outputs])
 
 
 symbolic_rules: dict[str, Callable[..., Any]] = {}

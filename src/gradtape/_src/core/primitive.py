@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src.arrays import batched, namespace_of, numpy_namespace
+from gradtape._src.arrays import abstract, batched, namespace_of, numpy_namespace
 from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.half import is_half
 
@@ -183,6 +183,7 @@ class Op:
             generic_kernels[name] = kernel
         if elementwise:
             batch, block_diagonal = batched.elementwise_rule(name), batched.elementwise_block_diagonal(name)
+            abstract.rules[name] = abstract.elementwise_rule(name)
         if batch is not None:
             batched.batch_rules[name] = batch
         if block_diagonal is not None:

@@ -85,12 +85,14 @@ class Program:
         self._checked: dict[checks.Mode, Callable[..., Any]] = {}
         self._explaining: dict[Any, Callable[..., Any]] = {}
         self._sized: dict[Sizes, Program] = {}
+        self.sizes: Sizes = ()
 
     def with_sizes(self, sizes: Sizes) -> Program:
         """The same program for these sizes of unknown dimensions, compiled by itself."""
         found = self._sized.get(sizes)
         if found is None:
             found = Program(self._graph, self._arguments, ())
+            found.sizes = sizes
             by_name = dict(sizes)
             found.nodes = without_proved([_sized(node, by_name) for node in self.nodes], self._given, by_name)
             found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated

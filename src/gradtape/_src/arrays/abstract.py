@@ -1,0 +1,266 @@
+"""Abstract evaluation: the shapes and dtypes of what a primitive returns, from those of its arguments.
+
+Most primitives need no rule: their NumPy kernel runs once, on zeros, for every kind of call. Those that would take long
+or refuse zeros have one. Where dimensions are unknown, JAX evaluates its own kernel abstractly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays import numpy_namespace
+from gradtape._src.arrays.dimensions import contains_dimension, evaluated
+from gradtape._src.arrays.numpy.neural import conv_sizes
+from gradtape._src.interrupts import float_errors_ignored
+
+Shape = tuple[int, ...]
+Spec = tuple[Shape, Any]
+Specs = tuple[bool, tuple[Spec, ...]]
+"""Whether a primitive returns several outputs, and the shape and dtype of each."""
+
+Rule = Callable[..., Spec | Sequence[Spec] | None]
+"""A function of a call's arguments; None where they do not fit together: then the kernel raises its error."""
+
+rules: dict[str, Rule] = {}
+"""By primitive, where there is a rule."""
+
+_known: dict[Any, Specs] = {}
+
+
+def infer(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
+    """What a call returns; evaluated once for every kind of call."""
+    key: Any = (
+        name,
+        tuple([(a.shape, a.dtype) if hasattr(a, "shape") else (type(a), a) for a in args]),
+        tuple([(k, _static(v)) for k, v in sorted(attrs.items())]),
+    )
+    try:
+        found = _known.get(key)
+    except TypeError:  # a static argument that cannot be hashed
+        return _evaluated(name, args, attrs)
+    if found is None:
+        found = _evaluated(name, args, attrs)
+        if len(_known) > 10_000:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+def _static(value: Any) -> Any:
+    """A hashable form of a static argument that tells it from all others."""
+    if isinstance(value, slice):
+        return ("slice", value.start, value.stop, value.step)
+    if isinstance(value, (tuple, list)):
+        return (type(value), tuple([_static(v) for v in value]))
+    return (type(value), value)
+
+
+def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
+    rule = rules.get(name)
+    if rule is not None and name in _PROGRAMS:
+        return _described(rule(*args, **attrs))
+    if contains_dimension([getattr(a, "shape", a) for a in args]) or contains_dimension(attrs.values()):
+        return _evaluated_by_jax(name, args, attrs)
+    found = None if rule is None else rule(*args, **attrs)
+    if found is not None:
+        return _described(found)
+    return _specs_of(_on_zeros(name, args, attrs))
+
+
+def _described(found: Any) -> Specs:
+    """What a rule returned: one shape and dtype, or a list of them."""
+    outputs = found if type(found) is list else [found]
+    return type(found) is list, tuple([(tuple(shape), np.dtype(dtype)) for shape, dtype in outputs])
+
+
+def _specs_of(result: Any) -> Specs:
+    several = isinstance(result, (tuple, list))
+    return several, tuple([(tuple(x.shape), np.dtype(x.dtype)) for x in (result if several else (result,))])
+
+
+def _on_zeros(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """What the NumPy kernel returns for zeros, or for identity matrices, in the place of unknown values."""
+    fill = _eye if name in _MATRICES else _zeros
+    known = [fill(a) if hasattr(a, "shape") and not isinstance(a, (np.ndarray, np.generic)) else a for a in args]
+    with float_errors_ignored():
+        return getattr(numpy_namespace, name)(*known, **attrs)
+
+
+def _zeros(like: Any) -> Any:
+    return np.broadcast_to(np.zeros((), like.dtype), like.shape)
+
+
+def _eye(like: Any) -> Any:
+    return np.broadcast_to(np.eye(*like.shape[-2:], dtype=like.dtype), like.shape)
+
+
+def _evaluated_by_jax(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
+    import jax
+
+    from gradtape._src.arrays.xla import xla_namespace
+
+    function = getattr(xla_namespace, name)
+    places = [i for i, a in enumerate(args) if hasattr(a, "shape")]
+    specs = [jax.ShapeDtypeStruct(args[i].shape, args[i].dtype) for i in places]
+
+    def filled(*arrays: Any) -> Any:
+        full = list(args)
+        for i, array in zip(places, arrays, strict=True):
+            full[i] = array
+        return function(*full, **attrs)
+
+    return _specs_of(jax.eval_shape(filled, *specs))
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
+@cache
+def _one(dtype: Any) -> Any:
+    return np.ones(1, dtype)
+
+
+def elementwise_rule(name: str) -> Rule:
+    """The rule of an elementwise primitive: the shapes broadcast, and the kernel of one number has the dtype."""
+
+    def rule(*args: Any, **attrs: Any) -> Spec | None:
+        try:
+            shape = np.broadcast_shapes(*[a.shape for a in args if hasattr(a, "shape")])
+        except ValueError:
+            return None
+        ones = [_one(a.dtype) if hasattr(a, "shape") else a for a in args]
+        with float_errors_ignored():
+            return shape, getattr(numpy_namespace, name)(*ones, **attrs).dtype
+
+    return rule
+
+
+def _like(x: Any, *others: Any, **attrs: Any) -> Spec:
+    return x.shape, x.dtype
+
+
+def _matmul(x: Any, y: Any, *, adjoint_x: bool = False, adjoint_y: bool = False) -> Spec | None:
+    if len(x.shape) < 2 or len(y.shape) < 2:
+        return None
+    rows, inner = x.shape[-2:][:: -1 if adjoint_x else 1]
+    same, columns = y.shape[-2:][:: -1 if adjoint_y else 1]
+    batch = _broadcast(x.shape[:-2], y.shape[:-2])
+    return ((*batch, rows, columns), x.dtype) if inner == same and batch is not None and x.dtype == y.dtype else None
+
+
+def _broadcast(*shapes: Shape) -> Shape | None:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+
+
+def _einsum(*xs: Any, equation: str) -> Spec | None:
+    operands, arrow, result = equation.partition("->")
+    sizes: dict[str, int] = {}
+    letters = operands.split(",")
+    if not arrow or "." in equation or [len(part) for part in letters] != [len(x.shape) for x in xs]:
+        return None
+    for part, x in zip(letters, xs, strict=True):
+        for letter, n in zip(part, x.shape, strict=True):
+            if sizes.setdefault(letter, n) != n:
+                return None
+    return tuple([sizes[letter] for letter in result]), xs[0].dtype
+
+
+def _conv(x: Any, y: Any, *, strides: Shape, dilations: Shape, padding: Any, groups: int = 1) -> Spec:
+    sizes = conv_sizes(x.shape[1:-1], y.shape[:-2], strides, dilations, padding)
+    return (x.shape[0], *sizes, y.shape[-1]), x.dtype
+
+
+def _conv_input_grad(z: Any, y: Any, *, shape: Shape, groups: int = 1, **_: Any) -> Spec:
+    return (z.shape[0], *shape, y.shape[-2] * groups), z.dtype
+
+
+def _conv_filter_grad(x: Any, z: Any, *, window: Shape, groups: int = 1, **_: Any) -> Spec:
+    return (*window, x.shape[-1] // groups, z.shape[-1]), x.dtype
+
+
+def _pool(x: Any, *, window: Shape, strides: Shape, dilations: Shape, padding: Any) -> Spec:
+    return (x.shape[0], *conv_sizes(x.shape[1:-1], window, strides, dilations, padding), x.shape[-1]), x.dtype
+
+
+def _max_unpool(z: Any, x: Any, top: Any, **_: Any) -> Spec:
+    return (*z.shape[: len(z.shape) - len(x.shape)], *x.shape), z.dtype
+
+
+def _take(x: Any, indices: Any, *, axis: int, batch_dims: int = 0) -> Spec:
+    return (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :]), x.dtype
+
+
+def _gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Spec:
+    return (*indices.shape[:-1], *x.shape[batch_dims + indices.shape[-1] :]), x.dtype
+
+
+def _random(*args: Any, shape: Shape, dtype: Any) -> Spec:
+    return shape, dtype
+
+
+def _moved(x: Any, *, shape: Shape, **_: Any) -> Spec | None:
+    return (shape, x.dtype) if -1 not in shape and np.prod(shape) == np.prod(x.shape) else None
+
+
+def _repeated(x: Any, *, shape: Shape) -> Spec | None:
+    return (shape, x.dtype) if _broadcast(x.shape, shape) == tuple(shape) else None
+
+
+rules.update(
+    matmul=_matmul,
+    einsum=_einsum,
+    conv=_conv,
+    conv_input_grad=_conv_input_grad,
+    conv_filter_grad=_conv_filter_grad,
+    max_unpool=_max_unpool,
+    take=_take,
+    gather_nd=_gather_nd,
+    reshape=_moved,
+    broadcast_to=_repeated,
+    tridiagonal_solve=lambda x, y: (y.shape, y.dtype),
+    **dict.fromkeys(("max_pool", "sum_pool"), _pool),
+    **dict.fromkeys(("random_integers", "random_normal", "random_truncated", "random_uniform", "random_range"), _random),
+    **dict.fromkeys(("check_numerics", "identity", "log_softmax", "softmax", "stop_gradient"), _like),
+    **dict.fromkeys(("inv", "cholesky", "expm", "logm", "sqrtm"), _like),
+)
+_MATRICES = frozenset({"det", "eigh", "eigvalsh", "lu", "qr", "slogdet", "solve", "svd", "triangular_solve"})
+"""Primitives whose kernels refuse matrices of zeros, or take long over them."""
+
+
+# -- programs within programs ----------------------------------------------------------------------------------------
+def _results(program: Any) -> list[Spec]:
+    sizes = dict(program.sizes)
+    return [(evaluated(tuple(out.shape), sizes), out.dtype) for out in map(_array, program.outputs)]
+
+
+def _array(out: Any) -> Any:
+    return out if hasattr(out, "dtype") else np.asarray(out)
+
+
+def _scan(*operands: Any, body: Any, carried: int, length: Any, **_: Any) -> list[Spec]:
+    found = _results(body)
+    return [*found[:carried], *[((length, *shape), dtype) for shape, dtype in found[carried:]]]
+
+
+def _loop(*operands: Any, carried: int, slots: int, **_: Any) -> list[Spec]:
+    carry = [(tuple(c.shape), c.dtype) for c in map(_array, operands[:carried])]
+    count: Spec = ((), np.int32)
+    return [*carry, count, count, *[((slots, *shape), d) for shape, d in carry]] if slots else [*carry, count]
+
+
+rules.update(
+    inline=lambda *operands, program: _results(program),
+    switch=lambda *operands, branches, **_: _results(branches[0]),
+    scan=_scan,
+    loop=_loop,
+    check=_like,
+    host_effect=lambda *arrays, **_: ((), np.int32),
+    host_function=lambda *arrays, specs, **_: list(specs),
+)
+_PROGRAMS = frozenset({"inline", "switch", "scan", "loop", "check", "host_effect", "host_function"})
+"""Primitives whose rules also hold for unknown dimensions."""
