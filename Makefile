@@ -17,6 +17,9 @@ PIP    := $(RUN) -m pip --disable-pip-version-check install --quiet
 .PHONY: help demo test test-slow coverage lint bench docs clean
 .DELETE_ON_ERROR:
 
+# Functions run on NumPy in most tests, as in most programs. These run them by XLA as well.
+BY_XLA = tests/function tests/graph tests/test_conformance.py tests/test_runtime_checks.py tests/keras_backend/test_keras_training.py
+
 help:
 	@sed -n '1,/^$$/s/^#\( \{0,1\}\)//p' Makefile
 
@@ -25,6 +28,7 @@ demo: $(VENV)/viz.stamp
 
 test: $(VENV)/dev.stamp
 	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not slow"
+	GRADTAPE_JIT=xla $(RUN) -m pytest --numprocesses auto --dist worksteal -m "not slow" $(BY_XLA)
 
 test-slow: $(VENV)/dev.stamp
 	$(RUN) -m pytest --numprocesses auto --dist worksteal -m slow

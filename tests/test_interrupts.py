@@ -26,13 +26,16 @@ from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.checkpoint.checkpoint import saving
 from gradtape._src.core import observe, tape as stack
 from gradtape._src.formats import atomic
-from gradtape._src.graph import program
+from gradtape._src.graph import xla_executor
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.keras_backend.execution import CompiledSteps
 from gradtape._src.tf import compat
 from gradtape._src.variable import storage
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("by_xla"),
+]
 """A signal that arrives in a finalizer is lost, in every Python program."""
 
 
@@ -321,11 +324,11 @@ def test_a_signal_in_the_first_calls_of_a_compiled_update():
 
 def test_a_signal_leaves_the_device_as_it_was(monkeypatch):
     """Beside a GPU, programs for NumPy arrays are sent to the processor."""
-    monkeypatch.setattr(program, "default_is_processor", lambda: False)
+    monkeypatch.setattr(xla_executor, "default_is_processor", lambda: False)
     before = jax.config.jax_default_device
 
     def use():
-        with program.on_processor():
+        with xla_executor.on_processor():
             assert jax.config.jax_default_device.platform == "cpu"
 
     for where in every_interrupt(use, files=(os.path.dirname(jax.__file__),)):
@@ -389,7 +392,7 @@ def test_a_program_that_would_find_no_memory_does_not_begin(monkeypatch):
         v.assign_add(tf.sort(tf.reshape(v[:, None] * v, [-1]))[-600:])  # 600 * 600 numbers on the way
 
     step()
-    (program,) = [concrete._traced.plain for concrete in step._functions]
+    (program,) = [concrete._traced.plain.xla for concrete in step._functions]
     assert program._new_bytes >= 600 * 600 * 4
     monkeypatch.setattr(program, "_new_bytes", 2**62)
     with pytest.raises(tf.errors.ResourceExhaustedError, match="variables are unchanged"):
@@ -413,7 +416,7 @@ def test_a_program_that_finds_no_memory_leaves_all_variables_old(monkeypatch, ki
         raise kind("RESOURCE_EXHAUSTED: Out of memory allocating 4800000016 bytes.")
 
     step(tf.constant(1.0))
-    (program,) = [concrete._traced.plain for concrete in step._functions]
+    (program,) = [concrete._traced.plain.xla for concrete in step._functions]
     monkeypatch.setitem(vars(program), "jitted", no_memory)
     with pytest.raises(tf.errors.ResourceExhaustedError, match="Out of memory allocating 4800000016 bytes"):
         step(tf.constant(2.0))

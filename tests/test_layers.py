@@ -63,7 +63,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
         "uids",
         "version",
     ),
-    ("forks",),
+    ("compilation_cache", "forks"),
 )
 HEIGHT = {layer: len(LAYERS) - i for i, layers in enumerate(LAYERS) for layer in layers}
 LIBRARIES = {"numpy", "ml_dtypes"}
@@ -271,7 +271,6 @@ STATE = {  # dictionaries of a lower layer in which others enter what they defin
     "arrays.batched.block_diagonal_rules[]",
     "arrays.base.generic_kernels[]",
     "arrays.symbolic.symbolic_rules[]",
-    "arrays.xla.checks.refusals[]",
     "autodiff.settings.settings.checks_numerics",
     "autodiff.settings.settings.none_policy",
     "calls.calls[]",

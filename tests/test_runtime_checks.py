@@ -295,7 +295,7 @@ def test_a_check_that_depends_on_an_update():
     assert table.numpy().tolist() == [1, 2]
 
 
-def test_updates_of_rows_are_made_in_place():
+def test_updates_of_rows_are_made_in_place(by_xla):
     table = tf.Variable(tf.zeros([1000, 8]))
 
     @tf.function
@@ -306,11 +306,11 @@ def test_updates_of_rows_are_made_in_place():
     push(tf.constant([1, 2]), tf.ones([2, 8]))
     program = push._functions[0]._traced.plain
     assert program.checks
-    compiled = program.checked("all").lower(*program.specs).compile()
+    compiled = program.xla.checked("all").lower(*program.xla.specs).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < table.numpy().nbytes  # no copy of the table
 
 
-def test_a_check_that_fails_again_compiles_nothing(monkeypatch):
+def test_a_check_that_fails_again_compiles_nothing(by_xla, monkeypatch):
     rows = tf.function(lambda x: tf.gather(T, x))
     both = tf.function(lambda x: tf.vectorized_map(lambda i: tf.gather(T, i), x))
     compilations, jit = [], jax.jit
@@ -488,9 +488,9 @@ def test_programs_on_a_gpu_make_assertions_alone():
     assert program.modes == ("assertions", "all")
     squares_only = squares.get_concrete_function(X, tf.constant([1]))._traced.plain
     assert squares_only.modes == ("", "all")
-    *_, number = program(*program.arrays([X.array, np.array(7, np.int32)]), mode="assertions")
+    *_, number = program.xla(*program.arrays([X.array, np.array(7, np.int32)]), mode="assertions")
     assert not number
-    *_, number = program(*program.arrays([-X.array, np.array(1, np.int32)]), mode="assertions")
+    *_, number = program.xla(*program.arrays([-X.array, np.array(1, np.int32)]), mode="assertions")
     assert number
     plain = tf.function(lambda x: x * 2).get_concrete_function(X)._traced.plain
     assert plain.modes == ("", "")

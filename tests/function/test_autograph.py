@@ -836,8 +836,10 @@ import gradtape as tf
 f = tf.function(lambda x: x * 2.0)
 assert f(tf.constant(2.0)).numpy() == 4.0
 g = tf.function(lambda x: x if x > 0.0 else -x)
+assert (g(tf.constant(2.0)).numpy(), g(tf.constant(-2.0)).numpy()) == (2.0, 2.0)
+assert "runs eagerly" in g.summary() and "pip install 'gradtape[xla]'" in g.summary()
 try:
-    g(tf.constant(2.0))
+    tf.function(lambda x: x if x > 0.0 else -x, jit_compile=True)(tf.constant(2.0))
 except tf.errors.OperatorNotAllowedInGraphError as error:
     assert "pip install 'gradtape[xla]'" in str(error)
 else:

@@ -1253,7 +1253,7 @@ def test_threads_that_read_what_another_updates():
         assert numbers == sorted(numbers)
 
 
-def test_a_thread_that_reads_waits_for_the_program_that_writes():
+def test_a_thread_that_reads_waits_for_the_program_that_writes(by_xla):
     v = tf.Variable([1.0, 2.0])
     running = threading.Event()
 
@@ -1376,7 +1376,7 @@ def test_small_constants_are_part_of_the_program_and_large_ones_arguments():
 
 
 # -- how programs are compiled and run ---------------------------------------------------------------------------------
-def test_options_for_the_compiler():
+def test_options_for_the_compiler(by_xla):
     x = tf.constant([1.0, 2.0])
     try:
         tf.config.set_compiler_options({"xla_cpu_enable_fast_math": False})

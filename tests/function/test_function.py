@@ -8,18 +8,23 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.function import function as module, modes
+from gradtape._src.function import autograph, function as module, modes, tracing
 from gradtape._src.variable import storage
 
 
-@pytest.fixture(autouse=True, params=["compiled", "eager"])
-def compiler(request, monkeypatch):
-    """Both ways; without a compiler code runs as written, and malt is not asked for."""
-    if request.param == "compiled":
-        pytest.importorskip("jax")
+@pytest.fixture(autouse=True, params=["auto", "xla", "numpy", "no jax", "no jax, no malt"])
+def executor(request, monkeypatch):
+    """By every executor, and as in an installation without JAX and AutoGraph."""
+    monkeypatch.setattr(modes, "_warnings", set())
+    if request.param.startswith("no jax"):
+        for user in (modes, module, tracing):
+            monkeypatch.setattr(user, "can_compile", lambda: False)
+        if request.param.endswith("no malt"):
+            for user in (autograph, tracing):
+                monkeypatch.setattr(user, "is_available", lambda: False)
     else:
-        monkeypatch.setattr(module, "can_compile", lambda: False)
-        monkeypatch.setattr(modes, "_warnings", set())
+        pytest.importorskip("jax")
+        monkeypatch.setattr(modes, "_jit", [request.param])
     return request.param
 
 
@@ -98,13 +103,24 @@ def test_state_and_control_flow_run_as_written():
     assert (float(y), float(v), float(tape.gradient(y, v))) == (8.0, 2.0, 4.0)
 
 
-def test_it_says_once_that_nothing_is_compiled(compiler, caplog):
-    f = tf.function(lambda x: x)
+def test_it_says_once_that_nothing_can_be_compiled(executor, caplog):
+    f, g = (tf.function(lambda x: x + 1.0, jit_compile=True) for _ in range(2))
     with caplog.at_level(logging.WARNING, logger="tensorflow"):
-        f(tf.constant(1.0))
-        f(tf.constant(1.0))
-    said = [record.message for record in caplog.records if "eagerly" in record.message]
-    assert len(said) == (compiler == "eager")
+        assert (float(f(tf.constant(1.0))), float(g(tf.constant(1.0)))) == (2.0, 2.0)
+    said = [record.message for record in caplog.records if "JAX, which is not installed" in record.message]
+    assert len(said) == executor.startswith("no jax")
+
+
+def test_control_flow_that_nothing_converts_runs_eagerly(executor):
+    @tf.function
+    def f(x):
+        if tf.reduce_sum(x) > 0.0:
+            return x * 2.0
+        return -x
+
+    assert f(tf.constant([1.0, 2.0])).numpy().tolist() == [2.0, 4.0]
+    assert f(tf.constant([-1.0, -2.0])).numpy().tolist() == [1.0, 2.0]
+    assert ("runs eagerly" in f.summary()) == executor.endswith("no malt")
 
 
 def test_switches_are_accepted():

@@ -283,18 +283,23 @@ def test_variables_change_all_or_none():
 
 # -- which executor --------------------------------------------------------------------------------------------------
 def test_set_jit_is_for_functions_that_do_not_say():
-    def on_numpy(jit_compile: bool | None) -> bool:
-        f = tf.function(lambda x: x + 1.0, jit_compile=jit_compile)
-        return bool(f.get_concrete_function(tf.constant(1.0))._traced.graph.on_numpy)
+    def executors() -> list[str]:
+        functions = [tf.function(lambda x: x + 1.0, jit_compile=given) for given in (None, True, False)]
+        return [f.get_concrete_function(tf.constant(1.0)).graph.executor for f in functions]
 
-    assert (on_numpy(None), on_numpy(True), on_numpy(False)) == (False, False, True)
-    assert tf.config.optimizer.get_jit() == "autoclustering"
-    tf.config.optimizer.set_jit(False)
+    assert executors() == ["auto", "xla", "numpy"]
+    assert tf.config.optimizer.get_jit() == "auto"
     try:
+        tf.config.optimizer.set_jit(False)
         assert tf.config.optimizer.get_jit() == ""
-        assert (on_numpy(None), on_numpy(True), on_numpy(False)) == (True, False, True)
-    finally:
+        assert executors() == ["numpy", "xla", "numpy"]
         tf.config.optimizer.set_jit(True)
+        assert tf.config.optimizer.get_jit() == "autoclustering"
+        assert executors() == ["xla", "xla", "numpy"]
+        with pytest.raises(ValueError, match="set_jit takes"):
+            tf.config.optimizer.set_jit("fast")
+    finally:
+        tf.config.optimizer.set_jit("auto")
 
 
 # -- the same numbers ------------------------------------------------------------------------------------------------

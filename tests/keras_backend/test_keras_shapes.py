@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.arrays import symbolic
+from gradtape._src.function import tracing
 
 if importlib.util.find_spec("keras") is None:
     pytest.skip("Keras is not installed", allow_module_level=True)
@@ -42,8 +42,7 @@ def engine(request, monkeypatch):
     """With a compiler, and as if there were none."""
     if request.param == "no jax":
         monkeypatch.setattr(core, "can_compile", lambda: False)
-        monkeypatch.setattr("gradtape._src.function.function.can_compile", lambda: False)
-        monkeypatch.setattr(symbolic, "_known", {})
+        monkeypatch.setattr(tracing, "can_compile", lambda: False)
         monkeypatch.setitem(sys.modules, "jax", None)
     return request.param
 

@@ -1,10 +1,10 @@
 """JAX with the settings that gradtape needs; `configure` comes before JAX's first use.
 
 These are settings of the whole process. Programs that use JAX themselves see them too: 64-bit types, because
-TensorFlow's float64 and int64 are what they say; GPU memory taken as it is needed; and programs on the processor that
-run in the calling thread, because their results are NumPy arrays that the caller waits for, and waking up another
-thread costs 7 microseconds a call (benchmark: hess). The environment variables of the last two, where they are set,
-decide.
+TensorFlow's float64 and int64 are what they say; GPU memory taken as it is needed; compiled programs stored on disk
+(`compilation_cache`); and programs on the processor that run in the calling thread, because their results are NumPy
+arrays that the caller waits for, and waking up another thread costs 7 microseconds a call (benchmark: hess). JAX's
+environment variables of the last three, where they are set, decide.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import functools
 import os
 from typing import Any
+
+from gradtape._src import compilation_cache
 
 
 @functools.cache
@@ -24,3 +26,4 @@ def configure() -> None:
     settings.update("jax_enable_x64", True)
     if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ:
         settings.update("jax_cpu_enable_async_dispatch", False)
+    compilation_cache.use_default(settings)

@@ -21,6 +21,12 @@ MOST = 16
 
 _chosen = 0
 
+background: list[None] = []
+"""An entry for each running thread of the package, none of which reads variables: see `Storage.update_in_place`."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=background.clear)
+
 
 def set_limit(count: int) -> None:
     """Use at most this many threads; 0 leaves the choice to `OMP_NUM_THREADS`, or else to the number of cores."""
@@ -108,6 +114,7 @@ class _Pool:
             self._jobs.put((job, contextvars.copy_context()))
 
     def _help(self) -> None:
+        background.append(None)
         while True:
             job, context = self._jobs.get()
             job.help(context)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.arrays.dimensions import contains_dimension, evaluated
+from gradtape._src.arrays.dimensions import contains_dimension, sized
 from gradtape._src.arrays.numpy.neural import conv_sizes
 from gradtape._src.interrupts import float_errors_ignored
 
@@ -122,8 +122,8 @@ def _one(dtype: Any) -> Any:
     return np.ones(1, dtype)
 
 
-def elementwise_rule(name: str) -> Rule:
-    """The rule of an elementwise primitive: the shapes broadcast, and the kernel of one number has the dtype."""
+def register_elementwise(name: str) -> None:
+    """Declare an elementwise primitive: the shapes broadcast, and its kernel on one number gives the dtype."""
 
     def rule(*args: Any, **attrs: Any) -> Spec | None:
         try:
@@ -134,7 +134,7 @@ def elementwise_rule(name: str) -> Rule:
         with float_errors_ignored():
             return shape, getattr(numpy_namespace, name)(*ones, **attrs).dtype
 
-    return rule
+    rules[name] = rule
 
 
 def _like(x: Any, *others: Any, **attrs: Any) -> Spec:
@@ -224,7 +224,9 @@ rules.update(
     broadcast_to=_repeated,
     tridiagonal_solve=lambda x, y: (y.shape, y.dtype),
     **dict.fromkeys(("max_pool", "sum_pool"), _pool),
-    **dict.fromkeys(("random_integers", "random_normal", "random_truncated", "random_uniform", "random_range"), _random),
+    **dict.fromkeys(
+        ("random_integers", "random_normal", "random_truncated", "random_uniform", "random_range"), _random
+    ),
     **dict.fromkeys(("check_numerics", "identity", "log_softmax", "softmax", "stop_gradient"), _like),
     **dict.fromkeys(("inv", "cholesky", "expm", "logm", "sqrtm"), _like),
 )
@@ -234,8 +236,7 @@ _MATRICES = frozenset({"det", "eigh", "eigvalsh", "lu", "qr", "slogdet", "solve"
 
 # -- programs within programs ----------------------------------------------------------------------------------------
 def _results(program: Any) -> list[Spec]:
-    sizes = dict(program.sizes)
-    return [(evaluated(tuple(out.shape), sizes), out.dtype) for out in map(_array, program.outputs)]
+    return [(sized(out.shape, program.sizes), out.dtype) for out in map(_array, program.outputs)]
 
 
 def _array(out: Any) -> Any:

@@ -95,6 +95,11 @@ def _code(text: str) -> CodeType:
     return compile(text.replace("^", "**"), "<dimension>", "eval")
 
 
+def sized(shape: Sequence[Any], sizes: Sizes) -> tuple[Any, ...]:
+    """A shape with these sizes for its dimensions; as it is where there are none."""
+    return evaluated(tuple(shape), dict(sizes)) if sizes else tuple(shape)
+
+
 # -- values of which the dimensions are known ------------------------------------------------------------------------
 _ARITHMETIC = {"add", "subtract", "multiply", "floor_divide", "mod", "negative", "sum", "prod", "cumsum"}
 _SHAPING = {"identity", "stop_gradient", "reshape", "transpose", "broadcast_to", "concatenate", "stack", "unstack"}

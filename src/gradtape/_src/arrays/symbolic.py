@@ -217,7 +217,7 @@ class Graph:
     seed    the global seed when the trace began
     repeated  the random ops of a loop that is written out: the same ones in each iteration
     op_seeds  how many random ops there are that have no seed of their own: the next one's
-    on_numpy (of the root) whether its programs run on NumPy where their arguments are NumPy arrays
+    executor (of the root) what runs its programs where their arguments are NumPy arrays: "xla", "numpy", or "auto"
     transient (of the root) whether it holds what is true during this call only: the program is not kept
     follows_constants  whether the tape also has what depends on nothing but constants that were made inside
     """
@@ -229,7 +229,7 @@ class Graph:
         self.follows_constants: bool = any(g is not None and g.follows_constants for g in (outer, first))
         around = outer or first
         self.root: Graph = self if around is None else around.root
-        self.transient = self.on_numpy = False
+        self.transient, self.executor = False, "xla"
         self.seed: Any = None if around is None else around.seed
         self.op_seeds = 0
         self.repeated: Repeated | None = None if around is None else around.repeated
@@ -413,12 +413,18 @@ def tracing(graph: Graph | None) -> setting[Graph | None]:
     return setting(graph_traced, graph)
 
 
+_SHAPED_BY_VALUES = frozenset({"unique", "unique_with_counts"})
+"""Primitives that return as many elements as their arguments have values."""
+
+
 # -- recording nodes -------------------------------------------------------------------------------------------------
 def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Add a node for a function call to the graph; returns its outputs."""
     graph = current_graph()
     if graph is None:
         raise _out_of_scope(next(a for a in args if type(a) is Symbolic))
+    if name in _SHAPED_BY_VALUES:
+        raise unknown_shape(f"tf.{name}", "Call it outside of the function, or use a form with a fixed size.")
     owned = tuple([graph.own(a) for a in args])
     several, specs = infer(name, owned, attrs)
     outputs = tuple([Symbolic(graph, shape, dtype) for shape, dtype in specs])

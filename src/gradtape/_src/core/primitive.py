@@ -181,15 +181,20 @@ class Op:
         self.kernel: Any = None  # of NumPy; found when the call is declared
         if kernel is not None:
             generic_kernels[name] = kernel
-        if elementwise:
+        self._register_rules(batch, block_diagonal)
+        if listed:
+            registry[name] = self
+
+    def _register_rules(self, batch: Callable[..., Any] | None, block_diagonal: Callable[..., Any] | None) -> None:
+        """Its rules for batches, and the one for shapes that every elementwise primitive has."""
+        name = self.name
+        if self.elementwise:
             batch, block_diagonal = batched.elementwise_rule(name), batched.elementwise_block_diagonal(name)
-            abstract.rules[name] = abstract.elementwise_rule(name)
+            abstract.register_elementwise(name)
         if batch is not None:
             batched.batch_rules[name] = batch
         if block_diagonal is not None:
             batched.block_diagonal_rules[name] = block_diagonal
-        if listed:
-            registry[name] = self
 
     def slot(self, name: str) -> int | None:
         """Where a named value stands in a record's values: inputs first, then outputs."""

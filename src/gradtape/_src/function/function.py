@@ -50,13 +50,16 @@ class Function:
         autograph: bool = True,
         reduce_retracing: bool = False,
         jit_compile: bool | None = None,
+        always_traced: bool = False,
     ) -> None:
+        """With `always_traced` a call raises where only eager execution can run the code."""
         if not callable(python_function):
             raise TypeError(f"tf.function decorates functions. Received {python_function!r}.")
         functools.update_wrapper(self, python_function)
         self._python_function = python_function
         self._signature = Signature(python_function, input_signature)
         self._autograph, self._reduce_retracing, self._jit_compile = autograph, reduce_retracing, jit_compile
+        self._always_traced = always_traced
         self._bound: weakref.WeakKeyDictionary[Any, Function] | None = None
         self._method: weakref.ref[BoundFunction] | None = None  # it together with its object, while that is in use
         self._cache = Cache()
@@ -160,12 +163,13 @@ class Function:
 
     @property
     def _options(self) -> tuple[Any, ...]:
-        return self._signature.declared, self._autograph, self._reduce_retracing, self._jit_compile
+        options = (self._autograph, self._reduce_retracing, self._jit_compile, self._always_traced)
+        return self._signature.declared, *options
 
     # -- calling -----------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         graph = current_graph()
-        if graph is not None or eagerly[0] or not can_compile():
+        if graph is not None or eagerly[0]:
             if graph is None:
                 warn_not_compiled()
             return self._run_python(args, kwargs)
@@ -227,13 +231,16 @@ class Function:
         >>> square(tf.constant([1.0, 3.0])).numpy().tolist()
         [1.0, 9.0]
         """
-        if not can_compile():
-            raise ImportError("get_concrete_function needs JAX. Install it with: pip install 'gradtape[xla]'")
         if not args and not kwargs and self._signature.declared is not None:
             args = self._signature.declared
         unknown: dict[int, Any] = {}
         given = self._signature.canonical(example(args, unknown), example(kwargs, unknown))
         arguments = arguments_of(given)
+        if unknown and not can_compile():
+            raise ImportError(
+                "get_concrete_function with unknown dimensions needs JAX. Pass a TensorSpec with a complete shape, or "
+                "install it with: pip install 'gradtape[xla]'"
+            )
         if unknown:
             with self._tracing:
                 return self._polymorphic.for_specs(arguments, unknown)
@@ -266,7 +273,7 @@ class Function:
         with self._tracing:
             if self._made_tracer is None:
                 origin = FunctionRef(self, self._signature.known_parameters)
-                options = (self._autograph, self._reduce_retracing, self._jit_compile)
+                options = self._options[1:]
                 self._made_tracer = Tracer(origin, self._python_function, self._signature, *options)
             return self._made_tracer
 

@@ -23,7 +23,10 @@ eagerly = [False]
 traced_for: ContextVar[Any] = ContextVar("gradtape_traced_for", default=None)
 """What programs are traced for besides their arguments: the replica of a distribution strategy, or None."""
 
-_jit = [True]
+_JIT = {"xla": "autoclustering", "numpy": "", "auto": "auto"}  # executors, and what `get_jit` calls them
+_jit = [os.environ.get("GRADTAPE_JIT", "auto")]
+if _jit[0] not in _JIT:
+    raise ValueError(f"The environment variable GRADTAPE_JIT is 'xla', 'numpy' or 'auto'. Received {_jit[0]!r}.")
 _warnings: set[str] = set()
 
 
@@ -34,21 +37,52 @@ def can_compile() -> bool:
 
 
 def set_jit(enabled: Any) -> None:
-    """Choose what runs functions that do not say `jit_compile`: XLA (true), or NumPy, without compiling.
+    """Choose what runs functions that do not say `jit_compile`: XLA (True), NumPy (False), or the faster one ("auto").
 
-    It applies to functions that are traced from now on.
+    "auto", the default, runs the first calls of a function on NumPy while XLA compiles it, and then measures both. It
+    applies to functions that are traced from now on. The environment variable GRADTAPE_JIT sets the default of a
+    program: "auto", "xla" or "numpy".
+
+    >>> import gradtape as tf
+    >>> tf.config.optimizer.set_jit(False)
+    >>> tf.config.optimizer.set_jit("auto")
     """
-    _jit[0] = bool(enabled)
+    if enabled not in (True, False, "autoclustering", "auto"):
+        raise ValueError(f"set_jit takes True, False, 'autoclustering' or 'auto'. Received {enabled!r}.")
+    _jit[0] = "auto" if enabled == "auto" else "xla" if enabled else "numpy"
 
 
 def get_jit() -> str:
-    """What `set_jit` chose: "autoclustering" for XLA, or ""."""
-    return "autoclustering" if _jit[0] else ""
+    """What `set_jit` chose: "autoclustering" for XLA, "" for NumPy, or "auto"."""
+    return _JIT[_jit[0]]
 
 
-def is_on_numpy(jit_compile: bool | None) -> bool:
-    """Whether a function with this `jit_compile` runs on NumPy where its arguments are NumPy arrays."""
-    return not (_jit[0] if jit_compile is None else jit_compile)
+def executor_of(jit_compile: bool | None) -> str:
+    """What runs the programs of a function with this `jit_compile`: "xla", "numpy", or "auto"."""
+    if not can_compile():
+        if jit_compile:
+            warn_once(
+                "jit_compile=True needs JAX, which is not installed: functions run on NumPy. Install it with: "
+                "pip install 'gradtape[xla]'"
+            )
+        return "numpy"
+    if jit_compile is None:
+        return _jit[0]
+    return "xla" if jit_compile else "numpy"
+
+
+def enable_op_determinism() -> None:
+    """Compute the same bits in every run of a program.
+
+    Functions that do not say `jit_compile` then run by XLA from their first call, or on NumPy where JAX is not
+    installed. Otherwise times that are measured decide when a function changes from one to the other.
+
+    >>> import gradtape as tf
+    >>> tf.config.experimental.enable_op_determinism()
+    >>> tf.config.optimizer.set_jit("auto")
+    """
+    if _jit[0] == "auto":
+        _jit[0] = "xla"
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
@@ -123,11 +157,6 @@ def warn_not_compiled() -> None:
     """Say once why functions run eagerly, where that was not requested."""
     if forks.without_xla and not _requested[0]:
         warn_once(f"tf.function runs its code eagerly, on NumPy. {forks.ADVICE}")
-    elif not eagerly[0]:
-        warn_once(
-            "tf.function runs its code eagerly, because JAX is not installed: values and gradients are the "
-            "same, nothing is compiled. Install it with: pip install 'gradtape[xla]'"
-        )
 
 
 def warn_once(message: str, about: Any = None) -> None:

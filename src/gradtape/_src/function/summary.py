@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradtape._src.function.eager import EagerFunction
-from gradtape._src.graph.program import Program, cost
+from gradtape._src.graph.program import Program
 
 if TYPE_CHECKING:
     from gradtape._src.function.concrete import ConcreteFunction
 
-_COLUMNS = ("signature", "program", "nodes", "first call", "flops", "bytes moved", "memory")
+_COLUMNS = ("signature", "program", "nodes", "runs on", "compiled in", "flops", "bytes moved", "memory", "because")
 
 
 def summary(name: str, traces: int, functions: Sequence[ConcreteFunction]) -> str:
@@ -24,7 +24,7 @@ def summary(name: str, traces: int, functions: Sequence[ConcreteFunction]) -> st
             eager.append(f"{signature} runs eagerly. {function.reason}")
             continue
         for kind, program in _programs(function):
-            lines.append((signature, kind, str(len(program.nodes)), *_numbers(program)))
+            lines.append((signature, kind, _nodes(program), *_where(program), *_numbers(program), _reason(program)))
             signature = ""
     widths = [max(len(line[i]) for line in lines) for i in range(len(_COLUMNS))]
     rows = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -50,13 +50,28 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
     return found
 
 
-def _numbers(program: Program) -> tuple[str, str, str, str]:
-    """Seconds of the first call, flops, bytes read and written, and memory beside arguments and results."""
-    if program.is_made_for_numpy:
-        return "on NumPy", "-", "-", "-"
-    seconds = "not run" if program.first_seconds is None else f"{program.first_seconds:.2f} s"
-    known = cost(program)
-    return seconds, _count(known.get("flops")), _bytes(known.get("bytes accessed")), _bytes(known.get("temporary"))
+def _nodes(program: Program) -> str:
+    """How many nodes the program has and, on NumPy, how many of them are left to run."""
+    count = len(program.nodes)
+    return f"{program.numpy_nodes} of {count}" if program.is_on_numpy(host=True) and program.numpy_nodes else f"{count}"
+
+
+def _where(program: Program) -> tuple[str, str]:
+    """The executor of the next call, and the seconds that XLA took to compile the program."""
+    if not (program.is_compiled or program.is_made_for_numpy):
+        return "not run", "-"
+    where = "NumPy" if program.is_on_numpy(host=True) else "XLA"
+    return where, f"{program.xla.first_seconds:.2f} s" if program.is_compiled else "-"
+
+
+def _numbers(program: Program) -> tuple[str, str, str]:
+    """Flops, bytes read and written, and memory beside arguments and results, as XLA counts them."""
+    known = program.xla.cost() if program.is_compiled else {}
+    return _count(known.get("flops")), _bytes(known.get("bytes accessed")), _bytes(known.get("temporary"))
+
+
+def _reason(program: Program) -> str:
+    return "it was chosen" if program.tier is None else program.tier.reason
 
 
 def _count(number: Any) -> str:

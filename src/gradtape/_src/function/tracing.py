@@ -15,9 +15,10 @@ from gradtape._src.arrays.symbolic import FollowConstantsError, Graph, NeedsEage
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.function.arguments import Arguments, arguments_kept, split_keywords
+from gradtape._src.function.autograph import is_available
 from gradtape._src.function.concrete import ConcreteFunction, FunctionRef, is_text
 from gradtape._src.function.eager import EagerFunction, refuse_creation
-from gradtape._src.function.modes import is_on_numpy, warn_once
+from gradtape._src.function.modes import can_compile, executor_of, warn_once
 from gradtape._src.function.python_code import as_graph_error, as_results, converted, graph_errors
 from gradtape._src.function.signature import Signature
 from gradtape._src.graph.trace import Trace
@@ -44,10 +45,12 @@ class Tracer:
         autograph: bool,
         reduce_retracing: bool,
         jit_compile: bool | None,
+        always_traced: bool,
     ) -> None:
         self.origin, self.signature, self.reduce_retracing = origin, signature, reduce_retracing
         self._python_function, self._autograph = python_function, autograph
-        self._jit_compile = jit_compile  # True: never eagerly, False: on NumPy, None: as `set_jit` says
+        self._jit_compile = jit_compile  # True: by XLA, False: on NumPy, None: as `set_jit` says
+        self._never_eager = bool(jit_compile) or always_traced
         self.count = 0
         self.follows_constants = False
         self.never_fits: Callable[[errors.InvalidArgumentError], bool] = _fits
@@ -57,7 +60,7 @@ class Tracer:
     @property
     def may_generalise(self) -> bool:
         """Whether functions are traced for unknown dimensions."""
-        return self.reduce_retracing or not self.signature.knows_shapes
+        return can_compile() and (self.reduce_retracing or not self.signature.knows_shapes)
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
@@ -85,7 +88,7 @@ class Tracer:
 
     def eager(self, arguments: Arguments, reason: Exception) -> ConcreteFunction:
         """What runs the code as it is for arguments like these; the reason, where that was ruled out."""
-        if self._jit_compile:
+        if self._never_eager:
             raise as_graph_error(reason)
         concrete = EagerFunction(self.origin, self._python_function, self._autograph, arguments, reason)
         text = concrete.pretty_printed_signature(False)
@@ -122,7 +125,7 @@ class Tracer:
         from gradtape._src.graph.traced import Traced
 
         graph = Graph(self.origin.name)
-        graph.seed, graph.on_numpy = seeds.seed, is_on_numpy(self._jit_compile)
+        graph.seed, graph.executor = seeds.seed, executor_of(self._jit_compile)
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.polymorphic = shapes is not None
         graph.follows_constants = self.follows_constants
@@ -163,6 +166,10 @@ class Tracer:
         except FollowConstantsError:
             self.follows_constants = True
             result = None
+        except (errors.OperatorNotAllowedInGraphError, NotImplementedError) as error:
+            if not self._autograph or is_available():
+                raise
+            raise NeedsEagerError(error) from None  # an `if` or a loop that AutoGraph would have converted
         except RecursionError as error:
             raise errors.StagingError(
                 f"in user code:\n\n    RecursionError: {error}\n\n'{self.origin.name}' calls itself, directly or "
@@ -203,14 +210,15 @@ def _evaluator(
     """Computes a symbolic value immediately: the initial value of a variable that is created while tracing."""
 
     def concrete(symbol: Symbolic) -> Any:
-        from gradtape._src.graph.program import Program, on_processor
+        from gradtape._src.graph.program import Program
 
         program = Program(graph, [t.array for t in inputs], [symbol])
         if graph.polymorphic:
             pairs = [zip(t.array.shape, like.array.shape, strict=True) for t, like in zip(inputs, tensors, strict=True)]
             sizes = {str(n): size for pair in pairs for n, size in pair if is_dimension(n)}
             program = program.with_sizes(tuple(sizes.items()))
-        with tracing(None), on_processor():
-            return np.array(program.replay(*program.arrays([t.array for t in tensors], passed))[0])
+        with tracing(None):
+            arrays = program.arrays([t.array for t in tensors], passed, None, on_numpy=True)
+            return np.array(program.run_on_numpy(arrays)[0])
 
     return concrete

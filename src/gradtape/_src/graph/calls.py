@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradtape._src import forks
 from gradtape._src.arrays.dimensions import Sizes
 from gradtape._src.core import dispatch
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
-from gradtape._src.graph.checks import NONE, failure
-from gradtape._src.graph.program import default_is_processor, to_numpy
+from gradtape._src.graph.checks import NONE
+from gradtape._src.graph.program import to_numpy
 from gradtape._src.graph.trace import as_tensor, modes_of, tracked_shape, unbatched
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable
@@ -136,13 +135,14 @@ def _call_batches(
     if not any(batched):  # the same for every row
         results = traced.run(traced.plain, arrays, host, sizes, passed)
         return tuple([xp.broadcast_to(value, shape=(size, *value.shape)) for value in results])
-    mode = NONE if forks.without_xla else program.modes[host or default_is_processor()]
-    given = program.arrays(arrays, passed)
-    results = program.batched(tuple(batched), mode)(*given)
+    on_numpy = program.is_on_numpy(host, passed)
+    mode = NONE if on_numpy else program.modes[host or program.xla.default_is_processor]
+    given = program.arrays(arrays, passed, None, on_numpy)
+    results = program.batched(tuple(batched), mode, on_numpy)(*given)
     if mode:
         *results, numbers = results
         if to_numpy(numbers).any():
-            raise failure(program, int(to_numpy(numbers).max()), given, batched)
+            raise program.xla.failure(int(to_numpy(numbers).max()), given, batched)
     # What does not depend on a row has no row axis of its own inside: vmap has repeated it.
     return tuple([to_numpy(value) for value in results]) if host else tuple(results)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from gradtape._src.arrays.symbolic import Graph, Node, Symbolic, current_graph
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.tape import active_recorders
+from gradtape._src.devices import jax_devices
 from gradtape._src.ops import array
 from gradtape._src.ops.attention import attention
 from gradtape._src.tensor import Tensor
@@ -57,7 +57,7 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor |
 
 def is_worthwhile() -> bool:
     """Whether there is a GPU."""
-    return bool(jax.default_backend() == "gpu")
+    return bool(jax_devices("GPU"))
 
 
 class _Found(NamedTuple):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,10 @@ from gradtape._src.core.primitive import Op
 from gradtape._src.core.tape import active_recorders, active_stack
 from gradtape._src.graph import rewrites as recognise
 from gradtape._src.graph.calls import CALL, PART
-from gradtape._src.graph.checks import NONE, Mode, failure
+from gradtape._src.graph.checks import NONE, Mode
 from gradtape._src.graph.derivative import Derivative
 from gradtape._src.graph.host_calls import effects
-from gradtape._src.graph.program import Program, bound, default_is_processor, on_processor, to_numpy
+from gradtape._src.graph.program import Program, bound, to_numpy
 from gradtape._src.graph.trace import REVERSE, Modes, Residual, Shape, Trace, modes_of, record, tracked_shape
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.memory import LazyArray
@@ -223,13 +224,8 @@ class Traced:
                     store(bound(variable, passed), inside.pop())
             return inside
         changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
-        processor = default_is_processor()
         try:
-            if host and not processor:
-                with on_processor():
-                    results = self._launched(program, arrays, passed, changing, program.modes[True])
-            else:
-                results = self._launched(program, arrays, passed, changing, program.modes[processor])
+            results = self._timed(program, arrays, host, passed, changing)
         except (RuntimeError, ValueError) as error:  # JAX has both
             kind, _, sentence = str(error).partition(": ")
             if kind != "RESOURCE_EXHAUSTED":
@@ -239,6 +235,41 @@ class Traced:
             return [*map(to_numpy, results[:count]), *results[count:]]
         return list(results)
 
+    def _timed(
+        self,
+        program: Program,
+        arrays: Sequence[Any],
+        host: bool,
+        passed: Sequence[Variable],
+        changing: Sequence[Storage],
+    ) -> Sequence[Any]:
+        """What a program gives, by the executor that it runs on; calls are timed until the faster one is known."""
+        on_numpy = program.is_on_numpy(host, passed)
+        tier = program.tier
+        if tier is None or tier.is_settled or not host:
+            return self._placed(program, arrays, host, passed, changing, on_numpy)
+        began = perf_counter()
+        results = self._placed(program, arrays, host, passed, changing, on_numpy)
+        tier.add(on_numpy, perf_counter() - began)
+        return results
+
+    def _placed(
+        self,
+        program: Program,
+        arrays: Sequence[Any],
+        host: bool,
+        passed: Sequence[Variable],
+        changing: Sequence[Storage],
+        on_numpy: bool,
+    ) -> Sequence[Any]:
+        if on_numpy:  # a check that fails raises
+            return self._launched(program, arrays, passed, changing, NONE, on_numpy)
+        processor = program.xla.default_is_processor
+        if host and not processor:
+            with program.xla.on_processor():
+                return self._launched(program, arrays, passed, changing, program.modes[True], on_numpy)
+        return self._launched(program, arrays, passed, changing, program.modes[processor], on_numpy)
+
     def _launched(
         self,
         program: Program,
@@ -246,21 +277,19 @@ class Traced:
         passed: Sequence[Variable],
         changing: Sequence[Storage],
         mode: Mode,
+        on_numpy: bool,
     ) -> Sequence[Any]:
         """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
-        on_numpy = program.is_on_numpy(arrays, passed)
         calls_back = program.has_effects and not on_numpy  # on NumPy callbacks run here, and raise
-        if on_numpy:
-            mode = NONE  # on NumPy a check that fails raises
         if not changing:
             with effects() if calls_back else nullcontext():
-                given = program.arrays(arrays, passed)
-                found = program.run_on_numpy(given) if on_numpy else program(*given, mode=mode)
+                given = program.arrays(arrays, passed, None, on_numpy)
+                found = program.run_on_numpy(given) if on_numpy else program.xla(*given, mode=mode)
             if not mode:
                 return found
             number = np.asarray(found[-1])
             if number:
-                raise failure(program, int(number), given)
+                raise program.xla.failure(int(number), given)
             return found[:-1]
         end = len(program.outputs)
         first = end - len(changing)
@@ -268,12 +297,12 @@ class Traced:
         with updating():  # two threads that update a variable must not lose an update
             at_once = bool(program.donated) or not (program.has_effects or mode)
             with effects() if calls_back else nullcontext():
-                given = program.launch(arrays, passed, changing if at_once else (), launched, mode)
+                given = program.launch(arrays, passed, changing if at_once else (), launched, mode, on_numpy)
             failed = np.asarray(launched[end]) if mode else None
             if failed:  # then the program has given variables their old values, if it had their memory
                 for position, slot in program.restored:
                     given[slot] = launched[position]
-                raise failure(program, int(failed), given)
+                raise program.xla.failure(int(failed), given)
             if not at_once:
                 commit(changing, program.new_values(launched, len(changing)))
         return launched[:first]

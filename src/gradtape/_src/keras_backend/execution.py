@@ -48,8 +48,8 @@ class CompiledSteps(EagerSteps):
 
     def __init__(self, step: Step, all_results: bool = False) -> None:
         super().__init__(step, all_results)
-        self._one = Function(step, autograph=False, jit_compile=True)  # this class runs it eagerly
-        self._several = Function(self._loop, autograph=False, jit_compile=True)
+        self._one = Function(step, autograph=False, always_traced=True)  # this class runs it eagerly
+        self._several = Function(self._loop, autograph=False, always_traced=True)
         self._cannot = False
 
     def __call__(self, batches: Sequence[Any]) -> Any:

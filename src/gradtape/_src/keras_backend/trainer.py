@@ -16,7 +16,6 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from gradtape._src.distribute.context import get_strategy, has_strategy
-from gradtape._src.function.modes import can_compile
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.keras_backend.core import convert_to_numpy
 from gradtape._src.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
@@ -86,12 +85,11 @@ class Trainer(base_trainer.Trainer):
 
     # -- functions of batches ----------------------------------------------------------------------------------------
     def _executed(self, step: Step, all_results: bool = False) -> Step:
-        """A function of as many batches as one execution takes: programs, where there is a compiler."""
-        compiled = can_compile() and not self.run_eagerly
+        """A function of as many batches as one execution takes."""
         strategy = self.distribute_strategy
         if strategy.extended.is_distributed:
             step = ReplicatedStep(step, strategy, all_results)
-        return CompiledSteps(step, all_results) if compiled else EagerSteps(step, all_results)
+        return EagerSteps(step, all_results) if self.run_eagerly else CompiledSteps(step, all_results)
 
     def make_train_function(self, force: bool = False) -> Any:
         if self.train_function is None or force:

@@ -336,9 +336,6 @@ def _dense_slices(slices: Any) -> Any:
     shape = static_shape(operand(slices.dense_shape))
     values, rows = operand(slices.values), operand(slices.indices)
     rows = checked(SEGMENTS, rows, size=shape[0], op="UnsortedSegmentSum")
-    if is_known(rows) and np.any(np.asarray(rows.array) < 0):  # left out, as TensorFlow does; XLA does it by itself
-        kept = np.flatnonzero(np.asarray(rows.array) >= 0)
-        values, rows = take(values, kept, axis=0, batch_dims=0), wrap(np.asarray(rows.array)[kept])
     return add_rows(values, rows, shape=shape)
 
 

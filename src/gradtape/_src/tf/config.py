@@ -8,14 +8,17 @@ from types import ModuleType
 from typing import Any
 
 from gradtape._src import devices as _devices
+from gradtape._src.compilation_cache import store_in
 from gradtape._src.devices import jax_devices
 from gradtape._src.function.modes import (
+    enable_op_determinism,
     functions_run_eagerly as functions_run_eagerly,
     get_jit,
     run_functions_eagerly as run_functions_eagerly,
     set_jit,
 )
 from gradtape._src.inspect import explain as _explain
+from gradtape._src.jax_setup import configure
 from gradtape._src.threads import set_limit
 
 PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
@@ -84,19 +87,18 @@ def get_engine() -> str:
 
 # -- devices ---------------------------------------------------------------------------------------------------------
 def set_compilation_cache(folder: str | None) -> None:
-    """Store compiled programs in a folder, so that the next run of a script does not compile them again.
+    """Store compiled programs in this folder, so that the next run of a script does not compile them again.
 
-    None keeps them in memory only, which is the default.
+    Without this call they are stored in the user's cache folder (`~/.cache/gradtape` on Linux, at most 1 GB); the
+    environment variable GRADTAPE_CACHE names another one, or is "off". None keeps programs in memory only.
 
     >>> import gradtape as tf
     >>> tf.config.set_compilation_cache(None)
     """
+    configure()
     import jax
 
-    jax.config.update("jax_compilation_cache_dir", folder)
-    if folder is not None:  # small programs are many, and worth keeping too
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    store_in(folder, jax.config, min_seconds=0.0)
 
 
 def set_compiler_options(options: dict[str, Any] | None) -> None:
@@ -110,7 +112,7 @@ def set_compiler_options(options: dict[str, Any] | None) -> None:
     np.float32(6.0)
     >>> tf.config.set_compiler_options(None)
     """
-    from gradtape._src.graph.program import compiler_options
+    from gradtape._src.graph.options import compiler_options
 
     compiler_options.clear()
     compiler_options.update(options or {})
@@ -341,6 +343,7 @@ for _name in (
     "set_memory_growth",
 ):
     setattr(experimental, _name, globals().pop(_name))
+setattr(experimental, "enable_op_determinism", enable_op_determinism)  # noqa: B010 - modules have no such attribute
 
 
 __all__ = [

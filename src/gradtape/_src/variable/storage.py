@@ -23,6 +23,7 @@ from gradtape._src import forks
 from gradtape._src.interrupts import setting
 from gradtape._src.memory import prepare
 from gradtape._src.tensor import Tensor
+from gradtape._src.threads import background
 
 deferred_restores: list[Callable[[], None]] = []
 """Restored checkpoints that have values for variables which do not exist yet. Each call assigns what it can by now."""
@@ -138,7 +139,7 @@ class Storage:
             )
             and value.ndim != 0
             and value.flags.writeable
-            and not other_threads()
+            and other_threads() <= len(background)
         ):
             self._buffer = None  # what a compiled program left is older from now on, also if a signal comes next
             how(value, change, value)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from gradtape._src.arrays.dimensions import sized
+
 
 def inline(xp: Any, *operands: ndarray, program: Any) -> tuple[ndarray, ...]:
     """A program as a part of the one around it."""
@@ -31,7 +33,7 @@ def scan(
 ) -> tuple[ndarray, ...]:
     """A program over the rows of some operands, handing `carried` values from one to the next; other results stack."""
     carry, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
-    stacked = [np.zeros((length, *out.shape), out.dtype) for out in body.outputs[carried:]]
+    stacked = [np.zeros((length, *sized(out.shape, body.sizes)), out.dtype) for out in body.outputs[carried:]]
     for iteration in range(length):
         place = length - 1 - iteration if reverse else iteration
         results = body.invoke((np.asarray(iteration, np.int32), *carry, *[row[place] for row in rows]), others, xp)

@@ -471,8 +471,13 @@ def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
 
 @in_float32
 def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
-    """Zeros of `shape` with `values` added at `indices` of the first axis; repeated indices add up."""
+    """Zeros of `shape` with `values` added at `indices` of the first axis; repeated indices add up, negative ones are
+    left out.
+    """
     result = np.zeros(shape, values.dtype)
+    if indices.size and indices.dtype.kind == "i" and np.minimum.reduce(indices, None) < 0:
+        kept = indices >= 0
+        indices, values = indices[kept], values[kept]
     np.add.at(result, indices, values)
     return result
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gradtape._src.arrays.checks import Rule
+from gradtape._src.arrays.refusals import refusals
 from gradtape._src.interrupts import contextmanager, setting
 
 Array = Any
@@ -54,10 +54,6 @@ def check(*arrays: Array, rule: Any, number: int, params: tuple[Any, ...]) -> Ar
         values = tuple(map(jnp.asarray, arrays))
         collector.add(number, jnp.any(rule.fails(jnp, *values, **dict(params))), values)
     return arrays[0]
-
-
-refusals: dict[str, tuple[int, Rule]] = {}
-"""Kernels that refuse what they are given, with the number and the rule of the check: see `refuse`."""
 
 
 def refuse(kernel: str, failed: Array) -> None:

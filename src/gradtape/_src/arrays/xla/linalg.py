@@ -15,39 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from gradtape._src import errors
-from gradtape._src.arrays.checks import Rule, numbers
 from gradtape._src.arrays.numpy.linalg import PADE, PADE_REACH
 from gradtape._src.arrays.shared.linalg import adjoint as adjoint_of, of_eigenvalues, reduce_cyclically
-from gradtape._src.arrays.xla.checks import refusals, refuse
+from gradtape._src.arrays.xla.checks import refuse
 
 Array = Any
-
-
-def _refusal(message: str, op: str, which: str = "") -> tuple[int, Rule]:
-    """The check of a kernel that refuses some matrices: `failed` is one boolean for each of them, or for all."""
-
-    def error(failed: Array) -> Exception:
-        position = np.argwhere(failed)[0].tolist()
-        where = f" The matrix at position {position} is {which}." if which and position else ""
-        return errors.invalid_argument(message + where, op)
-
-    return next(numbers), Rule(lambda xp, failed: failed, error)
-
-
-_NOT_SUCCESSFUL = "decomposition was not successful. The input might not be valid."
-refusals["inv"] = _refusal("Input is not invertible.", "MatrixInverse", "singular")
-refusals["solve"] = _refusal("Input matrix is not invertible.", "MatrixSolve", "singular")
-refusals["lu"] = _refusal("Input is not invertible.", "Lu")
-refusals["cholesky"] = _refusal(
-    f"Cholesky {_NOT_SUCCESSFUL} It must be Hermitian and positive definite: adding a small multiple of the identity "
-    "often helps.",
-    "Cholesky",
-)
-refusals["eigh"] = refusals["eigvalsh"] = _refusal(
-    f"Self-adjoint eigen {_NOT_SUCCESSFUL} It holds nan.", "SelfAdjointEigV2"
-)
-refusals["eig"] = refusals["eigvals"] = _refusal(f"Eigen {_NOT_SUCCESSFUL} It holds inf or nan.", "Eig")
 
 
 def _all_finite(x: Array) -> Array:

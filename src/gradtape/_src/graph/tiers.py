@@ -1,0 +1,149 @@
+"""Tiers: a program runs on NumPy immediately, and by XLA as soon as that is compiled and measures faster.
+
+The first calls run on NumPy. When they have taken some of the time that XLA will need to compile the program, XLA
+compiles it in a background thread. The next calls try it, and the faster executor runs the program from then on. A call
+runs on one executor only, so variables, side effects and random numbers happen once.
+
+Both executors compute the same in different orders: the last digits may change when the executor does, and measured
+times decide when that is. `tf.config.experimental.enable_op_determinism` keeps functions on XLA, from the first call.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING, Any
+
+from gradtape._src import forks
+from gradtape._src.interrupts import is_interrupt
+from gradtape._src.threads import background
+
+if TYPE_CHECKING:
+    from gradtape._src.graph.program import Program
+
+_TRIALS = 4
+"""How many calls XLA gets; the first one sets up JAX's launch and does not count."""
+
+_SECONDS, _SECONDS_PER_NODE = 0.02, 0.0005
+"""The time on NumPy after which compiling is worthwhile: about a tenth of what XLA takes to compile a program."""
+
+
+class Tier:
+    """Which executor runs a program.
+
+    on_numpy    whether the next call runs on NumPy
+    is_settled  whether the choice is made: nothing is measured any more
+    reason      why it runs where it does, for `Function.summary`
+    """
+
+    __slots__ = (
+        "_best",
+        "_calls",
+        "_compiling",
+        "_lock",
+        "_program",
+        "_spent",
+        "_trials",
+        "is_settled",
+        "on_numpy",
+        "reason",
+    )
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.on_numpy, self.is_settled = True, False
+        self.reason = "not called often enough to compile it"
+        self._best = {True: float("inf"), False: float("inf")}  # seconds, by whether on NumPy
+        self._spent, self._calls, self._trials, self._compiling = 0.0, 0, 0, False
+        self._lock = forks.lock()
+
+    def add(self, on_numpy: bool, seconds: float) -> None:
+        """Note how long a call took."""
+        if on_numpy:
+            self._calls += 1
+            self._best[True] = seconds if self._calls <= 2 else min(self._best[True], seconds)  # the first writes code
+            self._spent += seconds
+            if self._spent > _SECONDS + _SECONDS_PER_NODE * len(self._program.nodes) and not self._compiling:
+                self._compile()
+            return
+        self._trials += 1
+        if self._trials > 1:
+            self._best[False] = min(self._best[False], seconds)
+        if self._trials >= _TRIALS:
+            self._settle(self._best[True] <= self._best[False])
+
+    def _compile(self) -> None:
+        with self._lock:
+            if self._compiling:
+                return
+            self._compiling = True
+        self.reason = "until XLA has compiled it"
+        _compiler.submit(self._compiled)
+
+    def _compiled(self) -> None:
+        """Compile the program, in the background thread; the next calls try it."""
+        program = self._program
+        try:
+            program.xla.compile(program.modes[True])
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+            self.reason = f"XLA did not compile it: {error}"
+            self.is_settled = True
+        else:
+            self.on_numpy = False
+            self.reason = "XLA is being measured"
+
+    def _settle(self, on_numpy: bool) -> None:
+        self.on_numpy, self.is_settled = on_numpy, True
+        numpy, xla = (f"{1e3 * self._best[kind]:.3g} ms" for kind in (True, False))
+        self.reason = f"NumPy took {numpy}, XLA {xla}"
+
+
+class _Compiler:
+    """One background thread that compiles one program after the other; it ends when there is nothing to do.
+
+    At the end of the process it finishes what it is at, and drops the rest.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._lock = forks.lock()
+        self._thread: threading.Thread | None = None
+        self._generation = forks.generation
+
+    def submit(self, compile_: Any) -> None:
+        """Compile it soon."""
+        with self._lock:
+            if self._generation != forks.generation:  # a forked child has none of the threads
+                self._thread, self._generation = None, forks.generation
+                self._waiting = queue.SimpleQueue()
+            self._waiting.put(compile_)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="gradtape-compiler")
+                self._thread.start()
+
+    def _run(self) -> None:
+        background.append(None)
+        while True:
+            with self._lock:
+                if self._waiting.empty() or not threading.main_thread().is_alive():
+                    self._thread = None
+                    background.pop()
+                    return
+                compile_ = self._waiting.get()
+            compile_()
+
+    def wait(self) -> None:
+        """Until everything that was submitted is compiled."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+
+_compiler = _Compiler()
+
+
+def wait_for_compiler() -> None:
+    """Until everything that is being compiled in the background is there."""
+    _compiler.wait()

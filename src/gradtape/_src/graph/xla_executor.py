@@ -1,0 +1,249 @@
+"""Programs compiled by XLA, through JAX.
+
+A program that updates variables may be given their memory. XLA takes it when the program is launched: from then on the
+old values are gone, and the new ones are in the results alone. So no signal handler may run between a launch and the
+storing of its results (`XlaExecutor.launch`), and a program that can fail while it runs is given no memory: one that
+calls Python, and one for which there may not be enough of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import cache, cached_property
+from itertools import chain, starmap
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from gradtape._src import errors, forks
+from gradtape._src.arrays.dimensions import sized
+from gradtape._src.graph import xla_checks
+from gradtape._src.graph.checks import NONE, Mode
+from gradtape._src.graph.options import compiler_options
+from gradtape._src.interrupts import setting
+from gradtape._src.variable import Loan, Storage, commit
+
+if TYPE_CHECKING:
+    from gradtape._src.graph.program import Program
+
+
+class XlaExecutor:
+    """Compiles one program, when first called, and runs it.
+
+    specs          shapes and dtypes of its inputs
+    first_seconds  how long the first call took, compilation included
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.specs: list[Any] | None = None
+        self.first_seconds: float | None = None
+        self._kinds: set[tuple[Any, ...]] = set()  # of arrays, for which JAX launches it without Python code
+        self._new_bytes = 0  # what a call allocates, where that is much
+        self._lock = forks.lock()
+        self._batched: dict[Any, Callable[..., Any]] = {}
+        self._checked: dict[Mode, Callable[..., Any]] = {}
+        self._explaining: dict[Any, Callable[..., Any]] = {}
+
+    @cached_property
+    def jitted(self) -> Callable[..., Any]:
+        """The program as XLA compiles it."""
+        return self._jit(self._program.replay)
+
+    def checked(self, mode: Mode) -> Callable[..., Any]:
+        """The program with checks: its last result is the number of the first that failed, or 0."""
+        found = self._checked.get(mode)
+        if found is None:
+            found = self._checked[mode] = self._jit(xla_checks.checked(self._program, mode))
+        return found
+
+    def _jit(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        def program(*arrays: Any) -> Any:
+            return run(*arrays)
+
+        program.__name__ = program.__qualname__ = self._program.name  # what profiles and XLA's dumps call it
+        donated = self._program.donated
+        return jax.jit(program, donate_argnums=donated, compiler_options=dict(compiler_options) or None)
+
+    def compile(self, mode: Mode) -> None:
+        """Compile it without running it."""
+        run: Any = self.checked(mode) if mode else self.jitted
+        symbols = [feed.symbol for feed in self._program.feeds]
+        specs = [jax.ShapeDtypeStruct(sized(s.shape, self._program.sizes), s.dtype) for s in symbols]
+        with self._lock:
+            began = time.perf_counter()
+            compiled = run.lower(*specs).compile()
+            if self.first_seconds is None:
+                self._new_bytes = _new_bytes(compiled) if self._program.donated else 0
+                self.specs, self.first_seconds = specs, time.perf_counter() - began
+
+    def __call__(self, *arrays: Any, mode: Mode = NONE) -> tuple[Any, ...]:
+        """Run it; within a trace of JAX's, as a part of that. With checks as `checked` says."""
+        run: Any = (self._checked.get(mode) or self.checked(mode)) if mode else self.jitted
+        if self.first_seconds is not None:
+            return run(*arrays)
+        with self._lock:
+            specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are given away
+            began = time.perf_counter()
+            try:
+                if self._program.donated and not self._new_bytes:
+                    self._new_bytes = _new_bytes(run.lower(*arrays).compile())
+                results: tuple[Any, ...] = run(*arrays)
+            except BaseException:
+                self._forget_compiled()
+                raise
+            jax.block_until_ready(results)
+            if self.first_seconds is None:
+                self.specs = specs
+                self.first_seconds = time.perf_counter() - began
+        return results
+
+    def _forget_compiled(self) -> None:
+        """Compile it again next time: after an exception (of a signal, say) in the first call with arrays of some
+        kinds, JAX runs Python code for every later one.
+        """
+        self.__dict__.pop("jitted", None)
+        self._checked.clear()
+        self.first_seconds = None
+        self._kinds.clear()
+
+    def launch(
+        self,
+        given: Sequence[Any],
+        arrays: list[Any],
+        loan: Loan,
+        changing: Sequence[Storage],
+        results: list[Any],
+        mode: Mode,
+    ) -> None:
+        """Start it; what it gives is added to a list, and variables get their new values.
+
+        It happens in the course of one call of C code: no signal handler runs in between, and no thread reads. For
+        arrays of kinds that it has not seen, JAX runs Python code around the launch, and gets copies of the variables.
+        """
+        program = self._program
+        kinds = (mode, *map(type, given), *loan.numpy_slots) if program.donated else ()
+        if kinds not in self._kinds:
+            results += self._run_on_copies(arrays, kinds, mode)
+            commit(changing, program.new_values(results, len(changing)))
+            return
+        if program.unread:
+            loan.stale += [changing[i] for i in program.unread]
+        if self._new_bytes:
+            _try_to_allocate(self._new_bytes)
+        launching = map(results.extend, starmap(self.checked(mode) if mode else self.jitted, (arrays,)))
+        any(chain(launching, loan.committing(changing, program.new_values(results, len(changing)))))
+
+    def _run_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], mode: Mode) -> tuple[Any, ...]:
+        """Run it without giving memory away, to the end."""
+        donated = self._program.donated
+        first = self.first_seconds is None
+        for slot in donated:
+            if type(arrays[slot]) is not np.ndarray:
+                arrays[slot] = arrays[slot].copy()
+            elif first:  # as JAX will have it from the second call on
+                arrays[slot] = jax.device_put(arrays[slot])
+        try:
+            found = self(*arrays, mode=mode)
+        except BaseException:
+            self._forget_compiled()
+            raise
+        if donated:
+            jax.block_until_ready(found)
+            self._kinds.add(tuple([k for k in kinds if k not in donated]) if first else kinds)
+        return found
+
+    def batched(self, flags: tuple[bool, ...], mode: Mode) -> Callable[..., Any]:
+        """The program, batched over rows of some inputs."""
+        found = self._batched.get((flags, mode))
+        if found is None:
+            run = xla_checks.checked(self._program, mode) if mode else self._program.replay
+            batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags])
+            found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
+            self._batched[flags, mode] = found
+        return found
+
+    def explaining(self, number: int, flags: tuple[bool, ...] = ()) -> Callable[..., Any]:
+        """The program for the values that one of its checks reads, also batched over rows of some inputs."""
+        found = self._explaining.get((number, flags))
+        if found is None:
+            run = xla_checks.explaining(self._program, number)
+            batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags]) if any(flags) else run
+            found = self._explaining[number, flags] = jax.jit(batched)
+        return found
+
+    def failure(self, number: int, arrays: Sequence[Any], batched: Sequence[bool] = ()) -> Exception:
+        """The error of a check that failed in a run on these arrays, of which some are rows of a batch."""
+        return xla_checks.failure(self._program, number, arrays, batched)
+
+    @property
+    def default_is_processor(self) -> bool:
+        """Whether programs run on the processor where nothing else is said."""
+        return default_is_processor()
+
+    def on_processor(self) -> Any:
+        """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
+        return on_processor()
+
+    def cost(self) -> dict[str, float]:
+        """What XLA says of the compiled program: flops, bytes moved, bytes of temporary memory."""
+        if self.specs is None:
+            return {}
+        compiled = self.jitted.lower(*self.specs).compile()  # type: ignore[attr-defined]
+        analysis = compiled.cost_analysis() or {}
+        memory = compiled.memory_analysis()
+        known = dict(analysis[0] if isinstance(analysis, list) else analysis)
+        if memory is not None:
+            known["temporary"] = float(memory.temp_size_in_bytes)
+        return known
+
+
+def _new_bytes(compiled: Any) -> int:
+    """What a call of a compiled program allocates on the processor, besides the memory it is given; 0 if it is less
+    than a megabyte.
+    """
+    memory = compiled.memory_analysis()
+    if memory is None or not default_is_processor():
+        return 0
+    new = memory.temp_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
+    return int(new) if new >= 2**20 else 0
+
+
+def _try_to_allocate(size: int) -> None:
+    """Fail before a program is launched that would find no memory. On the processor XLA allocates it after the launch:
+    the program fails when its old values are gone.
+    """
+    try:
+        np.empty(size, np.uint8)
+    except MemoryError:
+        raise errors.ResourceExhaustedError(
+            None, None, f"Out of memory allocating {size} bytes. The program has not run; variables are unchanged."
+        ) from None
+
+
+# -- devices ---------------------------------------------------------------------------------------------------------
+class _DefaultDevice:
+    """JAX's device for this thread, as a context variable."""
+
+    get = staticmethod(getattr(jax.default_device, "get_local", lambda: None))
+    set = staticmethod(getattr(jax.default_device, "set_local", lambda device: None))
+
+
+def on_processor() -> Any:
+    """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
+    if default_is_processor():
+        return nullcontext()
+    processor = jax.devices("cpu")[0]
+    if not hasattr(jax.default_device, "set_local"):
+        return jax.default_device(processor)  # which a signal may leave in the middle
+    variable: Any = _DefaultDevice
+    return setting(variable, processor)
+
+
+@cache
+def default_is_processor() -> bool:
+    """Whether programs run on the processor where nothing else is said."""
+    return bool(jax.default_backend() == "cpu")

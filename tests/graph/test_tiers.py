@@ -1,0 +1,204 @@
+"""Tiers: functions run on NumPy first, and by XLA once that is compiled and measures faster."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from interrupts import every_interrupt
+
+import gradtape as tf
+from gradtape._src.graph import tiers
+from gradtape._src.graph.tiers import wait_for_compiler
+
+jax = pytest.importorskip("jax")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA compiles a program after its first call."""
+    monkeypatch.setattr(tiers, "_SECONDS", 0.0)
+    monkeypatch.setattr(tiers, "_SECONDS_PER_NODE", 0.0)
+    tf.config.optimizer.set_jit("auto")
+
+
+def tier_of(function: Any) -> Any:
+    (concrete,) = function._functions
+    return concrete._traced.plain.tier
+
+
+def settle(function: Any, *args: Any) -> Any:
+    """Call it until the choice is made."""
+    function(*args)
+    wait_for_compiler()
+    while not tier_of(function).is_settled:
+        function(*args)
+    return tier_of(function)
+
+
+def test_the_first_call_runs_without_jax() -> None:
+    code = """
+import sys
+import gradtape as tf
+f = tf.function(lambda x: tf.reduce_sum(tf.tanh(x) @ x))
+with tf.GradientTape() as tape:
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    tape.watch(x)
+    y = f(x)
+assert tape.gradient(y, x).shape == (2, 2)
+assert "jax" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_the_choice_is_measured() -> None:
+    f = tf.function(lambda x: tf.sin(x) * 2.0)
+    x = tf.constant([1.0, 2.0])
+    expected = f.python_function(x)
+    f(x)
+    assert tier_of(f).on_numpy
+    wait_for_compiler()
+    assert not tier_of(f).on_numpy, "the next calls try XLA"
+    for _ in range(tiers._TRIALS):
+        np.testing.assert_allclose(f(x), expected, rtol=1e-6)
+    tier = tier_of(f)
+    assert tier.is_settled
+    assert tier.on_numpy == (tier._best[True] <= tier._best[False])
+    assert tier.reason.startswith("NumPy took ")
+    assert tier.reason in f.summary()
+    np.testing.assert_allclose(f(x), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("faster", [True, False])
+def test_the_faster_executor_runs_it(faster: bool) -> None:
+    f = tf.function(lambda x: x * 2.0)
+    x = tf.constant([1.0, 2.0])
+    f(x)
+    wait_for_compiler()
+    tier_of(f)._best[True] = 0.0 if faster else 1e9
+    for _ in range(tiers._TRIALS + 1):
+        assert f(x).numpy().tolist() == [2.0, 4.0]
+    assert tier_of(f).on_numpy is faster
+
+
+def test_everything_happens_once() -> None:
+    """Variables, random numbers and Python calls, whatever runs the program."""
+    calls: list[float] = []
+    v = tf.Variable(0.0)
+    generator = tf.random.Generator.from_seed(1)
+
+    @tf.function
+    def step() -> Any:
+        v.assign_add(1.0)
+        tf.py_function(lambda n: calls.append(float(n)), [v], [])
+        return generator.uniform([])
+
+    drawn = []
+    for _ in range(3):
+        drawn.append(float(step()))
+    wait_for_compiler()
+    for _ in range(10):
+        drawn.append(float(step()))
+    assert tier_of(step).is_settled
+    assert float(v) == 13.0
+    assert calls == [float(n) for n in range(1, 14)]
+    again = tf.random.Generator.from_seed(1)
+    np.testing.assert_allclose(drawn, [float(again.uniform([])) for _ in range(13)], rtol=1e-6)
+
+
+def test_gradients_outside_change_tiers_too() -> None:
+    w = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    f = tf.function(lambda x: tf.reduce_sum(tf.tanh(x @ w)))
+    x = tf.constant([[0.1, 0.2]])
+
+    def gradient(f: Callable[..., Any]) -> Any:
+        with tf.GradientTape() as tape:
+            y = f(x)
+        return tape.gradient(y, w)
+
+    expected = gradient(f.python_function)
+    for _ in range(12):
+        np.testing.assert_allclose(gradient(f), expected, rtol=1e-5)
+        wait_for_compiler()
+    (concrete,) = f._functions
+    (derivative,) = concrete._traced.derivatives.values()
+    assert derivative.program.tier.is_settled
+
+
+def test_a_program_that_xla_does_not_compile_stays_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradtape._src.graph.xla_executor import XlaExecutor
+
+    def fail(self: Any, mode: Any) -> None:
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(XlaExecutor, "compile", fail)
+    f = tf.function(lambda x: x + 1.0)
+    tier = settle(f, tf.constant(1.0))
+    assert (tier.on_numpy, float(f(tf.constant(2.0)))) == (True, 3.0)
+    assert "no such instruction" in f.summary()
+
+
+def test_a_check_fails_by_either_executor() -> None:
+    table = tf.constant([1.0, 2.0, 3.0])
+    f = tf.function(lambda n: tf.gather(table, n))
+    for _ in range(8):
+        assert float(f(tf.constant(2))) == 3.0
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices = 7 is not in \[0, 3\)"):
+            f(tf.constant(7))
+        wait_for_compiler()
+    assert tier_of(f).is_settled
+
+
+def test_signals_find_all_variables_old_or_all_new() -> None:
+    a, b = tf.Variable(0.0), tf.Variable(0.0)
+
+    @tf.function
+    def step() -> None:
+        a.assign_add(1.0)
+        b.assign_sub(1.0)
+
+    step()
+    for where in every_interrupt(step):
+        assert float(a) == -float(b), where
+    wait_for_compiler()
+    for where in every_interrupt(step):
+        assert float(a) == -float(b), where
+
+
+def test_threads_share_a_function() -> None:
+    v = tf.Variable(tf.zeros([8]))
+    step = tf.function(lambda: v.assign_add(tf.ones([8])))
+    threads = [threading.Thread(target=lambda: [step() for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert v.numpy().tolist() == [200.0] * 8
+
+
+def test_determinism_keeps_functions_on_one_executor() -> None:
+    try:
+        tf.config.experimental.enable_op_determinism()
+        f = tf.function(lambda x: x + 1.0)
+        f(tf.constant(1.0))
+        assert f._functions[0].graph.executor == "xla"
+    finally:
+        tf.config.optimizer.set_jit("auto")
+
+
+def test_a_process_ends_while_xla_compiles() -> None:
+    code = """
+import gradtape as tf
+from gradtape._src.graph import tiers
+tiers._SECONDS = tiers._SECONDS_PER_NODE = 0.0
+x = tf.ones([20, 20])
+functions = [tf.function(lambda x, n=n: tf.reduce_sum(tf.tanh(x @ x) * float(n))) for n in range(20)]
+print(sum(float(f(x)) for f in functions))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True)
+    assert (float(done.stdout), done.stderr) == (190 * 400.0, "")
