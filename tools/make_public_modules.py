@@ -50,6 +50,7 @@ SOURCES = {  # public module: its implementation
     "ragged": "tf.ragged",
     "random": "tf.random",
     "raw_ops": "raw_ops.public",
+    "sets": "tf.sets",
     "signal": "tf.signal",
     "sparse": "tf.sparse",
     "strings": "tf.strings",

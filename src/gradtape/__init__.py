@@ -31,7 +31,6 @@ from gradtape import (
     quantization as quantization,
     random as random,
     signal as signal,
-    sparse as sparse,
     test as test,
     version as version,
 )
@@ -319,6 +318,8 @@ _LAZY_MODULES = (
     "lookup",
     "mixed_precision",
     "ragged",
+    "sets",
+    "sparse",
     "raw_ops",
     "strings",
     "train",

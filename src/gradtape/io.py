@@ -29,10 +29,13 @@ if _typing.TYPE_CHECKING:
         VarLenFeature as VarLenFeature,
         decode_base64 as decode_base64,
         decode_csv as decode_csv,
+        deserialize_many_sparse as deserialize_many_sparse,
         encode_base64 as encode_base64,
         parse_example as parse_example,
         parse_single_example as parse_single_example,
         parse_tensor as parse_tensor,
+        serialize_many_sparse as serialize_many_sparse,
+        serialize_sparse as serialize_sparse,
         serialize_tensor as serialize_tensor,
     )
 else:

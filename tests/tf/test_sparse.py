@@ -278,3 +278,41 @@ def test_sparse_elements_are_not_padded():
     ):
         with pytest.raises(TypeError, match="only supported for datasets that produce tensor elements"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda s: tf.sparse.reduce_sum(s, 0) ** 2, [2.0, 4.0, 6.0]),
+        (lambda s: tf.sparse.transpose(s).values * [1.0, 10.0, 100.0], [1.0, 100.0, 10.0]),
+        (lambda s: tf.sparse.add(s, s).values ** 2, [8.0, 16.0, 24.0]),
+        (lambda s: tf.sparse.concat(1, [s, s]).values, [2.0, 2.0, 2.0]),
+        (lambda s: tf.sparse.slice(s, [0, 0], [1, 3]).values ** 2, [2.0, 4.0, 0.0]),
+        (lambda s: tf.sparse.reduce_max(s, 1), [0.0, 1.0, 1.0]),
+        (lambda s: tf.sparse.fill_empty_rows(s, 9.0)[0].values, [1.0, 1.0, 1.0]),
+        (lambda s: tf.sparse.sparse_dense_matmul(s, tf.constant([[1.0], [2.0], [3.0]])), [1.0, 3.0, 2.0]),
+    ],
+)
+def test_gradients_flow_through_the_values(f, expected):
+    v = tf.constant([1.0, 2.0, 3.0])
+    with tf.GradientTape() as tape:
+        tape.watch(v)
+        y = f(tf.SparseTensor([[0, 0], [0, 2], [1, 1]], v, [2, 3]))
+    assert tf.convert_to_tensor(tape.gradient(y, v)).numpy().tolist() == pytest.approx(expected)
+
+
+def test_a_sparse_tensor_is_no_source_or_target():
+    s = tf.sparse.from_dense([1.0, 0.0])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(s)
+        y = tf.sparse.to_dense(s)
+    assert tape.gradient(y, s.values).numpy().tolist() == [1.0]
+    for target, source in ((y, s), (s, s.values)):
+        with pytest.raises(ValueError, match="Type SparseTensor is not supported"):
+            tape.gradient(target, source)
+
+
+def test_shapes_may_be_larger_than_64_bits():
+    s = tf.SparseTensor([[2**40, 1], [0, 2**40]], [1.0, 2.0], [2**41, 2**41])
+    assert tf.sparse.add(s, s).values.numpy().tolist() == [4.0, 2.0]
+    assert tf.sparse.reorder(s).values.numpy().tolist() == [2.0, 1.0]

@@ -25,6 +25,16 @@ b = tf.ragged.constant([[4], [5, 6]])
 w = tf.ragged.constant([["a"], [], ["b", "c"]])
 m = tf.ragged.constant([[True, False], [], [False, True, True]])
 d = tf.constant([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+s = tf.SparseTensor([[0, 0], [1, 2], [2, 1]], [1.0, 2.0, 3.0], [3, 4])
+t = tf.SparseTensor([[0, 0], [0, 2], [2, 3]], [-1.0, 4.0, 5.0], [3, 4])
+z = tf.SparseTensor([[2, 0], [0, 1]], [1, 2], [3, 2])
+c = tf.SparseTensor([[0, 1, 2], [1, 0, 0]], [1, 2], [2, 2, 3])
+o = tf.SparseTensor(np.zeros([0, 2], np.int64), np.zeros([0], np.float32), [2, 3])
+x = tf.SparseTensor([[0, 1], [1, 0]], ["a", "b"], [2, 2])
+e = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+g = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], tf.constant([1, 3, 0], tf.int64), [4, 2])
+p = tf.sparse.from_dense([[1, 2, 0], [7, 0, 0]])
+q = tf.sparse.from_dense([[2, 3, 0], [7, 8, 0]])
 """
 
 
@@ -51,7 +61,35 @@ def expressions() -> list[str]:
     found += [
         f"tf.gather_nd({x}, {where})" for x in "ink" for where in ([[0, 1], [2, 0]], [[0], [2]], [0], [[[0]], [[2]]])
     ]
-    return found + SINGLE
+    return found + _sparse_expressions() + SINGLE + SPARSE
+
+
+def _sparse_expressions() -> list[str]:
+    """Functions of tf.sparse and tf.sets with several arguments each."""
+    found = [f"tf.sparse.expand_dims(s, {axis})" for axis in (None, 0, 1, 2, -1, -2, 3)]
+    for f, axis in itertools.product(("sum", "max"), (None, 0, 1, -1, [0, 1], 2)):
+        found += [f"tf.sparse.reduce_{f}({x}, {axis})" for x in "szco"]
+        found.append(f"tf.sparse.reduce_{f}(c, {axis}, keepdims=True, output_is_sparse=True)")
+    found += [f"tf.sparse.reset_shape(s, {shape})" for shape in ([5, 6], None, [2, 2], [5])]
+    found += [f"tf.sparse.reshape(s, {shape})" for shape in ([4, 3], [2, -1], [-1], [5, 3], [-1, -1], [1, 1, -1])]
+    for f in ("sum", "mean", "sqrt_n"):
+        ids = ("[0, 2, 3, 0], [0, 0, 2, 2]", "[0, 1], [1, 2], 4", "[9], [0]", "[0, 1], [1, 0]", "[0, 1], [0, 2], 2")
+        found += [f"tf.sparse.segment_{f}(e, {one})" for one in ids]
+    found += [
+        f"tf.sparse.slice(s, {a}, {b})" for a, b in (([0, 1], [2, 2]), ([1, 0], [5, 5]), ([5, 5], [1, 1]), ([0], [2]))
+    ]
+    found += [f"tf.sparse.split(s, {n}, axis={a})" for n, a in ((2, 1), (3, 0), (5, 1), (2, 0), (2, 3))]
+    for f in ("tf.sets.intersection", "tf.sets.union", "tf.sets.difference"):
+        found += [
+            f"{f}({a}, {b})"
+            for a, b in (("p", "q"), ("d[:2]", "q"), ("p", "d[1:]"), ("d", "d[::-1]"), ("d", "p"), ("d", "r"))
+        ]
+    options = ("", "axis=-1", "minlength=6", "maxlength=2", "binary_output=True", "axis=1")
+    found += [f"tf.sparse.bincount({v}, {k})" for v in ("d", "d[0]", "g", "i", "-d") for k in options]
+    for combiner, weights in itertools.product(("mean", "sum", "sqrtn"), ("None", "tf.cast(g, tf.float32)")):
+        found.append(f"tf.nn.embedding_lookup_sparse(e, g, {weights}, combiner='{combiner}')")
+        found.append(f"tf.nn.safe_embedding_lookup_sparse(e, g, {weights}, combiner='{combiner}', default_id=2)")
+    return found
 
 
 SINGLE = [
@@ -182,6 +220,65 @@ SINGLE = [
     "tf.shape(i)[0]",
     "tf.nn.embedding_lookup(tf.constant([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]]), i)",
     "tf.complex(r, r)",
+]
+
+SPARSE = [
+    "tf.sparse.add(s, t)",
+    "tf.sparse.add(s, t, threshold=1.0)",
+    "tf.sparse.add(s, tf.ones([3, 4]))",
+    "tf.sparse.add(s, tf.ones([4]))",
+    "tf.sparse.add(s, o)",
+    "tf.sparse.add(1.0, 2.0)",
+    "tf.sparse.concat(0, [s, t])",
+    "tf.sparse.concat(-1, [s, t])",
+    "tf.sparse.concat(0, [s, o])",
+    "tf.sparse.concat(0, [s, o], expand_nonconcat_dims=True)",
+    "tf.sparse.concat(2, [s, t])",
+    "tf.sparse.eye(2, 3, tf.int32)",
+    "tf.sparse.fill_empty_rows(z, 7)",
+    "tf.sparse.fill_empty_rows(o, 1.0)",
+    "tf.sparse.fill_empty_rows(g, -1)",
+    "tf.sparse.maximum(s, t)",
+    "tf.sparse.minimum(s, t)",
+    "tf.sparse.maximum(s, o)",
+    "tf.sparse.reorder(z)",
+    "tf.sparse.retain(s, [True, False, True])",
+    "tf.sparse.retain(s, [True])",
+    "tf.sparse.softmax(t)",
+    "tf.sparse.softmax(z)",
+    "tf.sparse.sparse_dense_matmul(s, e)",
+    "tf.sparse.sparse_dense_matmul(s, e[:3], adjoint_a=True)",
+    "tf.sparse.sparse_dense_matmul(e[:, :1], s[0])",
+    "tf.sparse.sparse_dense_matmul(tf.ones([2, 3]), s)",
+    "tf.sparse.sparse_dense_matmul(tf.ones([2, 4]), s, adjoint_b=True)",
+    "tf.sparse.sparse_dense_matmul(s, e[:3])",
+    "tf.sparse.map_values(tf.multiply, s, s)",
+    "tf.sparse.map_values(tf.add, s, t)",
+    "tf.sparse.map_values(tf.reduce_sum, s)",
+    "tf.sparse.to_indicator(z, 3)",
+    "tf.sparse.to_indicator(z, 2)",
+    "tf.sparse.transpose(s)",
+    "tf.sparse.transpose(c, [2, 0, 1])",
+    "tf.sparse.transpose(s, [0])",
+    "tf.sparse.from_dense(['', 'a'])",
+    "tf.sparse.to_dense(x, '-')",
+    "tf.sparse.to_dense(z)",
+    "tf.sparse.to_dense(z, validate_indices=False)",
+    "tf.sparse.to_dense(s, [1.0])",
+    "s * 2.0",
+    "s * tf.constant([[1.0], [10.0], [100.0]])",
+    "tf.constant(2.0) * s",
+    "s + 1.0",
+    "-s",
+    "s @ e",
+    "s[0]",
+    "tf.exp(s)",
+    "tf.sqrt(s)",
+    "tf.negative(s)",
+    "tf.cast(s, tf.int32)",
+    "tf.io.deserialize_many_sparse(tf.io.serialize_many_sparse(s), tf.float32)",
+    "tf.sets.size(p)",
+    "tf.sets.size(d)",
 ]
 
 

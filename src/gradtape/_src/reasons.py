@@ -33,7 +33,7 @@ REASONS = [
     (r"tf\.debugging\.(en|dis)able_check_numerics|tf\.debugging\.experimental$", "numerics views of the tape: planned"),
     (r"RNNCell", "Keras layers wrap cells there: planned with Keras"),
     (r"LinearOperator", "structured operators: use the matrices themselves"),
-    (r"(?i)sparse|ragged|sets$|NoneTensorSpec|IndexedSlicesSpec", "most functions of sparse tensors are planned"),
+    (r"(?i)sparse|ragged|NoneTensorSpec|IndexedSlicesSpec", "a rare function of sparse or ragged tensors"),
     (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
     (r"tf\.(edit_distance|feature_column|audio|queue|CriticalSection)$", "planned"),
     (r"tf\.(Graph|Operation|import_graph_def|load_library|load_op_library|make_ndarray|make_tensor_proto|"

@@ -39,7 +39,7 @@ from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape, known_shape
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array as arrays, control_flow, indexing, scopes, segments, shaping
-from gradtape._src.tf.sparse import to_dense
+from gradtape._src.tf.sparse_dense import to_dense
 
 SUPPORTS_SPARSE_TENSORS = True
 SUPPORTS_RAGGED_TENSORS = False

@@ -11,7 +11,7 @@ from numpy import ndarray
 from gradtape._src import dtypes, errors, nest
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert, converter_of, operand, wrap
-from gradtape._src.core.composites import register_handler
+from gradtape._src.core.composites import register_gradient, register_handler
 from gradtape._src.core.primitive import registry
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
@@ -190,7 +190,15 @@ def _call(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: di
     return map_values(call, args[0])
 
 
+def _no_gradient(*_: Any) -> Any:
+    raise ValueError(
+        "Type SparseTensor is not supported as a gradient source or gradient target. Differentiate with respect to its "
+        "values, or make it dense."
+    )
+
+
 register_handler(SparseTensor, _call)
+register_gradient(SparseTensor, _no_gradient, _no_gradient)
 
 
 # -- rows ------------------------------------------------------------------------------------------------------------

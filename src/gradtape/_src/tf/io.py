@@ -461,7 +461,8 @@ def decode_raw(
 # -- records and texts: loaded when they are first used --------------------------------------------------------------
 _PARSING = (
     "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "parse_example",
-    "parse_single_example", "parse_tensor", "serialize_tensor",
+    "parse_single_example", "parse_tensor", "serialize_tensor", "deserialize_many_sparse", "serialize_many_sparse",
+    "serialize_sparse",
 )  # fmt: skip
 _LAZY = dict.fromkeys(_PARSING, "parsing") | dict.fromkeys(
     ("decode_base64", "decode_csv", "encode_base64"), "text_records"
@@ -483,9 +484,12 @@ if TYPE_CHECKING:
         TFRecordOptions as TFRecordOptions,
         TFRecordWriter as TFRecordWriter,
         VarLenFeature as VarLenFeature,
+        deserialize_many_sparse as deserialize_many_sparse,
         parse_example as parse_example,
         parse_single_example as parse_single_example,
         parse_tensor as parse_tensor,
+        serialize_many_sparse as serialize_many_sparse,
+        serialize_sparse as serialize_sparse,
         serialize_tensor as serialize_tensor,
     )
     from gradtape._src.tf.text_records import (

@@ -17,7 +17,7 @@ from gradtape._src.tf import math as tfmath
 from gradtape._src.tf.arguments import extent, same_dtype, static, truth
 from gradtape._src.tf.array import cast, concat, gather
 from gradtape._src.tf.random import log_uniform_candidate_sampler
-from gradtape._src.tf.sparse import to_dense
+from gradtape._src.tf.sparse_dense import to_dense
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike

@@ -163,6 +163,53 @@ def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: s
     return clipped
 
 
+def embedding_lookup_sparse(
+    params: TensorLike,
+    sp_ids: Any,
+    sp_weights: Any,
+    combiner: str | None = None,
+    max_norm: Any = None,
+    name: str | None = None,
+    allow_fast_lookup: bool = False,
+) -> Tensor:
+    """Rows of a table, combined for each row of sparse or ragged ids: their weighted mean, sum, or sum over sqrt(n).
+
+    >>> import gradtape as tf
+    >>> ids = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [0, 1, 1], [2, 2])
+    >>> tf.nn.embedding_lookup_sparse([[1.0], [3.0]], ids, None).numpy().tolist()
+    [[2.0], [3.0]]
+    """
+    from gradtape._src.tf import sparse_lookup
+
+    return sparse_lookup.embedding_lookup_sparse(params, sp_ids, sp_weights, combiner, max_norm)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: TensorLike,
+    sparse_ids: Any,
+    sparse_weights: Any = None,
+    combiner: str = "mean",
+    default_id: Any = None,
+    max_norm: Any = None,
+    name: str | None = None,
+    allow_fast_lookup: bool = False,
+) -> Tensor:
+    """As `embedding_lookup_sparse`, without ids below 0 and weights that are not positive.
+
+    Rows without ids are those of `default_id`, or zeros.
+
+    >>> import gradtape as tf
+    >>> ids = tf.SparseTensor([[0, 0]], [1], [2, 2])
+    >>> tf.nn.safe_embedding_lookup_sparse([[1.0], [3.0]], ids).numpy().tolist()
+    [[3.0], [0.0]]
+    """
+    from gradtape._src.tf import sparse_lookup
+
+    return sparse_lookup.safe_embedding_lookup_sparse(
+        embedding_weights, sparse_ids, sparse_weights, combiner, default_id, max_norm
+    )
+
+
 def layer_normalization(
     x: TensorLike,
     scale: TensorLike | None = None,
@@ -423,6 +470,7 @@ __all__ = [
     "dropout",
     "elu",
     "embedding_lookup",
+    "embedding_lookup_sparse",
     "erosion2d",
     "experimental",
     "gelu",
@@ -446,6 +494,7 @@ __all__ = [
     "pool",
     "relu",
     "relu6",
+    "safe_embedding_lookup_sparse",
     "sampled_softmax_loss",
     "scale_regularization_loss",
     "scaled_dot_product_attention",

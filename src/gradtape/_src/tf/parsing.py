@@ -13,7 +13,7 @@ from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.example import Example, Feature
 from gradtape._src.formats.tensor_proto import parsed, serialized as _serialized
 from gradtape._src.formats.tfrecord import TFRecordOptions as TFRecordOptions, TFRecordWriter as TFRecordWriter
-from gradtape._src.ops.sparse_tensor import SparseTensor
+from gradtape._src.ops.sparse_tensor import SparseTensor, stack as stack_sparse, unstack as unstack_sparse
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 
@@ -26,9 +26,12 @@ __all__ = [
     "TFRecordOptions",
     "TFRecordWriter",
     "VarLenFeature",
+    "deserialize_many_sparse",
     "parse_example",
     "parse_single_example",
     "parse_tensor",
+    "serialize_many_sparse",
+    "serialize_sparse",
     "serialize_tensor",
 ]
 
@@ -265,3 +268,57 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
             f"Expected `serialized` to be a scalar, got shape: {errors.brackets(text.array.shape)}", "ParseTensor"
         )
     return parsed(np.asarray(text.array).item(), as_dtype(out_type))
+
+
+# -- sparse tensors --------------------------------------------------------------------------------------------------
+def serialize_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str | None = None) -> Tensor:
+    """A sparse tensor as three strings: its indices, its values and its shape."""
+    if not isinstance(sp_input, SparseTensor):
+        raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
+    if as_dtype(out_type).name != "string":
+        raise errors.unsupported_dtype("SerializeSparse", as_dtype(out_type), "string", "out_type")
+    return wrap(np.array([_serialized(part) for part in _parts(sp_input)], object))
+
+
+def serialize_many_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str | None = None) -> Tensor:
+    """The rows of a sparse tensor, each as three strings.
+
+    >>> import gradtape as tf
+    >>> s = tf.sparse.from_dense([[0, 1], [2, 0]])
+    >>> tf.io.deserialize_many_sparse(tf.io.serialize_many_sparse(s), tf.int32).values.numpy().tolist()
+    [1, 2]
+    """
+    if not isinstance(sp_input, SparseTensor):
+        raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
+    rows = np.empty((len(unstack_sparse(sp_input)), 3), object)
+    for i, row in enumerate(unstack_sparse(sp_input)):
+        rows[i] = np.array([_serialized(part) for part in _parts(row)], object)
+    return wrap(rows)
+
+
+def _parts(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
+    return x.indices, x.values, x.dense_shape
+
+
+def deserialize_many_sparse(
+    serialized_sparse: Any, dtype: Any, rank: Any = None, name: str | None = None
+) -> SparseTensor:
+    """The sparse tensor of rows that `serialize_sparse` or `serialize_many_sparse` wrote."""
+    texts, wanted, op = np.asarray(convert(serialized_sparse).array), as_dtype(dtype), "DeserializeManySparse"
+    if texts.ndim != 2 or texts.shape[-1] != 3:
+        raise errors.invalid_argument(
+            f"Serialized sparse should have 3 as the last dimension {errors.brackets(texts.shape)}", op
+        )
+    rows = []
+    for i, (where, values, sizes) in enumerate(texts.tolist()):
+        try:
+            indices, shape = parsed(where, as_dtype("int64")), parsed(sizes, as_dtype("int64"))
+        except errors.InvalidArgumentError:
+            raise errors.invalid_argument("Could not parse serialized proto", op) from None
+        try:
+            rows.append(SparseTensor(indices, parsed(values, wanted), shape))
+        except errors.InvalidArgumentError:
+            raise errors.invalid_argument(
+                f"Requested SparseTensor of type {wanted.word} but SparseTensor[{i}].values has another dtype", op
+            ) from None
+    return stack_sparse(rows, op)

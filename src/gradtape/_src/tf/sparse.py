@@ -1,100 +1,69 @@
-"""`tf.sparse`: the class, and conversions from and to dense tensors."""
+"""`tf.sparse`: sparse tensors, and functions of them."""
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from gradtape._src import errors
-from gradtape._src.arrays.checks import Rule, checked
-from gradtape._src.arrays.symbolic import is_known, unknown_shape
-from gradtape._src.conversion import operand, wrap
-from gradtape._src.ops import index, math
-from gradtape._src.ops.sparse_tensor import SparseTensor
-from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import shape_of
-
-if TYPE_CHECKING:
-    from gradtape._src.typing import TensorLike
-
-
-def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> SparseTensor:
-    """The nonzero elements of a tensor, as a sparse tensor."""
-    x = operand(tensor)
-    if not x.array.shape:
-        raise errors.invalid_argument("WhereOp : Unhandled input: the tensor is a scalar.", "Where")
-    if not is_known(x):
-        raise unknown_shape("tf.sparse.from_dense", "Keep to the dense tensor inside of a tf.function.")
-    where = np.argwhere(np.asarray(x.array) != 0).astype(np.int64)
-    values = index.gather_nd(x, wrap(where), batch_dims=0)
-    return SparseTensor(wrap(where), values, wrap(np.array(x.array.shape, np.int64)))
-
-
-def to_dense(
-    sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
-) -> Tensor:
-    """All elements, with `default_value` (0) where there is none."""
-    if not isinstance(sp_input, SparseTensor):
-        raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
-    shape, where = shape_of(sp_input.dense_shape), sp_input.indices
-    where = checked(_ELEMENTS if validate_indices else _INSIDE, where, shape=shape)
-    truths = sp_input.dtype.is_bool  # numbers can be added up at a place
-    values = math.where(sp_input.values, np.int32(1), np.int32(0)) if truths else sp_input.values
-    dense: Tensor = index.scatter_nd(values, where, shape=shape, batch_dims=0)
-    dense = math.greater(dense, 0) if truths else dense
-    if default_value is None:
-        return dense
-    ones = np.ones(where.array.shape[:1], np.int32)
-    given = math.greater(index.scatter_nd(ones, where, shape=shape, batch_dims=0), 0)
-    filled: Tensor = math.where(given, dense, operand(default_value, dense.dtype))
-    return filled
-
-
-def _wrong_element(xp: Any, where: Any, shape: Any) -> Any:
-    outside = ((where < 0) | (where >= np.array(shape, where.dtype))).any(-1)
-    flat = (where * np.array([prod(shape[i + 1 :]) for i in range(len(shape))], where.dtype)).sum(-1)
-    misplaced = flat[..., 1:] <= flat[..., :-1]
-    return outside.any() | misplaced.any()
-
-
-def _no_element(where: Any, shape: Any) -> Exception:
-    for rows in where.reshape(-1, *where.shape[-2:]).tolist():
-        if (error := _no_element_of(rows, shape)) is not None:
-            return error
-    raise AssertionError("all elements are in order")
-
-
-def _no_element_of(rows: list[list[int]], shape: Any) -> Exception | None:
-    before: list[int] | None = None
-    for i, row in enumerate(rows):
-        here = f"indices[{i}] = [{','.join(map(str, row))}]"
-        if not all(0 <= n < size for n, size in zip(row, shape, strict=True)):
-            sentence = f"{here} is out of bounds: need 0 <= index < {errors.brackets(shape)}"
-            return errors.invalid_argument(sentence, "SparseToDense")
-        if row == before:
-            return errors.invalid_argument(f"{here} is repeated", "SparseToDense")
-        if before is not None and row < before:
-            sentence = (
-                f"{here} is out of order. Many sparse ops require sorted indices.\n"
-                "    Use `tf.sparse.reorder` to create a correctly ordered copy.\n\n"
-            )
-            return errors.invalid_argument(sentence, "SparseToDense")
-        before = row
-    return None
-
-
-_ELEMENTS = Rule(_wrong_element, _no_element)
-_INSIDE = Rule(
-    lambda xp, where, shape: (where < 0) | (where >= np.array(shape, where.dtype)),
-    lambda where, shape: errors.invalid_argument(
-        f"Indices are not valid (out of bounds).  Shape: {errors.brackets(shape)}", "SparseToDense"
-    ),
+from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor
+from gradtape._src.tf.sparse_dense import from_dense as from_dense, to_dense as to_dense
+from gradtape._src.tf.sparse_math import (
+    add as add,
+    bincount as bincount,
+    eye as eye,
+    maximum as maximum,
+    minimum as minimum,
+    reduce_max as reduce_max,
+    reduce_sum as reduce_sum,
+    segment_mean as segment_mean,
+    segment_sqrt_n as segment_sqrt_n,
+    segment_sum as segment_sum,
+    softmax as softmax,
+    sparse_dense_matmul as sparse_dense_matmul,
+    to_indicator as to_indicator,
+)
+from gradtape._src.tf.sparse_shaping import (
+    concat as concat,
+    expand_dims as expand_dims,
+    fill_empty_rows as fill_empty_rows,
+    map_values as map_values,
+    mask as mask,
+    reorder as reorder,
+    reset_shape as reset_shape,
+    reshape as reshape,
+    retain as retain,
+    slice as slice,
+    split as split,
+    transpose as transpose,
 )
 
-
-__all__ = ["SparseTensor", "from_dense", "to_dense"]
+__all__ = [
+    "SparseTensor",
+    "add",
+    "bincount",
+    "concat",
+    "expand_dims",
+    "eye",
+    "fill_empty_rows",
+    "from_dense",
+    "map_values",
+    "mask",
+    "maximum",
+    "minimum",
+    "reduce_max",
+    "reduce_sum",
+    "reorder",
+    "reset_shape",
+    "reshape",
+    "retain",
+    "segment_mean",
+    "segment_sqrt_n",
+    "segment_sum",
+    "slice",
+    "softmax",
+    "sparse_dense_matmul",
+    "split",
+    "to_dense",
+    "to_indicator",
+    "transpose",
+]
 
 
 def __dir__() -> list[str]:
