@@ -14,30 +14,14 @@ PACKAGE = Path(gradtape.__file__).parent
 LIMIT = 40
 LONG: dict[str, int] = {
     "_src/arrays/numpy/random.py:_binomials": 45,
-    "_src/cli/bench.py:_measure": 44,
-    "_src/cli/doctor.py:_problems": 47,
-    "_src/cli/doctor.py:_show": 43,
-    "_src/core/fast/calls.py:_vjp": 41,
     "_src/core/jvp.py:_transposed": 61,
-    "_src/data/batching.py:bucket": 45,
     "_src/inspect/layout.py:_layers": 56,
-    "_src/inspect/numerics.py:_search_forward": 47,
     "_src/inspect/op_table.py:op_table": 70,
     "_src/inspect/picture.py:_page_data": 90,
     "_src/ops/attention.py:_gradient_vjp": 45,
-    "_src/tf/array.py:range": 47,
-    "_src/tf/convolution.py:_transposed": 46,
-    "_src/tf/debugging.py:assert_shapes": 43,
-    "_src/tf/decompositions.py:diag": 42,
-    "_src/tf/image.py:combined_non_max_suppression": 43,
-    "_src/tf/image.py:draw_bounding_boxes": 43,
-    "_src/tf/indexing.py:_checked": 44,
-    "_src/tf/indexing.py:dynamic_stitch": 56,
     "_src/tf/indexing.py:bincount": 50,
-    "_src/tf/losses.py:ctc_loss": 44,
     "_src/tf/random.py:_uniform": 51,
     "_src/tf/random.py:_sampler": 48,
-    "_src/tf/shaping.py:strided_slice": 44,
 }
 """Module and function -> its lines."""
 

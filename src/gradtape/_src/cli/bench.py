@@ -69,6 +69,15 @@ def _benchmarks() -> Any:
     return package
 
 
+def _introduce(versions: dict[str, str], absent: list[str], printer: Printer) -> None:
+    """Say what is measured, where, and in which unit."""
+    printer.paragraph(", ".join(f"{module} {version}" for module, version in versions.items()))
+    printer.paragraph(f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores")
+    if absent:
+        printer.paragraph(f"not here: {', '.join(absent)} (gradtape bench --help says how to name them)")
+    printer.paragraph("Best times in milliseconds, and as multiples of gradtape's. Shorter is better.")
+
+
 def _measure(benchmarks: Any, options: Any, works: list[str], printer: Printer) -> dict[str, Any]:
     """Run the selected benchmarks, and show each result when it is available."""
     found, _ = benchmarks.libraries.find()
@@ -85,12 +94,8 @@ def _measure(benchmarks: Any, options: Any, works: list[str], printer: Printer) 
 
     show = not options.json
     if show:
-        printer.paragraph(", ".join(f"{module} {version}" for module, version in report["versions"].items()))
-        printer.paragraph(f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores")
         absent = [peer for peer in benchmarks.libraries.PEERS if peer not in found]
-        if absent:
-            printer.paragraph(f"not here: {', '.join(absent)} (gradtape bench --help says how to name them)")
-        printer.paragraph("Best times in milliseconds, and as multiples of gradtape's. Shorter is better.")
+        _introduce(report["versions"], absent, printer)
     races = [work for work in works if work in benchmarks.workloads.WORKS]
     others = [work for work in works if work not in races]
     with Progress(len(races) * len(columns) * (options.rounds + 1) + len(others), patience=0) as progress:

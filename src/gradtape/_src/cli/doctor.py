@@ -234,6 +234,38 @@ def _microseconds(ops: int = 300, repeats: int = 5) -> float:
 
 
 # -- what may cause trouble --------------------------------------------------------------------------------------------
+def _thread_problems(threads: dict[str, Any], blas: dict[str, Any]) -> list[tuple[str, str]]:
+    """Whether linear algebra uses more threads than help it."""
+    found: list[tuple[str, str]] = []
+    room = min(threads["usable_cores"] or 1, threads["quota"] or float("inf"))
+    used = blas["threads"]
+    if used is not None and used > max(room, 1):
+        found.append((
+            f"linear algebra uses {used} threads on {room:g} usable cores: they wait for each other",
+            f"OPENBLAS_NUM_THREADS={max(int(room), 1)}",
+        ))  # fmt: skip
+    elif used is not None and used > 8:
+        found.append((
+            f"linear algebra uses {used} threads: for small matrices (below about 200 x 200) that is slower than one",
+            "try OPENBLAS_NUM_THREADS=4, or 1, if your arrays are small",
+        ))  # fmt: skip
+    return found
+
+
+def _import_problems(seconds: dict[str, float] | None) -> list[tuple[str, str]]:
+    """Whether `import gradtape` fails in a new process, or is slow."""
+    found: list[tuple[str, str]] = []
+    if seconds is None:
+        found.append(("a fresh Python cannot import gradtape", f"{sys.executable} -c 'import gradtape' says why"))
+    elif seconds["gradtape"] > 0.2:
+        slow = f"import gradtape takes {seconds['gradtape'] * 1e3:.0f} ms"
+        if sys.flags.dont_write_bytecode:
+            found.append((f"{slow}: Python is told to keep no byte code", "unset PYTHONDONTWRITEBYTECODE"))
+        else:
+            found.append((slow, "a slow disk, a virus scanner or a busy machine? run it again"))
+    return found
+
+
 def _problems(findings: dict[str, Any]) -> list[dict[str, str]]:
     """Possible problems, each with what to do."""
     found: list[tuple[str, str]] = []
@@ -261,31 +293,22 @@ def _problems(findings: dict[str, Any]) -> list[dict[str, str]]:
     for name in ("gradtape", "keras", "numpy", "tensorflow"):
         if os.path.exists(f"{name}.py"):
             found.append((f"{name}.py in this folder hides the package {name}", "give the file another name"))
-    room = min(threads["usable_cores"] or 1, threads["quota"] or float("inf"))
-    used = blas["threads"]
-    if used is not None and used > max(room, 1):
-        found.append((
-            f"linear algebra uses {used} threads on {room:g} usable cores: they wait for each other",
-            f"OPENBLAS_NUM_THREADS={max(int(room), 1)}",
-        ))  # fmt: skip
-    elif used is not None and used > 8:
-        found.append((
-            f"linear algebra uses {used} threads: for small matrices (below about 200 x 200) that is slower than one",
-            "try OPENBLAS_NUM_THREADS=4, or 1, if your arrays are small",
-        ))  # fmt: skip
-    seconds = findings["import_seconds"]
-    if seconds is None:
-        found.append(("a fresh Python cannot import gradtape", f"{sys.executable} -c 'import gradtape' says why"))
-    elif seconds["gradtape"] > 0.2:
-        slow = f"import gradtape takes {seconds['gradtape'] * 1e3:.0f} ms"
-        if sys.flags.dont_write_bytecode:
-            found.append((f"{slow}: Python is told to keep no byte code", "unset PYTHONDONTWRITEBYTECODE"))
-        else:
-            found.append((slow, "a slow disk, a virus scanner or a busy machine? run it again"))
+    found += [*_thread_problems(threads, blas), *_import_problems(findings["import_seconds"])]
     return [{"problem": what, "advice": advice} for what, advice in found]
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
+def _show_linear_algebra(threads: dict[str, Any], blas: dict[str, Any], printer: Printer) -> None:
+    quota = f", limited to the time of {threads['quota']:g}" if threads["quota"] else ""
+    variables = ", ".join(f"{name}={value}" for name, value in threads["variables"].items())
+    _section(printer, "linear algebra", [
+        ["library", f"{blas['library']} {blas['version']}"],
+        ["threads", "not known" if blas["threads"] is None else str(blas["threads"])],
+        ["cores", f"{threads['usable_cores']} of {threads['cores']} usable{quota}"],
+        ["settings", variables or "none (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, ... are not set)"],
+    ])  # fmt: skip
+
+
 def _show(findings: dict[str, Any], printer: Printer) -> None:
     printer.paragraph(
         f"gradtape {findings['gradtape']} on {findings['implementation']} {findings['python']}, {findings['system']}",
@@ -299,15 +322,7 @@ def _show(findings: dict[str, Any], printer: Printer) -> None:
         [name, "ready" if engine["ready"] else "-", ", ".join(engine.get("devices", ())) or engine.get("why", "")]
         for name, engine in findings["engines"].items()
     ])  # fmt: skip
-    threads, blas = findings["threads"], findings["blas"]
-    quota = f", limited to the time of {threads['quota']:g}" if threads["quota"] else ""
-    variables = ", ".join(f"{name}={value}" for name, value in threads["variables"].items())
-    _section(printer, "linear algebra", [
-        ["library", f"{blas['library']} {blas['version']}"],
-        ["threads", "not known" if blas["threads"] is None else str(blas["threads"])],
-        ["cores", f"{threads['usable_cores']} of {threads['cores']} usable{quota}"],
-        ["settings", variables or "none (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, ... are not set)"],
-    ])  # fmt: skip
+    _show_linear_algebra(findings["threads"], findings["blas"], printer)
     seconds, rows = findings["import_seconds"], []
     if seconds is not None:
         rows.append(["import", f"{seconds['gradtape'] * 1e3:.0f} ms after numpy's {seconds['numpy'] * 1e3:.0f} ms"])

@@ -433,6 +433,16 @@ def _key(number: int) -> Tensor:
     return wrap(np.array(number, np.int64))
 
 
+def _up_to_boundary(spec: Any, shapes: Any, boundaries: list[int], own: int) -> Any:
+    """The shapes that the elements of a bucket are padded to, where unknown sizes are those of its boundary."""
+    if own == len(boundaries):
+        raise reading(
+            "assertion failed: [When pad_to_bucket_boundary=True, elements must have length < max(bucket_boundaries).]"
+        )
+    known = [[boundaries[own] - 1 if n is None else n for n in shape] for shape in shapes_like(spec, shapes)]
+    return packer(spec)([TensorShape(shape) for shape in known])
+
+
 def bucket(
     source: Pipeline,
     element_length_func: Any,
@@ -461,19 +471,9 @@ def bucket(
         pipeline: Pipeline = group._pipeline
         if no_padding:
             return make(batch(pipeline, batch_sizes[own], drop_remainder, "_BatchDataset"))
-        spec = source.spec
-        shapes = padded_shapes
-        if shapes is None:
-            shapes = nest.map_structure(lambda leaf: leaf.shape, spec)
+        shapes = nest.map_structure(lambda leaf: leaf.shape, source.spec) if padded_shapes is None else padded_shapes
         if pad_to_boundary:
-            if own == len(boundaries):
-                raise reading(
-                    "assertion failed: [When pad_to_bucket_boundary=True, elements must have length < "
-                    "max(bucket_boundaries).]"
-                )
-            flat = [TensorShape([boundaries[own] - 1 if n is None else n for n in shape])
-                    for shape in shapes_like(spec, shapes)]  # fmt: skip
-            shapes = packer(spec)(flat)
+            shapes = _up_to_boundary(source.spec, shapes, boundaries, own)
         return make(padded_batch(pipeline, batch_sizes[own], shapes, padding_values, drop_remainder))
 
     def window_size(key: Any) -> int:

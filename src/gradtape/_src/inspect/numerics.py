@@ -358,12 +358,7 @@ def _search_forward(
     records: list[Any], targets: list[Any], sources: list[Any], variables: dict[int, Variable], lines: dict[int, Line]
 ) -> Origin:
     """The first bad result on the way to the targets. Values come from what was saved, or are computed once more."""
-    wanted = {t.uid for t in targets}
-    needed = []
-    for record in reversed(records):
-        if not wanted.isdisjoint(_outputs(record[2])):
-            wanted.update(record[1])
-            needed.append(record)
+    needed = _leading_to(records, targets)
     known: dict[int, Any] = {v.uid: _array(peek(v)) for v in variables.values()}
     for value in (*sources, *targets):
         known[value.uid] = _array(array_of(value))
@@ -393,6 +388,22 @@ def _search_forward(
         if taken is not None and all(r is None for r in results):
             message = f"{op.name} was given {_word(taken)}"
             return Origin(op.name, where, True, Cause.BAD_INPUT, _named(op, arrays, results), message, place)
+    return _origin_outside(targets)
+
+
+def _leading_to(records: list[Any], targets: list[Any]) -> list[Any]:
+    """The records that targets depend on, the last first."""
+    wanted = {t.uid for t in targets}
+    needed = []
+    for record in reversed(records):
+        if not wanted.isdisjoint(_outputs(record[2])):
+            wanted.update(record[1])
+            needed.append(record)
+    return needed
+
+
+def _origin_outside(targets: list[Any]) -> Origin:
+    """What is said where no op of the tape made a bad value: a target was one already, or all is finite."""
     bad = next((t for t in targets if _is_bad(array_of(t))), None)
     if bad is None:
         return Origin(None, None, True, None, (), "every known value is finite")

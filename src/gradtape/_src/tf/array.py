@@ -336,6 +336,13 @@ def range(
             "Range",
         )
     first, last, step = (np.asarray(p.array).real.astype(kind.numpy_dtype).item() for p in parts)
+    _check_range(first, last, step)
+    numbers = np.arange(first, last, step, dtype=np.float64 if kind.is_floating else kind.numpy_dtype)
+    return wrap(numbers.astype(kind.numpy_dtype))
+
+
+def _check_range(first: Any, last: Any, step: Any) -> None:
+    """A range must be finite, and go from its start to its limit."""
     if first != first or last != last or step != step:
         raise errors.invalid_argument(f"Requires finite numbers: {first}, {last}, {step}", "Range")
     if step == 0:
@@ -345,11 +352,6 @@ def range(
         raise errors.invalid_argument(
             f"Requires start {sign} limit when delta {'>' if step > 0 else '<'} 0: {first}/{last}", "Range"
         )
-    return wrap(
-        np.arange(first, last, step, dtype=np.float64 if kind.is_floating else kind.numpy_dtype).astype(
-            kind.numpy_dtype
-        )
-    )
 
 
 def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = None, axis: int = 0) -> Tensor:

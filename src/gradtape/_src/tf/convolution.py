@@ -326,6 +326,22 @@ def _rate(rate: Any) -> int:
 
 
 # -- transposed ------------------------------------------------------------------------------------------------------
+def _check_transposed(have: Axes, batch: int, inputs: int, depth: int, channels: int, op: str) -> None:
+    """The input of a transposed convolution must fit the output shape and the filters."""
+    if have[-1] != inputs:
+        raise errors.invalid_argument(
+            f"{op}: filter and out_backprop must have the same out_depth. Received {inputs} and {have[-1]}", op
+        )
+    if have[0] != batch:
+        raise errors.invalid_argument(
+            f"{op}: input and out_backprop must have the same batch size. Input batch: {batch}, outbackprop batch: "
+            f"{have[0]}, batch_dim: 0",
+            op,
+        )
+    if not depth or channels % depth or inputs % max(channels // depth, 1):
+        raise errors.invalid_argument(f"Computed input depth {channels} doesn't match filter input depth {depth}", op)
+
+
 def _transposed(
     input: Any,
     filters: Any,
@@ -357,18 +373,7 @@ def _transposed(
     batch, *sizes, channels = wanted
     *window, depth, inputs = y.array.shape
     have = tuple(z.array.shape)
-    if have[-1] != inputs:
-        raise errors.invalid_argument(
-            f"{op}: filter and out_backprop must have the same out_depth. Received {inputs} and {have[-1]}", op
-        )
-    if have[0] != batch:
-        raise errors.invalid_argument(
-            f"{op}: input and out_backprop must have the same batch size. Input batch: {batch}, outbackprop batch: "
-            f"{have[0]}, batch_dim: 0",
-            op,
-        )
-    if not depth or channels % depth or inputs % max(channels // depth, 1):
-        raise errors.invalid_argument(f"Computed input depth {channels} doesn't match filter input depth {depth}", op)
+    _check_transposed(have, batch, inputs, depth, channels, op)
     pairs = _pairs(padding, tuple(sizes), tuple(window), steps, rates, second, op, explicit=n == 2)
     expected = conv_sizes(tuple(sizes), tuple(window), steps, rates, pairs)
     for i, (actual, computed) in enumerate(zip(have[1:-1], expected, strict=True)):

@@ -294,6 +294,18 @@ def _check_rank(x: Any, holds: Callable[[int], bool], words: str, message: str |
         )
 
 
+def _axes_compared(tensor: Tensor, wanted: list[Any], message: str | None) -> tuple[list[Any], int]:
+    """The sizes that a shape names, and the first axis that they are compared with, if the rank fits."""
+    if wanted and _any_number(wanted[0]):
+        assert_rank_at_least(tensor, len(wanted) - 1, message)
+        return wanted[1:], len(tensor.array.shape) - len(wanted) + 1
+    if len(wanted) > 1:
+        assert_rank(tensor, len(wanted), message)
+    else:  # a scalar goes for a vector of one element, and the other way round
+        assert_rank_in(tensor, (0, 1), message)
+    return wanted, 0
+
+
 def assert_shapes(
     shapes: Any,
     data: TensorLike | None = None,
@@ -323,17 +335,7 @@ def assert_shapes(
                     f"{prefix}Tensor {words} specified shape index {i}.  Symbol `...` or `*` for a variable number of "
                     "unspecified dimensions is only allowed as the first entry"
                 )
-        if wanted and _any_number(wanted[0]):
-            wanted = wanted[1:]
-            assert_rank_at_least(tensor, len(wanted), message)
-            first = len(have) - len(wanted)
-        else:
-            # A scalar goes for a vector of one element, and the other way round.
-            if len(wanted) > 1:
-                assert_rank(tensor, len(wanted), message)
-            else:
-                assert_rank_in(tensor, (0, 1), message)
-            first = 0
+        wanted, first = _axes_compared(tensor, wanted, message)
         sizes = have[first:] if len(have) - first == len(wanted) else (1,) * len(wanted)
         for i, (size, found) in enumerate(zip(wanted, sizes, strict=True), start=first):
             if size is None or size == ".":

@@ -833,8 +833,22 @@ def diag(
             op,
         )
     lead, length = shape[: -2 if many else -1], shape[-1]
+    rows, columns = _matrix_size(integer(num_rows), integer(num_cols), length, low, high, op)
+    which, position, row, column, _ = _places(low, high, rows, columns, align)
+    values = _slices(x, which, position) if many else _slices(x, position)
+    at = (*(slice(None) for _ in lead), row, column)
+    result: Tensor = array.setitem(values, index=at, shape=(*lead, rows, columns))
+    padding = _padding(x, padding_value, op)
+    if not padding.any():
+        return result
+    inside = np.zeros((rows, columns), bool)
+    inside[row, column] = True
+    return math.where(inside, result, _plain(x, padding))
+
+
+def _matrix_size(rows: int, columns: int, length: int, low: int, high: int, op: str) -> tuple[int, int]:
+    """The size of matrices with diagonals of a length; -1 stands for the least number of rows or columns."""
     least_rows, least_columns = length - min(high, 0), length + max(low, 0)
-    rows, columns = integer(num_rows), integer(num_cols)
     if rows == -1 and columns == -1:
         rows = columns = max(least_rows, least_columns)
     rows = least_rows if rows == -1 else rows
@@ -851,16 +865,7 @@ def diag(
             f"Received {rows} rows and {columns} columns for diagonals of length {length}.",
             op,
         )
-    which, position, row, column, _ = _places(low, high, rows, columns, align)
-    values = _slices(x, which, position) if many else _slices(x, position)
-    at = (*(slice(None) for _ in lead), row, column)
-    result: Tensor = array.setitem(values, index=at, shape=(*lead, rows, columns))
-    padding = _padding(x, padding_value, op)
-    if not padding.any():
-        return result
-    inside = np.zeros((rows, columns), bool)
-    inside[row, column] = True
-    return math.where(inside, result, _plain(x, padding))
+    return rows, columns
 
 
 def diag_part(

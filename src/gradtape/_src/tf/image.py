@@ -1357,6 +1357,18 @@ def non_max_suppression_padded(
     return wrap(padded.reshape(*lead, size)), wrap(counts.reshape(lead))
 
 
+def _best_of_classes(
+    boxes: np.ndarray, scores: np.ndarray, per_class: int, iou_threshold: Any, score_threshold: Any
+) -> list[tuple[float, int, int]]:
+    """The boxes of one image that are left in each class: score, class and number, the highest score first."""
+    best: list[tuple[float, int, int]] = []
+    for c in range(scores.shape[1]):
+        of_class = boxes[:, c if boxes.shape[1] > 1 else 0]
+        chosen, found = _non_max(of_class, scores[:, c], per_class, iou_threshold, score_threshold)
+        best += [(score, c, at) for score, at in zip(found, chosen, strict=True)]
+    return sorted(best, key=lambda entry: -entry[0])
+
+
 def combined_non_max_suppression(
     boxes: TensorLike,
     scores: TensorLike,
@@ -1403,12 +1415,7 @@ def combined_non_max_suppression(
     out_boxes, out_scores = np.zeros((batch, size, 4), np.float32), np.zeros((batch, size), np.float32)
     out_classes, counts = np.zeros((batch, size), np.float32), np.zeros(batch, np.int32)
     for i in range(batch):
-        best: list[tuple[float, int, int]] = []
-        for c in range(classes):
-            of_class = places[i, :, c if places.shape[2] > 1 else 0]
-            chosen, found = _non_max(of_class, values[i, :, c], per_class, iou_threshold, score_threshold)
-            best += [(score, c, at) for score, at in zip(found, chosen, strict=True)]
-        best = sorted(best, key=lambda entry: -entry[0])[:size]
+        best = _best_of_classes(places[i], values[i], per_class, iou_threshold, score_threshold)[:size]
         counts[i] = len(best)
         for k, (score, c, at) in enumerate(best):
             box = places[i, at, c if places.shape[2] > 1 else 0]
@@ -1461,23 +1468,26 @@ def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name
         palette = _COLOURS.copy()
         if pictures.shape[3] == 1:
             palette[:] = 1
-    height, width, depth = pictures.shape[1:]
     for picture, listed in zip(pictures, places, strict=True):
-        for i, (y1, x1, y2, x2) in enumerate(listed):
-            colour = palette[i % len(palette)][:depth]
-            top, bottom = int(np.float32(y1) * (height - 1)), int(np.float32(y2) * (height - 1))
-            left, right = int(np.float32(x1) * (width - 1)), int(np.float32(x2) * (width - 1))
-            if top > bottom or left > right or bottom < 0 or right < 0 or top >= height or left >= width:
-                continue
-            rows = slice(max(top, 0), min(bottom, height - 1) + 1)
-            columns = slice(max(left, 0), min(right, width - 1) + 1)
-            for row in (top, bottom):
-                if 0 <= row < height:
-                    picture[row, columns] = colour
-            for column in (left, right):
-                if 0 <= column < width:
-                    picture[rows, column] = colour
+        for i, box in enumerate(listed):
+            _draw_box(picture, box, palette[i % len(palette)][: picture.shape[2]])
     return wrap(pictures)
+
+
+def _draw_box(picture: np.ndarray, box: np.ndarray, colour: np.ndarray) -> None:
+    """Draw the outline of one box into a picture, as far as it is inside."""
+    height, width, _ = picture.shape
+    top, left, bottom, right = (int(np.float32(at) * (n - 1)) for at, n in zip(box, (height, width) * 2, strict=True))
+    if top > bottom or left > right or bottom < 0 or right < 0 or top >= height or left >= width:
+        return
+    rows = slice(max(top, 0), min(bottom, height - 1) + 1)
+    columns = slice(max(left, 0), min(right, width - 1) + 1)
+    for row in (top, bottom):
+        if 0 <= row < height:
+            picture[row, columns] = colour
+    for column in (left, right):
+        if 0 <= column < width:
+            picture[rows, column] = colour
 
 
 # -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------

@@ -136,6 +136,25 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
         refuse = errors.invalid_argument if op == "ScatterNd" else errors.refused_value
         raise refuse(f"Updates shape must have rank at least one. Found:{errors.brackets(given)}", op)
     depth, lead = have[-1], have[:-1]
+    _check_scatter(have, given, shape, op)
+    if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
+        raise errors.invalid_argument(f"Unknown bad_indices_policy: {policy}. Expected ERROR or IGNORE.", op)
+    if policy != "IGNORE":
+        return wrap(index.checked_coordinates(where.array, shape, op)), values
+    if not is_known(where):
+        return _muted(where, values, shape, op)
+    coordinates = np.asarray(where.array)
+    inside = np.all((coordinates >= 0) & (coordinates < np.array(shape[:depth])), axis=-1)
+    if inside.all():
+        return where, values
+    kept = np.flatnonzero(inside)
+    rows = array.reshape(values, shape=(_math.prod(lead), *given[len(lead) :]))
+    return wrap(coordinates.reshape(-1, depth)[kept]), index.take(array.identity(rows), kept, axis=0, batch_dims=0)
+
+
+def _check_scatter(have: Axes, given: Axes, shape: Axes, op: str) -> None:
+    """The shapes of indices and of updates must fit that of the tensor."""
+    depth, lead = have[-1], have[:-1]
     if given[: len(lead)] != lead:
         raise errors.invalid_argument(
             f"Dimensions [0,{len(lead)}) of indices[shape={errors.brackets(have)}] must match dimensions "
@@ -158,19 +177,6 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
             f"[{len(lead)},{len(given)}) of updates[shape={errors.brackets(given)}]",
             op,
         )
-    if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
-        raise errors.invalid_argument(f"Unknown bad_indices_policy: {policy}. Expected ERROR or IGNORE.", op)
-    if policy != "IGNORE":
-        return wrap(index.checked_coordinates(where.array, shape, op)), values
-    if not is_known(where):
-        return _muted(where, values, shape, op)
-    coordinates = np.asarray(where.array)
-    inside = np.all((coordinates >= 0) & (coordinates < np.array(shape[:depth])), axis=-1)
-    if inside.all():
-        return where, values
-    kept = np.flatnonzero(inside)
-    rows = array.reshape(values, shape=(_math.prod(lead), *given[len(lead) :]))
-    return wrap(coordinates.reshape(-1, depth)[kept]), index.take(array.identity(rows), kept, axis=0, batch_dims=0)
 
 
 def _muted(where: Tensor, values: Tensor, shape: Axes, op: str) -> tuple[Tensor, Tensor]:
@@ -235,12 +241,8 @@ def _in_range(word: str, ids: Any, count: int, op: str) -> None:
         raise errors.refused_value(f"{word}{errors.brackets(at)} = {ids[at]} is not in [0, {count})", op)
 
 
-def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
-    """Merge slices of several tensors at their indices; for repeated indices the last one is used.
-
-    >>> dynamic_stitch([[0, 2], [1]], [[1, 3], [2]]).numpy().tolist()
-    [1, 2, 3]
-    """
+def _stitch_indices(indices: Any, data: Any) -> list[np.ndarray]:
+    """The indices of `dynamic_stitch`, which decide the shape of its result: they must be known."""
     for word, given in (("indices", indices), ("data", data)):
         if not isinstance(given, (list, tuple)):
             raise TypeError(f"Expected list for '{word}' argument to 'dynamic_stitch' Op, not {given!r}.")
@@ -265,11 +267,11 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
             "Use tf.scatter_nd or tf.tensor_scatter_nd_update, which are told the shape.",
             "DynamicStitch",
         )
-    places = [np.asarray(i.array) for i in given]
-    known = next((convert(d).dtype for d in data if isinstance(d, Tensor)), None) or operand(data[0]).dtype
-    pieces = [operand(d, None if isinstance(d, Tensor) else known) for d in data]
-    rest = tuple(pieces[0].array.shape)[places[0].ndim :]
-    rows = []
+    return [np.asarray(i.array) for i in given]
+
+
+def _check_stitched(places: list[np.ndarray], pieces: list[Tensor], rest: Axes) -> None:
+    """Each tensor has a slice for each of its indices, all of one shape."""
     for i, (place, piece) in enumerate(zip(places, pieces, strict=True)):
         have = tuple(piece.array.shape)
         if have[: place.ndim] != place.shape:
@@ -289,7 +291,20 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
         if place.size and place.min() < 0:
             at = int(np.flatnonzero(place.reshape(-1) < 0)[0])
             raise errors.refused_value(f"indices[{at}] is out of range", "DynamicStitch")
-        rows.append(array.reshape(piece, shape=(place.size, *rest)))
+
+
+def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
+    """Merge slices of several tensors at their indices; for repeated indices the last one is used.
+
+    >>> dynamic_stitch([[0, 2], [1]], [[1, 3], [2]]).numpy().tolist()
+    [1, 2, 3]
+    """
+    places = _stitch_indices(indices, data)
+    known = next((convert(d).dtype for d in data if isinstance(d, Tensor)), None) or operand(data[0]).dtype
+    pieces = [operand(d, None if isinstance(d, Tensor) else known) for d in data]
+    rest = tuple(pieces[0].array.shape)[places[0].ndim :]
+    _check_stitched(places, pieces, rest)
+    rows = [array.reshape(piece, shape=(place.size, *rest)) for place, piece in zip(places, pieces, strict=True)]
     where = np.concatenate([p.reshape(-1) for p in places])
     count = int(where.max()) + 1 if where.size else 0
     # TensorFlow's gradient goes to every row, also to one that a later row of the same index has replaced.

@@ -137,6 +137,20 @@ def _replicas(function: str) -> int:
 
 
 # -- connectionist temporal classification ---------------------------------------------------------------------------
+def _check_lengths(labels: Tensor, label_length: Tensor, logit_length: Tensor, batch: int) -> None:
+    """Of each sequence there is a row of labels, and two lengths."""
+    for given in (label_length, logit_length):
+        if not given.dtype.is_integer:
+            raise errors.unsupported_dtype("CTCLossV2", given.dtype, "int32, int64")
+    for what, have in (
+        ("labels", labels.array.shape[:1]),
+        ("label_length", label_length.array.shape),
+        ("logit_length", logit_length.array.shape),
+    ):
+        if tuple(have) != (batch,):
+            raise ValueError(f"{what} must have one row for each of the {batch} sequences. Received: {tuple(have)}")
+
+
 def ctc_loss(
     labels: TensorLike | SparseTensor,
     logits: TensorLike | SparseTensor,
@@ -180,16 +194,7 @@ def ctc_loss(
     if label_length is None or logit_length is None:
         raise ValueError("label_length and logit_length must be given with dense labels: how many of each row count.")
     lengths, steps = operand(label_length), operand(logit_length)
-    for given in (lengths, steps):
-        if not given.dtype.is_integer:
-            raise errors.unsupported_dtype("CTCLossV2", given.dtype, "int32, int64")
-    for what, have in (
-        ("labels", y.array.shape[:1]),
-        ("label_length", lengths.array.shape),
-        ("logit_length", steps.array.shape),
-    ):
-        if tuple(have) != (batch,):
-            raise ValueError(f"{what} must have one row for each of the {batch} sequences. Received: {tuple(have)}")
+    _check_lengths(y, lengths, steps, batch)
     blank = 0 if blank_index is None else extent(blank_index, "blank_index", "CTCLossV2")
     if not -classes <= blank < classes:
         raise ValueError(f"blank_index must be in [{-classes}, {classes}). Received: blank_index={blank_index}")

@@ -372,6 +372,15 @@ def _no_block(begin: Any, sizes: Axes, shape: Axes) -> Exception:
 _BLOCK = Rule(_not_a_block, _no_block)
 
 
+def _position(begin: Any, step: Any, size: Any, axis: int) -> Any:
+    """One position of an axis that disappears."""
+    if step < 0:
+        raise errors.invalid_argument("only stride 1 allowed on non-range indexing.", "StridedSlice")
+    if not -size <= begin < size:
+        raise no_position(np.asarray(begin), size, axis)
+    return begin
+
+
 def strided_slice(
     input_: Any,
     begin: Any,
@@ -423,17 +432,11 @@ def strided_slice(
             raise errors.invalid_argument(
                 f"Index out of range using input dim {axis}; input has only {len(have)} dims", "StridedSlice"
             )
+        elif s == 0:
+            raise errors.invalid_argument(f"strides[{i}] must be non-zero", "StridedSlice")
         else:
-            if s == 0:
-                raise errors.invalid_argument(f"strides[{i}] must be non-zero", "StridedSlice")
-            if shrink_axis_mask & bit:
-                if s < 0:
-                    raise errors.invalid_argument("only stride 1 allowed on non-range indexing.", "StridedSlice")
-                if not -have[axis] <= b < have[axis]:
-                    raise no_position(np.asarray(b), have[axis], axis)
-                parts.append(b)
-            else:
-                parts.append(builtins.slice(None if begin_mask & bit else b, None if end_mask & bit else e, s))
+            whole = builtins.slice(None if begin_mask & bit else b, None if end_mask & bit else e, s)
+            parts.append(_position(b, s, have[axis], axis) if shrink_axis_mask & bit else whole)
             axis += 1
     result: Tensor = array.getitem(x, index=tuple(parts))
     return result

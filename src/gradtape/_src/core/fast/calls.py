@@ -68,22 +68,9 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
     if rule is None:
         return None
     traced, half = form.startswith("traced"), form.endswith("half_vjps")
-    slots, args = [], []
-    for name in parameters(rule)[1:]:
-        slot = op.slot(name)
-        if slot is not None:
-            slots.append(slot)
-            value = f"values[{slot}]" if traced else f"values[{slot}].array"
-            args.append(f"widened({value})" if half else value)
-        elif name == "xp":
-            # Zeros stand in for outputs without a cotangent, and are plain arrays beside a batch.
-            args.append("common_namespace(g)" if op.outputs else "namespaces[type(g)]")
-        elif name == "half":
-            args.append(str(half))
-        elif name == f"{op.args[position]}_shape":
-            args.append("shape")
-        else:
-            args.append(f"attrs[{name!r}]")
+    names = parameters(rule)[1:]
+    args = [_argument(op, position, name, traced, half) for name in names]
+    slots = [name for name in names if op.slot(name) is not None]
     call = f"rule({', '.join(['g', *args])})"
     # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
     if op.elementwise and slots and form in ("checked_vjps", "traced_vjps"):
@@ -94,7 +81,7 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
         fits = f"(c := {call}).shape == shape" if op.elementwise else f"(c := {call}) is None or c.shape == shape"
         call = f"c if {fits} else unbroadcast(c, shape)"
     source = f"lambda g, values, attrs, shape: {call}"
-    names = {
+    scope = {
         "rule": spread(rule) if op.elementwise and not traced and has_large_arrays() else rule,
         "namespaces": namespaces,
         "common_namespace": common_namespace,
@@ -104,8 +91,22 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
         "widened": widened,
         "unbroadcast": unbroadcast,
     }
-    vjp: VJP = eval(compile(source, f"<rule of {op.name}>", "eval"), names)
+    vjp: VJP = eval(compile(source, f"<rule of {op.name}>", "eval"), scope)
     return _rounded_once(vjp) if half else vjp
+
+
+def _argument(op: Op, position: int, name: str, traced: bool, half: bool) -> str:
+    """What the generated call passes for a parameter of a rule."""
+    slot = op.slot(name)
+    if slot is not None:
+        value = f"values[{slot}]" if traced else f"values[{slot}].array"
+        return f"widened({value})" if half else value
+    if name == "xp":
+        # Zeros stand in for outputs without a cotangent, and are plain arrays beside a batch.
+        return "common_namespace(g)" if op.outputs else "namespaces[type(g)]"
+    if name == "half":
+        return str(half)
+    return "shape" if name == f"{op.args[position]}_shape" else f"attrs[{name!r}]"
 
 
 def _expect_large_arrays() -> bool:
