@@ -33,6 +33,7 @@ AREAS = (
     "strings",
     "lookup",
     "numpy_api",
+    "summary",
 )
 
 GOLDEN = {area: runner.load_golden(area) for area in AREAS}

@@ -54,6 +54,8 @@ SOURCES = {  # public module: its implementation
     "signal": "tf.signal",
     "sparse": "tf.sparse",
     "strings": "tf.strings",
+    "summary": "tf.summary",
+    "summary.experimental": "tf.summary_experimental",
     "test": "tf.test",
     "testing": "testing",
     "train": "checkpoint",

@@ -322,6 +322,7 @@ _LAZY_MODULES = (
     "sparse",
     "raw_ops",
     "strings",
+    "summary",
     "train",
 )
 _LAZY = {name: f"gradtape.{name}" for name in _LAZY_MODULES}
@@ -359,6 +360,7 @@ if _typing.TYPE_CHECKING:
         ragged as ragged,
         raw_ops as raw_ops,
         strings as strings,
+        summary as summary,
         train as train,
     )
     from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec

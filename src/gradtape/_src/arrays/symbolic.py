@@ -215,6 +215,7 @@ class Graph:
     also_captured  which of these the code reaches in another way, too: the program is for these variables only
     root    the graph in which all this is, in the end
     seed    the global seed when the trace began
+    scopes  how often each name scope was opened (shared with the graphs inside)
     repeated  the random ops of a loop that is written out: the same ones in each iteration
     op_seeds  how many random ops there are that have no seed of their own: the next one's
     executor (of the root) what runs its programs where their arguments are NumPy arrays: "xla", "numpy", or "auto"
@@ -232,6 +233,7 @@ class Graph:
         self.transient, self.executor = False, "xla"
         self.seed: Any = None if around is None else around.seed
         self.op_seeds = 0
+        self.scopes: dict[str, int] = {} if around is None else around.scopes
         self.repeated: Repeated | None = None if around is None else around.repeated
         self.passed: dict[int, Any] = {} if around is None else around.passed
         self.also_captured: set[int] = set() if around is None else around.also_captured

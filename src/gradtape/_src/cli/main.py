@@ -30,6 +30,7 @@ usage: gradtape COMMAND [ARG ...]
   run     run a script or module written for TensorFlow on gradtape
   check   the tensorflow names that code uses: which ones gradtape has
   bench   measure gradtape beside the peers that are installed
+  board   the summaries of a folder as one HTML page: curves, histograms, images
   doctor  this installation: versions, engines, threads, a self-check
   stubs   let editors and type checkers resolve tensorflow to gradtape
 
@@ -62,7 +63,7 @@ examples:
 """
 
 # Loaded on first use, so that other commands start faster.
-COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "doctor", "stubs")}
+COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "board", "doctor", "stubs")}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -34,6 +34,34 @@ def crc32c(data: Any, checksum: int = 0) -> int:
     return register ^ 0xFFFFFFFF
 
 
+def crc32c_small(data: bytes) -> int:
+    """The same for a few bytes, one by one from a table: up to some hundred of them, that is faster.
+
+    >>> hex(crc32c_small(b"123456789"))
+    '0xe3069283'
+    """
+    if len(data) > _SMALL:
+        return crc32c(data)
+    table, register = _table(), 0xFFFFFFFF
+    for byte in data:
+        register = table[(register ^ byte) & 255] ^ register >> 8
+    return register ^ 0xFFFFFFFF
+
+
+_SMALL = 400  # bytes
+
+
+@functools.cache
+def _table() -> tuple[int, ...]:
+    """What a byte makes of a register that is empty but for it."""
+    entries = []
+    for register in range(256):
+        for _ in range(8):
+            register = register >> 1 ^ (_POLYNOMIAL if register & 1 else 0)
+        entries.append(register)
+    return tuple(entries)
+
+
 def _advance(register: int, data: ndarray) -> int:
     """The register of the checksum after some bytes."""
     if data.size < 16:

@@ -139,10 +139,11 @@ class _List(Message):
         self.value = _Values(self._checked, () if value is None else value)
 
     def _lines(self, indent: str) -> list[str]:
-        return [f"{indent}value: {_text(value)}" for value in self.value]
+        return [f"{indent}value: {text_of(value)}" for value in self.value]
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value as the text of a message shows it."""
     if not isinstance(value, bytes):
         return f"{value:.8g}" if isinstance(value, float) else str(value)
     return '"' + "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:03o}" for c in value) + '"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from gradtape._src.graph.traced import Traced
 
 _COMPUTED = object()
+
+on_concrete: list[Callable[[ConcreteFunction], None]] = []
+"""Called with every function that has been traced."""
 
 
 class FunctionRef:
@@ -70,6 +73,8 @@ class ConcreteFunction:
         self._template = result
         self._captured = [v for v in traced.variables if type(v) not in (VariableParam, StreamState)]
         self._on_host = all(map(_is_on_host, self._captured))
+        for observe in on_concrete:
+            observe(self)
 
     @property
     def graph(self) -> Graph:

@@ -101,6 +101,11 @@ _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFl
         "from gradtape._src.keras_backend.labels import labels_to_dataset as labels_to_dataset_tf"
     ),
     **{f"keras.src.layers.preprocessing.{name}": _AS_TENSORFLOW for name in _TEXT_LAYERS},
+    "keras.src.callbacks.tensorboard": (
+        "from gradtape._src.keras_backend import tensorboard\nbackend = tensorboard.Backend(backend, tensorboard)\n"
+        "TensorBoard.summary = property(tensorboard.summary_of)\n"
+        "keras_model_summary = tensorboard.keras_model_summary"
+    ),
     "keras.src.layers.preprocessing.discretization": "import gradtape as tf",
     "keras.src.layers.preprocessing.normalization": "import gradtape as tf",
     "keras.src.utils.image_dataset_utils": "import gradtape as tf",

@@ -38,7 +38,7 @@ from gradtape._src.tf.arguments import static, truth
 from gradtape._src.tf.array import concat, stack, zeros
 from gradtape._src.tf.debugging import Assert
 from gradtape._src.tf.tensor_array import TensorArray, wrong_dtype
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, traced_scope
 
 if TYPE_CHECKING:
     from gradtape._src.typing import Leaf, Structure, TensorLike
@@ -221,7 +221,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
         number = convert(branch_index)
         outside = math.logical_or(number < 0, number >= len(branches))
         number = math.where(outside, wrap(np.asarray(len(branches), number.array.dtype)), number)
-        return _single(_staged().switch(number, functions, [f"branch {i}" for i in builtins.range(len(functions))]))
+        with traced_scope("switch_case"), traced_scope("indexed_case"):
+            return _single(_staged().switch(number, functions, [f"branch {i}" for i in builtins.range(len(functions))]))
     chosen = branches.get(int(branch_index), last)
     return _single(chosen())
 
@@ -583,7 +584,8 @@ def _mapped(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], templat
         nest.assert_same_structure(template, result, check_types=signature is not None)
         return [], [_element(v, kind, []) for v, kind in zip(nest.flatten(result), kinds, strict=True)]
 
-    _, stacked = _staged().scan(step, [], tensors, tensors[0].array.shape[0])
+    with traced_scope("map"):
+        _, stacked = _staged().scan(step, [], tensors, tensors[0].array.shape[0])
     return nest.pack_sequence_as(template, stacked)
 
 
@@ -874,7 +876,8 @@ def _folded(fn: Any, elems: Any, initializer: Any, reverse: bool, every: bool = 
         ]
         return new, new if every else []
 
-    last, stacked = _staged().scan(step, nest.flatten(start), tensors, count, reverse)
+    with traced_scope("scan"):
+        last, stacked = _staged().scan(step, nest.flatten(start), tensors, count, reverse)
     if every and first:
         ends = [array.reshape(f, shape=(1, *f.array.shape)) for f in first]
         stacked = [concat([s, e] if reverse else [e, s], 0) for s, e in zip(stacked, ends, strict=True)]

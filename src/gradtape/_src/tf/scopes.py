@@ -12,7 +12,7 @@ from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.devices import device_scope
 from gradtape._src.function.modes import init_scope as init_scope
 from gradtape._src.interrupts import setting
-from gradtape._src.variable import name_prefix
+from gradtape._src.variable import name_prefix, scope_within
 
 
 class name_scope(setting[str]):
@@ -35,7 +35,7 @@ class name_scope(setting[str]):
 
     def within(self, outer: str) -> str:
         """The full scope, inside of another one."""
-        return self._name if not self._name or self._name.endswith("/") else f"{outer}{self._name}/"
+        return scope_within(outer, self._name)
 
     def __enter__(self) -> str:
         self._value = full = self.within(name_prefix.get())

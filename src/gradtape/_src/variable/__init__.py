@@ -29,6 +29,8 @@ from gradtape._src.variable.variable import (
     state_in,
     store,
     variable_maker,
+    scope_within,
+    traced_scope,
 )
 from gradtape._src.variable.wrappers import all_unwrapped, register_wrapper, unwrapped
 
@@ -60,7 +62,9 @@ __all__ = [
     "register_wrapper",
     "state_in",
     "store",
+    "scope_within",
     "stored",
+    "traced_scope",
     "unwrapped",
     "updating",
     "variable_maker",

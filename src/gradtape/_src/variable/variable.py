@@ -33,7 +33,27 @@ if TYPE_CHECKING:
     from gradtape._src.variable.slices import VariableSlice
 
 name_prefix: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
-"""What `name_scope` puts in front of the names of variables, for each thread and task."""
+"""What `name_scope` puts in front of the names of variables and summaries, for each thread and task."""
+
+
+def scope_within(outer: str, name: str) -> str:
+    """The prefix of a name scope inside of another one; in a trace the second scope of a name is `name_1`.
+
+    >>> scope_within("outer/", "inner")
+    'outer/inner/'
+    """
+    if not name or name.endswith("/"):
+        return name
+    graph = current_graph()
+    if graph is None:
+        return f"{outer}{name}/"
+    count = graph.scopes[outer + name] = graph.scopes.get(outer + name, -1) + 1
+    return f"{outer}{name}_{count}/" if count else f"{outer}{name}/"
+
+
+def traced_scope(name: str) -> setting[str]:
+    """Around a branch or a loop that is traced: its name is a part of the names in it."""
+    return setting(name_prefix, scope_within(name_prefix.get(), name))
 
 
 class Creations:

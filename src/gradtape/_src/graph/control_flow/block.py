@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -16,7 +17,23 @@ from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import Trace
 from gradtape._src.graph.traced import Traced
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable, is_local_to, notice_reading, state_in
+from gradtape._src.variable import Variable, is_local_to, notice_reading, state_in, traced_scope
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def in_scope(name: str) -> Callable[[F], F]:
+    """Let the names of what a function traces have a scope of this name."""
+
+    def scoped(function: F) -> F:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with traced_scope(name):
+                return function(*args, **kwargs)
+
+        return cast(F, inside)
+
+    return scoped
 
 
 class Block:

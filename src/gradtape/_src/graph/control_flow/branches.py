@@ -12,7 +12,7 @@ from gradtape._src.arrays.symbolic import Node, Symbolic, call, only_eager, trac
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
-from gradtape._src.graph.control_flow.block import Block, without_outputs, zeros_like_symbol
+from gradtape._src.graph.control_flow.block import Block, in_scope, without_outputs, zeros_like_symbol
 from gradtape._src.graph.control_flow.conditions import check_truth, scalar
 from gradtape._src.graph.control_flow.derivatives import (
     as_tensors,
@@ -31,6 +31,7 @@ from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import store
 
 
+@in_scope("cond")
 def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
     """The result of one of two functions, chosen when the program runs."""
     check_truth(convert(pred), "Input 'pred' passed {} expected bool", "If")

@@ -17,7 +17,14 @@ from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.primitive import narrowed, program_op
 from gradtape._src.core.tape import active_recorders
-from gradtape._src.graph.control_flow.block import Block, add_node, carried_variables, check_carry, iteration_number
+from gradtape._src.graph.control_flow.block import (
+    Block,
+    add_node,
+    carried_variables,
+    check_carry,
+    in_scope,
+    iteration_number,
+)
 from gradtape._src.graph.control_flow.conditions import check_truth, scalar
 from gradtape._src.graph.control_flow.derivatives import (
     added,
@@ -43,6 +50,7 @@ _KEPT_BYTES = 2**26
 """How much memory a loop of unknown length may use to remember what it carried."""
 
 
+@in_scope("while")
 def while_loop(
     test: Callable[..., Any],
     body: Callable[..., Any],

@@ -17,6 +17,7 @@ from gradtape._src.graph.control_flow.block import (
     add_node,
     carried_variables,
     check_carry,
+    in_scope,
     iteration_number,
     without_outputs,
     zeros_like_symbol,
@@ -42,6 +43,7 @@ from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import store
 
 
+@in_scope("while")
 def scan(
     function: Callable[..., Any], carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, reverse: bool = False
 ) -> tuple[list[Tensor], list[Tensor]]:

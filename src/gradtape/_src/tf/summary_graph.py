@@ -1,0 +1,169 @@
+"""Graphs in event files: what a function was traced to, as TensorBoard draws it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from gradtape._src.arrays.symbolic import Graph, Symbolic, current_graph
+from gradtape._src.conversion import convert
+from gradtape._src.dtypes import as_dtype
+from gradtape._src.formats.event import AttrValue, Event, GraphDef, NodeDef, RunMetadata, shape_proto
+from gradtape._src.formats.protobuf import encode
+from gradtape._src.formats.tensor_proto import serialized
+from gradtape._src.function.concrete import on_concrete
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf.summary_writer import current_writer, should_record_summaries, step_value
+
+__all__ = ["graph", "graph_def", "trace_export", "trace_off", "trace_on"]
+
+
+def graph_def(traced: Graph) -> GraphDef:
+    """A graph as the message `GraphDef`: a node for each input and each op, with dtypes and shapes.
+
+    >>> import gradtape as tf
+    >>> square = tf.function(lambda x: x * x).get_concrete_function(tf.constant(2.0))
+    >>> [node.op for node in graph_def(square.graph).node]
+    ['Placeholder', 'mul']
+    """
+    names: dict[int, str] = {}
+    nodes: list[NodeDef] = []
+    counts: dict[str, int] = {}
+
+    def add(op: str, name: str, inputs: list[str], outputs: tuple[Symbolic, ...]) -> None:
+        number = counts[name] = counts.get(name, -1) + 1
+        own = f"{name}_{number}" if number else name
+        attrs = {"_output_shapes": AttrValue(shape=_shape(outputs[0]))} if outputs else {}
+        if outputs:
+            attrs["dtype"] = AttrValue(type=as_dtype(outputs[0].dtype).as_datatype_enum)
+        nodes.append(NodeDef(name=own, op=op, input=inputs, attr=attrs))
+        names.update({id(out): own if not i else f"{own}:{i}" for i, out in enumerate(outputs)})
+
+    for feed in traced.feeds:
+        kind = {"argument": "Placeholder", "variable": "VarHandleOp"}.get(feed.kind, "Const")
+        name = getattr(feed.value, "name", "") or feed.kind
+        add(kind, name.partition(":")[0], [], (feed.symbol,))
+    for node in traced.nodes:
+        inputs = [names[id(a)] for a in node.args if type(a) is Symbolic and id(a) in names]
+        add(node.name, node.name, inputs, node.outputs)
+    return GraphDef(node=nodes)
+
+
+def _shape(symbol: Symbolic) -> Any:
+    return shape_proto(n if isinstance(n, int) else None for n in symbol.shape)
+
+
+def graph(graph_data: Any) -> Tensor:
+    """Write a graph, which TensorBoard draws: `f.get_concrete_function(...).graph`. True if it was written.
+
+    >>> import gradtape as tf, tempfile
+    >>> square = tf.function(lambda x: x * x).get_concrete_function(tf.constant(2.0))
+    >>> with tf.summary.create_file_writer(tempfile.mkdtemp()).as_default():
+    ...     written = tf.summary.graph(square.graph)
+    >>> bool(written)
+    True
+    """
+    if current_graph() is not None:
+        raise errors_in_function()
+    writer = current_writer()
+    if not isinstance(graph_data, Graph) and not hasattr(graph_data, "SerializeToString"):
+        raise ValueError(
+            f"Argument 'graph_data' is not tf.Graph or tf.compat.v1.GraphDef. Received graph_data={graph_data} of type "
+            f"{type(graph_data).__name__}. A concrete function has one: f.get_concrete_function(...).graph"
+        )
+    if writer is None or not should_record_summaries():
+        return convert(False)
+    message = graph_def(graph_data) if isinstance(graph_data, Graph) else graph_data
+    writer.file.add(Event(wall_time=time.time(), graph_def=message.SerializeToString()).SerializeToString())
+    return convert(True)
+
+
+def errors_in_function() -> RuntimeError:
+    return RuntimeError("summary.graph() cannot be used inside a tf.function: a graph is written once, in eager code.")
+
+
+# -- traces ----------------------------------------------------------------------------------------------------------
+class _Trace:
+    """What has been traced since `trace_on`."""
+
+    def __init__(self, graphs: bool, profiler_outdir: str | None) -> None:
+        self.with_graphs, self.profiler_outdir = graphs, profiler_outdir
+        self.graphs: list[Graph] = []
+
+
+_open: list[_Trace] = []
+
+
+def _on_concrete(function: Any) -> None:
+    for trace in _open:
+        if trace.with_graphs:
+            trace.graphs.append(function.graph)
+
+
+def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: str | None = None) -> None:
+    """Begin to collect the graphs of functions that are traced and, if `profiler`, a profile of what runs.
+
+    >>> import gradtape as tf, tempfile
+    >>> tf.summary.trace_on()
+    >>> y = tf.function(lambda x: x * x)(tf.constant(2.0))
+    >>> with tf.summary.create_file_writer(tempfile.mkdtemp()).as_default():
+    ...     tf.summary.trace_export("square", step=0)
+    """
+    if _open:
+        _log("Trace already enabled")
+        return
+    if profiler and profiler_outdir is None:
+        raise ValueError(
+            "Argument `profiler_outdir` is not specified: it is the folder that the profile is written to."
+        )
+    if profiler:
+        from gradtape._src.tf.profiler import start
+
+        start(str(profiler_outdir))
+    _open.append(_Trace(graph, str(profiler_outdir) if profiler else None))
+    on_concrete.append(_on_concrete)
+
+
+def _log(sentence: str) -> None:
+    from gradtape._src.call_sites import logger
+
+    logger().warning(sentence)
+
+
+def trace_off() -> None:
+    """End a trace without writing it.
+
+    >>> import gradtape as tf
+    >>> tf.summary.trace_off()
+    """
+    for trace in _open:
+        on_concrete.remove(_on_concrete)
+        if trace.profiler_outdir is not None:
+            from gradtape._src.tf.profiler import stop
+
+            stop()
+    _open.clear()
+
+
+def trace_export(name: str, step: Any = None, profiler_outdir: str | None = None) -> None:
+    """End a trace and write its graphs, which TensorBoard draws, and its profile.
+
+    >>> import gradtape as tf
+    >>> tf.summary.trace_export("square", step=0)
+    Traceback (most recent call last):
+    ValueError: Must enable trace before export through tf.summary.trace_on.
+    """
+    if not _open:
+        raise ValueError("Must enable trace before export through tf.summary.trace_on.")
+    trace, writer = _open[0], current_writer()
+    if trace.with_graphs and writer is not None:
+        graphs = [graph_def(found).SerializeToString() for found in trace.graphs]
+        metadata = RunMetadata(
+            partition_graphs=graphs, function_graphs=[{"pre_optimization_graph": found} for found in graphs]
+        )
+        tensor = serialized(metadata.SerializeToString())
+        described = [(1, [(1, b"graph_run_metadata_graph"), (2, b"1")])]
+        value = [(1, [(1, name.encode()), (8, tensor), (9, described)])]
+        if should_record_summaries():
+            writer.file.add_summary(encode(value), step_value(step))
+    trace_off()
