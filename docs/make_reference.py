@@ -22,7 +22,7 @@ import gradtape.testing
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.checkpoint import checkpoint, reading, state
 from gradtape._src.inspect import explain
-from gradtape._src.tf import parsing
+from gradtape._src.tf import parsing, records, sequences
 from gradtape._src.variable.slices import IndexedUpdates
 
 HERE = Path(__file__).parent
@@ -102,7 +102,9 @@ def pages() -> list[Page]:
         Page("debugging.md", "tf.debugging", "Assertions and checks.", _members(gradtape.debugging, "tf.debugging")),
         Page("config.md", "tf.config", "Settings and devices.", _own(gradtape.config, "tf.config")),
         Page("io.md", "tf.io", "Bytes, files, strings and records.",
-             [*_own(gradtape.io, "tf.io"), *((f"tf.io.{name}", getattr(parsing, name)) for name in parsing.__all__)]),
+             [*_own(gradtape.io, "tf.io"),
+              *((f"tf.io.{name}", getattr(module, name)) for module in (parsing, records, sequences)
+                for name in module.__all__), *_own(gradtape.io.gfile, "tf.io.gfile")]),
         Page("data.md", "tf.data", "Input pipelines.",
              [*_members(gradtape.data, "tf.data"), *_members(gradtape.data.experimental, "tf.data.experimental")]),
         Page(

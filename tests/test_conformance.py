@@ -33,6 +33,7 @@ AREAS = (
     "strings",
     "lookup",
     "numpy_api",
+    "gfile",
     "summary",
 )
 

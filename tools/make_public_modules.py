@@ -39,6 +39,7 @@ SOURCES = {  # public module: its implementation
     "experimental.numpy.random": "numpy_api.random",
     "image": "tf.image",
     "io": "tf.io",
+    "io.gfile": "tf.gfile",
     "linalg": "tf.linalg",
     "lookup": "tf.lookup",
     "lookup.experimental": "tf.lookup.experimental",

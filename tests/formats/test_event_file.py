@@ -120,16 +120,13 @@ def test_a_killed_process_leaves_whole_records(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_a_file_of_its_own(tmp_path):
-    file = EventFile(str(tmp_path))
-    file.add_scalar("x", 1.0, 1)
-    child = os.fork()
-    if not child:
-        file.add_scalar("x", 1.0, 2)
-        file.close()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    file.add_scalar("x", 1.0, 3)
-    file.close()
+    program = (
+        "import os, sys\nfrom gradtape._src.formats.event_file import EventFile\n"
+        "file = EventFile(sys.argv[1])\nfile.add_scalar('x', 1.0, 1)\n"
+        "child = os.fork()\nfile.add_scalar('x', 1.0, 3 if child else 2)\nfile.close()\n"
+        "sys.exit(os.waitpid(child, 0)[1] if child else 0)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
     found = [[event.step for event in read_events(path)][1:] for path in event_files(str(tmp_path))]
     assert sorted(found) == [[1, 3], [2]]
 

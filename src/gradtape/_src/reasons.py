@@ -44,6 +44,8 @@ REASONS = [
      "TensorFlow's own machinery"),
     (r"(conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
      "an internal op that TensorFlow exports by accident"),
+    (r"tf\.io\.(de|en)code_proto$", "needs the descriptions of your messages: use the package protobuf"),
+    (r"tf\.io\.(match_filenames_once|write_graph)$", "for graphs; use tf.io.gfile.glob, tf.summary.graph"),
     (r"jpeg|jxl|webp|bmp|gif|decode_|encode_", "image files other than through Pillow's PNG and JPEG"),
     (r"bounding_box|proposals|non_max_suppression|glimpse", "detection tooling without a derivative"),
     (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|fractional_|isotonic|"

@@ -15,6 +15,7 @@ from gradtape._src import errors
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.atomic import named_errors, open_to_read, write
+from gradtape._src.formats.file_systems import file_system, replace
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import as_int, flag, integer, shape_of, truth
@@ -402,16 +403,47 @@ def _path(filename: Any, op: str) -> str:
 
 def read_file(filename: Any, name: str | None = None) -> Tensor:
     """Read a file, as a scalar string tensor."""
-    with open_to_read(_path(filename, "ReadFile"), "ReadFile") as file:
+    path = _path(filename, "ReadFile")
+    if "://" in path:
+        system, inside = file_system(path)
+        with system.open(inside, "rb") as file:
+            return _text(file.read())
+    with open_to_read(path, "ReadFile") as file, named_errors(path, "ReadFile"):
         return _text(file.read())
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """Write bytes to a file; missing folders are created. The write is atomic."""
     path, data = _path(filename, "WriteFile"), _bytes(contents, "WriteFile")
+    if "://" in path:
+        replace(path, _io.BytesIO(data))
+        return
     with named_errors(path, "WriteFile"):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         write(path, lambda file: file.write(data), durable=False)
+
+
+def matching_files(pattern: Any, name: str | None = None) -> Tensor:
+    """The files that a pattern, or one of several patterns, matches, in the order of their names.
+
+    >>> import gradtape as tf
+    >>> tf.io.write_file("ram://matched/a.txt", "x")
+    >>> tf.io.matching_files("ram://matched/*.txt").numpy().tolist()
+    [b'ram://matched/a.txt']
+    """
+    texts = _strings(pattern, "MatchingFiles")
+    if texts.ndim > 1:
+        raise errors.invalid_argument(
+            f"Input patterns tensor must be scalar or vector, but had shape: {errors.brackets(texts.shape)}",
+            "MatchingFiles",
+        )
+    found = []
+    for text in texts.reshape(-1):
+        system, inside = file_system(os.fsdecode(text))
+        found += system.glob(inside)
+    array = np.empty(len(found), object)
+    array[:] = [os.fsencode(path) for path in sorted(found)]
+    return wrap(array)
 
 
 def decode_raw(
@@ -458,15 +490,31 @@ def decode_raw(
     return wrap(values.reshape(*texts.shape, size // dtype.itemsize))
 
 
-# -- records and texts: loaded when they are first used --------------------------------------------------------------
-_PARSING = (
-    "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "parse_example",
-    "parse_single_example", "parse_tensor", "serialize_tensor", "deserialize_many_sparse", "serialize_many_sparse",
-    "serialize_sparse",
-)  # fmt: skip
-_LAZY = dict.fromkeys(_PARSING, "parsing") | dict.fromkeys(
-    ("decode_base64", "decode_csv", "encode_base64"), "text_records"
-)
+# -- records: loaded when they are first used ------------------------------------------------------------------------
+_LAZY = {
+    "FixedLenFeature": "parsing",
+    "FixedLenSequenceFeature": "parsing",
+    "RaggedFeature": "sequences",
+    "SparseFeature": "sequences",
+    "TFRecordOptions": "parsing",
+    "TFRecordWriter": "parsing",
+    "VarLenFeature": "parsing",
+    "decode_base64": "text_records",
+    "decode_compressed": "records",
+    "decode_csv": "text_records",
+    "decode_json_example": "records",
+    "deserialize_many_sparse": "parsing",
+    "encode_base64": "text_records",
+    "parse_example": "parsing",
+    "parse_sequence_example": "sequences",
+    "parse_single_example": "parsing",
+    "parse_single_sequence_example": "sequences",
+    "parse_tensor": "parsing",
+    "serialize_many_sparse": "parsing",
+    "serialize_sparse": "parsing",
+    "serialize_tensor": "parsing",
+}
+"""Name -> its module in `gradtape._src.tf`."""
 
 
 def _load(name: str) -> Any:
@@ -478,6 +526,7 @@ def _load(name: str) -> Any:
 
 
 if TYPE_CHECKING:
+    from gradtape._src.tf import gfile as gfile
     from gradtape._src.tf.parsing import (
         FixedLenFeature as FixedLenFeature,
         FixedLenSequenceFeature as FixedLenSequenceFeature,
@@ -491,6 +540,16 @@ if TYPE_CHECKING:
         serialize_many_sparse as serialize_many_sparse,
         serialize_sparse as serialize_sparse,
         serialize_tensor as serialize_tensor,
+    )
+    from gradtape._src.tf.records import (
+        decode_compressed as decode_compressed,
+        decode_json_example as decode_json_example,
+    )
+    from gradtape._src.tf.sequences import (
+        RaggedFeature as RaggedFeature,
+        SparseFeature as SparseFeature,
+        parse_sequence_example as parse_sequence_example,
+        parse_single_sequence_example as parse_single_sequence_example,
     )
     from gradtape._src.tf.text_records import (
         decode_base64 as decode_base64,
@@ -518,7 +577,9 @@ __all__ = [
     "encode_jpeg",
     "encode_png",
     "extract_jpeg_shape",
+    "gfile",
     "is_jpeg",
+    "matching_files",
     "read_file",
     "write_file",
 ]

@@ -78,7 +78,7 @@ def parse_single_example(
     texts = convert(serialized, "string")
     if texts.array.shape:
         raise ValueError(f"Input serialized must be a scalar, got a tensor of shape {texts.shape}.")
-    return _parsed_examples([_example(np.asarray(texts.array).item())], features, ())
+    return parsed_examples([_example(np.asarray(texts.array).item())], features, ())
 
 
 def parse_example(serialized: Any, features: TensorLike, example_names: Any = None, name: str | None = None) -> Any:
@@ -90,7 +90,7 @@ def parse_example(serialized: Any, features: TensorLike, example_names: Any = No
             f"Expected serialized to be a scalar or vector, got shape: {errors.brackets(shape)}", _OP
         )
     rows = [_example(text) for text in np.ravel(np.asarray(texts.array))]
-    return _parsed_examples(rows, features, shape)
+    return parsed_examples(rows, features, shape)
 
 
 _SHOWN = 200  # bytes of an example that an error shows
@@ -106,19 +106,20 @@ def _example(text: bytes) -> Any:
     return example.features.feature
 
 
-def _parsed_examples(rows: list[Any], features: Any, shape: tuple[int, ...]) -> dict[str, Any]:
+def parsed_examples(rows: list[Any], features: Any, shape: tuple[int, ...]) -> dict[str, Any]:
+    """The features of examples, by name; of one example if the shape is empty."""
     if not features:
         raise ValueError("Invalid argument: features cannot be empty.")
     made = {}
     for key, feature in sorted(features.items()):
-        parse = _PARSERS.get(type(feature))
+        parse = PARSERS.get(type(feature))
         if parse is None:
             raise ValueError(f"Unsupported {type(feature).__name__} {feature} for key '{key}'")
         made[key] = parse(key, rows, feature, bool(shape))
     return made
 
 
-def _values(key: str, row: Any, dtype: Any) -> Any:
+def values_of(key: str, row: Any, dtype: Any, op: str = _OP) -> Any:
     """The values of a feature in an example, or None if it is not there."""
     feature: Feature | None = row.get(key)
     kind = None if feature is None else feature.WhichOneof("kind")
@@ -128,7 +129,7 @@ def _values(key: str, row: Any, dtype: Any) -> Any:
         raise errors.invalid_argument(
             f"Key: {key}.  Data types don't match. Data type: {_WORDS[kind]} but expected type: "
             f"{_WORDS[_LISTS[dtype.name]]}",
-            _OP,
+            op,
         )
     found = getattr(feature, kind).value
     values = np.empty(len(found), dtype.numpy_dtype)
@@ -163,7 +164,7 @@ def _fixed(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
     default = None if feature.default_value is None else _default(feature.default_value, dtype, shape, size)
     found = []
     for i, row in enumerate(rows):
-        values = _values(key, row, dtype)
+        values = values_of(key, row, dtype)
         values = default if values is None else values
         if values is None:
             who = "Name: <unknown>, " if several else ""
@@ -200,7 +201,7 @@ def _sequence(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
     if not feature.allow_missing:
         raise ValueError("Unsupported: FixedLenSequenceFeature requires allow_missing to be True.")
     dtype, shape = _dtype(feature.dtype), _shape(key, feature)
-    found = [_values(key, row, dtype) for row in rows]
+    found = [values_of(key, row, dtype) for row in rows]
     size = math.prod(shape)
     for values in found:
         if values is not None and len(values) and (not size or len(values) % size):
@@ -222,7 +223,7 @@ def _sequence(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
 
 def _variable(key: str, rows: list[Any], feature: Any, several: bool) -> SparseTensor:
     dtype = _dtype(feature.dtype)
-    found = [_values(key, row, dtype) for row in rows]
+    found = [values_of(key, row, dtype) for row in rows]
     lists = [np.zeros(0, dtype.numpy_dtype) if values is None else values for values in found]
     longest = max(map(len, lists), default=0)
     lengths = np.array([len(values) for values in lists], np.int64)
@@ -235,7 +236,7 @@ def _variable(key: str, rows: list[Any], feature: Any, several: bool) -> SparseT
     return SparseTensor(indices[:, 1:], values, np.array([longest], np.int64))
 
 
-_PARSERS: dict[type, Any] = {
+PARSERS: dict[type, Any] = {
     FixedLenFeature: _fixed,
     FixedLenSequenceFeature: _sequence,
     VarLenFeature: _variable,

@@ -185,7 +185,7 @@ def _step_tensor(step: Any) -> Any:
         )
     if isinstance(given, (bool, str, bytes, float)):
         raise TypeError(f"Cannot convert {given!r} to EagerTensor of dtype int64: a step is a whole number.")
-    tensor = convert(given.read() if isinstance(given, Variable) else given, "int64")
+    tensor = convert(given.read_value() if isinstance(given, Variable) else given, "int64")
     if tensor.array.shape != ():
         raise errors.invalid_argument(f"step must be scalar, got shape {errors.brackets(tensor.array.shape)}")
     return tensor if not is_known(tensor) else int(tensor.numpy())
@@ -264,7 +264,7 @@ def _record_in_function(
     from gradtape._src.graph.host_calls import effect
 
     if isinstance(condition, Variable):
-        condition = condition.read()
+        condition = condition.read_value()
     if (not isinstance(condition, Tensor) or is_known(condition)) and not condition:
         return convert(False)
     given = [tensor, step, condition]
