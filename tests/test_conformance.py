@@ -35,6 +35,7 @@ AREAS = (
     "numpy_api",
     "gfile",
     "summary",
+    "testcase",
 )
 
 GOLDEN = {area: runner.load_golden(area) for area in AREAS}

@@ -1,6 +1,9 @@
-"""tf.test: the numeric check of a gradient (a longer one is `gradtape.testing.check_gradients`), and what is there."""
+"""`tf.test`: test cases, the numeric check of a gradient, and what is installed."""
+
+import typing as _typing
 
 from gradtape._src.tf.test import (
+    __dir__ as __dir__,
     compute_gradient as compute_gradient,
     gpu_device_name as gpu_device_name,
     is_built_with_cuda as is_built_with_cuda,
@@ -10,3 +13,15 @@ from gradtape._src.tf.test import (
     is_cpu_target_available as is_cpu_target_available,
     is_gpu_available as is_gpu_available,
 )
+
+if _typing.TYPE_CHECKING:
+    from gradtape._src.tf.test import (
+        Benchmark as Benchmark,
+        TestCase as TestCase,
+        assert_equal_graph_def as assert_equal_graph_def,
+        disable_with_predicate as disable_with_predicate,
+        main as main,
+        with_eager_op_as_function as with_eager_op_as_function,
+    )
+else:
+    from gradtape._src.tf.test import __getattr__ as __getattr__

@@ -1,6 +1,7 @@
 """tf.io.gfile and whole-file functions in a temporary folder."""
 
 import os
+import pathlib
 import shutil
 import tempfile
 
@@ -117,13 +118,13 @@ def case_copy_rename_remove(tf, np):
         put(a, "one")
         put(c, "three")
         g.copy(a, b)
-        out = [open(b).read(), raises(lambda: g.copy(a, c))]
+        out = [pathlib.Path(b).read_text(), raises(lambda: g.copy(a, c))]
         g.copy(a, c, overwrite=True)
-        out.append(open(c).read())
+        out.append(pathlib.Path(c).read_text())
         put(b, "two")
         out.append(raises(lambda: g.rename(a, b)))
         g.rename(a, b, overwrite=True)
-        out += [open(b).read(), g.exists(a)]
+        out += [pathlib.Path(b).read_text(), g.exists(a)]
         g.remove(b)
         return out + [g.exists(b), raises(lambda: g.copy(a, c, overwrite=True))]
 
@@ -187,7 +188,6 @@ def case_whole_files_and_datasets(tf, np):
 
 
 def case_iterate_and_path_objects(tf, np):
-    import pathlib
 
     with Folder() as d:
         p = pathlib.Path(d) / "n.txt"

@@ -1,11 +1,11 @@
-"""tf.test: the numeric check of a gradient (a longer one is `gradtape.testing.check_gradients`), and what is there."""
+"""`tf.test`: test cases, the numeric check of a gradient, and what is installed."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -149,7 +149,40 @@ def is_built_with_xla() -> bool:
     return devices.has_jax()
 
 
+# -- test cases: loaded when they are first used, as `unittest` is -----------------------------------------------------
+_LAZY = frozenset({
+    "Benchmark", "TestCase", "assert_equal_graph_def", "disable_with_predicate", "main", "with_eager_op_as_function",
+})  # fmt: skip
+
+
+def _load(name: str) -> Any:
+    if name in _LAZY:
+        from gradtape._src.tf import test_case
+
+        found = globals()[name] = getattr(test_case, name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if TYPE_CHECKING:
+    from gradtape._src.tf.test_case import (
+        Benchmark as Benchmark,
+        TestCase as TestCase,
+        assert_equal_graph_def as assert_equal_graph_def,
+        disable_with_predicate as disable_with_predicate,
+        main as main,
+        with_eager_op_as_function as with_eager_op_as_function,
+    )
+else:  # a type checker would take every misspelled name for one that is loaded on first use
+    __getattr__ = _load
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 __all__ = [
+    *_LAZY,
     "compute_gradient",
     "gpu_device_name",
     "is_built_with_cuda",

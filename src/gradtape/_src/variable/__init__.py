@@ -29,9 +29,8 @@ from gradtape._src.variable.variable import (
     scope_within,
     state_in,
     store,
-    variable_maker,
-    scope_within,
     traced_scope,
+    variable_maker,
 )
 from gradtape._src.variable.wrappers import all_unwrapped, register_wrapper, unwrapped
 
