@@ -34,6 +34,8 @@ AREAS = (
     "lookup",
     "numpy_api",
     "gfile",
+    "compat_v1",
+    "compat_more",
     "summary",
     "testcase",
 )

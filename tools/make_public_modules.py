@@ -59,7 +59,7 @@ SOURCES = {  # public module: its implementation
     "summary.experimental": "tf.summary_experimental",
     "test": "tf.test",
     "testing": "testing",
-    "train": "checkpoint",
+    "train": "tf.train",
     "train.experimental": "checkpoint.experimental",
     "version": "version",
 }

@@ -341,11 +341,9 @@ def _load(name: str) -> _typing.Any:
             found = getattr(importlib.import_module(_LAZY_CLASSES[name]), name)
         globals()[name] = found
         return found
-    from gradtape._src.reasons import reason
+    from gradtape._src.reasons import missing
 
-    why = None if name.startswith("_") else reason(f"tf.{name}")
-    text = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(text if why is None else f"{text}: {why}.", name=name, obj=_sys.modules[__name__])
+    raise missing(_sys.modules[__name__], f"tf.{name}", name)
 
 
 if _typing.TYPE_CHECKING:
@@ -380,9 +378,9 @@ def __dir__() -> list[str]:
 
 
 def _of_v1(name: str) -> _typing.Any:
-    if name in ("config", "data", "distribute", "keras", "train"):  # the others are other things there
+    if name in ("config", "data", "distribute", "keras"):  # the others are other things there
         return _load(name)
-    raise AttributeError(f"module 'gradtape.compat.v1' has no attribute {name!r}")
+    return _compat.attribute(compat.v1, name)
 
 
 compat.v1.__getattr__ = _of_v1

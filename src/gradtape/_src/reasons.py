@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["reason", "reason_within"]
+__all__ = ["missing", "missing_sentence", "reason", "reason_within"]
 
 # The first pattern that fits. A name that is missing without a reason here is an omission.
 REASONS = [
@@ -26,10 +26,9 @@ REASONS = [
      "machinery of TensorFlow's runtime"),
     (r"train\.(ClusterDef|Coordinator|JobDef|Server|ServerDef)$", "many processes are outside gradtape"),
     (r"train\.(CheckpointView|TrackableView)$", "use tf.train.list_variables and tf.train.load_variable"),
-    (r"train\.ExponentialMovingAverage$", "Keras' optimizers keep averages: Adam(use_ema=True)"),
     (r"train\.experimental\.(\w*Shard\w*)$", "checkpoints are written into one file"),
-    (r"train\.\w*Optimizer$", "TensorFlow 1; since then tf.keras.optimizers"),
-    (r"train\.\w+_decay(_restarts)?$", "TensorFlow 1; since then tf.keras.optimizers.schedules"),
+    (r"tf\.train\.\w*Optimizer$", "TensorFlow 1; tf.compat.v1.train has it, and tf.keras.optimizers newer ones"),
+    (r"tf\.train\.\w+_decay(_restarts)?$", "TensorFlow 1; tf.compat.v1.train has it"),
     (r"tf\.debugging\.(en|dis)able_check_numerics|tf\.debugging\.experimental$", "numerics views of the tape: planned"),
     (r"RNNCell", "Keras layers wrap cells there: planned with Keras"),
     (r"LinearOperator", "structured operators: use the matrices themselves"),
@@ -41,7 +40,7 @@ REASONS = [
      "TensorFlow's own machinery"),
     (r"(conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
      "an internal op that TensorFlow exports by accident"),
-    (r"tf\.test\.(create_local_cluster|benchmark_config|experimental(\.\w+)?)$", "for TensorFlow's servers and sessions"),
+    (r"tf\.test\.(create_local_cluster|benchmark_config|experimental(\.\w+)?)$", "for servers and sessions"),
     (r"tf\.io\.(de|en)code_proto$", "needs the descriptions of your messages: use the package protobuf"),
     (r"tf\.io\.(match_filenames_once|write_graph)$", "for graphs; use tf.io.gfile.glob, tf.summary.graph"),
     (r"jpeg|jxl|webp|bmp|gif|decode_|encode_", "image files other than through Pillow's PNG and JPEG"),
@@ -113,3 +112,26 @@ def reason_within(name: str, missing: str) -> str | None:
             return why
         name = name.rpartition(".")[0]
     return None
+
+
+def missing_sentence(name: str) -> str | None:
+    """What to say of a name of TensorFlow's that gradtape lacks; None if it is none that is known.
+
+    >>> missing_sentence("tf.lite")
+    "tf.lite is not in gradtape: TensorFlow's own machinery"
+    >>> missing_sentence("tf.to_float")
+    'tf.to_float is of TensorFlow 1: use tf.cast'
+    """
+    if name in RENAMED:
+        return f"{name} is of TensorFlow 1: use {RENAMED[name]}"
+    if FIRST_VERSION.match(name):
+        return f"{name} is of TensorFlow 1, whose graphs and sessions are not in gradtape"
+    why = reason(name)
+    return None if why is None else f"{name} is not in gradtape: {why}"
+
+
+def missing(module: object, full: str, name: str) -> AttributeError:
+    """The error for a name that a module does not have: why TensorFlow's is missing, and Python's text otherwise."""
+    text = f"module {getattr(module, '__name__', module)!r} has no attribute {name!r}"
+    sentence = None if name.startswith("_") else missing_sentence(full)
+    return AttributeError(text if sentence is None else f"{text}. {sentence}.", name=name, obj=module)

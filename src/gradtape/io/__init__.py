@@ -16,23 +16,31 @@ from gradtape._src.tf.io import (
     encode_png as encode_png,
     extract_jpeg_shape as extract_jpeg_shape,
     is_jpeg as is_jpeg,
+    matching_files as matching_files,
     read_file as read_file,
     write_file as write_file,
 )
+from gradtape.io import gfile as gfile
 
 if _typing.TYPE_CHECKING:
     from gradtape._src.tf.io import (
         FixedLenFeature as FixedLenFeature,
         FixedLenSequenceFeature as FixedLenSequenceFeature,
+        RaggedFeature as RaggedFeature,
+        SparseFeature as SparseFeature,
         TFRecordOptions as TFRecordOptions,
         TFRecordWriter as TFRecordWriter,
         VarLenFeature as VarLenFeature,
         decode_base64 as decode_base64,
+        decode_compressed as decode_compressed,
         decode_csv as decode_csv,
+        decode_json_example as decode_json_example,
         deserialize_many_sparse as deserialize_many_sparse,
         encode_base64 as encode_base64,
         parse_example as parse_example,
+        parse_sequence_example as parse_sequence_example,
         parse_single_example as parse_single_example,
+        parse_single_sequence_example as parse_single_sequence_example,
         parse_tensor as parse_tensor,
         serialize_many_sparse as serialize_many_sparse,
         serialize_sparse as serialize_sparse,

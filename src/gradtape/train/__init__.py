@@ -1,12 +1,13 @@
-"""`tf.train`: checkpoints and records, in TensorFlow's formats."""
+"""`tf.train`: checkpoints and records, in TensorFlow's formats; averages of variables."""
 
-from gradtape._src.checkpoint import (
+from gradtape._src.tf.train import (
     BytesList as BytesList,
     Checkpoint as Checkpoint,
     CheckpointManager as CheckpointManager,
     CheckpointOptions as CheckpointOptions,
     ClusterSpec as ClusterSpec,
     Example as Example,
+    ExponentialMovingAverage as ExponentialMovingAverage,
     Feature as Feature,
     FeatureList as FeatureList,
     FeatureLists as FeatureLists,

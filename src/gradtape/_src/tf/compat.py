@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Iterator
 from contextvars import ContextVar
 from importlib import import_module
 from operator import attrgetter
@@ -14,12 +16,14 @@ from gradtape._src import version
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import as_dtype, float32
 from gradtape._src.graph.gradients import gradients, hessians
-from gradtape._src.interrupts import setting, settings
+from gradtape._src.interrupts import contextmanager, setting, settings
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import compat_initializers, nn, random
 from gradtape._src.tf.arguments import shape_of
 from gradtape._src.tf.normalization import fused_batch_norm
 from gradtape._src.tf.scopes import name_scope
+from gradtape._src.tf.v1 import names
+from gradtape._src.tf.v1.names import attribute as attribute
 from gradtape._src.variable import Variable, VariableAggregation, VariableSynchronization, name_prefix
 
 if TYPE_CHECKING:
@@ -262,6 +266,75 @@ def like_tensorflow(version: ModuleType, name: str) -> ModuleType:
     return shown
 
 
+def _load_lazily(v1: ModuleType) -> None:
+    """Leave out the names that differ from TensorFlow 2's or are rarely used: they are loaded on first use."""
+    for name in (*names.LAZY, *names.NAMESPACES):
+        v1.__dict__.pop(name, None)
+    for name in names.NN:
+        v1.nn.__dict__.pop(name, None)
+    v1.nn.__dict__["__getattr__"] = lambda name: names.neural(v1.nn, name)
+
+
+def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+    """Text or bytes as bytes."""
+    if isinstance(bytes_or_text, bytearray):
+        return bytes(bytes_or_text)
+    if isinstance(bytes_or_text, str):
+        return bytes_or_text.encode(encoding)
+    if isinstance(bytes_or_text, bytes):
+        return bytes_or_text
+    raise TypeError(f"Expected binary or unicode string, got {bytes_or_text!r}")
+
+
+def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+    """Text or bytes as text."""
+    if isinstance(bytes_or_text, str):
+        return bytes_or_text
+    if isinstance(bytes_or_text, bytes):
+        return bytes_or_text.decode(encoding)
+    raise TypeError(f"Expected binary or unicode string, got {bytes_or_text!r}")
+
+
+def as_str_any(value: Any, encoding: str = "utf-8") -> str:
+    """Anything as text: bytes are decoded."""
+    return as_text(value, encoding) if isinstance(value, bytes) else str(value)
+
+
+def path_to_str(path: Any) -> Any:
+    """A path as text; anything else as it is."""
+    return as_str_any(path.__fspath__()) if hasattr(path, "__fspath__") else path
+
+
+def forward_compatible(year: int, month: int, day: int) -> bool:
+    """Whether TensorFlow of that day was before this version's: always, for days before it."""
+    return (year, month, day) < (2026, 1, 1)
+
+
+@contextmanager
+def forward_compatibility_horizon(year: int, month: int, day: int) -> Iterator[None]:
+    """No effect: gradtape writes nothing that an older TensorFlow would have to read differently."""
+    yield
+
+
+def _functions(v1: ModuleType) -> dict[str, Any]:
+    """The functions of `tf.compat` itself."""
+    return {
+        "as_bytes": as_bytes,
+        "as_str": as_text,
+        "as_str_any": as_str_any,
+        "as_text": as_text,
+        "bytes_or_text_types": (bytes, str),
+        "complex_types": (numbers.Complex, np.number),
+        "dimension_at_index": lambda shape, index: v1.dimension_at_index(shape, index),
+        "dimension_value": lambda dimension: v1.dimension_value(dimension),
+        "forward_compatibility_horizon": forward_compatibility_horizon,
+        "forward_compatible": forward_compatible,
+        "integral_types": (numbers.Integral, np.integer),
+        "path_to_str": path_to_str,
+        "real_types": (numbers.Real, np.integer, np.floating),
+    }
+
+
 def build(root: ModuleType) -> ModuleType:
     """The namespace `compat`, made of the finished root."""
     compat = ModuleType(f"{root.__name__}.compat", __doc__)
@@ -289,11 +362,10 @@ def build(root: ModuleType) -> ModuleType:
         *inside, last = name.split(".")
         setattr(getattr(v1, inside[0]) if inside else v1, last, _implemented(root, ours))
     v1.nn.fused_batch_norm, v1.nn.convolution, v1.nn.ctc_loss = fused_batch_norm, convolution, ctc_loss
+    _load_lazily(v1)
     shown = like_tensorflow(version, f"{v1.__name__}.version")
     v1.__dict__.update({n: v for n, v in vars(shown).items() if n.isupper()}, version=shown)
     v1.__dict__["__version__"] = version.TENSORFLOW
     compat.v1, compat.v2 = v1, root  # type: ignore[attr-defined]
-    compat.as_bytes = lambda text, encoding="utf-8": text.encode(encoding) if isinstance(text, str) else bytes(text)  # type: ignore[attr-defined]
-    compat.as_text = lambda text, encoding="utf-8": text if isinstance(text, str) else text.decode(encoding)  # type: ignore[attr-defined]
-    compat.as_str = compat.as_text  # type: ignore[attr-defined]
+    compat.__dict__.update(_functions(v1))
     return compat

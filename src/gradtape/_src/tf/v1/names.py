@@ -1,0 +1,147 @@
+"""The names that `tf.compat.v1` loads when they are first used, and where they are."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from gradtape._src.reasons import missing
+
+_HERE = "gradtape._src.tf.v1"
+
+_FUNCTIONS = """argmax argmin batch_gather clip_by_average_norm count_nonzero div expand_dims gather multinomial norm
+    reduce_all reduce_any reduce_join reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
+    scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update
+    scatter_sub scatter_update setdiff1d sparse_to_dense squeeze string_split to_bfloat16 to_complex64 to_complex128
+    to_double to_float to_int32 to_int64 where"""
+_MISC = """AUTO_REUSE ConfigProto Dimension GPUOptions GraphKeys GraphOptions InteractiveSession OptimizerOptions
+    RunOptions Session control_flow_v2_enabled dimension_at_index dimension_value disable_eager_execution
+    disable_v2_behavior executing_eagerly_outside_functions get_collection get_default_graph get_default_session
+    global_variables global_variables_initializer local_variables_initializer placeholder placeholder_with_default
+    reset_default_graph tables_initializer trainable_variables variables_initializer"""
+_SWITCHES = """enable_control_flow_v2 enable_resource_variables enable_tensor_equality enable_v2_tensorshape
+    disable_control_flow_v2 disable_resource_variables disable_tensor_equality disable_v2_tensorshape"""
+_INITIALIZERS = """glorot_normal_initializer glorot_uniform_initializer orthogonal_initializer
+    uniform_unit_scaling_initializer variance_scaling_initializer"""
+_STRINGS = {
+    "as_string": "as_string",
+    "decode_base64": "io.decode_base64",
+    "decode_csv": "io.decode_csv",
+    "encode_base64": "io.encode_base64",
+    "regex_replace": "regex_replace",
+    "string_join": "join",
+    "string_strip": "strip",
+    "string_to_hash_bucket": "to_hash_bucket",
+    "string_to_hash_bucket_fast": "to_hash_bucket_fast",
+    "string_to_hash_bucket_strong": "to_hash_bucket_strong",
+    "string_to_number": "to_number",
+    "substr": "substr",
+}
+_RECORDS = """FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_raw matching_files
+    parse_example parse_single_example parse_single_sequence_example parse_tensor serialize_many_sparse
+    serialize_sparse"""
+_MESSAGES = """AttrValue Event GraphDef HistogramProto NodeDef RunMetadata Summary SummaryMetadata TensorProto
+    TensorShapeProto"""
+
+
+def _lazy_names() -> dict[str, str]:
+    """Name -> "module:attribute"."""
+    table = {name: f"{_HERE}.functions:{name}" for name in _FUNCTIONS.split()}
+    table |= {name: f"{_HERE}.misc:{name}" for name in _MISC.split()}
+    table |= dict.fromkeys(_SWITCHES.split(), f"{_HERE}.misc:enabled")
+    table |= dict.fromkeys(("resource_variables_enabled", "tensor_equality_enabled"), f"{_HERE}.misc:is_enabled")
+    table |= {name: f"{_HERE}.initializers:{name}" for name in _INITIALIZERS.split()}
+    for name, place in _STRINGS.items():
+        module, _, attribute = place.rpartition(".")
+        table[name] = f"gradtape.{module or 'strings'}:{attribute}"
+    table |= {name: f"gradtape.io:{name}" for name in _RECORDS.split()}
+    table |= {name: f"gradtape._src.formats.event:{name}" for name in _MESSAGES.split()}
+    table |= {name: f"{_HERE}.{name}:" for name in ("app", "flags", "gfile", "logging", "losses", "summary")}
+    table["confusion_matrix"] = "gradtape.math:confusion_matrix"
+    return table
+
+
+LAZY = _lazy_names()
+
+NN = frozenset(
+    """avg_pool conv2d depthwise_conv2d dropout embedding_lookup l2_normalize log_softmax max_pool moments relu_layer
+    separable_conv2d sigmoid_cross_entropy_with_logits softmax softmax_cross_entropy_with_logits
+    sparse_softmax_cross_entropy_with_logits weighted_cross_entropy_with_logits weighted_moments xw_plus_b""".split()  # noqa: SIM905
+)
+
+
+def attribute(v1: ModuleType, name: str) -> Any:
+    """`tf.compat.v1.name`, loaded now and kept."""
+    maker = NAMESPACES.get(name)
+    if maker is not None:
+        value = maker(f"{v1.__name__}.{name}")
+    elif name in LAZY:
+        module, _, inside = LAZY[name].partition(":")
+        value = getattr(import_module(module), inside) if inside else import_module(module)
+    else:
+        raise missing(v1, f"tf.compat.v1.{name}", name)
+    setattr(v1, name, value)
+    return value
+
+
+def neural(nn: ModuleType, name: str) -> Any:
+    """`tf.compat.v1.nn.name`, loaded now and kept."""
+    if name not in NN:
+        raise missing(nn, f"tf.compat.v1.nn.{name}", name)
+    value = getattr(import_module(f"{_HERE}.nn"), name)
+    setattr(nn, name, value)
+    return value
+
+
+def _joined(name: str, doc: str, *modules: str, **more: Any) -> ModuleType:
+    """A namespace with the names of several modules."""
+    made = ModuleType(name, doc)
+    for path in modules:
+        module = import_module(path)
+        names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+        made.__dict__.update({n: getattr(module, n) for n in names})
+    made.__dict__.update(more)
+    return made
+
+
+def _train(name: str) -> ModuleType:
+    summaries = import_module(f"{_HERE}.summary")
+    newer = import_module("gradtape.train")
+    return _joined(
+        name,
+        "Optimizers, the global step, decays of learning rates, checkpoints.",
+        "gradtape.train",
+        f"{_HERE}.train",
+        f"{_HERE}.optimizers",
+        summary_iterator=summaries.summary_iterator,
+        NewCheckpointReader=newer.load_checkpoint,
+    )
+
+
+def _initializers(name: str) -> ModuleType:
+    older = import_module("gradtape._src.tf.compat_initializers")
+    shaped = import_module(f"{_HERE}.initializers")
+    misc = import_module(f"{_HERE}.misc")
+    made = ModuleType(name, "Initializers.")
+    made.__dict__.update({n: getattr(shaped, n) for n in shaped.__all__ if not n.endswith("_initializer")})
+    for module in (older, shaped):
+        for full in [n for n in dir(module) if n.endswith("_initializer") and not n.startswith("_")]:
+            setattr(made, full.removesuffix("_initializer"), getattr(module, full))
+    made.__dict__.update(
+        global_variables=misc.global_variables_initializer,
+        local_variables=misc.local_variables_initializer,
+        tables_initializer=misc.tables_initializer,
+        variables=misc.variables_initializer,
+    )
+    return made
+
+
+def _test(name: str) -> ModuleType:
+    import tempfile
+    from unittest import mock
+
+    return _joined(name, "Test cases.", "gradtape.test", mock=mock, get_temp_dir=tempfile.mkdtemp)
+
+
+NAMESPACES = {"initializers": _initializers, "test": _test, "train": _train}

@@ -1,0 +1,362 @@
+"""Names of tf.compat.v1 that work in eager TensorFlow 2 code."""
+
+from conformance.runner import raises
+
+
+def case_logging(tf, np):
+    log = tf.compat.v1.logging
+    before = log.get_verbosity()
+    log.set_verbosity(log.ERROR)
+    out = [
+        log.get_verbosity(),
+        log.DEBUG,
+        log.INFO,
+        log.WARN,
+        log.ERROR,
+        log.FATAL,
+        log.info("hidden %d", 1),
+        log.warn("hidden"),
+        log.warning("hidden"),
+        log.debug("hidden"),
+        log.vlog(1, "x"),
+    ]
+    log.set_verbosity(before)
+    return out + [log.get_verbosity() == before, tf.get_logger().name]
+
+
+def case_assign_functions(tf, np):
+    v1 = tf.compat.v1
+    v = tf.Variable([1.0, 2.0])
+    a = v1.assign(v, [3.0, 4.0])
+    b = v1.assign_add(v, [1.0, 1.0])
+    c = v1.assign_sub(v, [0.5, 0.5])
+    v1.scatter_update(v, [0], [10.0])
+    v1.scatter_add(v, [1], [10.0])
+    return [
+        v,
+        hasattr(a, "assign"),
+        tf.convert_to_tensor(b),
+        tf.convert_to_tensor(c),
+        raises(lambda: v1.assign(v, [1.0, 2.0, 3.0]), "InvalidArgumentError"),
+    ]
+
+
+def case_old_math_names(tf, np):
+    v1 = tf.compat.v1
+    i, f = tf.constant([7, -7]), tf.constant([7.0, -7.0])
+    return [
+        v1.div(i, 2),
+        v1.div(f, 2.0),
+        v1.floordiv(i, 2),
+        v1.to_float(i),
+        v1.to_int32(f),
+        v1.to_int64(f),
+        v1.to_double(i),
+        v1.log(tf.abs(f)),
+        v1.ceil(f / 2.0),
+        v1.floor(f / 2.0),
+        v1.div_no_nan(f, [0.0, 1.0]),
+        v1.is_nan(f),
+        v1.lgamma(tf.abs(f)),
+        v1.mod(i, 4),
+        v1.truediv(i, 2),
+        v1.squared_difference(f, 1.0),
+        v1.matrix_inverse([[2.0, 0.0], [0.0, 4.0]]),
+        v1.cholesky([[4.0]]),
+        v1.diag([1.0, 2.0]),
+        v1.trace([[1.0, 2.0], [3.0, 4.0]]),
+    ]
+
+
+def case_old_reduction_arguments(tf, np):
+    v1 = tf.compat.v1
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    return [
+        v1.reduce_sum(x, keep_dims=True),
+        v1.reduce_sum(x, reduction_indices=1),
+        v1.reduce_mean(x, axis=0, keepdims=True),
+        v1.reduce_max(x, reduction_indices=[0]),
+        v1.argmax(x, dimension=1),
+        v1.argmin(x, axis=0),
+        v1.expand_dims(x, dim=0).shape,
+        v1.squeeze(x[None], squeeze_dims=[0]).shape,
+        v1.concat([x, x], 1).shape,
+        v1.count_nonzero(x),
+        v1.norm(x),
+        v1.reduce_logsumexp(x, 1),
+        raises(lambda: v1.reduce_sum(x, axis=0, reduction_indices=0), "ValueError"),
+    ]
+
+
+def case_where_gather_batch(tf, np):
+    v1 = tf.compat.v1
+    x = tf.constant([[1, 2], [3, 4]])
+    return [
+        v1.where([True, False], x, -x),
+        v1.where([[True, False], [False, True]]),
+        v1.batch_gather(x, [[1], [0]]),
+        v1.gather(x, [1], axis=1),
+        v1.boolean_mask(x, [True, False]),
+        v1.sparse_to_dense([[0, 1]], [2, 2], 9),
+        v1.transpose(x),
+        v1.pad(x, [[0, 0], [1, 0]]),
+        v1.one_hot([1], 3),
+        v1.unique_with_counts([1, 1, 2]).count,
+        v1.setdiff1d([1, 2, 3], [2]),
+    ]
+
+
+def case_dimension_and_shape(tf, np):
+    v1 = tf.compat.v1
+    d, u = v1.Dimension(3), v1.Dimension(None)
+    s = tf.TensorShape([2, None, 4])
+    return [
+        d.value,
+        u.value,
+        int(d),
+        (d + 2).value,
+        (d * u).value,
+        (d // 2).value,
+        d == 3,
+        d == u,
+        d.is_compatible_with(u),
+        d.is_compatible_with(4),
+        d.merge_with(u).value,
+        repr(d),
+        str(u),
+        d < 5,
+        s[0],
+        s[1],
+        s.as_list(),
+        v1.dimension_value(d),
+        v1.dimension_value(5),
+        v1.dimension_value(None),
+        v1.dimension_at_index(s, 2).value,
+        raises(lambda: d.assert_is_compatible_with(4), "ValueError"),
+        raises(lambda: v1.Dimension(-1), "ValueError"),
+        raises(lambda: int(u), "TypeError"),
+    ]
+
+
+def case_losses(tf, np):
+    L = tf.compat.v1.losses
+    y, p = tf.constant([[1.0, 0.0], [0.0, 1.0]]), tf.constant([[0.8, 0.3], [0.4, 0.5]])
+    z = tf.constant([[2.0, -1.0], [0.5, 0.0]])
+    return [
+        L.mean_squared_error(y, p),
+        L.absolute_difference(y, p),
+        L.log_loss(y, p),
+        L.huber_loss(y, p * 4.0, delta=0.5),
+        L.hinge_loss(y, z),
+        L.sigmoid_cross_entropy(y, z),
+        L.softmax_cross_entropy(y, z),
+        L.sparse_softmax_cross_entropy([0, 1], z),
+        L.softmax_cross_entropy(y, z, label_smoothing=0.2),
+        L.sigmoid_cross_entropy(y, z, label_smoothing=0.2),
+        L.cosine_distance(tf.nn.l2_normalize(y, 1), tf.nn.l2_normalize(p, 1), axis=1),
+    ]
+
+
+def case_loss_weights_and_reductions(tf, np):
+    L = tf.compat.v1.losses
+    y, p = tf.constant([[1.0, 0.0], [0.0, 1.0]]), tf.constant([[0.8, 0.3], [0.4, 0.5]])
+    R = L.Reduction
+    return [
+        L.mean_squared_error(y, p, weights=2.0),
+        L.mean_squared_error(y, p, weights=[[1.0], [0.0]]),
+        L.mean_squared_error(y, p, reduction=R.NONE),
+        L.mean_squared_error(y, p, reduction=R.SUM),
+        L.mean_squared_error(y, p, reduction=R.MEAN),
+        L.mean_squared_error(y, p, weights=[[1.0], [0.0]], reduction=R.SUM_OVER_BATCH_SIZE),
+        L.mean_squared_error(y, p, weights=[[1.0], [0.0]], reduction=R.SUM_OVER_NONZERO_WEIGHTS),
+        L.compute_weighted_loss([1.0, 2.0, 3.0], [0.0, 1.0, 1.0]),
+        R.SUM,
+        R.NONE,
+        raises(lambda: L.mean_squared_error(y, tf.constant([1.0])), "ValueError"),
+        raises(lambda: L.mean_squared_error(y, None), "ValueError"),
+    ]
+
+
+def case_loss_gradients(tf, np):
+    L = tf.compat.v1.losses
+    z = tf.Variable([[2.0, -1.0], [0.5, 0.0]])
+    out = []
+    for f in (
+        lambda: L.softmax_cross_entropy([[1.0, 0.0], [0.0, 1.0]], z),
+        lambda: L.sigmoid_cross_entropy([[1.0, 0.0], [0.0, 1.0]], z, weights=[[1.0], [2.0]]),
+        lambda: L.sparse_softmax_cross_entropy([0, 1], z),
+        lambda: L.mean_squared_error([[1.0, 0.0], [0.0, 1.0]], z),
+        lambda: L.huber_loss([[1.0, 0.0], [0.0, 1.0]], z, delta=0.75),
+        lambda: L.hinge_loss([[1.0, 0.0], [0.0, 1.0]], z),
+    ):
+        with tf.GradientTape() as t:
+            y = f()
+        out.append(t.gradient(y, z))
+    return out
+
+
+def case_gradient_descent_optimizer(tf, np):
+    v1 = tf.compat.v1
+    v, w = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+    opt = v1.train.GradientDescentOptimizer(0.1)
+    loss = lambda: tf.reduce_sum(v * v) * w
+    gv = opt.compute_gradients(loss, [v, w])
+    opt.apply_gradients(gv)
+    first = [v.numpy(), w.numpy()]
+    opt.minimize(loss, var_list=[v])
+    return [
+        [g for g, _ in gv],
+        [x is y for (_, x), y in zip(gv, [v, w])],
+        first,
+        v,
+        w,
+        opt.get_name(),
+        opt.variables(),
+        raises(lambda: opt.compute_gradients(tf.constant(1.0)), "*"),
+        raises(lambda: opt.apply_gradients([(None, v)]), "ValueError"),
+    ]
+
+
+def case_momentum_and_rmsprop_optimizers(tf, np):
+    v1 = tf.compat.v1
+    out = []
+    for opt in (
+        v1.train.MomentumOptimizer(0.1, 0.9),
+        v1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+        v1.train.RMSPropOptimizer(0.1),
+        v1.train.RMSPropOptimizer(0.05, decay=0.8, momentum=0.5, centered=True),
+        v1.train.AdagradOptimizer(0.1),
+        v1.train.FtrlOptimizer(0.1),
+        v1.train.AdadeltaOptimizer(1.0),
+    ):
+        v = tf.Variable([1.0, -2.0])
+        for _ in range(3):
+            opt.minimize(lambda: tf.reduce_sum(v**2), var_list=[v])
+        out.append([v, sorted(opt.get_slot_names()), [x.shape for x in opt.variables()]])
+    return out
+
+
+def case_adam_optimizer(tf, np):
+    v1 = tf.compat.v1
+    v, e = tf.Variable([1.0, -2.0]), tf.Variable(np.ones((4, 2), np.float32))
+    opt = v1.train.AdamOptimizer(learning_rate=0.1, beta1=0.8, beta2=0.99, epsilon=1e-4)
+    trace = []
+    for i in range(3):
+        with tf.GradientTape() as t:
+            y = tf.reduce_sum(v**2) + tf.reduce_sum(tf.gather(e, [1, 1, 3]) ** 2)
+        opt.apply_gradients(zip(t.gradient(y, [v, e]), [v, e]))
+        trace.append(v.numpy())
+    return [trace, e, opt.get_slot_names(), opt.get_slot(v, "m"), opt.get_slot(v, "v"), len(opt.variables())]
+
+
+def case_learning_rate_decay_functions(tf, np):
+    t = tf.compat.v1.train
+    step = tf.Variable(0, dtype=tf.int64)
+    fs = [
+        t.exponential_decay(1.0, step, 10, 0.5),
+        t.exponential_decay(1.0, step, 10, 0.5, staircase=True),
+        t.piecewise_constant(step, [5, 15], [1.0, 0.5, 0.1]),
+        t.polynomial_decay(1.0, step, 20, 0.1, power=2.0),
+        t.inverse_time_decay(1.0, step, 10, 0.5),
+        t.cosine_decay(1.0, step, 20),
+        t.natural_exp_decay(1.0, step, 10, 0.5),
+    ]
+    out = []
+    for n in (0, 5, 12, 20, 30):
+        step.assign(n)
+        out.append([f() for f in fs])
+    return out
+
+
+def case_initializers(tf, np):
+    v1 = tf.compat.v1
+    r = v1.random_uniform_initializer(-1.0, 1.0, seed=1)([50])
+    n = v1.truncated_normal_initializer(0.0, 0.5, seed=1)([200])
+    g = v1.glorot_uniform_initializer(seed=1)([4, 6])
+    return [
+        v1.zeros_initializer()([2]),
+        v1.ones_initializer()([2], dtype=tf.int32),
+        v1.constant_initializer(2.5)([2, 2]),
+        v1.constant_initializer([1.0, 2.0])([2]),
+        v1.initializers.zeros()([1]),
+        v1.initializers.identity()([2, 2]),
+        bool(tf.reduce_all(tf.abs(r) <= 1.0)),
+        bool(tf.reduce_all(tf.abs(n) <= 1.0)),
+        bool(tf.reduce_all(tf.abs(g) <= (6.0 / 10.0) ** 0.5)),
+        r.dtype,
+        v1.initializers.variance_scaling().get_config()["mode"],
+        v1.orthogonal_initializer(seed=1)([3, 3]).shape,
+        v1.zeros_initializer().get_config(),
+    ]
+
+
+def case_placeholder_in_eager(tf, np):
+    v1 = tf.compat.v1
+    return [
+        raises(lambda: v1.placeholder(tf.float32, [None])),
+        v1.placeholder_with_default(tf.constant([1.0, 2.0]), [None]),
+        raises(lambda: v1.Session().run(tf.constant(1.0)), "*"),
+        raises(lambda: tf.gradients(tf.constant(1.0), tf.constant(1.0)), "*"),
+    ]
+
+
+def case_nn_names(tf, np):
+    n = tf.compat.v1.nn
+    x = tf.constant([[1.0, 2.0, 3.0]])
+    k = tf.constant(np.arange(4.0, dtype=np.float32).reshape(2, 2, 1, 1))
+    im = tf.constant(np.arange(9.0, dtype=np.float32).reshape(1, 3, 3, 1))
+    return [
+        n.softmax(x, dim=1),
+        n.log_softmax(x, axis=-1),
+        n.softmax_cross_entropy_with_logits_v2(labels=[[0.0, 0.0, 1.0]], logits=x),
+        n.sparse_softmax_cross_entropy_with_logits(labels=[1], logits=x),
+        n.sigmoid_cross_entropy_with_logits(labels=[[0.0, 1.0, 0.0]], logits=x),
+        n.dropout(x, keep_prob=1.0),
+        n.conv2d(im, k, strides=[1, 1, 1, 1], padding="VALID"),
+        n.max_pool(im, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="VALID"),
+        n.moments(x, [0, 1]),
+        n.l2_normalize(x, dim=1),
+        n.weighted_cross_entropy_with_logits(labels=[[0.0, 1.0, 0.0]], logits=x, pos_weight=2.0),
+        n.xw_plus_b(x, [[1.0], [1.0], [1.0]], [0.5]),
+        n.embedding_lookup(tf.constant([[1.0], [2.0]]), [1, 0]),
+        n.relu_layer(x, tf.eye(3), [0.0, -5.0, 0.0]),
+    ]
+
+
+def case_random_and_seed(tf, np):
+    v1 = tf.compat.v1
+    v1.set_random_seed(3)
+    a = [v1.random_uniform([3]), v1.random_normal([2])]
+    tf.random.set_seed(3)
+    b = [tf.random.uniform([3]), tf.random.normal([2])]
+    return [bool(tf.reduce_all(x == y)) for x, y in zip(a, b)] + [
+        v1.random_uniform([2], maxval=5, dtype=tf.int32).dtype,
+        v1.truncated_normal([4]).shape,
+        v1.random_shuffle([1, 1]),
+        v1.multinomial([[0.0, 50.0]], 3),
+    ]
+
+
+def case_strings_io_and_misc(tf, np):
+    v1 = tf.compat.v1
+    s = v1.string_split(["a b", "c"])
+    return [
+        s.indices,
+        s.values,
+        s.dense_shape,
+        v1.substr("hello", 1, 3),
+        v1.string_join(["a", "b"], "-"),
+        v1.reduce_join([["a", "b"]], 1),
+        v1.as_string([1]),
+        v1.string_to_number("2.5"),
+        v1.string_to_hash_bucket_fast(["a"], 10),
+        v1.regex_replace("abc", "b", "-"),
+        v1.decode_raw("ab", tf.uint8),
+        v1.shape([[1, 2]]),
+        v1.size([1, 2]),
+        v1.rank([[1]]),
+        v1.assert_equal(1, 1),
+        raises(lambda: v1.assert_equal(1, 2)),
+        v1.clip_by_average_norm([3.0, 4.0], 1.0),
+        v1.confusion_matrix([0, 1], [0, 0]),
+    ]
