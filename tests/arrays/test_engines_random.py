@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -328,3 +329,31 @@ def test_the_gradient_uses_the_numbers_that_were_drawn():
     with tf.GradientTape() as tape:
         y = function()
     np.testing.assert_allclose(tape.gradient(y, x) * x, y, rtol=1e-6)
+
+
+def test_large_draws_do_not_depend_on_threads():
+    """Nor on how many are drawn at a time."""
+    from gradtape._src import threads
+    from gradtape._src.arrays.numpy import random
+
+    stream = random.stream_of(7, 2**64 - 5)  # the counter's low word overflows
+    count = 4 * random._CHUNK + 5
+    kernels = (random.random_normal, random.random_uniform)
+    for kernel, dtype in itertools.product(kernels, (np.float32, np.float64, np.float16)):
+        results = []
+        for limit in (1, 3):
+            threads.set_limit(limit)
+            results.append(kernel(stream, shape=(count,), dtype=dtype).tobytes())
+        threads.set_limit(0)
+        assert results[0] == results[1]
+        assert results[0].startswith(kernel(stream, shape=(1001,), dtype=dtype).tobytes())
+
+
+def test_sines_and_cosines_of_float32_angles():
+    from gradtape._src.arrays.numpy.random import _sine_and_cosine
+
+    angles = np.linspace(0, 2 * np.pi, 200_001).astype(np.float32)
+    sine, cosine = _sine_and_cosine(angles)
+    np.testing.assert_allclose(sine, np.sin(angles.astype(np.float64)), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(cosine, np.cos(angles.astype(np.float64)), rtol=0, atol=1e-15)
+    assert (sine[0], cosine[0]) == (0, 1)

@@ -203,9 +203,11 @@ def _index_kind(shape: Any) -> str:
 def _normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:
     where = _checked_shape(shape, op)
     kind = as_dtype("float32" if dtype is None else dtype)
+    is_standard = type(mean) in (int, float) and type(stddev) in (int, float) and (mean, stddev) == (0, 1)
     mean, stddev = _parameter(mean, kind), _parameter(stddev, kind)
     _check_parameters(where, mean, stddev)
-    return _fresh(_draw("random_normal", (op, _index_kind(shape)), source, where, _floating(kind, op)) * stddev + mean)
+    numbers = _draw("random_normal", (op, _index_kind(shape)), source, where, _floating(kind, op))
+    return _fresh(numbers if is_standard else numbers * stddev + mean)
 
 
 def _truncated(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any, op: str) -> Tensor:

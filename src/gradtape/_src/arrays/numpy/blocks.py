@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src import threads
+from gradtape._src import memory, threads
 
 Array = Any
 Function = Callable[..., Array]
@@ -117,7 +117,7 @@ def _in_blocks(function: Function, cuts: _Cuts, attrs: dict[str, Any]) -> Array 
         return None
     if first.shape != (2 if is_ufunc else ends[1], *rest):
         return None
-    out = np.empty(cuts.shape, first.dtype) if given is None else given
+    out = memory.empty(cuts.shape, first.dtype) if given is None else given
     options = {name: value for name, value in attrs.items() if name != "out"}
 
     def fill(i: int) -> None:

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src import memory, threads
+from gradtape._src.arrays.shared.frames import polynomial
 from gradtape._src.arrays.shared.random import log_factorial, stirling_rest
 from gradtape._src.interrupts import float_errors_ignored
 
@@ -28,9 +30,9 @@ Shape = tuple[int, ...]
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_WEYL = 0x9E3779B9, 0xBB67AE85
-_CHUNK = 4096  # blocks at a time: the working set stays in the cache
+_MULTIPLIERS = np.array([[0xCD9E8D57], [0xD2511F53]], np.uint64)
+_WEYL = np.array([[0x9E3779B9], [0xBB67AE85]], np.uint64)
+_CHUNK = 8192  # blocks at a time: the working set stays in the cache
 _ELEMENTS = 1 << 14  # elements at a time that reject
 _RESERVED = np.uint64(256)  # blocks that an element may use
 SEEDS_KEY = 0x02461E293EC8F720  # with which TensorFlow scrambles the seeds of stateless ops
@@ -65,37 +67,64 @@ def advanced_state(state: Array, delta: Array, *, each: int = 256) -> Array:
 # -- bits ------------------------------------------------------------------------------------------------------------
 def philox(key: int, low: Array, high: Array) -> tuple[Array, Array, Array, Array]:
     """The four 32-bit words (held in uint64) of the blocks at the counters high * 2**64 + low."""
-    a, b, c, d = low & _LOW32, low >> _HALF, high & _LOW32, high >> _HALF
-    first, second = key & 0xFFFFFFFF, key >> 32
-    for _ in range(10):
-        p, q = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
-        a = (q >> _HALF) ^ b
-        a ^= np.uint64(first)
-        c = (p >> _HALF) ^ d
-        c ^= np.uint64(second)
-        q &= _LOW32
-        p &= _LOW32
-        b, d = q, p
-        first, second = (first + _WEYL[0]) & 0xFFFFFFFF, (second + _WEYL[1]) & 0xFFFFFFFF
+    (a, c), (b, d) = _scrambled(key, low, high)
     return a, b, c, d
 
 
-def _blocks(stream: Array, steps: Array) -> tuple[Array, Array, Array, Array]:
+def _scrambled(key: int, low: Array, high: Array) -> Array:
+    """The words of blocks [2, 2, blocks]: the first and the third, the second and the fourth."""
+    words = np.empty((2, 2, len(low)), np.uint64)
+    even, odd = words
+    for counter, first, second in zip((low, high), even, odd, strict=True):
+        np.bitwise_and(counter, _LOW32, out=first)
+        np.right_shift(counter, _HALF, out=second)
+    products = np.empty_like(even)
+    keys = np.array([[key & 0xFFFFFFFF], [key >> 32]], np.uint64)
+    for _ in range(10):  # in place: the arrays stay in the cache
+        np.multiply(even[::-1], _MULTIPLIERS, out=products)
+        np.right_shift(products, _HALF, out=even)
+        even ^= odd
+        even ^= keys
+        np.bitwise_and(products, _LOW32, out=odd)
+        keys = keys + _WEYL & _LOW32
+    return words
+
+
+def _blocks(stream: Array, steps: Array, scramble: Callable[[int, Array, Array], Any] = philox) -> Any:
     """The words of the blocks that are `steps` blocks after the first of a stream."""
     key, low, high = (int(word) for word in stream)
     at = steps + np.uint64(low)
-    return philox(key, at, (at < steps).astype(np.uint64) + np.uint64(high))
+    return scramble(key, at, (at < steps).astype(np.uint64) + np.uint64(high))
+
+
+def _fill(result: Array, stream: Array, write: Callable[[Array, Array], Any]) -> None:
+    """Fill an array [blocks, n] from a stream, some blocks at a time, on all cores.
+
+    `write(part, words)` gets a part of the array and the words for it, as `_scrambled` returns them.
+    """
+
+    def fill(i: int) -> None:
+        steps = np.arange(i * _CHUNK, min((i + 1) * _CHUNK, len(result)), dtype=np.uint64)
+        write(result[i * _CHUNK : (i + 1) * _CHUNK], _blocks(stream, steps, _scrambled))
+
+    with float_errors_ignored():
+        threads.run(fill, -(-len(result) // _CHUNK))
+
+
+def _by_place(part: Array) -> Array:
+    """A part [blocks, 4] of an array, in the order of `_scrambled`: [2, 2, blocks]."""
+    return part.reshape(-1, 2, 2).transpose(2, 1, 0)
 
 
 def random_bits(stream: Array, *, count: int) -> Array:
     """`count` 32-bit words of a stream."""
-    blocks = -(-count // 4)
-    result = np.empty((blocks, 4), np.uint32)
-    for start in range(0, blocks, _CHUNK):
-        steps = np.arange(start, min(start + _CHUNK, blocks), dtype=np.uint64)
-        for word, values in enumerate(_blocks(stream, steps)):
-            result[start : start + len(steps), word] = values
+    result = memory.empty((-(-count // 4), 4), np.dtype(np.uint32))
+    _fill(result, stream, _write_bits)
     return result.reshape(-1)[:count]
+
+
+def _write_bits(part: Array, words: Array) -> None:
+    _by_place(part)[...] = words
 
 
 def words64(words: Array) -> Array:
@@ -157,8 +186,15 @@ def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     if dtype == np.float64:
         words = random_bits(stream, count=2 * count)
         return double(words[0::2], words[1::2]).reshape(shape)
-    words = random_bits(stream, count=count).reshape(shape)
-    return singles(words) if dtype == np.float32 else _narrow(words, dtype)
+    if dtype == np.float32:
+        result = memory.empty((-(-count // 4), 4), dtype)
+        _fill(result, stream, _write_uniforms)
+        return result.reshape(-1)[:count].reshape(shape)
+    return _narrow(random_bits(stream, count=count).reshape(shape), dtype)
+
+
+def _write_uniforms(part: Array, words: Array) -> None:
+    _by_place(part)[...] = singles(words.astype(np.uint32))
 
 
 def singles(words: Array) -> Array:
@@ -186,24 +222,66 @@ def double(high: Array, low: Array) -> Array:
 def random_normal(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     """Standard normal numbers by Box and Muller: two of each two uniform ones."""
     dtype, count = np.dtype(dtype), _math.prod(shape)
-    pairs = -(-count // 2)
-    source = np.float64 if dtype == np.float64 else np.float32
-    u = random_uniform(stream, shape=(2 * pairs,), dtype=source)
-    result = np.empty((pairs, 2), source)
-    box_muller(u[0::2], u[1::2], result[:, 0], result[:, 1])
+    source, write = (np.float64, _write_normals64) if dtype == np.float64 else (np.float32, _write_normals32)
+    each = 2 if source is np.float64 else 4
+    result = memory.empty((-(-count // each), each), np.dtype(source))
+    _fill(result, stream, write)
     return result.reshape(-1)[:count].astype(dtype, copy=False).reshape(shape)
+
+
+def _write_normals32(part: Array, words: Array) -> None:
+    box_muller(*singles(words.astype(np.uint32)), *_by_place(part))
+
+
+def _write_normals64(part: Array, words: Array) -> None:
+    box_muller(*double(*words), *part.T)
 
 
 def box_muller(u: Array, turn: Array, sines: Array, cosines: Array) -> None:
     """Two normal numbers of two uniform ones, into the last two arrays; float32 numbers are rounded at each step."""
     single = u.dtype == np.float32
-    u = np.maximum(u, u.dtype.type(1e-7))
-    logs = np.log(u, dtype=np.float64)
-    angle = turn * (2 * np.pi) if not single else (turn * np.float64(2 * np.pi)).astype(np.float32)
-    radius = np.sqrt(-2 * (logs.astype(np.float32) if single else logs))
-    wide = angle.astype(np.float64, copy=False)
-    np.multiply(np.sin(wide).astype(u.dtype, copy=False), radius, out=sines)
-    np.multiply(np.cos(wide).astype(u.dtype, copy=False), radius, out=cosines)
+    logs = np.log(np.maximum(u, u.dtype.type(1e-7)), dtype=np.float64)
+    logs = logs.astype(np.float32) if single else logs
+    logs *= -2
+    radius = np.sqrt(logs)
+    if single:
+        sine, cosine = (a.astype(np.float32) for a in _sine_and_cosine((turn * _TURN).astype(np.float32)))
+    else:
+        angle = turn * _TURN
+        sine, cosine = np.sin(angle), np.cos(angle)
+    np.multiply(sine, radius, out=sines)
+    np.multiply(cosine, radius, out=cosines)
+
+
+_TURN = np.float64(2 * np.pi)
+_HALF_ANGLE_SINE = tuple((-1) ** n / _math.factorial(2 * n + 1) / 2 ** (2 * n + 1) for n in range(8))
+
+
+def _sine_and_cosine(angle: Array) -> tuple[Array, Array]:
+    """Of float32 angles in [0, 2π), exact to 15 digits: NumPy's functions take twice as long.
+
+    With r in [-π/2, π/2], a multiple of π away, and s = sin(r/2) by its Taylor series: sin(r) = 2 s √(1 - s²) and
+    cos(r) = 1 - 2 s². An odd multiple changes both signs.
+    """
+    r = angle.astype(np.float64)
+    multiple = r * (1 / np.pi)
+    np.rint(multiple, multiple)
+    r -= multiple * np.pi
+    sine = polynomial(r * r, _HALF_ANGLE_SINE)
+    sine *= r
+    square = sine * sine
+    cosine = 1 - square
+    sine *= np.sqrt(cosine, cosine)
+    np.multiply(square, -2, cosine)
+    cosine += 1
+    multiple -= 1  # -1, 0, 1: the signs are 1, -1, 1
+    multiple *= multiple
+    multiple *= 2
+    multiple -= 1
+    cosine *= multiple
+    multiple *= 2
+    sine *= multiple
+    return sine, cosine
 
 
 # -- normal numbers between bounds -----------------------------------------------------------------------------------
