@@ -78,7 +78,7 @@ def text_of(public: str) -> str:
     listed = _import(module.__name__, [name for name in names if name not in public_modules])
     summary = (module.__doc__ or "").strip().splitlines()[0]
     checking = "import typing as _typing\n\n" if lazy else ""
-    text = f'"""{summary}"""\n\n{checking}{listed}' + _primitives(public, module.__all__)
+    text = f'"""{summary}"""\n\n{checking}{_primitives(public, module.__all__)}{listed}'
     if public_modules:
         text += f"from gradtape.{public} import {', '.join(f'{name} as {name}' for name in public_modules)}\n"
     if lazy:  # a type checker would take every misspelled name for one that is loaded on first use
@@ -90,13 +90,15 @@ def text_of(public: str) -> str:
 
 def _primitives(public: str, listed: Sequence[str]) -> str:
     """Imports of the primitives that are functions of a public module by their declaration alone."""
-    lines = []
+    found: dict[str, list[str]] = {}
     for op in registry.values():
         for name in op.names:
             space, _, function = name.rpartition(".")
             if space == public and function not in listed:
-                lines.append(f"from {_home(op)} import {op.name} as {function}\n")
-    return "".join(sorted(lines))
+                if function != op.name:  # type checkers export what keeps its name
+                    raise LookupError(f"{op.name} is tf.{name}: list it in `__all__` of tf/{public}.py, as an alias")
+                found.setdefault(_home(op), []).append(function)
+    return "".join(_import(home, sorted(names, key=_order)) for home, names in sorted(found.items()))
 
 
 def _home(op: Op) -> str:

@@ -1,5 +1,11 @@
 """`tf.nn`: activations and losses."""
 
+from gradtape._src.ops.math import (
+    relu as relu,
+    sigmoid as sigmoid,
+    softplus as softplus,
+    tanh as tanh,
+)
 from gradtape._src.tf.nn import (
     all_candidate_sampler as all_candidate_sampler,
     approx_max_k as approx_max_k,
@@ -56,7 +62,6 @@ from gradtape._src.tf.nn import (
     nce_loss as nce_loss,
     normalize_moments as normalize_moments,
     pool as pool,
-    relu as relu,
     relu6 as relu6,
     safe_embedding_lookup_sparse as safe_embedding_lookup_sparse,
     sampled_softmax_loss as sampled_softmax_loss,
@@ -64,19 +69,16 @@ from gradtape._src.tf.nn import (
     scaled_dot_product_attention as scaled_dot_product_attention,
     selu as selu,
     separable_conv2d as separable_conv2d,
-    sigmoid as sigmoid,
     sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
     silu as silu,
     softmax as softmax,
     softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
-    softplus as softplus,
     softsign as softsign,
     space_to_batch as space_to_batch,
     space_to_depth as space_to_depth,
     sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
     sufficient_statistics as sufficient_statistics,
     swish as swish,
-    tanh as tanh,
     top_k as top_k,
     weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
     weighted_moments as weighted_moments,

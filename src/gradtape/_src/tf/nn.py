@@ -436,6 +436,7 @@ def sigmoid_cross_entropy_with_logits(
 
 
 # -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
+# Primitives that have the name of the function are public by their declaration.
 __all__ = [
     "all_candidate_sampler",
     "approx_max_k",
@@ -492,7 +493,6 @@ __all__ = [
     "nce_loss",
     "normalize_moments",
     "pool",
-    "relu",
     "relu6",
     "safe_embedding_lookup_sparse",
     "sampled_softmax_loss",
@@ -500,19 +500,16 @@ __all__ = [
     "scaled_dot_product_attention",
     "selu",
     "separable_conv2d",
-    "sigmoid",
     "sigmoid_cross_entropy_with_logits",
     "silu",
     "softmax",
     "softmax_cross_entropy_with_logits",
-    "softplus",
     "softsign",
     "space_to_batch",
     "space_to_depth",
     "sparse_softmax_cross_entropy_with_logits",
     "sufficient_statistics",
     "swish",
-    "tanh",
     "top_k",
     "weighted_cross_entropy_with_logits",
     "weighted_moments",
