@@ -38,6 +38,8 @@ AREAS = (
     "compat_more",
     "summary",
     "testcase",
+    "ragged",
+    "sparse",
 )
 
 GOLDEN = {area: runner.load_golden(area) for area in AREAS}

@@ -327,18 +327,22 @@ _LAZY_MODULES = (
 )
 _LAZY = {name: f"gradtape.{name}" for name in _LAZY_MODULES}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
-_LAZY_CLASSES = dict.fromkeys(("RaggedTensor", "RaggedTensorSpec"), "gradtape._src.ops.ragged")
-_LAZY_CLASSES |= dict.fromkeys(("as_string", "fingerprint"), "gradtape._src.tf.strings")
+_LAZY_NAMES = {
+    "RaggedTensor": "gradtape._src.ops.ragged",
+    "RaggedTensorSpec": "gradtape._src.ops.ragged",
+    "type_spec_from_value": "gradtape._src.tf.specs",
+}
+_LAZY_NAMES |= dict.fromkeys(("as_string", "fingerprint"), "gradtape._src.tf.strings")
 
 
 def _load(name: str) -> _typing.Any:
-    if name in _LAZY or name in _LAZY_CLASSES:
+    if name in _LAZY or name in _LAZY_NAMES:
         import importlib
 
         if name in _LAZY:
             found = importlib.import_module(_LAZY[name])
         else:
-            found = getattr(importlib.import_module(_LAZY_CLASSES[name]), name)
+            found = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = found
         return found
     from gradtape._src.reasons import missing
@@ -362,6 +366,7 @@ if _typing.TYPE_CHECKING:
         train as train,
     )
     from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
+    from gradtape._src.tf.specs import type_spec_from_value as type_spec_from_value
     from gradtape._src.tf.strings import as_string as as_string, fingerprint as fingerprint
     from gradtape.keras import (
         initializers as initializers,
@@ -374,7 +379,7 @@ else:  # a type checker would take every misspelled name for one that is loaded 
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LAZY_CLASSES} - {"annotations"})
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES} - {"annotations"})
 
 
 def _of_v1(name: str) -> _typing.Any:

@@ -3,6 +3,8 @@
 from gradtape._src.tf.ragged import (
     boolean_mask as boolean_mask,
     constant as constant,
+    cross as cross,
+    cross_hashed as cross_hashed,
     map_flat_values as map_flat_values,
     range as range,
     row_splits_to_segment_ids as row_splits_to_segment_ids,

@@ -5,6 +5,8 @@ from gradtape._src.tf.sparse import (
     add as add,
     bincount as bincount,
     concat as concat,
+    cross as cross,
+    cross_hashed as cross_hashed,
     expand_dims as expand_dims,
     eye as eye,
     fill_empty_rows as fill_empty_rows,

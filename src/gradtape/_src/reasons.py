@@ -15,7 +15,7 @@ REASONS = [
      "parameter servers are asynchronous: use tf.distribute.MirroredStrategy"),
     (r"tf\.distribute\.(experimental\.)?MultiWorkerMirroredStrategy$", "training on many machines is planned"),
     (r"tf\.distribute\.", "machinery of clusters that gradtape does not reach"),
-    (r"tf\.(saved_model|TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
+    (r"tf\.(saved_model|TensorArraySpec|OptionalSpec|TypeSpec)$",
      "saved models are planned"),
     (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
      "use tf.data.Dataset.from_generator with a reader"),

@@ -22,6 +22,7 @@ from gradtape._src.data.experimental import (
     cardinality as cardinality,
     choose_from_datasets as choose_from_datasets,
     copy_to_device as copy_to_device,
+    dense_to_ragged_batch as dense_to_ragged_batch,
     enable_debug_mode as enable_debug_mode,
     enumerate_dataset as enumerate_dataset,
     from_list as from_list,

@@ -58,11 +58,13 @@ def register_loader(load: Callable[[], Any]) -> None:
 class NotDenseError(ValueError):
     """A composite tensor where a dense one is needed. Its text is made when it is read: most are caught by ops."""
 
-    def __init__(self, value: Any, advice: str) -> None:
+    def __init__(self, value: Any, advice: str = "") -> None:
         super().__init__(value, advice)
         self.value, self.advice = value, advice
 
     def __str__(self) -> str:
+        if not self.advice:  # made of a text, as Keras does where it adds to one
+            return str(self.value)
         kind = type(self.value).__name__
         return f"TypeError: object of type '{kind}' has no len(): {self.advice} Received {self.value!r}."
 

@@ -24,6 +24,9 @@ from gradtape._src.data.structure import (
     spec_of_result,
 )
 from gradtape._src.data.transforms import inner, key_of
+from gradtape._src.dtypes import as_dtype
+from gradtape._src.ops.ragged import RaggedTensor, RaggedTensorSpec
+from gradtape._src.ops.ragged.rows import stacked
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 
@@ -94,7 +97,7 @@ def _arrays(component: int, tensors: list[Any]) -> list[ndarray]:
 def _stacked(component: int, tensors: list[Any]) -> Any:
     if tensors[0] is None:
         return None
-    if not isinstance(tensors[0], Tensor) and (whole_ := joined(tensors)) is not None:
+    if type(tensors[0]) is not Tensor and (whole_ := joined(tensors)) is not None:
         return whole_
     arrays = _arrays(component, tensors)
     shape = arrays[0].shape
@@ -107,6 +110,52 @@ def _stacked(component: int, tensors: list[Any]) -> Any:
             )
         result[i, ...] = array
     return wrap(result)
+
+
+def ragged_batch(source: Pipeline, batch_size: Any, drop_remainder: Any, row_splits_dtype: Any) -> Pipeline:
+    """Elements along a new first axis: where their sizes are not known, as ragged tensors."""
+    n, drop = _positive(as_int(batch_size, "batch_size"), "BatchDatasetV2"), bool(drop_remainder)
+    kind = as_dtype(row_splits_dtype)
+
+    def elements(run: Run) -> Elements:
+        ranks = [_ragged_rank(leaf) for leaf in nest.flatten(source.spec)]
+
+        def stack(component: int, leaves: list[Any]) -> Any:
+            rank = max(ranks[component], _differing(leaves))
+            if not rank or not isinstance(leaves[0], (Tensor, RaggedTensor)):
+                return _stacked(component, leaves)
+            return stacked(leaves, rank, kind.numpy_dtype)
+
+        stream = source.elements(run)
+        return CallIterator(lambda: _next_batch(stream, n, drop, stack))
+
+    def find_spec() -> Any:
+        return nest.map_structure(lambda leaf: _ragged_spec(leaf, n if drop else None, kind), source.spec)
+
+    return Pipeline("_BatchDataset", elements, find_spec, _count(source.size, n, drop))
+
+
+def _differing(leaves: list[Any]) -> int:
+    """The number of dimensions up to the last in which tensors differ, which their specification may not say."""
+    shapes = {tuple(leaf.array.shape) for leaf in leaves if isinstance(leaf, Tensor)}
+    if len(shapes) < 2:
+        return 0
+    return max([i + 1 for i, sizes in enumerate(zip(*shapes, strict=False)) if len(set(sizes)) > 1], default=0)
+
+
+def _ragged_rank(spec: Any) -> int:
+    """The number of ragged dimensions of a batch: up to the last unknown size. 0: the batch is dense."""
+    if isinstance(spec, RaggedTensorSpec):
+        return spec.ragged_rank + 1
+    sizes = (spec.shape.dims or ()) if isinstance(spec, TensorSpec) else ()
+    return max([i + 1 for i, size in enumerate(sizes) if size is None], default=0)
+
+
+def _ragged_spec(spec: Any, size: int | None, row_splits_dtype: Any) -> Any:
+    rank = _ragged_rank(spec)
+    if not rank:
+        return in_batches(spec, size)
+    return RaggedTensorSpec(TensorShape([size]).concatenate(spec.shape), spec.dtype, rank, row_splits_dtype)
 
 
 def padded_batch(

@@ -424,6 +424,17 @@ class Dataset:
         kind = "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset"
         return self._next(batching.batch(self._pipeline, batch_size, drop_remainder, kind))
 
+    def ragged_batch(
+        self, batch_size: Any, drop_remainder: Any = False, row_splits_dtype: Any = "int64", name: str | None = None
+    ) -> Dataset:
+        """Combine consecutive elements; those of unknown sizes become rows of a ragged tensor.
+
+        >>> dataset = Dataset.range(1, 4).map(lambda n: wrap(np.arange(int(n))))
+        >>> next(iter(dataset.ragged_batch(3)))
+        <tf.RaggedTensor [[0], [0, 1], [0, 1, 2]]>
+        """
+        return self._next(batching.ragged_batch(self._pipeline, batch_size, drop_remainder, row_splits_dtype))
+
     def padded_batch(
         self,
         batch_size: Any,

@@ -135,6 +135,7 @@ def _method(name: str, doc: str) -> _Callable[..., _Transformation]:
 
 
 bucket_by_sequence_length = _method("bucket_by_sequence_length", "batches of elements of similar lengths.")
+dense_to_ragged_batch = _method("ragged_batch", "elements of unknown sizes as the rows of ragged tensors.")
 enumerate_dataset = _method("enumerate", "pairs of a number and an element.")
 group_by_window = _method("group_by_window", "groups of elements with the same key.")
 ignore_errors = _method("ignore_errors", "the elements that can be read.")
@@ -233,6 +234,7 @@ __all__ = [
     "cardinality",
     "choose_from_datasets",
     "copy_to_device",
+    "dense_to_ragged_batch",
     "enable_debug_mode",
     "enumerate_dataset",
     "from_list",

@@ -14,6 +14,7 @@ from gradtape._src.checkpoint.checkpoint import PythonState
 from gradtape._src.conversion import wrap
 from gradtape._src.data.core import END, Pipeline, Run, outside, to_device
 from gradtape._src.interrupts import is_interrupt
+from gradtape._src.ops.ragged import RaggedTensor
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 
@@ -140,6 +141,8 @@ def _plain(leaf: Any) -> Any:
         dense = np.full(np.asarray(leaf.dense_shape.array), filler, leaf.dtype.numpy_dtype)
         dense[tuple(np.asarray(leaf.indices.array).T)] = np.asarray(leaf.values.array)
         return dense
+    if isinstance(leaf, RaggedTensor):
+        return leaf.numpy()
     return leaf.as_numpy_iterator() if hasattr(leaf, "as_numpy_iterator") else leaf
 
 

@@ -27,6 +27,7 @@ from gradtape._src.data.structure import (
 )
 from gradtape._src.data.table import Progression, RowTable, straight
 from gradtape._src.dtypes import as_dtype
+from gradtape._src.ops.ragged import RaggedTensorSpec
 from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
@@ -213,7 +214,12 @@ def _of_kind(value: Any, spec: Any) -> Any:
     """A value of the kind and the dtype that a specification has; TypeError if it is another one."""
     if isinstance(spec, TensorSpec):
         value = convert(value) if isinstance(value, Tensor) else convert(value, spec.dtype)
-    if isinstance(spec, TENSOR_SPECS):
+    if isinstance(spec, RaggedTensorSpec) and not spec.ragged_rank:
+        value = convert(value)
+    if isinstance(spec, RaggedTensorSpec):
+        if not spec.is_compatible_with(value):
+            raise TypeError
+    elif isinstance(spec, TENSOR_SPECS):
         if isinstance(value, SparseTensor) != isinstance(spec, SparseTensorSpec) or value.dtype is not spec.dtype:
             raise TypeError
     elif not spec.is_compatible_with(value):

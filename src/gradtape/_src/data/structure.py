@@ -12,6 +12,8 @@ from gradtape._src import nest
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import DType
 from gradtape._src.interrupts import float_errors_ignored, is_interrupt
+from gradtape._src.ops.ragged import RaggedTensor, RaggedTensorSpec
+from gradtape._src.ops.ragged.rows import RaggedRow, rows_of_ragged, stacked
 from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec, stack, unstack
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
@@ -50,8 +52,12 @@ class DatasetBatch:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is already a leaf: a tensor, dense or sparse, None, a dataset, an optional value."""
-    return isinstance(value, (Tensor, SparseTensor)) or value is None or hasattr(value, "_element_of_dataset")
+    """Whether a value is already a leaf: a tensor, dense, sparse or ragged, None, a dataset, an optional value."""
+    return (
+        isinstance(value, (Tensor, SparseTensor, RaggedTensor))
+        or value is None
+        or hasattr(value, "_element_of_dataset")
+    )
 
 
 def normalized(value: Any) -> Any:
@@ -105,14 +111,14 @@ def _leaf_spec(leaf: Any) -> Any:
         return NoneTensorSpec()
     if isinstance(leaf, Tensor):
         return TensorSpec(leaf.shape, leaf.dtype)
-    if isinstance(leaf, SparseTensor):
-        return SparseTensorSpec(leaf.shape, leaf.dtype)
+    if isinstance(leaf, (SparseTensor, RaggedTensor)):
+        return leaf._type_spec
     if hasattr(leaf, "_element_of_dataset"):
         return leaf._element_of_dataset()
     return type(leaf)
 
 
-TENSOR_SPECS = (TensorSpec, SparseTensorSpec)
+TENSOR_SPECS = (TensorSpec, SparseTensorSpec, RaggedTensorSpec)
 
 
 def each(change: Callable[[Any], Any], spec: Any) -> Any:
@@ -121,7 +127,11 @@ def each(change: Callable[[Any], Any], spec: Any) -> Any:
 
 
 def reshaped(spec: Any, shape: Any) -> Any:
-    return type(spec)(shape, spec.dtype)
+    """The specification with another shape; ragged dimensions begin with the second one."""
+    if not isinstance(spec, RaggedTensorSpec):
+        return type(spec)(shape, spec.dtype)
+    more = 0 if spec.shape.rank is None else (TensorShape(shape).rank or 0) - spec.shape.rank
+    return RaggedTensorSpec(shape, spec.dtype, max(spec.ragged_rank + more, 0), spec.row_splits_dtype)
 
 
 def in_batches(spec: Any, size: int | None) -> Any:
@@ -147,6 +157,8 @@ def rows_of(leaf: Any) -> Any:
     """The rows of a leaf that is not a dense tensor, as a list."""
     if isinstance(leaf, SparseTensor):
         return unstack(leaf)
+    if isinstance(leaf, RaggedTensor):
+        return rows_of_ragged(leaf)
     if isinstance(leaf, DatasetBatch):
         return leaf.datasets
     if hasattr(leaf, "_pipeline"):
@@ -158,6 +170,8 @@ def joined(leaves: list[Any]) -> Any:
     """One leaf whose rows are the given leaves, which are not dense tensors; None for leaves of another kind."""
     if all(isinstance(leaf, SparseTensor) for leaf in leaves):
         return stack(leaves)
+    if all(isinstance(leaf, (RaggedTensor, RaggedRow)) for leaf in leaves):
+        return stacked(leaves)
     return DatasetBatch(leaves) if all(hasattr(leaf, "_pipeline") for leaf in leaves) else None
 
 
@@ -165,8 +179,8 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
     """The specification of the result of a function, for arguments of these specifications.
 
     The function runs on ones, twice if dimensions are unknown. If it fails on these, it runs on the first element; then
-    only the ranks of the results are used. Of texts it runs on empty ones and on the first element, because shapes may
-    depend on them.
+    only the ranks of the results are used. Of texts it runs on empty ones and on the first element, and of integers on
+    twos as well if a size is 1, because shapes may depend on them.
     """
     sizes = _SIZES if any(None in _dims(leaf) for leaf in nest.flatten(specs)) else _SIZES[:1]
     try:
@@ -174,6 +188,8 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
             found = [spec_of(function(*nest.map_structure(lambda s: _stand_in(s, n), specs))) for n in sizes]  # noqa: B023
             if any(map(_is_text, nest.flatten(specs))) and (given := first())[-1] is not None:
                 found.append(spec_of(function(*given)))
+            if any(map(_is_number, nest.flatten(specs))) and any(1 in _dims(leaf) for leaf in nest.flatten(found)):
+                found += _spec_of_twos(function, specs)
         return functools.reduce(lambda one, other: nest.map_structure(_common, one, other), found)
     except Exception as error:
         if is_interrupt(error):
@@ -184,12 +200,32 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
         return each(lambda leaf: reshaped(leaf, [None] * len(leaf.shape)), spec_of(function(*given)))
 
 
+def _spec_of_twos(function: Callable[..., Any], specs: tuple[Any, ...]) -> list[Any]:
+    """The specification of the result for twos; none if the function fails on them."""
+    try:
+        twos = nest.map_structure(lambda s: _twos(s) if _is_number(s) else _stand_in(s, _SIZES[0]), specs)
+        return [spec_of(function(*twos))]
+    except Exception as error:
+        if is_interrupt(error):
+            raise
+        return []
+
+
+def _is_number(spec: Any) -> bool:
+    """Whether it specifies one integer, which may be a size."""
+    return isinstance(spec, TensorSpec) and spec.shape.rank == 0 and spec.dtype.is_integer
+
+
+def _twos(spec: Any) -> Tensor:
+    return wrap(np.full((), 2, spec.dtype.numpy_dtype))
+
+
 def _is_text(spec: Any) -> bool:
     return isinstance(spec, TensorSpec) and spec.dtype.name == "string"
 
 
 def _dims(spec: Any) -> Any:
-    if isinstance(spec, SparseTensorSpec):
+    if isinstance(spec, (SparseTensorSpec, RaggedTensorSpec)):
         return [None]  # the number of its values is not known
     return (spec.shape.dims or [None] * (spec.shape.rank is None)) if isinstance(spec, TensorSpec) else ()
 
@@ -204,7 +240,9 @@ def _stand_in(spec: Any, size: int) -> Any:
         where = np.argwhere(np.ones([min(n, 2) for n in shape], bool))
         where = where[: 1 if size == _SIZES[0] else 2 % (len(where) + 1)]  # another number of values each time
         return SparseTensor(where, _ones([len(where)], spec.dtype), np.array(shape, np.int64))
-    return _ones(shape, spec.dtype)
+    ones = _ones(shape, spec.dtype)
+    ragged_rank = spec.ragged_rank if isinstance(spec, RaggedTensorSpec) else 0
+    return RaggedTensor.from_tensor(ones, ragged_rank=ragged_rank) if ragged_rank else ones
 
 
 def _ones(shape: Any, dtype: DType) -> Tensor:

@@ -28,6 +28,7 @@ from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, as_value, curr
 from gradtape._src.autodiff import custom_gradient as customs
 from gradtape._src.conversion import array_from, convert, defers_to, register_converter, wrap
 from gradtape._src.core import tape as stack
+from gradtape._src.core.composites import is_composite
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.errors import OpError
 from gradtape._src.function.modes import can_compile
@@ -176,10 +177,10 @@ _HOLDERS = (KerasVariable, variables.Variable, *SPARSE)
 
 
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
-    if ragged:
-        raise ValueError("`ragged=True` is not supported with gradtape backend")
     if type(x) in SPARSE and sparse is not False:
         return x if dtype is None else cast(x, dtype)
+    if ragged is False and is_composite(x):
+        x = x.to_tensor()
     return dense(x, dtype)
 
 
@@ -189,7 +190,7 @@ def dense(x: Any, dtype: Any = None) -> Tensor:
         if isinstance(x, _HOLDERS):
             x = x.value if isinstance(x, KerasVariable) else _filled_up(x)
         else:
-            return _from_plain(x, dtype)
+            return _from_plain(x, dtype) if not is_composite(x) else cast(x, dtype)  # ragged: ops compute its values
     return x if dtype is None else _as_dtype(x, dtype_of(dtype))
 
 
@@ -239,11 +240,13 @@ def convert_to_numpy(x):
         x = _filled_up(x)
     if isinstance(x, (list, tuple)):
         return np.array([convert_to_numpy(part) for part in x])
+    if is_composite(x):
+        x = x.to_tensor()
     return np.array(x)
 
 
 def is_tensor(x):
-    return isinstance(x, (Tensor, *SPARSE))
+    return isinstance(x, (Tensor, *SPARSE)) or is_composite(x)
 
 
 def shape(x):
@@ -253,6 +256,8 @@ def shape(x):
 
 
 def cast(x, dtype):
+    if is_composite(x) and type(x) not in SPARSE:
+        return x if dtype is None else arrays.cast(x, dtype_of(dtype))
     return of_values(lambda values: dense(values, dtype), x) if type(x) in SPARSE else dense(x, dtype)
 
 

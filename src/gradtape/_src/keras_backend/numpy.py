@@ -15,6 +15,7 @@ from keras.src.backend.common.backend_utils import vectorize_impl
 from gradtape._src.arrays.checks import checked
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import wrap
+from gradtape._src.core.composites import is_composite
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.keras_backend import sparse
 from gradtape._src.keras_backend._common import (
@@ -49,6 +50,7 @@ from gradtape._src.ops import array as ops, index, linalg, math, operators, redu
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import indexing, linalg as tflinalg, math as tfmath, shaping, special
+from gradtape._src.tf.array import gather
 from gradtape._src.tf.control_flow import while_loop
 
 
@@ -1685,6 +1687,8 @@ def take(x, indices, axis=None):
     if axis is None:
         x, axis = flat(x), 0
     at = axis_of(axis, len(sizes_of(x)))
+    if is_composite(indices) or is_composite(x):
+        return gather(x, indices, axis=at)
     return index.checked_take(x, counted_from_the_front(indices, sizes_of(x)[at]), at)
 
 

@@ -295,6 +295,31 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
     return result
 
 
+# -- feature crosses -------------------------------------------------------------------------------------------------
+def cross(inputs: Any, name: str | None = None) -> RaggedTensor:
+    """Every combination of the elements of a row of several matrices, as text.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.cross([tf.ragged.constant([["a"], ["b", "c"]]), [["d"], ["e"]]])
+    <tf.RaggedTensor [[b'a_X_d'], [b'b_X_e', b'c_X_e']]>
+    """
+    from gradtape._src.tf import crosses
+
+    return crosses.ragged_cross(inputs)
+
+
+def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: str | None = None) -> RaggedTensor:
+    """Every combination of the elements of a row of several matrices, as a hash that is TensorFlow's.
+
+    >>> import gradtape as tf
+    >>> tf.ragged.cross_hashed([[["a"]], [["d"]]], num_buckets=100)
+    <tf.RaggedTensor [[82]]>
+    """
+    from gradtape._src.tf import crosses
+
+    return crosses.ragged_cross_hashed(inputs, num_buckets, hash_key)
+
+
 # -- row splits and segment ids --------------------------------------------------------------------------------------
 def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: Any = None) -> Tensor:
     """The number of the row of each value.
@@ -337,6 +362,8 @@ def segment_ids_to_row_splits(
 __all__ = [
     "boolean_mask",
     "constant",
+    "cross",
+    "cross_hashed",
     "map_flat_values",
     "range",
     "row_splits_to_segment_ids",

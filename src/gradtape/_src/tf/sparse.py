@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor
 from gradtape._src.tf.sparse_dense import from_dense as from_dense, to_dense as to_dense
 from gradtape._src.tf.sparse_math import (
@@ -34,11 +36,40 @@ from gradtape._src.tf.sparse_shaping import (
     transpose as transpose,
 )
 
+
+def cross(inputs: Any, name: str | None = None, separator: Any = None) -> SparseTensor:
+    """Every combination of the elements of a row of several matrices, as text.
+
+    >>> import gradtape as tf
+    >>> s = tf.sparse.from_dense([["a", ""], ["b", "c"]])
+    >>> tf.sparse.cross([s, [["d"], ["e"]]]).values.numpy().tolist()
+    [b'a_X_d', b'b_X_e', b'c_X_e']
+    """
+    from gradtape._src.tf import crosses
+
+    word = "_X_" if separator is None else separator
+    return crosses.as_sparse(crosses.ragged_cross(inputs, word if isinstance(word, bytes) else str(word).encode()))
+
+
+def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: str | None = None) -> SparseTensor:
+    """Every combination of the elements of a row of several matrices, as a hash that is TensorFlow's.
+
+    >>> import gradtape as tf
+    >>> tf.sparse.cross_hashed([[["a"]], [["d"]]], num_buckets=100).values.numpy().tolist()
+    [82]
+    """
+    from gradtape._src.tf import crosses
+
+    return crosses.as_sparse(crosses.ragged_cross_hashed(inputs, num_buckets, hash_key))
+
+
 __all__ = [
     "SparseTensor",
     "add",
     "bincount",
     "concat",
+    "cross",
+    "cross_hashed",
     "expand_dims",
     "eye",
     "fill_empty_rows",
