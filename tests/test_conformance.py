@@ -40,6 +40,7 @@ AREAS = (
     "testcase",
     "ragged",
     "sparse",
+    "raw_ops",
 )
 
 GOLDEN = {area: runner.load_golden(area) for area in AREAS}

@@ -25,7 +25,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("hooks.tensorflow", "testing"),
     ("keras_backend",),
     ("hooks.keras",),
-    ("experimental",),
+    ("experimental", "saved_model"),
     ("numpy_api", "raw_ops"),
     ("tf",),
     ("distribute",),

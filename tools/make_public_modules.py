@@ -52,6 +52,7 @@ SOURCES = {  # public module: its implementation
     "random": "tf.random",
     "raw_ops": "raw_ops.public",
     "sets": "tf.sets",
+    "saved_model": "saved_model.public",
     "signal": "tf.signal",
     "sparse": "tf.sparse",
     "strings": "tf.strings",

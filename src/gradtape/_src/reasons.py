@@ -17,6 +17,8 @@ REASONS = [
     (r"tf\.distribute\.", "machinery of clusters that gradtape does not reach"),
     (r"tf\.(saved_model|TensorArraySpec|OptionalSpec|TypeSpec)$",
      "saved models are planned"),
+    (r"tf\.(TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
+     "specs of values that functions do not take are planned"),
     (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
      "use tf.data.Dataset.from_generator with a reader"),
     (r"tf\.data\.experimental\.parse_example_dataset$", "use dataset.map with tf.io.parse_example"),

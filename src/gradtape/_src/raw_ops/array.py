@@ -8,13 +8,13 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.raw_ops.derivative import transposed
+from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array, control_flow, convolution, indexing, math, shaping
 from gradtape._src.tf.arguments import static
+from gradtape._src.variable import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from gradtape._src.tensor import Tensor
 
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
@@ -148,6 +148,11 @@ def _empty(shape: Any, dtype: Any) -> Tensor:
     return array.zeros(shape, dtype)
 
 
+def _identity(input: Any) -> Any:
+    """A tensor as it is; handles, such as lists of tensors, stay what they are."""
+    return array.identity(input) if isinstance(input, (Tensor, Variable)) else input
+
+
 def _const(value: Any, dtype: Any) -> Tensor:
     if value.dtype != dtype:
         raise errors.invalid_argument(f"The value has dtype {value.dtype.name}, `dtype` is {dtype.name}", "Const")
@@ -184,8 +189,8 @@ OPS: dict[str, Callable[..., Any]] = {
     "DeepCopy": array.identity,
     "EnsureShape": array.ensure_shape,
     "GuaranteeConst": shaping.guarantee_const,
-    "Identity": array.identity,
-    "IdentityN": shaping.identity_n,
+    "Identity": _identity,
+    "IdentityN": lambda input: [_identity(each) for each in input],
     "PlaceholderWithDefault": lambda input, shape: array.ensure_shape(input, shape),
     "PreventGradient": _prevent_gradient,
     "Snapshot": array.identity,

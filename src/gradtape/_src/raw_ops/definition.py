@@ -311,6 +311,8 @@ def _tensor(op: Definition, arg: Input, value: Any, found: dict[str, DType], pos
         return value if _is_handle(value) else convert(value)
     fixed = None if arg.type in op.types or not _is_type(arg.type) or _is_attr(op, arg.type) else as_dtype(arg.type)
     wanted = fixed or found.get(arg.type)
+    if isinstance(value, TensorArray):
+        return value  # type: ignore[return-value]  # a variant, where an op takes anything
     if not isinstance(value, Tensor) and not is_library(value):
         default = op.types[arg.type].default if wanted is None and arg.type in op.types else None
         value = _converted(op, arg, value, as_dtype(default) if default and not hasattr(value, "dtype") else wanted)

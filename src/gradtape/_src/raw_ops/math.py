@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradtape._src import errors
 from gradtape._src.ops import special as special_ops
 from gradtape._src.raw_ops.derivative import transposed
 from gradtape._src.tf import array, bitwise, decompositions, indexing, math, nn, segments, shaping, signal, special
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
 
 def _approximately_equal(x: Any, y: Any, tolerance: float) -> Tensor:
     return math.less(math.abs(math.subtract(x, y)), array.cast(tolerance, x.dtype))
+
+
+def _comparison(function: Callable[..., Any], otherwise: bool) -> Callable[..., Any]:
+    """== and !=: shapes that do not broadcast may be an error, or just differ."""
+
+    def op(x: Any, y: Any, incompatible_shape_error: bool) -> Any:
+        try:
+            return function(x, y)
+        except errors.InvalidArgumentError:
+            if incompatible_shape_error or x.dtype != y.dtype:
+                raise
+            return array.constant(otherwise)
+
+    return op
 
 
 def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,7 +208,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "Cross": decompositions.cross,
     "Div": lambda x, y: special.truncatediv(x, y) if x.dtype.is_integer else math.truediv(x, y),
     "DivNoNan": math.divide_no_nan,
-    "Equal": math.equal,
+    "Equal": _comparison(math.equal, False),
     "FloorDiv": math.floordiv,
     "FloorMod": math.floormod,
     "Greater": math.greater,
@@ -211,7 +226,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "Mul": math.multiply,
     "MulNoNan": math.multiply_no_nan,
     "NextAfter": math.nextafter,
-    "NotEqual": math.not_equal,
+    "NotEqual": _comparison(math.not_equal, True),
     "Polygamma": math.polygamma,
     "Pow": math.pow,
     "RealDiv": math.truediv,

@@ -11,20 +11,21 @@ from collections import namedtuple
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gradtape._src import errors
-from gradtape._src.raw_ops import array, image, linalg, math, nn, random, state, training
+from gradtape._src.raw_ops import array, image, linalg, math, nn, random, state, strings, training
 from gradtape._src.raw_ops.definition import Attr, Definition, attr_value, definition, input_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {}
-for _family in (array, image, linalg, math, nn, random, state, training):
+for _family in (array, image, linalg, math, nn, random, state, strings, training):
     _IMPLEMENTATIONS |= _family.OPS
 
 HINTS = frozenset({
-    "T", "Tout", "a_is_sparse", "b_is_sparse", "config", "config_proto", "debug_ops_spec", "dtype", "element_dtype",
-    "executor_type", "grad_a", "grad_b", "grad_x", "grad_y", "init", "output_shapes", "parallel_iterations", "shape",
-    "sparse_gradient", "tensor_name", "use_cudnn_on_gpu", "use_locking", "validate_indices", "validate_shape",
+    "T", "Tkeys", "Tout", "Tvalues", "a_is_sparse", "b_is_sparse", "config", "config_proto", "container",
+    "debug_ops_spec", "dtype", "element_dtype", "executor_type", "grad_a", "grad_b", "grad_x", "grad_y", "init",
+    "output_shapes", "parallel_iterations", "shape", "shared_name", "sparse_gradient", "tensor_name",
+    "use_cudnn_on_gpu", "use_locking", "use_node_name_sharing", "validate_indices", "validate_shape",
 })  # fmt: skip
 """Attrs that change no result, or repeat what the inputs say."""
 

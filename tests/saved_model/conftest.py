@@ -1,0 +1,3 @@
+"""The scripts beside the tests import TensorFlow: they are run by hand."""
+
+collect_ignore = ["make.py", "record.py"]
