@@ -115,6 +115,8 @@ def pages() -> list[Page]:
                 *_members(gradtape.distribute.cluster_resolver, "tf.distribute.cluster_resolver"),
             ],
         ),
+        Page("dtensor.md", "tf.experimental.dtensor", "Tensors that are divided over a mesh of devices.",
+             _members(gradtape.experimental.dtensor, "tf.experimental.dtensor")),
         Page(
             "train.md", "tf.train", "Checkpoints, and the examples stored in TFRecord files.",
             [

@@ -54,7 +54,7 @@ def test_program(area, name):
     assert difference is None, difference
 
 
-ON_FOUR_CPUS = ("distribute",)
+ON_FOUR_CPUS = ("distribute", "dtensor")
 """Areas whose programs divide the processor into four devices, before anything else: each has a process of its own."""
 
 

@@ -28,7 +28,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("experimental", "saved_model"),
     ("numpy_api", "raw_ops"),
     ("tf",),
-    ("distribute",),
+    ("distribute", "dtensor"),
     ("data",),
     ("checkpoint",),
     ("formats", "text"),

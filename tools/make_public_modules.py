@@ -35,6 +35,7 @@ SOURCES = {  # public module: its implementation
     "distribute.experimental": "distribute.experimental",
     "errors": "errors",
     "experimental": "experimental",
+    "experimental.dtensor": "dtensor",
     "experimental.numpy": "numpy_api.public",
     "experimental.numpy.random": "numpy_api.random",
     "image": "tf.image",

@@ -15,6 +15,7 @@ import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors, forks
@@ -148,6 +149,34 @@ logical_cpu: ContextVar[int] = ContextVar("gradtape_logical_cpu", default=0)
 _default_target: Any = None
 _soft_placement = True
 _engine = "numpy"
+
+
+sharded_meshes: dict[Any, Any] = {}
+"""Meshes of JAX's that tensors of `tf.experimental.dtensor` are on, and what these are there."""
+
+
+def register_mesh(jax_mesh: Any, mesh: Any) -> None:
+    """Let tensors be divided over a mesh."""
+    sharded_meshes[jax_mesh] = mesh
+    use_several()
+
+
+def use_several() -> None:
+    """From now on inputs of ops and programs are brought together: there are arrays on several devices."""
+    placement.places = placement.several = True
+
+
+def readable(array: Any) -> Any:
+    """An array of the XLA engine for NumPy; an error for a part of a tensor that is divided over a mesh."""
+    if sharded_meshes and not array.is_fully_replicated and getattr(array.sharding, "mesh", None) in sharded_meshes:
+        raise errors.UnimplementedError(
+            None,
+            None,
+            "Trying to copy a non-single-device and non-replicated DTensor is not supported. "
+            f"The tensor has the shape {tuple(array.shape)} and is divided over {array.sharding.spec}: use "
+            "dtensor.relayout(x, dtensor.Layout.replicated(mesh, rank)) first, or dtensor.unpack(x).",
+        )
+    return np.asarray(array)
 
 
 def set_soft_placement(enabled: bool) -> None:
@@ -351,8 +380,8 @@ def colocate(op: Op, tensors: Any) -> Any:
     if not bound:
         return tensors
     names = [device_name(t.array) for t in tensors]
-    leader = min(bound, key=lambda i: (":CPU:" in names[i], homes[i] is None, i))
-    if homes[leader] is None:  # NumPy arrays go along with those of another logical CPU
+    leader = min(bound, key=lambda i: (":CPU:" in names[i], i))
+    if homes[leader] is None and chosen() is not None:  # in a block for another logical CPU, NumPy arrays go along
         return tensors
     together = list(tensors)
     for i, t in enumerate(tensors):

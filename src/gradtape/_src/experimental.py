@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gradtape._src import dtensor as dtensor
 from gradtape._src.numpy_api import public as numpy
 
-__all__ = ["async_clear_error", "async_scope", "enable_strict_mode", "function_executor_type", "numpy"]
+__all__ = ["async_clear_error", "async_scope", "dtensor", "enable_strict_mode", "function_executor_type", "numpy"]
 
 
 @contextmanager

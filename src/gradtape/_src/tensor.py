@@ -17,7 +17,7 @@ from numpy import ndarray
 from gradtape._src import errors, memory
 from gradtape._src.active import active_stack, report_escape
 from gradtape._src.buffers import exports_buffers
-from gradtape._src.devices import CPU, device_name, to_cpu, to_gpu
+from gradtape._src.devices import CPU, device_name, readable, to_cpu, to_gpu
 from gradtape._src.dtypes import DType, dtype_of
 from gradtape._src.interrupts import setting
 from gradtape._src.shape import TensorShape, known_shape
@@ -180,7 +180,7 @@ class Tensor:
                 f"'{value.graph.name}' is being traced. Keep to tf operations, or use tf.numpy_function."
             )
         if type(value) is not ndarray:
-            value = np.asarray(value)
+            value = readable(value)
         if value.nbytes > _HAND_OVER and value.flags.writeable and _references(self, value) in _LAST:
             return value  # `f(x).numpy()`: the tensor is deleted here, so no copy is needed (benchmark: jac)
         return memory.copy(value) if value.ndim else value[()]
@@ -190,7 +190,7 @@ class Tensor:
             report_escape("NumPy", self.uid)
         if copy is False:
             raise ValueError("A tensor's memory is never shared, because tensors never change: a copy is needed.")
-        value = np.array(self.array)
+        value = np.array(self.array if type(self.array) is ndarray else readable(self.array))
         return value if dtype is None else value.astype(dtype, copy=False)
 
     def __buffer__(self, flags: int) -> memoryview:
@@ -200,7 +200,8 @@ class Tensor:
     def _exported(self) -> ndarray:
         if active_stack() is not None:
             report_escape("NumPy", self.uid)
-        return np.array(self.array, order="C")
+        held = self.array if type(self.array) is ndarray else readable(self.array)
+        return np.array(held, order="C")
 
     def __dlpack__(self, **options: Any) -> Any:
         if active_stack() is not None:

@@ -6,4 +6,4 @@ from gradtape._src.experimental import (
     enable_strict_mode as enable_strict_mode,
     function_executor_type as function_executor_type,
 )
-from gradtape.experimental import numpy as numpy
+from gradtape.experimental import dtensor as dtensor, numpy as numpy

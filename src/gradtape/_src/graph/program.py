@@ -71,6 +71,7 @@ class Program:
         """Outputs that are new values of variables, and the inputs that are the old ones, whose memory they get."""
         self.unread = [i for i, v in enumerate(state) if v.uid not in slots]
         """The numbers of the variables whose old values stay where they are: their memory is not given away."""
+        self._state = state
         self._constants: dict[bool, list[Any]] = {}  # by whether the program runs on NumPy
         self._lock = forks.lock()
         self._xla: XlaExecutor | None = None
@@ -89,6 +90,7 @@ class Program:
             found.nodes = without_proved([_sized(node, by_name) for node in self.nodes], self._given, by_name)
             found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated
             found.has_effects, found.restored, found.unread = self.has_effects, self.restored, self.unread
+            found._state = self._state
             found.checks = checks.found_in(found.nodes) if self.checks else {}
             self._sized[sizes] = found
         return found
@@ -135,6 +137,14 @@ class Program:
     def modes(self) -> tuple[checks.Mode, checks.Mode]:
         """Which of its checks it makes where it does not run on the processor, and where it does."""
         return checks.modes(self.checks)
+
+    def layouts(self) -> dict[int, Any]:
+        """How new values of variables are divided over a mesh, by the numbers of these outputs: as the old ones are."""
+        if not placement.several:
+            return {}
+        first = len(self.outputs) - len(self._state)
+        storages = [(first + i, v.storage.newest()) for i, v in enumerate(self._state) if type(v) is not VariableParam]
+        return {i: x.sharding for i, x in storages if hasattr(x, "sharding") and len(x.sharding.device_set) > 1}
 
     @cached_property
     def plan(self) -> tuple[Any, ...]:

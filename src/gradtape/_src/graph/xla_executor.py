@@ -61,8 +61,14 @@ class XlaExecutor:
         return found
 
     def _jit(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        layouts = self._program.layouts()
+
         def program(*arrays: Any) -> Any:
-            return run(*arrays)
+            results = run(*arrays)
+            if not layouts:
+                return results
+            constrain: Any = jax.lax.with_sharding_constraint
+            return tuple([constrain(x, layouts[i]) if i in layouts else x for i, x in enumerate(results)])
 
         program.__name__ = program.__qualname__ = self._program.name  # what profiles and XLA's dumps call it
         donated = self._program.donated

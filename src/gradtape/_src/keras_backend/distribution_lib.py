@@ -1,12 +1,22 @@
-"""Keras' distribution interface, for one process with one device."""
+"""Keras' distribution interface: meshes of JAX's devices, over which XLA divides arrays and programs."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
+
+import numpy as np
+from keras.src.backend.common import global_state
+
+from gradtape._src.calls import calls
+from gradtape._src.conversion import convert
+from gradtape._src.devices import has_jax, jax_devices, logical_devices, use_several
+from gradtape._src.tensor import Tensor
 
 
 def list_devices(device_type: str | None = None) -> list[str]:
-    return ["cpu:0"] if device_type in (None, "cpu") else []
+    kinds = ("TPU", "GPU", "CPU") if device_type is None else (device_type.upper(),)
+    found = next((devices for kind in kinds if (devices := logical_devices(kind))), [])
+    return [f"{device.kind.lower()}:{device.number}" for device in found]
 
 
 def get_device_count(device_type: str | None = None) -> int:
@@ -21,29 +31,74 @@ def process_id() -> int:
     return 0
 
 
-def distribute_value(value: Any, tensor_layout: Any) -> NoReturn:
-    _refuse()
-
-
-def distribute_tensor(tensor: Any, layout: Any) -> NoReturn:
-    _refuse()
-
-
 def initialize(job_addresses: Any, num_processes: Any, process_id: Any) -> None:
     if num_processes not in (None, 1):
-        _refuse()
+        raise NotImplementedError(
+            "Keras on gradtape divides a model over the devices of one process. Leave keras.distribution.initialize "
+            "out, or run this model with KERAS_BACKEND=jax."
+        )
 
 
-def _to_backend_mesh(device_mesh: Any) -> NoReturn:
-    _refuse()
+def distribute_tensor(tensor: Any, layout: Any) -> Tensor:
+    """A tensor divided over the devices of a mesh; in a function, XLA is told to divide it so."""
+    found = convert(tensor)
+    sharding = getattr(layout, "backend_layout", layout)
+    current = getattr(found.array, "sharding", None)
+    if current is not None and current.is_equivalent_to(sharding, len(found.array.shape)):
+        return found
+    result: Tensor = calls["transfer"](found, device=sharding, source=current)
+    return result
 
 
-def _to_backend_layout(tensor_layout: Any) -> NoReturn:
-    _refuse()
+distribute_value = distribute_tensor
 
 
-def _refuse() -> NoReturn:
-    raise NotImplementedError(
-        "Keras on gradtape runs in one process on one device: tensors cannot be laid out over a mesh. "
-        "Leave keras.distribution out, or run this model with KERAS_BACKEND=jax."
-    )
+def distribute_batch(tensor: Tensor) -> Tensor:
+    """A part of a batch in the layout that the active distribution has for data; whole copies where it cannot be
+    divided evenly.
+    """
+    distribution = global_state.get_global_attribute("distribution")
+    if distribution is None or not isinstance(tensor, Tensor):
+        return tensor
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    shape = tuple(tensor.array.shape)
+    sharding = distribution.get_data_layout(shape).backend_layout
+    parts = [1 if axis is None else sharding.mesh.shape[axis] for axis in sharding.spec]
+    if any(size % count for size, count in zip(shape, parts, strict=False)):
+        sharding = NamedSharding(sharding.mesh, PartitionSpec())
+    return distribute_tensor(tensor, sharding)
+
+
+def layout_of_variable(variable: Any) -> Any:
+    """The layout that the active distribution has for a new variable, or None."""
+    distribution = global_state.get_global_attribute("distribution")
+    return None if distribution is None else distribution.get_variable_layout(variable)
+
+
+def _to_backend_device(device_name: Any) -> Any:
+    kind, _, number = str(device_name).partition(":")
+    found = jax_devices(kind.upper())
+    if int(number or 0) >= len(found):
+        raise ValueError(f"Device not found: {device_name}. This process has {list_devices(kind)}.")
+    return found[int(number or 0)]
+
+
+def _to_backend_mesh(device_mesh: Any) -> Any:
+    if not has_jax():
+        raise ImportError("keras.distribution needs JAX, which is not installed: pip install 'gradtape[xla]'.")
+    from jax.sharding import Mesh
+
+    use_several()
+    devices = [_to_backend_device(device) for device in device_mesh.devices.flatten()]
+    grid = np.empty(len(devices), object)
+    grid[:] = devices
+    return Mesh(grid.reshape(device_mesh.devices.shape), device_mesh.axis_names)
+
+
+def _to_backend_layout(tensor_layout: Any) -> Any:
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    if tensor_layout.device_mesh is None:
+        raise ValueError("Cannot create sharding when device mesh is not set for TensorLayout.")
+    return NamedSharding(tensor_layout.device_mesh.backend_mesh, PartitionSpec(*tensor_layout.axes))

@@ -16,6 +16,7 @@ from gradtape._src.function.function import Function
 from gradtape._src.function.modes import functions_run_eagerly
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.keras_backend.core import convert_to_numpy, convert_to_tensor, dense
+from gradtape._src.keras_backend.distribution_lib import distribute_batch
 from gradtape._src.keras_backend.sparse_data import as_sparse_tensor, has_sparse_data, is_sparse_data
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array as arrays
@@ -107,13 +108,13 @@ def as_tensor(leaf: Any) -> Any:
     """A part of a batch as a tensor."""
     if leaf is None or isinstance(leaf, Tensor):
         return leaf
-    return as_sparse_tensor(leaf) if is_sparse_data(leaf) else convert_to_tensor(leaf)
+    return as_sparse_tensor(leaf) if is_sparse_data(leaf) else distribute_batch(convert_to_tensor(leaf))
 
 
 def _as_argument(leaf: Any) -> Any:
     """The same for a program, which has used it before the next batch is made: nothing is copied."""
     plain = type(leaf) is ndarray and leaf.dtype.kind in "fiub" and leaf.flags.c_contiguous
-    return wrap(leaf) if plain else as_tensor(leaf)
+    return distribute_batch(wrap(leaf)) if plain else as_tensor(leaf)
 
 
 def _plain_text(error: Exception) -> str:

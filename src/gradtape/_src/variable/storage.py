@@ -230,7 +230,8 @@ _NONE, _FALSE = repeat(None), repeat(False)
 
 def on_host(array: Any) -> bool:
     """Whether an array of the XLA engine is in the memory of the processor, where eager code uses NumPy."""
-    return all(device.platform == "cpu" for device in array.devices())
+    devices = array.devices()
+    return len(devices) == 1 and next(iter(devices)).platform == "cpu"
 
 
 # -- the lock --------------------------------------------------------------------------------------------------------

@@ -403,7 +403,7 @@ def alongside(x: Array, y: Array) -> Array:
 def transfer(x: Array, *, device: Any, source: Any) -> Array:
     """NumPy gets a view of the processor's memory, to which neither writes. A program stays where it is."""
     if isinstance(x, jax.core.Tracer):
-        return x
+        return jax.lax.with_sharding_constraint(x, device) if hasattr(device, "mesh") else x
     return np.asarray(x) if device is None else jax.device_put(x, device)
 
 

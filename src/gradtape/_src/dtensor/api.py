@@ -1,0 +1,362 @@
+"""The functions of `tf.experimental.dtensor`: tensors that are divided over the devices of a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors, nest
+from gradtape._src.calls import calls
+from gradtape._src.checkpoint.checkpoint import Checkpoint
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.data.dataset import Dataset
+from gradtape._src.devices import Device, has_jax, logical_devices
+from gradtape._src.dtensor.layout import Layout, Mesh, MeshDims, device_of, pairs_of
+from gradtape._src.interrupts import setting
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable, abstract_value, peek
+
+
+# -- devices and meshes ----------------------------------------------------------------------------------------------
+def preferred_device_type() -> str:
+    """The kind of devices that meshes have by default: "TPU", "GPU" or "CPU".
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.preferred_device_type() in ("CPU", "GPU", "TPU")
+    True
+    """
+    return next((kind for kind in ("TPU", "GPU") if logical_devices(kind)), "CPU")
+
+
+def num_local_devices(device_type: str) -> int:
+    """How many devices of a kind this process has.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.num_local_devices("CPU") >= 1
+    True
+    """
+    return len(logical_devices(device_type.upper()))
+
+
+def num_global_devices(device_type: str) -> int:
+    """How many devices of a kind all processes have.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.num_global_devices("CPU") >= 1
+    True
+    """
+    return num_local_devices(device_type)
+
+
+def create_mesh(
+    mesh_dims: MeshDims | None = None,
+    mesh_name: str = "",
+    devices: Sequence[Any] | None = None,
+    device_type: str | None = None,
+    use_xla_spmd: bool = False,
+) -> Mesh:
+    """A mesh of devices of this process: all of one kind, unless they are given.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"]).shape()
+    [1]
+    """
+    if not has_jax():
+        raise ImportError("DTensor needs JAX, which is not installed: pip install 'gradtape[xla]'.")
+    found: list[Device] = (
+        logical_devices((device_type or preferred_device_type()).upper())
+        if devices is None
+        else [device_of(device) for device in devices]
+    )
+    dims = [("x", len(found))] if mesh_dims is None else pairs_of(mesh_dims)
+    sizes = [size for _, size in dims]
+    if int(np.prod(sizes)) != len(found):
+        raise ValueError(f"length of devices ({len(found)}) must be equal to total size of the mesh of shape {sizes}")
+    ids = np.arange(len(found)).reshape(sizes)
+    return Mesh([name for name, _ in dims], ids, list(range(len(found))), found, mesh_name)
+
+
+_default_mesh: ContextVar[Mesh | None] = ContextVar("gradtape_default_mesh", default=None)
+
+
+def default_mesh(mesh: Mesh) -> Any:
+    """Within the block `get_default_mesh` gives this mesh, on which `call_with_layout(fn, None)` puts its results.
+
+    >>> import gradtape as tf
+    >>> mesh = tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> with tf.experimental.dtensor.default_mesh(mesh):
+    ...     tf.experimental.dtensor.get_default_mesh() == mesh
+    True
+    """
+    if not isinstance(mesh, Mesh):
+        raise ValueError(f"Expect `mesh` to be `Mesh`, got {type(mesh)}")
+    return setting(_default_mesh, mesh)
+
+
+def get_default_mesh() -> Mesh | None:
+    """The mesh of the `default_mesh` block around this code, or None.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.get_default_mesh()
+    """
+    return _default_mesh.get()
+
+
+# -- tensors ---------------------------------------------------------------------------------------------------------
+def _array_of(tensor: Any) -> Any:
+    return abstract_value(tensor) if isinstance(tensor, Variable) else getattr(tensor, "array", None)
+
+
+def is_dtensor(tensor: Any) -> bool:
+    """Whether a tensor is on a mesh.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.is_dtensor(tf.ones([2]))
+    False
+    """
+    return Layout.of_array(_array_of(tensor)) is not None
+
+
+def fetch_layout(tensor: Any) -> Layout:
+    """The layout of a tensor on a mesh.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> dtensor.fetch_layout(dtensor.copy_to_mesh(tf.ones([2]), dtensor.Layout(["x"], mesh))).sharding_specs
+    ['x']
+    """
+    found = Layout.of_array(_array_of(tensor))
+    if found is None:
+        raise errors.invalid_argument("FetchLayout expects a tensor placed on the layout device.", "FetchLayout")
+    return found
+
+
+def check_layout(tensor: Any, layout: Layout) -> None:
+    """Raise a ValueError unless a tensor has this layout.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> layout = dtensor.Layout(["x"], dtensor.create_mesh([("x", 1)], devices=["CPU:0"]))
+    >>> dtensor.check_layout(dtensor.copy_to_mesh(tf.ones([2]), layout), layout)
+    """
+    if fetch_layout(tensor) != layout:
+        raise ValueError(f"Layout of tensor: {fetch_layout(tensor)}, did not match expected layout: {layout}")
+
+
+def relayout(tensor: Any, layout: Layout, name: str | None = None) -> Tensor:
+    """A tensor in another layout; its gradient comes back in the old one.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> x = dtensor.copy_to_mesh(tf.constant([1.0, 2.0]), dtensor.Layout(["x"], mesh))
+    >>> dtensor.relayout(x, dtensor.Layout.replicated(mesh, rank=1)).numpy().tolist()
+    [1.0, 2.0]
+    """
+    found = convert(tensor)
+    shape = tuple(found.array.shape)
+    if len(shape) != layout.rank:
+        raise errors.UnknownError(
+            None,
+            None,
+            f"'tf.DTensorLayout' op requires matching rank for layout and input, but got {layout.rank} as suggested "
+            f"rank from layout but {len(shape)} from shape.",
+        )
+    for axis, size in enumerate(shape):
+        if isinstance(size, int) and size % layout.num_shards(axis):
+            raise errors.UnknownError(
+                None,
+                None,
+                f"'tf.DTensorLayout' op requires dimension {axis} to be divisible by sharding specified in "
+                f"DTensorLayout, but got dimension size={size} is not divisible by number of shards in layout for this "
+                f"dimension={layout.num_shards(axis)}.",
+            )
+    source = getattr(found.array, "sharding", None)
+    result: Tensor = calls["transfer"](found, device=layout.sharding, source=source)
+    return result
+
+
+def relayout_like(tensor: Any, layout_tensor: Any, name: str | None = None) -> Tensor:
+    """A tensor in the layout of another one.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> layout = dtensor.Layout(["x"], dtensor.create_mesh([("x", 1)], devices=["CPU:0"]))
+    >>> x = dtensor.copy_to_mesh(tf.ones([2]), layout)
+    >>> dtensor.fetch_layout(dtensor.relayout_like(x + 1.0, x)) == layout
+    True
+    """
+    return relayout(tensor, fetch_layout(layout_tensor))
+
+
+def copy_to_mesh(tensor: Any, layout: Layout, source_layout: Layout | None = None) -> Tensor:
+    """A tensor on a mesh.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> dtensor.is_dtensor(dtensor.copy_to_mesh(tf.ones([2]), dtensor.Layout(["x"], mesh)))
+    True
+    """
+    return relayout(tensor, layout)
+
+
+def call_with_layout(fn: Callable[..., Any], layout: Layout | None, *args: Any, **kwargs: Any) -> Any:
+    """What a function returns, in a layout; without one, on the default mesh with a whole copy on every device.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> dtensor.call_with_layout(tf.ones, dtensor.Layout(["x"], mesh), shape=(2,)).shape
+    TensorShape([2])
+    """
+    result = fn(*args, **kwargs)
+    mesh = get_default_mesh()
+    if layout is None and mesh is None:
+        return result
+
+    def placed(leaf: Any) -> Any:
+        if leaf is None:
+            return None
+        return relayout(leaf, layout or Layout.replicated(mesh, len(convert(leaf).array.shape)))  # type: ignore[arg-type]
+
+    return nest.map_structure(placed, result)
+
+
+def pack(tensors: Sequence[Any], layout: Layout) -> Tensor:
+    """A tensor on a mesh from its parts, one for each device in the order of the mesh.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> dtensor.pack([tf.constant([1.0, 2.0])], dtensor.Layout(["x"], mesh)).shape
+    TensorShape([2])
+    """
+    import jax
+
+    if len(tensors) != layout.mesh.num_local_devices():
+        raise errors.invalid_argument(
+            f"The dtensor device expected {layout.mesh.num_local_devices()} inputs to DTensorPack, but got "
+            f"{len(tensors)}",
+            "DTensorPack",
+        )
+    parts = [convert(tensor) for tensor in tensors]
+    local = tuple(parts[0].array.shape)
+    if any(tuple(part.array.shape) != local for part in parts):
+        raise errors.UnimplementedError(
+            None, None, "Components of a PackedTensor must currently all have the same shape"
+        )
+    shape = tuple(n * layout.num_shards(axis) for axis, n in enumerate(local))
+    devices = layout.mesh.jax_mesh.devices.flat
+    arrays = [jax.device_put(np.asarray(part.array), device) for part, device in zip(parts, devices, strict=True)]
+    return wrap(jax.make_array_from_single_device_arrays(shape, layout.sharding, arrays))
+
+
+def unpack(tensor: Any) -> list[Tensor]:
+    """The parts of a tensor on a mesh, one for each device in the order of the mesh.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> x = dtensor.copy_to_mesh(tf.constant([1.0, 2.0]), dtensor.Layout(["x"], mesh))
+    >>> [part.numpy().tolist() for part in dtensor.unpack(x)]
+    [[1.0, 2.0]]
+    """
+    if not is_dtensor(tensor):
+        raise errors.invalid_argument("DTensorUnpack expects a tensor placed on the DTensor device", "DTensorUnpack")
+    array = peek(tensor).array if isinstance(tensor, Variable) else tensor.array
+    by_device = {shard.device: shard.data for shard in array.addressable_shards}
+    return [wrap(by_device[device]) for device in array.sharding.mesh.devices.flat]
+
+
+# -- variables, checkpoints, datasets --------------------------------------------------------------------------------
+class DVariable(Variable):
+    """A variable on a mesh: its value and all later ones have its layout.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> v = dtensor.DVariable(tf.constant([1.0, 2.0]), layout=dtensor.Layout(["x"], mesh))
+    >>> v.assign_add([1.0, 1.0]).layout.sharding_specs
+    ['x']
+    """
+
+    __slots__ = ("_layout",)
+
+    def __init__(
+        self, initial_value: Any, *args: Any, layout: Layout | None = None, dtype: Any = None, **kwargs: Any
+    ) -> None:
+        if callable(initial_value) and not isinstance(initial_value, Variable):
+            initial_value = initial_value()
+        if not is_dtensor(initial_value):
+            if layout is None:
+                raise errors.invalid_argument("Neither layout nor DTensor initial value are provided.")
+            initial_value = convert(initial_value, dtype)
+        found = layout or fetch_layout(initial_value)
+        super().__init__(relayout(initial_value, found), *args, **kwargs)
+        self._layout = found
+
+    @property
+    def layout(self) -> Layout:
+        """How it is divided over the mesh."""
+        return self._layout
+
+
+class DTensorCheckpoint(Checkpoint):
+    """`tf.train.Checkpoint`, which saves whole values and restores every variable in its own layout.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> v = dtensor.DVariable(tf.constant([1.0, 2.0]), layout=dtensor.Layout(["x"], mesh))
+    >>> checkpoint = dtensor.DTensorCheckpoint(mesh, v=v)
+    """
+
+    def __init__(self, mesh: Mesh, root: Any = None, **kwargs: Any) -> None:
+        super().__init__(root, **kwargs)
+        self._mesh = mesh
+
+
+class DTensorDataset:
+    """A dataset whose batches are on a mesh, each component in its layout.
+
+    >>> import gradtape as tf
+    >>> dtensor = tf.experimental.dtensor
+    >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> data = dtensor.DTensorDataset(
+    ...     tf.data.Dataset.range(4), mesh=mesh, layouts=dtensor.Layout(["x"], mesh), global_batch_size=2
+    ... )
+    >>> [dtensor.unpack(batch)[0].numpy().tolist() for batch in data]
+    [[0, 1], [2, 3]]
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        mesh: Mesh,
+        layouts: Any,
+        global_batch_size: int,
+        dataset_already_batched: bool = False,
+        batch_dim: str | None = None,
+        prefetch: int | None = None,
+    ) -> None:
+        batched = dataset if dataset_already_batched else dataset.batch(global_batch_size, drop_remainder=True)
+        self._dataset = batched.prefetch(prefetch) if prefetch else batched
+        self._mesh, self._layouts = mesh, layouts
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._dataset:
+            yield nest.map_structure(relayout, batch, self._layouts)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    @property
+    def element_spec(self) -> Any:
+        """Shapes and dtypes of the elements."""
+        return self._dataset.element_spec

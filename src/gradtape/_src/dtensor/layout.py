@@ -1,0 +1,330 @@
+"""Meshes of devices, and layouts of tensors over them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape._src.conversion import convert
+from gradtape._src.devices import Device, jax_devices, parse, register_mesh, sharded_meshes
+from gradtape._src.shape import TensorShape
+
+UNSHARDED = "unsharded"
+MATCH = "match"
+
+
+class MeshDimension(NamedTuple):
+    """A dimension of a mesh."""
+
+    name: str
+    size: int
+
+
+class Mesh:
+    """Devices in a grid with named dimensions; `create_mesh` makes one.
+
+    >>> import gradtape as tf
+    >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
+    >>> mesh.dim_names, mesh.size
+    (['batch'], 1)
+    """
+
+    def __init__(
+        self,
+        dim_names: Sequence[str],
+        global_device_ids: Any,
+        local_device_ids: Sequence[int],
+        local_devices: Sequence[Any],
+        mesh_name: str = "",
+    ) -> None:
+        ids = np.asarray(global_device_ids)
+        if len(set(dim_names)) != len(dim_names):
+            raise ValueError(f"Mesh dimension names must be unique. Received: {list(dim_names)}")
+        if ids.ndim != len(dim_names):
+            raise ValueError(
+                f"The number of mesh dimensions {len(dim_names)} does not match the rank {ids.ndim} of the device ids."
+            )
+        if len(local_devices) != len(local_device_ids):
+            raise ValueError("The number of local devices does not match the number of their ids.")
+        self._names, self._ids = list(dim_names), ids
+        self._local_ids = [int(i) for i in local_device_ids]
+        self._devices = [device_of(device) for device in local_devices]
+        self._name = mesh_name
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+    @property
+    def dim_names(self) -> list[str]:
+        """The names of its dimensions."""
+        return list(self._names)
+
+    @property
+    def name(self) -> str:
+        """Its name, if it has one."""
+        return self._name
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return int(self._ids.size)
+
+    @property
+    def strides(self) -> list[int]:
+        """How far apart devices are in the list, by dimension."""
+        sizes = [*self._ids.shape[1:], 1]
+        return [int(np.prod(sizes[i:])) for i in range(len(sizes))]
+
+    def shape(self) -> list[int]:
+        """The sizes of its dimensions."""
+        return list(self._ids.shape)
+
+    def dim_size(self, dim_name: str) -> int:
+        """The size of a dimension."""
+        if dim_name not in self._names:
+            raise ValueError(
+                f"Dimension {dim_name} does not exist in mesh.Available dimensions: {','.join(self._names)}"
+            )
+        return int(self._ids.shape[self._names.index(dim_name)])
+
+    def __getitem__(self, dim_name: str) -> MeshDimension:
+        return MeshDimension(dim_name, self.dim_size(dim_name))
+
+    def contains_dim(self, dim_name: str) -> bool:
+        """Whether there is a dimension of this name."""
+        return dim_name in self._names
+
+    def device_type(self) -> str:
+        """The kind of its devices: "CPU", "GPU" or "TPU"."""
+        return self._devices[0].kind
+
+    def num_local_devices(self) -> int:
+        """The number of devices of this process."""
+        return len(self._devices)
+
+    def local_device_ids(self) -> list[int]:
+        """The numbers of the devices of this process."""
+        return list(self._local_ids)
+
+    def local_devices(self) -> list[str]:
+        """The names of the devices of this process."""
+        return [device.name for device in self._devices]
+
+    def global_device_ids(self) -> np.ndarray:
+        """The numbers of all devices, as a grid."""
+        return self._ids
+
+    def min_global_device_id(self) -> int:
+        """The smallest number of a device."""
+        return int(self._ids.min())
+
+    def is_remote(self) -> bool:
+        """Whether it has no devices of this process."""
+        return not self._devices
+
+    def is_single_device(self) -> bool:
+        """Whether it has one device."""
+        return self.size == 1
+
+    def host_mesh(self) -> Mesh:
+        """The mesh of the processors of its devices: itself, where these are processors."""
+        if self.device_type() == "CPU":
+            return self
+        processors = [Device("CPU", device.number) for device in self._devices]
+        return Mesh(self._names, self._ids, self._local_ids, processors, self._name)
+
+    def coords(self, device_idx: int) -> Any:
+        """Where a device is in the grid."""
+        return convert(np.array(np.unravel_index(device_idx, self._ids.shape), np.int32))
+
+    def unravel_index(self) -> dict[int, dict[str, int]]:
+        """Where every device is in the grid, by its number."""
+        return {
+            int(number): dict(zip(self._names, map(int, place), strict=True))
+            for place, number in np.ndenumerate(self._ids)
+        }
+
+    def local_device_locations(self) -> list[dict[str, int]]:
+        """Where the devices of this process are in the grid."""
+        places = self.unravel_index()
+        return [places[number] for number in self._local_ids]
+
+    # -- as text -----------------------------------------------------------------------------------------------------
+    def to_string(self) -> str:
+        """The mesh as text, which `from_string` reads."""
+        sizes = ",".join(f"{name}={size}" for name, size in zip(self._names, self._ids.shape, strict=True))
+        numbers = ",".join(str(i) for i in self._ids.flat)
+        return f"{self._name}|{sizes}|{numbers}|{','.join(map(str, self._local_ids))}|{','.join(self.local_devices())}"
+
+    @classmethod
+    def from_string(cls, mesh_str: str) -> Mesh:
+        """The mesh that `to_string` wrote."""
+        name, sizes, numbers, local, devices = mesh_str.split("|")[:5]
+        pairs = [part.split("=") for part in sizes.split(",")]
+        ids = np.array([int(i) for i in numbers.split(",")]).reshape([int(size) for _, size in pairs])
+        return cls([dim for dim, _ in pairs], ids, [int(i) for i in local.split(",")], devices.split(","), name)
+
+    def __repr__(self) -> str:
+        return f"Mesh.from_string({self.to_string()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and self.to_string() == other.to_string()
+
+    def __hash__(self) -> int:
+        return hash(self.to_string())
+
+    # -- JAX ---------------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def jax_mesh(self) -> Any:
+        """The same mesh of JAX's devices."""
+        from jax.sharding import Mesh as JaxMesh
+
+        found = jax_devices(self.device_type())
+        grid = np.empty(self._ids.shape, object)
+        for place, number in np.ndenumerate(self._ids):
+            grid[place] = found[self._devices[self._local_ids.index(int(number))].number]
+        made = JaxMesh(grid, tuple(self._names))
+        register_mesh(made, self)
+        return made
+
+
+def device_of(device: Any) -> Device:
+    """The device that a mesh is given, by its name or as it is."""
+    if isinstance(device, Device):
+        return device
+    name = device.to_string() if hasattr(device, "to_string") else str(device)
+    found = parse(name)
+    if found is None:
+        raise ValueError(f"A device of a mesh has a kind and a number, as in 'CPU:0'. Received: {name!r}")
+    return found
+
+
+class Layout:
+    """How a tensor is divided over a mesh: for each axis a dimension of the mesh, or `UNSHARDED`.
+
+    >>> import gradtape as tf
+    >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
+    >>> tf.experimental.dtensor.Layout(["batch", tf.experimental.dtensor.UNSHARDED], mesh).num_shards(0)
+    1
+    """
+
+    def __init__(self, sharding_specs: Sequence[str], mesh: Mesh) -> None:
+        specs = list(sharding_specs)
+        for spec in specs:
+            if spec != UNSHARDED and not mesh.contains_dim(spec):
+                raise ValueError(f"{spec}: A dimension sharding must either be a valid mesh dimension or UNSHARDED.")
+            if spec != UNSHARDED and specs.count(spec) > 1:
+                raise ValueError(
+                    f"Mesh dimension {spec} was repeated in sharding specification {specs}. Mesh dimensions must be "
+                    "unique in a layout."
+                )
+        self.sharding_specs, self.mesh = specs, mesh
+
+    @classmethod
+    def replicated(cls, mesh: Mesh, rank: int) -> Layout:
+        """A whole copy on every device."""
+        return cls([UNSHARDED] * rank, mesh)
+
+    @classmethod
+    def batch_sharded(cls, mesh: Mesh, batch_dim: str, rank: int, axis: int = 0) -> Layout:
+        """One axis, the first by default, is divided over a dimension of the mesh."""
+        specs = [UNSHARDED] * rank
+        specs[axis] = batch_dim
+        return cls(specs, mesh)
+
+    @classmethod
+    def inner_sharded(cls, mesh: Mesh, inner_dim: str, rank: int) -> Layout:
+        """The last axis is divided over a dimension of the mesh."""
+        return cls.batch_sharded(mesh, inner_dim, rank, axis=rank - 1)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.sharding_specs)
+
+    @property
+    def shape(self) -> list[int]:
+        """The sizes of the mesh."""
+        return self.mesh.shape()
+
+    def num_shards(self, idx: int) -> int:
+        """Into how many parts an axis is divided."""
+        spec = self.sharding_specs[idx]
+        return 1 if spec == UNSHARDED else self.mesh.dim_size(spec)
+
+    def is_fully_replicated(self) -> bool:
+        """Whether every device has the whole tensor."""
+        return all(self.num_shards(i) == 1 for i in range(self.rank))
+
+    def is_batch_parallel(self) -> bool:
+        """Whether at most the first axis is divided."""
+        return all(self.num_shards(i) == 1 for i in range(1, self.rank))
+
+    def is_single_device(self) -> bool:
+        """Whether the mesh has one device."""
+        return self.mesh.is_single_device()
+
+    def offset_to_shard(self) -> list[tuple[int, ...]]:
+        """Which part of each axis a device has, for all devices."""
+        places = self.mesh.unravel_index()
+        return [
+            tuple(0 if spec == UNSHARDED else places[int(number)][spec] for spec in self.sharding_specs)
+            for number in self.mesh.global_device_ids().flat
+        ]
+
+    def global_shape_from_local_shape(self, local_shape: Any) -> TensorShape:
+        """The shape of a tensor whose parts have a shape."""
+        sizes: list[Any] = TensorShape(local_shape).as_list()
+        return TensorShape([n * self.num_shards(i) for i, n in enumerate(sizes)])
+
+    def local_shape_from_global_shape(self, global_shape: Any) -> TensorShape:
+        """The shape of the parts of a tensor."""
+        sizes: list[Any] = TensorShape(global_shape).as_list()
+        return TensorShape([n // self.num_shards(i) for i, n in enumerate(sizes)])
+
+    def to_string(self) -> str:
+        """The layout as text, which `from_string` reads."""
+        return f"sharding_specs:{','.join(self.sharding_specs)}, mesh:{self.mesh.to_string()}"
+
+    @classmethod
+    def from_string(cls, layout_str: str) -> Layout:
+        """The layout that `to_string` wrote."""
+        specs, _, mesh = layout_str.removeprefix("sharding_specs:").partition(", mesh:")
+        return cls([spec for spec in specs.split(",") if spec], Mesh.from_string(mesh))
+
+    def __repr__(self) -> str:
+        return f"Layout.from_string({self.to_string()})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layout) and self.to_string() == other.to_string()
+
+    def __hash__(self) -> int:
+        return hash(self.to_string())
+
+    @property
+    def sharding(self) -> Any:
+        """JAX's sharding of the same meaning."""
+        from jax.sharding import NamedSharding, PartitionSpec
+
+        specs = [None if spec == UNSHARDED else spec for spec in self.sharding_specs]
+        return NamedSharding(self.mesh.jax_mesh, PartitionSpec(*specs))
+
+    @classmethod
+    def of_array(cls, array: Any) -> Layout | None:
+        """The layout of one of JAX's arrays; None if it is not on a mesh."""
+        sharding = getattr(array, "sharding", None)
+        mesh = sharded_meshes.get(getattr(sharding, "mesh", None))
+        if mesh is None:
+            return None
+        found: Iterable[Any] = sharding.spec  # type: ignore[union-attr]
+        specs = [spec[0] if isinstance(spec, tuple) and spec else spec or UNSHARDED for spec in found]
+        return cls([*specs, *[UNSHARDED] * (len(array.shape) - len(specs))], mesh)
+
+
+MeshDims = Sequence[tuple[str, int]] | Mapping[str, int]
+
+
+def pairs_of(mesh_dims: MeshDims) -> list[tuple[str, int]]:
+    """The names and sizes of a mesh."""
+    return list(mesh_dims.items()) if isinstance(mesh_dims, Mapping) else [(name, size) for name, size in mesh_dims]

@@ -1,0 +1,149 @@
+"""Programs over meshes of four logical CPUs, which have to be configured before JAX starts: a process of their own."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+
+import numpy as np
+
+import gradtape as tf
+
+dtensor, keras = tf.experimental.dtensor, tf.keras
+rng = np.random.default_rng(0)
+
+
+@functools.cache
+def mesh():
+    return dtensor.create_mesh([("batch", 2), ("model", 2)])
+
+
+def shards(variable):
+    """The shapes of the parts of a variable, and the dimensions of the mesh that divide it."""
+    parts = dtensor.unpack(variable.read_value())
+    return {tuple(part.shape) for part in parts}, dtensor.fetch_layout(variable).sharding_specs
+
+
+def training_divides_weights_and_batches():
+    x, y = rng.normal(size=(8, 6)).astype("float32"), rng.normal(size=(8, 1)).astype("float32")
+    start = [rng.normal(size=shape).astype("float32") for shape in ((6, 4), (4, 1))]
+    layouts = [
+        dtensor.Layout([dtensor.UNSHARDED, "model"], mesh()),
+        dtensor.Layout(["model", dtensor.UNSHARDED], mesh()),
+    ]
+    rows = dtensor.Layout.batch_sharded(mesh(), "batch", rank=2)
+
+    def losses(weights, x, y):
+        @tf.function
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(tf.nn.relu(x @ weights[0]) @ weights[1] - y))
+            for weight, g in zip(weights, tape.gradient(loss, weights), strict=True):
+                weight.assign_sub(0.1 * g)
+            return loss
+
+        return [float(step(x, y)) for _ in range(20)]
+
+    alone = losses([tf.Variable(w) for w in start], tf.constant(x), tf.constant(y))
+    weights = [dtensor.DVariable(w, layout=layout) for w, layout in zip(start, layouts, strict=True)]
+    together = losses(weights, dtensor.copy_to_mesh(x, rows), dtensor.copy_to_mesh(y, rows))
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+    assert shards(weights[0]) == ({(6, 2)}, ["unsharded", "model"])
+    assert shards(weights[1]) == ({(2, 1)}, ["model", "unsharded"])
+
+
+def gradients_flow_through_layouts():
+    replicated, divided = dtensor.Layout.replicated(mesh(), 1), dtensor.Layout(["batch"], mesh())
+    for run in (lambda f: f, tf.function):
+        x = dtensor.copy_to_mesh(tf.constant([1.0, 2.0, 3.0, 4.0]), divided)
+
+        def gradient(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(dtensor.relayout(x * x, replicated) ** 2)
+            return tape.gradient(y, x)
+
+        g = run(gradient)(x)
+        np.testing.assert_allclose(dtensor.relayout(g, replicated).numpy(), [4.0, 32.0, 108.0, 256.0])
+
+
+def checkpoints_keep_the_layout():
+    layout = dtensor.Layout(["model"], mesh())
+    v = dtensor.DVariable(tf.constant([1.0, 2.0]), layout=layout)
+    with tempfile.TemporaryDirectory() as folder:
+        path = dtensor.DTensorCheckpoint(mesh(), v=v).save(f"{folder}/ckpt")
+        v.assign([0.0, 0.0])
+        dtensor.DTensorCheckpoint(mesh(), v=v).restore(path).assert_consumed()
+        plain = tf.Variable([0.0, 0.0])
+        tf.train.Checkpoint(v=plain).restore(path)
+    assert [part.numpy().tolist() for part in dtensor.unpack(v.read_value())] == [[1.0], [2.0], [1.0], [2.0]]
+    assert plain.numpy().tolist() == [1.0, 2.0]
+
+
+def errors_say_what_is_wrong():
+    divided = dtensor.copy_to_mesh(tf.ones([4]), dtensor.Layout(["batch"], mesh()))
+    for wrong, kind in (
+        (lambda: divided.numpy(), tf.errors.UnimplementedError),
+        (lambda: np.asarray(divided), tf.errors.UnimplementedError),
+        (lambda: dtensor.copy_to_mesh(tf.ones([3]), dtensor.Layout(["batch"], mesh())), tf.errors.UnknownError),
+        (lambda: dtensor.copy_to_mesh(tf.ones([4, 1]), dtensor.Layout(["batch"], mesh())), tf.errors.UnknownError),
+        (lambda: dtensor.fetch_layout(tf.ones([1])), tf.errors.InvalidArgumentError),
+        (lambda: dtensor.unpack(tf.ones([1])), tf.errors.InvalidArgumentError),
+        (lambda: dtensor.pack([tf.ones([1])], dtensor.Layout(["batch"], mesh())), tf.errors.InvalidArgumentError),
+        (lambda: dtensor.DVariable(tf.ones([2])), tf.errors.InvalidArgumentError),
+        (lambda: dtensor.create_mesh([("x", 3)]), ValueError),
+    ):
+        try:
+            wrong()
+        except kind:
+            continue
+        raise AssertionError(f"no {kind.__name__}")
+    assert dtensor.Layout.from_string(dtensor.fetch_layout(divided).to_string()) == dtensor.fetch_layout(divided)
+
+
+def keras_trains(distribution):
+    keras.distribution.set_distribution(distribution)
+    try:
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.Input([6]), keras.layers.Dense(8, name="wide"), keras.layers.Dense(2)])
+        model.compile(keras.optimizers.Adam(0.05), "mse")
+        data = np.random.default_rng(1)
+        x, y = data.normal(size=(22, 6)).astype("float32"), data.normal(size=(22, 2)).astype("float32")
+        losses = model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0).history["loss"]
+        return [*losses, model.evaluate(x, y, verbose=0)], model, model.predict(x, verbose=0)
+    finally:
+        keras.distribution.set_distribution(None)
+
+
+def keras_divides_data_and_models():
+    alone, _, predicted = keras_trains(None)
+    data_parallel = keras.distribution.DataParallel()
+    grid = keras.distribution.DeviceMesh((2, 2), ["data", "model"], devices=keras.distribution.list_devices())
+    layouts = keras.distribution.LayoutMap(grid)
+    layouts[".*wide/kernel"] = (None, "model")
+    model_parallel = keras.distribution.ModelParallel(layout_map=layouts, batch_dim_name="data")
+    for distribution, shape in ((data_parallel, (6, 8)), (model_parallel, (6, 4))):
+        losses, model, found = keras_trains(distribution)
+        np.testing.assert_allclose(losses, alone, rtol=1e-5)
+        np.testing.assert_allclose(found, predicted, rtol=1e-4, atol=1e-5)
+        kernel, momentum = model.layers[0].kernel, model.optimizer.variables[2]
+        for variable in (kernel, momentum):
+            pieces = variable.value.array.addressable_shards
+            assert len({piece.device for piece in pieces}) == 4
+            assert {piece.data.shape for piece in pieces} == {shape}, variable.path
+
+
+PROGRAMS = [
+    training_divides_weights_and_batches,
+    gradients_flow_through_layouts,
+    checkpoints_keep_the_layout,
+    errors_say_what_is_wrong,
+    keras_divides_data_and_models,
+]
+
+if __name__ == "__main__":
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 4)
+    for program in PROGRAMS:
+        program()
+        print("passed", program.__name__, flush=True)
