@@ -213,7 +213,7 @@ def test_supported(name: str) -> None:
         ("tf.get_variable", "here as tf.compat.v1.get_variable"),
         ("tf.placeholder", "TensorFlow 1"),
         ("tf.contrib.layers.dense", "TensorFlow 1"),
-        ("tf.audio.decode_wav", "planned"),
+        ("tf.queue.FIFOQueue", "planned"),
         ("tf.train.Saver", "TensorFlow 1; since then tf.train.Checkpoint"),
         ("tf.compat.v1.train.AdamOptimizer", "since then tf.keras.optimizers"),
         ("tf.compat.v1.train.exponential_decay", "since then tf.keras.optimizers.schedules"),

@@ -68,7 +68,7 @@ def _number(value: Any, kind: type, dtype: DType | None) -> ndarray | None:
 
 
 def _numbers(value: Any, dtype: DType | None) -> ndarray | None:
-    """The common cases of nested lists, numbers of one class in range; None sends others to the general conversion."""
+    """The common cases of nested lists: numbers of one class in range, texts. None means the general conversion."""
     shape = [len(value)]
     kinds = set(map(type, value))
     while kinds == _LIST and len(shape) < 4:
@@ -89,12 +89,14 @@ def _numbers(value: Any, dtype: DType | None) -> ndarray | None:
         found = np.array(value, target or _INT32)
     elif kinds == _TRUTH and (target is None or target is _BOOL):
         found = np.array(value, _BOOL)
+    elif kinds in (_STR, _BYTES) and (target is None or target is _OBJECT):
+        found = _texts(value, (len(value),))
     else:
         return None
     return found if len(shape) == 1 else found.reshape(shape)
 
 
-_LIST, _FLOAT, _INT, _TRUTH = {list}, {float}, {int}, {bool}
+_LIST, _FLOAT, _INT, _TRUTH, _STR, _BYTES = {list}, {float}, {int}, {bool}, {str}, {bytes}
 _ANY_INT32 = {_INT32, _INT64, _FLOAT32, _FLOAT64}  # dtypes that have every number of 32 bits, or round it
 
 
@@ -229,7 +231,13 @@ def _block(leaves: Any, shape: list[int], wanted: str, target: np.dtype[Any]) ->
 def _texts(leaves: Any, shape: tuple[int, ...]) -> ndarray:
     found = np.empty(len(leaves), _OBJECT)
     try:
-        found[:] = [leaf.encode() if isinstance(leaf, str) else bytes(leaf) for leaf in leaves]
+        kinds = set(map(type, leaves))
+        if kinds == _STR:
+            found[:] = list(map(str.encode, leaves))
+        elif kinds == _BYTES:
+            found[:] = leaves
+        else:
+            found[:] = [leaf.encode() if isinstance(leaf, str) else bytes(leaf) for leaf in leaves]
     except UnicodeEncodeError:
         raise ValueError(_UNICODE) from None
     return found.reshape(shape)

@@ -359,6 +359,8 @@ def _run_symbolically(
     def filled(x: Any) -> Any:
         if not isinstance(x, KerasTensor):
             return x
+        if x.dtype == "string":
+            return _texts(x.shape, sizes)
         shape = tuple([size(axis, n) for axis, n in enumerate(x.shape)])
         return _nothing(shape, x.dtype) if x.sparse else stand_in(shape, x.dtype)
 
@@ -380,6 +382,14 @@ def _run_symbolically(
         if isinstance(error, NeedsEagerError):  # there is nothing to run here
             raise error.reason from None
         raise
+
+
+def _texts(shape: Any, sizes: tuple[int, int] | None) -> Tensor:
+    """Texts to stand in for others, in a trace too: their shape has to be known, and they have many words."""
+    if sizes is None:
+        raise TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
+    known = [sizes[min(axis, 1)] if n is None else n for axis, n in enumerate(shape)]
+    return wrap(np.full(known, b" ".join([b"1"] * sizes[1]), object))
 
 
 def _traced_argument(shape: tuple[Any, ...], dtype: Any) -> Tensor:

@@ -17,7 +17,8 @@ from gradtape._src.function.modes import functions_run_eagerly
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.keras_backend.core import convert_to_numpy, convert_to_tensor, dense
 from gradtape._src.keras_backend.distribution_lib import distribute_batch
-from gradtape._src.keras_backend.sparse_data import as_sparse_tensor, has_sparse_data, is_sparse_data
+from gradtape._src.keras_backend.sparse_data import as_sparse_tensor, is_for_host, is_sparse_data
+from gradtape._src.ops.ragged import RaggedTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array as arrays
 
@@ -43,8 +44,9 @@ class EagerSteps:
 class CompiledSteps(EagerSteps):
     """The same with programs: one for each kind of batch, and one for several that are alike, with a loop inside.
 
-    A step that reads values while it is traced runs eagerly from then on, and the reason is logged once. Sparse
-    batches, of which each has another number of values and would need a program of its own, run eagerly too.
+    A step that reads values while it is traced runs eagerly from then on, and the reason is logged once. Sparse and
+    ragged batches, of which each has another number of values and would need a program of its own, run eagerly too,
+    and so do batches of texts.
     """
 
     def __init__(self, step: Step, all_results: bool = False) -> None:
@@ -54,12 +56,12 @@ class CompiledSteps(EagerSteps):
         self._cannot = False
 
     def __call__(self, batches: Sequence[Any]) -> Any:
-        if len(batches) > 1 and not has_sparse_data(batches) and _are_alike(batches):
+        if len(batches) > 1 and not is_for_host(batches) and _are_alike(batches):
             return self._run(self._several, batches)
         return self._joined([self._run(self._one, [batch]) for batch in batches])
 
     def _run(self, function: Function, batches: Sequence[Any]) -> Any:
-        if self._cannot or functions_run_eagerly() or has_sparse_data(batches):
+        if self._cannot or functions_run_eagerly() or is_for_host(batches):
             return super().__call__(batches)
         given = tree.map_structure(_as_argument, tuple(batches))
         try:
@@ -106,7 +108,7 @@ class CompiledSteps(EagerSteps):
 
 def as_tensor(leaf: Any) -> Any:
     """A part of a batch as a tensor."""
-    if leaf is None or isinstance(leaf, Tensor):
+    if leaf is None or isinstance(leaf, (Tensor, RaggedTensor)):
         return leaf
     return as_sparse_tensor(leaf) if is_sparse_data(leaf) else distribute_batch(convert_to_tensor(leaf))
 

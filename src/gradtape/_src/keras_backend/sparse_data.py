@@ -1,4 +1,4 @@
-"""Sparse data for `fit`, `evaluate` and `predict`: what other packages call sparse, and batches of rows."""
+"""Sparse and ragged data and texts for `fit`, `evaluate` and `predict`: what is sparse, and batches of rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from keras.src import tree
 from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDataset
 
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.dtypes import string
 from gradtape._src.keras_backend.core import shape
 from gradtape._src.keras_backend.sparse import elements_of, take_rows
+from gradtape._src.ops.ragged import RaggedTensor
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
+from gradtape._src.tf.array import gather
 
 
 def is_sparse_data(x: Any) -> bool:
@@ -21,8 +25,17 @@ def is_sparse_data(x: Any) -> bool:
     return isinstance(x, SparseTensor) or data_adapter_utils.is_scipy_sparse(x) or data_adapter_utils.is_jax_sparse(x)
 
 
-def has_sparse_data(structure: Any) -> bool:
-    return any(is_sparse_data(leaf) for leaf in tree.flatten(structure))
+def is_text(x: Any) -> bool:
+    """Whether data are texts: a string tensor, or an array of Python's strings."""
+    array = x.array if isinstance(x, Tensor) else x
+    return isinstance(array, np.ndarray) and array.dtype.kind in "OUS"
+
+
+def is_for_host(structure: Any) -> bool:
+    """Whether data are such that steps on them run eagerly: sparse, ragged, or texts."""
+    return any(
+        is_sparse_data(leaf) or is_text(leaf) or isinstance(leaf, RaggedTensor) for leaf in tree.flatten(structure)
+    )
 
 
 def as_sparse_tensor(x: Any) -> SparseTensor:
@@ -39,12 +52,27 @@ def as_sparse_tensor(x: Any) -> SparseTensor:
     return elements_of(where.astype(np.int64), values, tuple(x.shape))
 
 
+def _as_data(x: Any) -> Any:
+    if is_text(x):
+        return convert(x, string)
+    return as_sparse_tensor(x) if is_sparse_data(x) else x
+
+
+def _rows(x: Any, rows: np.ndarray) -> Any:
+    if isinstance(x, SparseTensor):
+        return take_rows(x, rows)
+    if isinstance(x, RaggedTensor):
+        ragged: Any = x  # type checkers know dense tensors as its argument
+        return gather(ragged, rows)
+    return wrap(x.array[rows]) if is_text(x) else np.asarray(x)[rows]
+
+
 class SparseBatches(PyDataset):
-    """Data of which some are sparse, in batches of rows, in an order that each epoch may draw anew."""
+    """Data of which some are sparse, ragged or texts, in batches of rows, in an order that each epoch may draw anew."""
 
     def __init__(self, data: tuple[Any, ...], batch_size: int, shuffle: bool) -> None:
         super().__init__()
-        self._data = tree.map_structure(lambda x: as_sparse_tensor(x) if is_sparse_data(x) else x, data)
+        self._data = tree.map_structure(_as_data, data)
         counts = {shape(x)[0] for x in tree.flatten(self._data)}
         if len(counts) > 1:
             raise ValueError(f"Data cardinality is ambiguous. Received: arrays of {sorted(counts)} rows.")
@@ -57,9 +85,7 @@ class SparseBatches(PyDataset):
 
     def __getitem__(self, number: int) -> Any:
         rows = self._order[number * self._batch_size : (number + 1) * self._batch_size]
-        return tree.map_structure(
-            lambda x: take_rows(x, rows) if isinstance(x, SparseTensor) else np.asarray(x)[rows], self._data
-        )
+        return tree.map_structure(lambda x: _rows(x, rows), self._data)
 
     def on_epoch_begin(self) -> None:
         if self._shuffle:

@@ -20,7 +20,7 @@ from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.keras_backend.core import convert_to_numpy
 from gradtape._src.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
 from gradtape._src.keras_backend.replicas import ReplicatedStep
-from gradtape._src.keras_backend.sparse_data import SparseBatches, has_sparse_data
+from gradtape._src.keras_backend.sparse_data import SparseBatches, is_for_host
 
 
 class Trainer(base_trainer.Trainer):
@@ -170,7 +170,7 @@ class Trainer(base_trainer.Trainer):
     ) -> EpochIterator:
         """The data in batches, as many at a time as one execution takes; in order unless `shuffle` says otherwise."""
         options = {"shuffle": False, **options}
-        if has_sparse_data((x, y, sample_weight)):  # Keras' own slices of them would not be sparse, or not be at all
+        if is_for_host((x, y, sample_weight)):  # Keras' own slices of them would not be sparse, or not be at all
             data = data_adapter_utils.pack_x_y_sample_weight(x, y, sample_weight)
             x = SparseBatches(data if isinstance(data, tuple) else (data,), batch_size or 32, options.pop("shuffle"))
             y = sample_weight = batch_size = None

@@ -20,6 +20,10 @@ _HALFWAY = np.uint64(1 << 28)  # of a double between two floats: the bits that a
 _BEYOND_FLOAT = np.uint64((1 << 29) - 1)
 
 
+_FEW = 64
+"""Texts that are read one by one: for so few NumPy does not pay."""
+
+
 class NumberError(ValueError):
     """A text that is no number."""
 
@@ -35,12 +39,8 @@ def read_floats(texts: Sequence[bytes], dtype: Any) -> ndarray:
     >>> read_floats([b" 1.5", b"0x10", b"-inf"], np.float32).tolist()
     [1.5, 16.0, -inf]
     """
-    try:
-        if any(b"_" in text for text in texts):
-            raise ValueError
-        numbers = np.array(list(map(float, texts)), np.float64)
-    except ValueError:
-        numbers = np.array([_float(text) for text in texts], np.float64)
+    found = _plain_decimals(texts) if len(texts) > _FEW else None
+    numbers = np.array([_float(text) for text in texts], np.float64) if found is None else found
     if np.dtype(dtype) == np.float64:
         return numbers
     with np.errstate(over="ignore"):
@@ -49,6 +49,31 @@ def read_floats(texts: Sequence[bytes], dtype: Any) -> ndarray:
     for i in tied.tolist():  # rounded twice: the text decides on which side of the tie the number is
         rounded[i] = _nearest_float(texts[i], rounded[i])
     return rounded
+
+
+def _plain_decimals(texts: Sequence[bytes]) -> ndarray | None:
+    """Numbers of up to 15 digits without an exponent, None if a text is something else.
+
+    The digits are read as integers; both these and the powers of ten are exact, so that their quotient is rounded once.
+    """
+    whole = b" ".join(texts) + b" "
+    if whole.translate(None, b"0123456789.+- "):
+        return None
+    data = np.frombuffer(whole, np.uint8)
+    ends, points = np.flatnonzero(data == 32), np.flatnonzero(data == 46)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    rows, first = np.searchsorted(ends, points), data[starts]
+    signed = (first == 43) | (first == 45)
+    if len(ends) != len(texts) or (np.diff(rows) < 1).any():
+        return None
+    digits, places = ends - starts - signed, np.zeros(len(texts), np.int64)
+    digits[rows] -= 1
+    places[rows] = ends[rows] - points - 1
+    signs = whole.count(b"+") + whole.count(b"-")
+    if signs != np.count_nonzero(signed) or digits.min() < 1 or digits.max() > 15:
+        return None
+    magnitude = np.fromstring(whole.translate(None, b".+-"), np.int64, sep=" ") / 10.0**places
+    return np.where(first == 45, -magnitude, magnitude)
 
 
 def _float(text: bytes) -> float:
@@ -83,8 +108,12 @@ def read_integers(texts: Sequence[bytes], dtype: Any) -> ndarray:
     [12, -3]
     """
     info = np.iinfo(dtype)
+    if len(texts) > _FEW and b"." not in b"".join(texts) and (found := _plain_decimals(texts)) is not None:
+        low, high = found.min(), found.max()
+        if low >= info.min and high <= info.max:
+            return found.astype(dtype)
     try:
-        if any(b"_" in text for text in texts):
+        if b"_" in b"".join(texts):
             raise ValueError
         numbers = list(map(int, texts))
     except ValueError:

@@ -41,10 +41,10 @@ def codec(encoding: str) -> str:
 class Decoded:
     """The code points of texts, end to end, with the byte where each one starts; `counts` has how many a text has."""
 
-    __slots__ = ("codes", "counts", "offsets")
+    __slots__ = ("codes", "counts", "is_changed", "offsets")
 
-    def __init__(self, codes: ndarray, counts: ndarray, offsets: ndarray) -> None:
-        self.codes, self.counts, self.offsets = codes, counts, offsets
+    def __init__(self, codes: ndarray, counts: ndarray, offsets: ndarray, is_changed: bool = False) -> None:
+        self.codes, self.counts, self.offsets, self.is_changed = codes, counts, offsets, is_changed
 
     def replace(self, errors: str, replacement: int, control_characters: bool) -> Decoded:
         """With malformed input, and control characters if asked, replaced, left out or refused."""
@@ -56,10 +56,10 @@ class Decoded:
         if not bad.any():
             return self
         if errors != "ignore":
-            return Decoded(np.where(bad, np.int32(replacement), self.codes), self.counts, self.offsets)
+            return Decoded(np.where(bad, np.int32(replacement), self.codes), self.counts, self.offsets, True)
         rows = np.repeat(np.arange(len(self.counts)), self.counts)[~bad]
         counts = np.bincount(rows, minlength=len(self.counts)).astype(np.int64)
-        return Decoded(self.codes[~bad], counts, self.offsets[~bad])
+        return Decoded(self.codes[~bad], counts, self.offsets[~bad], True)
 
 
 def decode(texts: Sequence[bytes], encoding: str) -> Decoded:
@@ -149,6 +149,12 @@ def encode(codes: ndarray, counts: Sequence[int], encoding: str) -> list[bytes]:
     text = codes.astype("<u4").tobytes().decode("utf-32-le")
     ends = np.cumsum(counts).tolist()
     return [text[end - count : end].encode(name) for end, count in zip(ends, counts, strict=True)]
+
+
+def reencode(texts: list[bytes], encoding: str) -> list[bytes]:
+    """Texts in UTF-8 in another encoding."""
+    name = OUTPUT_ENCODINGS[encoding]
+    return texts if name == "utf-8" else [text.decode().encode(name) for text in texts]
 
 
 def encode_each(codes: ndarray, encoding: str) -> ndarray:

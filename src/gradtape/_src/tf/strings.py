@@ -15,7 +15,7 @@ from gradtape._src.arrays.checks import element_text
 from gradtape._src.conversion import is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
 from gradtape._src.tensor import Tensor
-from gradtape._src.text import hashing, numbers, regex
+from gradtape._src.text import hashing, numbers, regex, splitting
 from gradtape._src.tf.arguments import allowed_text, as_int, text as text_attribute
 from gradtape._src.tf.string_arrays import (
     converted_texts,
@@ -26,6 +26,7 @@ from gradtape._src.tf.string_arrays import (
     known,
     nested_rows,
     ragged_rows,
+    string_array,
     string_tensor,
     texts_of,
 )
@@ -117,6 +118,8 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     texts = texts_of(input, "Substr")
     starts, counts = _positions(pos, len)
     characters = allowed_text(unit, "unit", _UNITS, "Substr") == "UTF8_CHAR"
+    if not starts.ndim and (parts := _equal_parts(texts, int(starts), int(counts), characters)) is not None:
+        return string_tensor(parts, texts.shape)
     if texts.shape != starts.shape:
         try:
             shape = np.broadcast_shapes(texts.shape, starts.shape)
@@ -146,6 +149,16 @@ def _positions(pos: Any, count: Any) -> tuple[ndarray, ndarray]:
         shapes = " vs. ".join(errors.brackets(part.shape) for part in found)
         raise errors.invalid_argument(f"pos and len should have the same shape, got: {shapes}", "Substr")
     return found
+
+
+def _equal_parts(texts: ndarray, start: int, count: int, characters: bool) -> list[bytes] | None:
+    """The same part of every text, None if there is a text that needs another treatment."""
+    rows = flat(texts)
+    if start < 0 or count < 0 or min(map(len, rows), default=0) < start:
+        return None
+    if characters and not b"".join(rows).isascii():
+        return None
+    return list(map(operator.itemgetter(slice(start, start + count)), rows))
 
 
 def _parts(rows: list[bytes], starts: list[int], counts: list[int], characters: bool) -> list[bytes]:
@@ -319,13 +332,13 @@ def unsorted_segment_join(
     where, segments = known(ids), known(count)
     _check_segments(texts, where, segments, op)
     inner = texts.shape[where.ndim :]
-    found: list[list[list[bytes]]] = [[[] for _ in range(int(np.prod(inner)))] for _ in range(int(segments))]
-    for segment, row in zip(
-        where.ravel().tolist(), texts.reshape(where.size, int(np.prod(inner))).tolist(), strict=True
-    ):
-        for cell, text in zip(found[segment], row, strict=True):
-            cell.append(text)
-    return string_tensor([between.join(cell) for row in found for cell in row], (int(segments), *inner))
+    order = np.argsort(where.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(where.ravel(), minlength=int(segments))).tolist()
+    columns = texts.reshape(where.size, int(np.prod(inner)))[order].T.tolist()
+    cells = [[between.join(column[a:b]) for a, b in itertools.pairwise([0, *ends])] for column in columns]
+    return wrap(
+        string_array(list(itertools.chain(*cells)), (len(cells), int(segments))).T.reshape(int(segments), *inner)
+    )
 
 
 def _check_segments(texts: ndarray, where: ndarray, segments: ndarray, op: str) -> None:
@@ -364,20 +377,8 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
         raise errors.invalid_argument(
             f"sep must be a scalar, got shape: {errors.brackets(between.shape)}", "StringSplitV2"
         )
-    rows = _split_rows(flat(texts), between.item(), as_int(maxsplit, "maxsplit"))
-    values = list(itertools.chain.from_iterable(rows))
-    return ragged_rows(string_tensor(values, (len(values),)), list(map(len, rows)), texts.shape)
-
-
-def _split_rows(texts: list[bytes], separator: bytes, most: int) -> list[list[bytes]]:
-    if most == 0:
-        return [[text] for text in texts]
-    if separator:
-        return [text.split(separator, max(most, -1)) for text in texts]
-    if most < 0:
-        return list(map(bytes.split, texts))
-    rows = [text.split(None, most) for text in texts]
-    return [[*row, b""] if len(row) == most else row for row in rows]  # what is left behind the last part, though empty
+    parts, counts = splitting.split(flat(texts), between.item(), as_int(maxsplit, "maxsplit"))
+    return ragged_rows(string_tensor(parts, (len(parts),)), counts, texts.shape)
 
 
 def bytes_split(input: Any, name: str | None = None) -> Any:

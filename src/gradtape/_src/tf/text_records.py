@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import itertools
 import re
 from collections.abc import Sequence
@@ -19,6 +19,8 @@ from gradtape._src.text import numbers
 from gradtape._src.tf.arguments import text as text_attribute
 from gradtape._src.tf.string_arrays import elementwise, flat, known, string_array, string_tensor, texts_of
 
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_TO_WEB, _FROM_WEB = bytes.maketrans(b"+/", b"-_"), bytes.maketrans(b"-_", b"+/")
 _BASE64 = re.compile(rb"(?:[\w-]{4})*(?:[\w-]{2}(?:==)?|[\w-]{3}=?)?", re.ASCII)
 
 
@@ -30,8 +32,9 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Any
     [b'aGVsbG8']
     """
     texts = texts_of(input, "EncodeBase64")
-    found = list(map(base64.urlsafe_b64encode, flat(texts)))
-    return string_tensor(found if pad else [text.rstrip(b"=") for text in found], texts.shape)
+    whole = b"\0".join([binascii.b2a_base64(row, newline=False) for row in flat(texts)]).translate(_TO_WEB)
+    rows = (whole if pad else whole.replace(b"=", b"")).split(b"\0") if texts.size else []
+    return string_tensor(rows, texts.shape)
 
 
 @elementwise
@@ -44,12 +47,19 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
     op = "DecodeBase64"
     texts = texts_of(input, op)
     rows = flat(texts)
+    if b"".join(rows).translate(None, _ALPHABET) or 1 in {len(row) % 4 for row in rows}:
+        _check_base64(rows, op)
+    whole = b"\0".join(rows).translate(_FROM_WEB)
+    decoded = [binascii.a2b_base64(row + b"==") for row in whole.split(b"\0")] if rows else []
+    return string_tensor(decoded, texts.shape)
+
+
+def _check_base64(rows: list[bytes], op: str) -> None:
     for row in rows:
         if _BASE64.fullmatch(row) is None:
-            if re.fullmatch(rb"[\w-]*", row, re.ASCII):
+            if not row.translate(None, _ALPHABET):
                 raise errors.invalid_argument("Base64 string length cannot be 1 modulo 4.", op)
             raise errors.invalid_argument("Invalid character found in base64.", op)
-    return string_tensor([base64.urlsafe_b64decode(row + b"=" * (-len(row) % 4)) for row in rows], texts.shape)
 
 
 # -- comma-separated values ------------------------------------------------------------------------------------------

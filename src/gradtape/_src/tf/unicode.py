@@ -147,6 +147,8 @@ def unicode_transcode(
     texts = texts_of(input, op)
     encoding = allowed_text(output_encoding, "output_encoding", _WRITTEN, op)
     found = _decoded(texts, input_encoding, errors, replacement_char, replace_control_characters, op)
+    if not found.is_changed and not replace_control_characters and codecs.codec(input_encoding) == "utf-8":
+        return string_tensor(codecs.reencode(flat(texts), encoding), texts.shape)
     codes = np.where(codecs.is_valid(found.codes), found.codes, np.int32(0xFFFD))
     return string_tensor(codecs.encode(codes, found.counts.tolist(), encoding), texts.shape)
 

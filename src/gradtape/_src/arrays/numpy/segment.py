@@ -103,8 +103,20 @@ def searchsorted(rows: Array, values: Array, *, side: Any) -> Array:
     return result
 
 
+def _unique_texts(x: Array) -> tuple[Array, Array, Array]:
+    """The same for texts: a dict needs no order of them."""
+    texts = x.tolist()
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    found = np.empty(len(places), object)
+    found[:] = list(places)
+    where = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
+    return found, where, np.bincount(where, minlength=len(places))
+
+
 def unique(x: Array) -> tuple[Array, Array, Array]:
     """The distinct elements in the order of first occurrence, where each element's is, how often it occurs."""
+    if x.dtype.kind == "O":
+        return _unique_texts(x)
     _, first, inverse, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
     order = np.argsort(first, kind="stable")
     place = np.empty_like(order)

@@ -46,14 +46,15 @@ class Cells(dict[Any, Any]):
         """The cells of an array of values."""
         if self.dtype.kind == "O":
             return rows(values, self.shape)
-        data, size = np.ascontiguousarray(values).tobytes(), self.dtype.itemsize * math.prod(self.shape)
-        return [data[i : i + size] for i in range(0, len(data), size)]
+        size = self.dtype.itemsize * math.prod(self.shape)
+        found: list[Any] = np.frombuffer(np.ascontiguousarray(values).tobytes(), f"V{size}").tolist()
+        return found
 
     def array_of(self, cells: Iterable[Any], shape: Shape) -> ndarray:
         """The array of many cells."""
         whole = (*shape, *self.shape)
         if self.dtype.kind != "O":
-            return np.frombuffer(bytearray().join(cells), self.dtype).reshape(whole)
+            return np.frombuffer(bytearray().join(list(cells)), self.dtype).reshape(whole)
         texts = [text for row in cells for text in row] if self.shape else list(cells)
         found = np.empty(len(texts), object)
         found[:] = texts

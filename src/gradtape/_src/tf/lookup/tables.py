@@ -34,7 +34,7 @@ Table = TypeVar("Table", bound="LookupInterface")
 
 
 def needs_eager() -> None:
-    """A table has effects, and no place in a compiled program: a function that uses one runs eagerly."""
+    """A table that changes has no place in a compiled program: a function that uses one runs eagerly."""
     graph = current_graph()
     if graph is not None:
         raise NeedsEagerError(TypeError(f"'{graph.name}' uses a lookup table, and XLA has numbers only."))
@@ -159,9 +159,7 @@ class StaticHashTable(LookupInterface):
             return SparseTensor(keys.indices, self.lookup(keys.values), keys.dense_shape)
         if is_ragged(keys):
             return keys.with_flat_values(self.lookup(keys.flat_values))
-        tensor = _typed_keys(keys, self.key_dtype)
-        needs_eager()
-        array = known(tensor)
+        array = known(_typed_keys(keys, self.key_dtype))
         return wrap(self._cells.find(rows(array, ()), array.shape))
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -173,7 +171,6 @@ class StaticHashTable(LookupInterface):
 
 
 def _exported(cells: Cells, key_dtype: DType, key_shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    needs_eager()
     names = Cells(key_dtype.numpy_dtype, np.zeros(key_shape, key_dtype.numpy_dtype))
     if key_shape or key_dtype == string:
         keys = names.array_of(cells, (len(cells),))
@@ -262,9 +259,7 @@ class StaticVocabularyTable(LookupInterface):
 
 @elementwise
 def _mapped_ids(keys: Any, table: StaticVocabularyTable) -> Any:
-    tensor = _typed_keys(keys, table.key_dtype)
-    needs_eager()
-    return wrap(table.ids_of(known(tensor)))
+    return wrap(table.ids_of(known(_typed_keys(keys, table.key_dtype))))
 
 
 # -- tables that change ----------------------------------------------------------------------------------------------
@@ -332,6 +327,7 @@ class _ChangingTable(LookupInterface, TensorState):
     # -- checkpoints -------------------------------------------------------------------------------------------------
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys and all values."""
+        needs_eager()
         return _exported(self._cells, self.key_dtype, self._key_shape)
 
     def saved_tensors(self) -> dict[str, ndarray]:
