@@ -45,6 +45,7 @@ from gradtape._src.tf.nn import (
     experimental as experimental,
     gelu as gelu,
     in_top_k as in_top_k,
+    isotonic_regression as isotonic_regression,
     l2_loss as l2_loss,
     l2_normalize as l2_normalize,
     layer_normalization as layer_normalization,

@@ -225,6 +225,7 @@ if _typing.TYPE_CHECKING:
         IsFinite as IsFinite,
         IsInf as IsInf,
         IsNan as IsNan,
+        IsotonicRegression as IsotonicRegression,
         L2Loss as L2Loss,
         LeakyRelu as LeakyRelu,
         LeakyReluGrad as LeakyReluGrad,

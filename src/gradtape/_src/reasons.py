@@ -15,8 +15,6 @@ REASONS = [
      "parameter servers are asynchronous: use tf.distribute.MirroredStrategy"),
     (r"tf\.distribute\.(experimental\.)?MultiWorkerMirroredStrategy$", "training on many machines is planned"),
     (r"tf\.distribute\.", "machinery of clusters that gradtape does not reach"),
-    (r"tf\.(saved_model|TensorArraySpec|OptionalSpec|TypeSpec)$",
-     "saved models are planned"),
     (r"tf\.(TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
      "specs of values that functions do not take are planned"),
     (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
@@ -47,7 +45,7 @@ REASONS = [
     (r"tf\.io\.(match_filenames_once|write_graph)$", "for graphs; use tf.io.gfile.glob, tf.summary.graph"),
     (r"jpeg|jxl|webp|bmp|gif|decode_|encode_", "image files other than through Pillow's PNG and JPEG"),
     (r"bounding_box|proposals|non_max_suppression|glimpse", "detection tooling without a derivative"),
-    (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|fractional_|isotonic|"
+    (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|fractional_|"
      r"with_space_to_batch|sobol", "rare, and without users so far"),
     (r"tf\.debugging\.(get|set)_log_device_placement|traceback_filtering", "switches of TensorFlow's runtime"),
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from gradtape._src.ops import special as special_ops
 from gradtape._src.raw_ops.derivative import transposed
 from gradtape._src.tf import array, bitwise, decompositions, indexing, math, nn, segments, shaping, signal, special
 from gradtape._src.tf.debugging import check_numerics
+from gradtape._src.tf.isotonic import isotonic_regression
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +108,11 @@ def _nth_element(input: Any, n: Any, reverse: bool) -> Tensor:
     """The value at position `n` of each sorted row."""
     ordered = math.sort(input, direction="DESCENDING" if reverse else "ASCENDING")
     return array.gather(ordered, n, axis=-1)
+
+
+def _isotonic(input: Any, output_dtype: Any) -> tuple[Tensor, Tensor]:
+    found = isotonic_regression(array.cast(input, output_dtype))
+    return found.output, found.segments
 
 
 def _reduced_axes(s0: Any, s1: Any) -> tuple[Tensor, Tensor]:
@@ -319,6 +325,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "SqrtGrad": lambda y, dy: dy * 0.5 / math.conj(y),
     "TanhGrad": lambda y, dy: dy * math.conj(1 - y * y),
     "BroadcastGradientArgs": _reduced_axes,
+    "IsotonicRegression": _isotonic,
     "SparseSegmentMeanGrad": _sparse_segments_vjp(math.segment_mean),
     "SparseSegmentSqrtNGrad": _sparse_segments_vjp(_segment_sqrt_n),
     "SparseSegmentSumGrad": _sparse_segments_vjp(math.segment_sum),

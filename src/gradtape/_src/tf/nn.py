@@ -53,6 +53,7 @@ from gradtape._src.tf.convolution import (
     space_to_batch as space_to_batch,
     space_to_depth as space_to_depth,
 )
+from gradtape._src.tf.isotonic import isotonic_regression as isotonic_regression
 from gradtape._src.tf.losses import (
     collapse_repeated as collapse_repeated,
     compute_accidental_hits as compute_accidental_hits,
@@ -476,6 +477,7 @@ __all__ = [
     "experimental",
     "gelu",
     "in_top_k",
+    "isotonic_regression",
     "l2_loss",
     "l2_normalize",
     "layer_normalization",
