@@ -14,13 +14,11 @@ PACKAGE = Path(gradtape.__file__).parent
 LIMIT = 40
 LONG: dict[str, int] = {
     "_src/arrays/numpy/random.py:_binomials": 45,
-    "_src/core/jvp.py:_transposed": 61,
     "_src/inspect/layout.py:_layers": 56,
     "_src/inspect/op_table.py:op_table": 70,
     "_src/inspect/picture.py:_page_data": 90,
     "_src/ops/attention.py:_gradient_vjp": 45,
     "_src/tf/indexing.py:bincount": 50,
-    "_src/tf/random.py:_uniform": 51,
     "_src/tf/random.py:_sampler": 48,
 }
 """Module and function -> its lines."""

@@ -287,7 +287,8 @@ if not hasattr(_sys.modules.get("_gradtape_keras"), "add_backend"):
 if "GRADTAPE_ENGINE" in _os.environ:
     _set_engine(_os.environ["GRADTAPE_ENGINE"] or "numpy")
 
-# NumPy warns where TensorFlow is silent (1/0, overflow): within gradtape only, and nowhere else.
+# NumPy warns where TensorFlow is silent (1/0, overflow): within gradtape only, and nowhere else. At import, because a
+# filter that the first op adds is gone again after a `warnings.catch_warnings` block around that op.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradtape\.")
 
 

@@ -107,56 +107,44 @@ def _transposed(
     inner.born = stack.clock()  # it sees a batch of tangents as one tensor
     for probe in probes:
         inner.tracked[probe.uid] = tuple(probe.array.shape)
-    wanted = {uid: shapes.get(uid) for uid, t in zip(inputs, given, strict=True) if t is not None}
     outer = stack.active_recorders() if traced else ()
-    with stack.use_recorders((inner, *outer)):
-        # One step of a recorded backward pass over this record only.
-        step = (
-            op,
-            inputs,
-            outputs if len(outputs) > 1 or op.outputs else outputs[0],
-            values,
-            attrs,
-            dtypes if len(dtypes) > 1 or op.outputs else dtypes[0],
-        )
+    several = len(outputs) > 1 or op.outputs
+    step = (op, inputs, outputs if several else outputs[0], values, attrs, dtypes if several else dtypes[0])
+    of_inputs = {uid: shapes[uid] for uid, t in zip(inputs, given, strict=True) if t is not None and uid in shapes}
+    with stack.use_recorders((inner, *outer)):  # one step of a recorded backward pass, over this record only
+        reached = {**of_inputs, **{uid: shapes[uid] for uid in tracked}}
         start = dict(zip(tracked, probes, strict=True))
-        all_shapes = {
-            **{uid: s for uid, s in wanted.items() if s is not None},
-            **{uid: shapes[uid] for uid in tracked},
-        }
-        cotangents = backward_pass([step], all_shapes, start, kept=frozenset(), traced=True, release=False)
-        total: Any = None
-        seen = set()
-        for uid, t in zip(inputs, given, strict=True):
-            c = cotangents.get(uid)
-            if t is None or c is None or uid in seen:
-                continue
-            seen.add(uid)
-            c = c.dense() if isinstance(c, SparseCotangent) else c
-            tangent = t if isinstance(t, Tensor) else wrap(t)
-            xp = tensor_namespace
-            product = xp.multiply(xp.conj(c) if xp.is_complex(c) else c, tangent)
-            part = xp.sum(product, axis=tuple(range(len(c.array.shape))), keepdims=False)
-            part = xp.real(part) if xp.is_complex(part) else part
-            total = part if total is None else total + part
+        cotangents = backward_pass([step], reached, start, kept=frozenset(), traced=True, release=False)
+        total = _inner_product(cotangents, dict(zip(inputs, given, strict=True)))
     if total is None:
         return (None,) * len(outputs)
     seed: Any = namespace_of(total.array).ones_like(total.array)
     batched = any(type(t) is Batched for t in given)
     as_tensors = traced or batched  # among tensors a batch may meet plain arrays
+    first = {total.uid: wrap(seed) if as_tensors else seed}
     with stack.use_recorders(outer):
-        found = backward_pass(
-            inner.records,
-            inner.tracked,
-            {total.uid: wrap(seed) if as_tensors else seed},
-            kept=frozenset(),
-            traced=as_tensors,
-            release=False,
-        )
+        found = backward_pass(inner.records, inner.tracked, first, kept=frozenset(), traced=as_tensors, release=False)
     results = {}
     for uid, probe in zip(tracked, probes, strict=True):
-        pushed: Any = found.get(probe.uid)
-        pushed = pushed.dense() if isinstance(pushed, SparseCotangent) else pushed
+        pushed: Any = _dense(found.get(probe.uid))
         bare_again = isinstance(pushed, Tensor) and (not traced or (batched and type(pushed.array) is Batched))
         results[uid] = pushed.array if bare_again else pushed
     return tuple(results.get(uid) for uid in outputs)
+
+
+def _inner_product(cotangents: dict[int, Any], tangents: Tangents) -> Tensor | None:
+    """The sum of <cotangent, tangent> over the inputs that have both; its real part, of complex numbers."""
+    xp, total = tensor_namespace, None
+    for uid, t in tangents.items():
+        c = _dense(cotangents.get(uid))
+        if t is None or c is None:
+            continue
+        product = xp.multiply(xp.conj(c) if xp.is_complex(c) else c, t if isinstance(t, Tensor) else wrap(t))
+        part = xp.sum(product, axis=tuple(range(len(c.array.shape))), keepdims=False)
+        part = xp.real(part) if xp.is_complex(part) else part
+        total = part if total is None else total + part
+    return total
+
+
+def _dense(value: Any) -> Any:
+    return value.dense() if isinstance(value, SparseCotangent) else value

@@ -257,6 +257,20 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
         return _fresh(numbers * (high - low) + low)
     if full and minval is None and maxval is None:
         return _fresh(_draw("random_integers", f"{op}FullInt", source, where, kind))
+    bounds = _integer_bounds(minval, maxval, kind, op, full)
+    if _math.prod(where):
+        bounds[0] = verify(_RANGE, *bounds, op=f"{op}Int")
+    key = (f"{op}Int", kind.name, _index_kind(shape))
+
+    def draw(rows: Any) -> Any:
+        stream = source(key, _EACH * _math.prod(rows))
+        return _run("random_range", stream, *bounds, shape=rows, dtype=kind.numpy_dtype)
+
+    return _fresh(_for_rows(where, source, draw))
+
+
+def _integer_bounds(minval: Any, maxval: Any, kind: DType, op: str, full: bool) -> list[Array]:
+    """The bounds of random integers, of the same dtype."""
     if kind.name.startswith("u") and minval is not None:
         raise ValueError(
             f"Argument `dtype` got invalid value {kind!r} when argument `minval` is not None. Please don't use "
@@ -279,19 +293,7 @@ def _uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: Any, o
     for name, bound in zip(("minval", "maxval"), bounds, strict=True):
         if bound.ndim:
             raise errors.invalid_argument(f"{name} must be 0-D, got shape {errors.brackets(bound.shape)}", f"{op}Int")
-    count = _math.prod(where)
-    if count:
-        bounds[0] = verify(_RANGE, *bounds, op=f"{op}Int")
-    key = (f"{op}Int", kind.name, _index_kind(shape))
-    return _fresh(
-        _for_rows(
-            where,
-            source,
-            lambda full: _run(
-                "random_range", source(key, _EACH * _math.prod(full)), *bounds, shape=full, dtype=kind.numpy_dtype
-            ),
-        )
-    )
+    return bounds
 
 
 def _no_range(low: Any, high: Any, op: str) -> Exception:

@@ -262,7 +262,7 @@ _ROWS = 2**14
 
 def _sum_of_rows(x: Array, keepdims: bool = False) -> Array:
     """The sum along all axes but the last: a product with ones takes a tenth of the time that NumPy's sum takes."""
-    rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    rows = x if x.ndim == 2 else x.reshape(prod_of(x.shape[:-1]), x.shape[-1])  # there may be no elements
     total = _dot(_ones(builtins.min(len(rows), _ROWS), x.dtype), rows[:_ROWS])
     for start in range(_ROWS, len(rows), _ROWS):
         part = rows[start : start + _ROWS]
