@@ -203,3 +203,17 @@ def test_accumulate_n():
     for bad in ([], [tf.ones([2]), tf.ones([3])], [tf.ones([2]), tf.ones([2], tf.int32)], tf.ones([2])):
         with pytest.raises(ValueError, match=r"same dtype and shape|not compatible"):
             tf.math.accumulate_n(bad)
+
+
+@pytest.mark.parametrize("shape", [(500,), (500, 3)])
+@pytest.mark.parametrize("order", ["sorted", "random", "with gaps"])
+def test_runs_of_equal_ids_are_reduced_as_single_rows_are(shape, order):
+    rng = np.random.default_rng(0)
+    ids = np.sort(rng.integers(0, 40, 500)) * (2 if order == "with gaps" else 1)
+    ids = rng.permutation(ids) if order == "random" else ids
+    x = rng.integers(-9, 9, shape).astype(np.float32)
+    total, largest = np.zeros((80, *shape[1:]), np.float32), np.full((80, *shape[1:]), np.finfo(np.float32).min)
+    np.add.at(total, ids, x)
+    np.maximum.at(largest, ids, x)
+    np.testing.assert_array_equal(tf.math.unsorted_segment_sum(x, ids, 80), total)
+    np.testing.assert_array_equal(tf.math.unsorted_segment_max(x, ids, 80), largest)

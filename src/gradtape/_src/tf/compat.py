@@ -227,7 +227,7 @@ _RENAMED = {
     "self_adjoint_eig": "linalg.eigh",
     "self_adjoint_eigvals": "linalg.eigvalsh",
     "set_random_seed": "random.set_seed",
-    "sparse_tensor_to_dense": "sparse.to_dense",
+    "sparse_tensor_to_dense": "sparse_dense.to_dense",
     "tensor_scatter_add": "tensor_scatter_nd_add",
     "tensor_scatter_sub": "tensor_scatter_nd_sub",
     "tensor_scatter_update": "tensor_scatter_nd_update",

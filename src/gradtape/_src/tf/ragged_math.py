@@ -9,8 +9,8 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors
-from gradtape._src.conversion import convert, wrap
-from gradtape._src.ops import array, math
+from gradtape._src.conversion import convert, operand, wrap
+from gradtape._src.ops import array, index, math, segment as segment_ops
 from gradtape._src.ops.ragged import RaggedTensor, from_partitions, register, take_rows
 from gradtape._src.ops.ragged.partition import known, of_lengths, uniform_rows
 from gradtape._src.ops.ragged.tensor import axis_of, dense_positions, merge_dims
@@ -70,12 +70,24 @@ def in_segments(segment: Segment, values: Any, ids: ndarray, count: int) -> Any:
     return from_partitions(in_segments(segment, values._values, inner, new.size), [new])
 
 
-_SEGMENTS: dict[str, Segment] = {
-    "sum": segments.unsorted_segment_sum,
-    "prod": segments.unsorted_segment_prod,
-    "max": segments.unsorted_segment_max,
-    "min": segments.unsorted_segment_min,
-}
+def _of_rows(primitive: Segment, general: Segment, kinds: str) -> Segment:
+    """A reduction of segments whose ids are known to be in range, and which dtypes have; `general` refuses others."""
+
+    def reduce_segments(values: Tensor, ids: Any, count: int) -> Any:
+        return (primitive if values.array.dtype.kind in kinds else general)(values, ids, count)
+
+    return reduce_segments
+
+
+def _sum_of_segments(x: Tensor, ids: Any, count: int) -> Tensor:
+    total: Tensor = index.add_rows(x, ids, shape=(count, *x.array.shape[1:]))
+    return total
+
+
+_SUM = _of_rows(_sum_of_segments, segments.unsorted_segment_sum, "fciuV")
+_MAX = _of_rows(lambda x, ids, n: segment_ops.segment_max(x, ids, count=n), segments.unsorted_segment_max, "fiu")
+_MIN = _of_rows(lambda x, ids, n: segment_ops.segment_min(x, ids, count=n), segments.unsorted_segment_min, "fiu")
+_SEGMENTS: dict[str, Segment] = {"sum": _SUM, "prod": segments.unsorted_segment_prod, "max": _MAX, "min": _MIN}
 
 
 def _register_reduction(name: str, segment: Segment) -> None:
@@ -92,6 +104,9 @@ for _name, _segment in _SEGMENTS.items():
 @register("reduce_mean")
 def _mean(call: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Any:
     """Empty rows have the mean NaN, and integers one of float64."""
+    if axis in (1, -1) and not keepdims and len(input_tensor.shape) == 2:  # the count of each row is its length
+        lengths = input_tensor._partition.lengths.astype(input_tensor.dtype.numpy_dtype)
+        return reduce_sum(input_tensor, 1) / operand(lengths)
     return reduce_sum(input_tensor, axis, keepdims) / reduce_sum(ones_like(input_tensor), axis, keepdims)
 
 
@@ -136,7 +151,7 @@ def _squeezed(x: Any, axis: Any, rank: int) -> Any:
 
 def _finite_maximum(x: RaggedTensor, axis: Any) -> Any:
     """The largest of each row, as a constant that keeps exponentials finite."""
-    largest = reduced(segments.unsorted_segment_max, reduce_max, x, axis, True)
+    largest = reduced(_MAX, reduce_max, x, axis, True)
     return stop_gradient(largest)
 
 

@@ -478,8 +478,29 @@ def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
     if indices.size and indices.dtype.kind == "i" and np.minimum.reduce(indices, None) < 0:
         kept = indices >= 0
         indices, values = indices[kept], values[kept]
-    np.add.at(result, indices, values)
+    starts = run_starts(indices)
+    if starts is None:
+        np.add.at(result, indices, values)
+    else:
+        result[indices[starts]] = np.add.reduceat(values, starts, axis=0)
     return result
+
+
+def run_starts(ids: Array) -> Array | None:
+    """Where runs of equal ids begin, if a vector of ids does not decrease and has few runs; otherwise None.
+
+    Runs are reduced in one pass, several times as fast as one element after the other (benchmark: ragged reductions).
+    """
+    if ids.ndim != 1 or ids.size < _FEW or ids[0] > ids[_FEW // 2] or ids[_FEW // 2] > ids[-1]:
+        return None
+    later = ids[1:]
+    if not (later >= ids[:-1]).all():
+        return None
+    starts = np.flatnonzero(later != ids[:-1]) + 1
+    return np.concatenate([[0], starts]) if 2 * starts.size < ids.size else None
+
+
+_FEW = 64
 
 
 def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:

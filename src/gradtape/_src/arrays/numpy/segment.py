@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays.half import widened
+from gradtape._src.arrays.numpy.core import run_starts
 from gradtape._src.interrupts import float_errors_ignored
 
 Array = Any
@@ -27,10 +28,12 @@ def _segment_extreme(ufunc: np.ufunc, x: Array, ids: Array, count: int, edge: An
     """Sorted by id, every segment is a run, and one pass reduces all runs (`ufunc.at` is several times slower)."""
     result = np.full((count, *x.shape[1:]), 0 if gaps else edge, x.dtype)
     if ids.size:
-        order = np.argsort(ids, kind="stable")
-        found = ids[order]
-        starts = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))
-        result[found[starts]] = ufunc(ufunc.reduceat(x[order], starts, axis=0), np.asarray(edge, x.dtype))
+        starts = run_starts(ids)
+        if starts is None:
+            order = np.argsort(ids, kind="stable")
+            x, ids = x[order], ids[order]
+            starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+        result[ids[starts]] = ufunc(ufunc.reduceat(x, starts, axis=0), np.asarray(edge, x.dtype))
     return result
 
 
