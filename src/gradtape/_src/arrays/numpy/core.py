@@ -679,7 +679,7 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
     """
     if x.ndim == 2 == y.ndim and (x.dtype is _FLOAT32 or x.dtype.char in "fd"):
         if adjoint_x:
-            if len(x) > _TALL and len(x) == len(y) and not adjoint_y and x.shape[1] * y.shape[1] <= _FEW:
+            if len(x) > _TALL and not adjoint_y and _is_tall(x, y):
                 return _tall_product(x, y)
             return np.matmul(x.T, y.T if adjoint_y else y, out)
         if adjoint_y and 8 <= len(x) <= 64 and len(y) >= 256 <= x.shape[1] and x.dtype is _FLOAT32:
@@ -703,8 +703,14 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
     return np.matmul(x, y)
 
 
-_TALL = 900
-"""Fewer rows, with as few columns, are a small product."""
+_SMALL, _TALL = 10**6, 900
+"""The multiplications of a small product, and rows up to which few columns always are one."""
+
+
+def _is_tall(x: Array, y: Array) -> bool:
+    """Whether two matrices have few columns, and so many rows that their product is not a small one."""
+    columns = x.shape[1] * y.shape[1]
+    return len(x) == len(y) and columns <= _FEW and len(x) * columns > _SMALL
 
 
 def _tall_product(x: Array, y: Array) -> Array:
@@ -712,7 +718,7 @@ def _tall_product(x: Array, y: Array) -> Array:
 
     OpenBLAS has a faster kernel for products of up to a million multiplications (benchmark: pinn).
     """
-    count = -(-x.size * y.shape[1] // 10**6)
+    count = -(-x.size * y.shape[1] // _SMALL)
     ends = [i * len(x) // count for i in range(count + 1)]
     total = np.matmul(x[: ends[1]].T, y[: ends[1]])
     for start, stop in itertools.pairwise(ends[1:]):
