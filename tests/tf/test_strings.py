@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tf_cases import strings as cases
 
@@ -31,6 +32,11 @@ def test_expression(number):
 def test_pattern(number):
     found = cases.matched(cases.PATTERNS[number], tf)
     assert [difference(*pair) for pair in zip(RECORDED["patterns"][number], found, strict=True)] == [None] * 3
+
+
+@pytest.mark.parametrize("number", range(len(cases.HASHES)), ids=lambda i: cases.HASHES[i])
+def test_hashes_are_tensorflows(number):
+    assert cases.hashes(cases.HASHES[number], tf) == RECORDED["hashes"][number]
 
 
 # -- what the record does not show -----------------------------------------------------------------------------------
@@ -78,3 +84,34 @@ def test_numbers_from_text_are_constants_for_a_tape():
     with tf.GradientTape() as tape:
         y = tf.reduce_sum(x * tf.strings.to_number(tf.strings.as_string(x)))
     assert tape.gradient(y, x).numpy().tolist() == [1.5, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_numbers_are_read_as_each_one_is(dtype):
+    rng = np.random.default_rng(0)
+    texts = [f"{x:.{n % 7}f}" for n, x in enumerate(rng.normal(0, 1000, 300))]
+    texts += ["-0", "+7", ".5", "-.25", "3.", "123456789012345", "0.000000000000001", "16777217.0", "0.1"]
+    many = tf.strings.to_number(texts, dtype).numpy()
+    each = np.array([tf.strings.to_number(text, dtype).numpy() for text in texts])
+    assert many.tobytes() == each.tobytes()
+    for odd in ("1e3", " 4 ", "nan", "0x10", "1234567890123456789"):  # which need another way for all of them
+        assert tf.strings.to_number([*texts, odd], dtype).numpy()[:-1].tobytes() == each.tobytes()
+    for wrong in ("1-2", "1.2.3", "", "-", ".", "1 2", "+-1", "1_0"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"could not correctly convert string: "):
+            tf.strings.to_number([*texts, wrong], dtype)
+
+
+def test_many_integers_are_read_as_each_one_is():
+    texts = [str(n) for n in range(-100, 100)] + ["-2147483648", "2147483647", "+5", "007"]
+    assert tf.strings.to_number(texts, "int32").numpy().tolist() == [int(text) for text in texts]
+    for wrong in ("2147483648", "1.5", "", "1 2", "5-", "0x1"):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            tf.strings.to_number([*texts, wrong], "int32")
+
+
+@pytest.mark.parametrize("separator", ["", ",", " ", ", "])
+def test_many_texts_are_split_as_each_one_is(separator):
+    rng = np.random.default_rng(1)
+    texts = ["".join(rng.choice(list("ab ,\t\n\x1f"), rng.integers(0, 9))) for _ in range(200)]
+    many = tf.strings.split(texts, separator).to_list()
+    assert many == [tf.strings.split(text, separator).numpy().tolist() for text in texts]

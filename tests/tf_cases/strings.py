@@ -491,6 +491,19 @@ EXPRESSIONS = [
 ]
 
 
+HASHED = [bytes((length * 37 + i * 11) % 256 for i in range(length)) for length in (*range(140), 255, 256, 257, 1000)]
+"""Texts of all lengths that hashes treat differently, some with bytes 0."""
+
+HASHES = ["to_hash_bucket(HASHED, N)", "to_hash_bucket_fast(HASHED, N)", "to_hash_bucket_strong(HASHED, N, [123, 456])"]
+
+
+def hashes(expression: str, tf: Any) -> list[int]:
+    """The buckets of the texts, of very many."""
+    found = eval(f"S.{expression}", {"S": tf.strings, "HASHED": HASHED, "N": 2**62 + 12345})
+    buckets: list[int] = found.numpy().tolist()
+    return buckets
+
+
 def encoded(value: Any) -> Any:
     """A value as JSON has it: bytes as text, with the dtype of a tensor."""
     if isinstance(value, (list, tuple)):
@@ -532,6 +545,7 @@ if __name__ == "__main__":
     recorded = {
         "recorded_from": f"tensorflow {tensorflow.__version__}",
         "expressions": [outcome(expression, tensorflow) for expression in EXPRESSIONS],
+        "hashes": [hashes(expression, tensorflow) for expression in HASHES],
         "patterns": [matched(pattern, tensorflow) for pattern in PATTERNS],
     }
     with open(sys.argv[1], "w", encoding="utf-8") as file:

@@ -1,8 +1,8 @@
 """Regular expressions with RE2's syntax and meaning, run by Python's `re`.
 
 RE2 has no look-around and no back-references; its classes `\\d`, `\\s`, `\\w` and its word boundaries are of ASCII;
-`$` is the end of the text; a match that is empty is left out where the last match ended. A pattern is translated to two
-of Python's: one for a text, and one that runs over many ASCII texts in one pass, joined by bytes 0.
+`$` is the end of the text; a match that is empty is left out where the last match ended. A pattern is translated to
+Python's: for any text, for a text of ASCII, and for many of these in one pass, joined by bytes 0.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ Range = tuple[int, int]
 _LAST = 0x10FFFF
 _JOIN = b"\0"
 _INVALID = (0xD800, 0xDFFF)  # where `surrogateescape` puts bytes that are no UTF-8
+_NEWLINE = [(10, 10)]
 _DIGIT, _SPACE = [(48, 57)], [(9, 10), (12, 13), (32, 32)]
 _WORD = [(48, 57), (65, 90), (95, 95), (97, 122)]
 _PERL = {"d": _DIGIT, "s": _SPACE, "w": _WORD}
@@ -80,10 +81,15 @@ def _unicode_class(name: str) -> list[Range] | None:
 
 
 class _Translator:
-    """Recursive descent over a pattern. Each method returns Python's pattern, and whether it can match nothing."""
+    """Recursive descent over a pattern. Each method returns Python's pattern, and whether it can match nothing.
 
-    def __init__(self, pattern: str, joined: bool) -> None:
-        self.pattern, self.joined, self.at, self.depth, self.groups = pattern, joined, 0, 0, 0
+    The pattern is for texts that are `joined`, for one text of ASCII (`ascii`), or for any text.
+    """
+
+    def __init__(self, pattern: str, *, joined: bool = False, ascii: bool = False) -> None:
+        self.pattern, self.joined, self.at, self.groups = pattern, joined, 0, 0
+        self.last = 127 if joined or ascii else _LAST
+        self.outside: list[Range] = [(0, 0)] if joined else [] if ascii else [_INVALID]
         self.flags: frozenset[str] = frozenset()
 
     def whole(self) -> tuple[str, bool]:
@@ -314,11 +320,10 @@ class _Translator:
 
     def of_ranges(self, ranges: Sequence[Range], *, negated: bool = False) -> str:
         """A class of code points. None matches a byte that is no UTF-8, or the one between joined texts."""
-        last = 127 if self.joined else _LAST
-        outside = [(0, 0)] if self.joined else [_INVALID]
+        last, outside = self.last, self.outside
         if negated:
             kept = [(low, min(high, last)) for low, high in ranges if low <= last] + outside
-            return self.folded(f"[^{_ranges_text(kept)}]")
+            return self.folded("(?s:.)" if not kept else "." if kept == _NEWLINE else f"[^{_ranges_text(kept)}]")
         kept = _complement([*_complement(ranges), *outside, (last + 1, _LAST)])
         return self.folded(f"[{_ranges_text(kept)}]") if kept else "(?!)"
 
@@ -370,13 +375,14 @@ class Regex:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        translated = _Translator(pattern, joined=False)
+        translated = _Translator(pattern)
         text, self._can_be_empty = translated.whole()
         self._groups = translated.groups
         self._text = re.compile(text)
-        self._joined = None
+        self._joined = self._ascii = None
         if pattern.isascii() and "\0" not in pattern:
             self._joined = re.compile(_Translator(pattern, joined=True).whole()[0].encode())
+            self._ascii = re.compile(_Translator(pattern, ascii=True).whole()[0].encode())
 
     def replace(self, texts: Sequence[bytes], rewrite: bytes, everywhere: bool = True) -> list[bytes]:
         """Replace every match, or the first one of each text; `\\1` in the rewrite is what a group matched."""
@@ -391,10 +397,8 @@ class Regex:
 
     def full_match(self, texts: Sequence[bytes]) -> list[bool]:
         """Whether the pattern matches each text from its start to its end."""
-        if self._joined is not None:
-            whole = b"".join(texts)
-            if whole.isascii() and _JOIN not in whole:
-                return [match is not None for match in map(self._joined.fullmatch, texts)]
+        if self._ascii is not None and b"".join(texts).isascii():
+            return [match is not None for match in map(self._ascii.fullmatch, texts)]
         return [self._text.fullmatch(_text(text)) is not None for text in texts]
 
     def _rewrite_pieces(self, rewrite: bytes, everywhere: bool) -> list[str | int] | None:
