@@ -373,3 +373,68 @@ def test_each_thread_has_its_own_device():
         **TWO,
     )
     assert out == {"here": "CPU:0", "there": "CPU:1"}
+
+
+# -- the default device ----------------------------------------------------------------------------------------------
+@needs_jax
+def test_floating_point_tensors_go_to_the_default_device():
+    """A second logical CPU stands for a GPU."""
+    out = run(
+        """
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+        x, v = tf.constant([1.0, 2.0]), tf.Variable([3.0, 4.0])
+        f = tf.function(lambda x: x * v)
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(f(x) * tf.gather(x, [1, 0]))
+        with tf.device("/CPU:0"):
+            host = tf.constant(1.0)
+        batch = next(iter(tf.data.Dataset.from_tensor_slices([[1.0], [2.0]]).map(lambda x: x * 2.0).batch(2)))
+        drawn = tf.function(lambda: tf.random.normal([2]))()
+        placed = {
+            "constant": x, "variable": v, "op": x * 2.0, "function": f(x), "gradient": tape.gradient(y, v),
+            "batch": batch, "drawn": drawn, "integers": tf.constant([1, 2]), "shape": tf.shape(x),
+            "text": tf.constant("a"), "truth": tf.constant(True), "host": host,
+            "cast": tf.cast(tf.constant([1]), tf.float32),
+        }
+        out.update({name: tensor.device[-5:] for name, tensor in placed.items()})
+        out["values"] = [tape is not None, f(x).numpy().tolist(), float(y)]
+        """,
+        GRADTAPE_DEVICE="CPU:1",
+    )
+    assert out.pop("values") == [True, [3.0, 8.0], 14.0]
+    on_host = {name for name, device in out.items() if device == "CPU:0"}
+    assert on_host == {"integers", "shape", "text", "truth", "host"}
+    assert {out[name] for name in out.keys() - on_host} == {"CPU:1"}
+
+
+@needs_jax
+def test_a_hidden_device_is_not_the_default():
+    out = run(
+        """
+        from gradtape._src import devices
+
+        class Gpu:
+            platform, id = "gpu", 0
+
+        gpu, moved = Gpu(), []
+        devices.jax_devices = lambda kind: [gpu] if kind == "GPU" else []
+        devices._may_have_accelerator = lambda: True
+        devices._forget_default()
+        out["before"] = devices.default_device().kind
+        tf.config.set_visible_devices([], "GPU")
+        out["after"] = [devices.default_device().kind, tf.constant(1.0).device[-5:]]
+        """
+    )
+    assert out == {"before": "GPU", "after": ["CPU", "CPU:0"]}
+
+
+def test_without_an_accelerator_jax_is_not_imported():
+    out = run("import sys; out['jax'] = (tf.constant(1.0) + 1.0) is not None and 'jax' in sys.modules")
+    assert out == {"jax": False}
+
+
+@needs_jax
+def test_a_default_device_that_is_not_there_falls_back_to_the_processor():
+    out = run("out['device'] = tf.constant(1.0).device[-5:]", GRADTAPE_DEVICE="GPU:3")
+    assert out == {"device": "CPU:0"}

@@ -130,7 +130,9 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
     if isinstance(value, Tensor):
         return value
     kind = type(value)
-    if kind is float or kind is int or kind is bool or isinstance(value, (ndarray, np.generic)):
+    if kind is float or kind is int or kind is bool:  # a number goes along with the tensor beside it
+        return constant_operand(array_from(value, dtype))
+    if isinstance(value, (ndarray, np.generic)):
         return constant_operand(placed(array_from(value, dtype)))
     converter = converter_of(value)
     if converter is not None:

@@ -1,8 +1,9 @@
 """Devices and engines: where new arrays are put, and what happens when arrays of two devices meet.
 
 The processor is NumPy's, unless the default engine is XLA; everything else is JAX's. A device is chosen for a `with`
-block, for one thread or task at a time; new arrays go there, and ops run where their inputs are. JAX is imported when a
-device needs it.
+block, for one thread or task at a time; new arrays go there, and ops run where their inputs are. Outside of such blocks
+new floating-point arrays go to the first GPU or TPU, if there is one; integers, booleans and text stay with NumPy, as
+TensorFlow keeps int32 on the host. JAX is imported when a device needs it.
 
 This stands below tensors: it moves them by the primitive `transfer`, which tapes record.
 """
@@ -10,6 +11,7 @@ This stands below tensors: it moves them by the primitive `transfer`, which tape
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 from contextvars import ContextVar
@@ -110,6 +112,7 @@ def hide(names: set[str], kind: str | None) -> None:
     kept = {name for name in _hidden if kind is not None and f":{kind}:" not in name}
     _hidden.clear()
     _hidden.update(kept | names)
+    _forget_default()
 
 
 def hidden() -> set[str]:
@@ -146,9 +149,48 @@ chosen_device: ContextVar[Any] = ContextVar("gradtape_device", default=_NOT_CHOS
 logical_cpu: ContextVar[int] = ContextVar("gradtape_logical_cpu", default=0)
 """The logical CPU whose work NumPy does. They share the memory of the processor: only the names of devices differ."""
 
-_default_target: Any = None
+_UNDECIDED = object()
+_default_target: Any = None  # _UNDECIDED: where an accelerator is likely, until the first array is placed
 _soft_placement = True
 _engine = "numpy"
+
+
+def _may_have_accelerator() -> bool:
+    """Whether JAX may find a GPU or TPU, or another default was set; nothing is imported to find out."""
+    named = os.environ.get("GRADTAPE_DEVICE")
+    if named is not None:
+        return (parse(named) or CPU) != CPU
+    if os.environ.get("JAX_PLATFORMS", "").lower() == "cpu" or not has_jax():
+        return False
+    return any(importlib.util.find_spec(name) is not None for name in ("jax_plugins", "libtpu"))
+
+
+def _decided() -> Any:
+    """The device of new arrays where none is chosen: what GRADTAPE_DEVICE names, or the first accelerator."""
+    global _default_target
+    named = os.environ.get("GRADTAPE_DEVICE")
+    if named is not None:
+        _default_target = find(parse(named) or CPU)
+    else:
+        there = [device for kind in ("GPU", "TPU") for device in logical_devices(kind)]
+        _default_target = find(there[0]) if there else None
+    if _default_target is None and not sharded_meshes:
+        placement.places = False
+    return _default_target
+
+
+def _forget_default() -> None:
+    """Decide again when the next array is placed."""
+    global _default_target
+    if _engine == "numpy" and _may_have_accelerator():
+        _default_target = _UNDECIDED
+        placement.places = placement.several = True
+
+
+def default_device() -> Device:
+    """Where new floating-point tensors go outside of every `tf.device`; starts JAX if there may be an accelerator."""
+    target = _decided() if _default_target is _UNDECIDED else _default_target
+    return CPU if target is None else _device_behind(target)
 
 
 sharded_meshes: dict[Any, Any] = {}
@@ -258,9 +300,10 @@ def set_engine(name: str) -> None:
             raise ImportError("The XLA engine needs JAX, which is not installed: pip install 'gradtape[xla]'.")
         _default_target = jax_devices("CPU")[0]
         _install(_default_target)
+        _engine = name
     else:
-        _default_target = None
-    _engine = name
+        _default_target, _engine = None, name
+        _forget_default()
 
 
 def get_engine() -> str:
@@ -292,16 +335,26 @@ def _install(target: Any) -> None:
 def chosen() -> Any:
     """Where new arrays go: a JAX device, or None for NumPy."""
     target = chosen_device.get()
-    return _default_target if target is _NOT_CHOSEN else target
+    if target is _NOT_CHOSEN:
+        target = _default_target
+        if target is _UNDECIDED:
+            return None if forks.without_xla else _decided()
+    return target
 
 
 def place(value: Any) -> Any:
-    """A NumPy array on the device that is chosen. Text stays where it is, and so do constants of a compiled program."""
+    """A NumPy array on the device that is chosen. Text stays where it is, and so do constants of a compiled program.
+
+    Where no device is chosen, integers and booleans stay on the host too.
+    """
+    kind = value.dtype.kind
+    if kind in "iub" and _engine == "numpy" and chosen_device.get() is _NOT_CHOSEN:
+        return value
     target = chosen()
     if (
         target is None
         or forks.without_xla
-        or value.dtype.kind == "O"
+        or kind == "O"
         or value.dtype.names is not None
         or graph_traced.get() is not None
     ):
@@ -443,7 +496,12 @@ def device_name(array: Any) -> str:
     if len(found) != 1:
         return ""
     (device,) = found
-    return Device({"cpu": "CPU", "tpu": "TPU"}.get(device.platform, "GPU"), device.id).name
+    return _device_behind(device).name
+
+
+def _device_behind(device: Any) -> Device:
+    """JAX's device by TensorFlow's words."""
+    return Device({"cpu": "CPU", "tpu": "TPU"}.get(device.platform, "GPU"), device.id)
 
 
 def to_cpu(x: Tensor) -> Tensor:
@@ -456,3 +514,6 @@ def to_gpu(x: Tensor, index: int = 0) -> Tensor:
     found = jax_device(Device("GPU", index))
     _install(found)
     return move(x, found)
+
+
+_forget_default()

@@ -73,6 +73,7 @@ def examine(note: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "packages": {name: _version(name) for name in _PACKAGES},
         "engines": _engines(),
+        "device": _device(),
         "blas": _blas(),
         "threads": _threads(),
     }
@@ -111,6 +112,24 @@ def _jax_devices() -> list[str]:
     program = "import jax; print(*(d.platform.upper() for d in jax.devices()))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     return done.stdout.split()
+
+
+def _device() -> dict[str, str]:
+    """Where floating-point tensors go that name no device, and why. JAX runs in another process."""
+    named = os.environ.get("GRADTAPE_DEVICE")
+    program = "from gradtape._src.devices import default_device; d = default_device(); print(f'{d.kind}:{d.number}')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    found = (done.stdout.split() or ["unknown"])[-1]
+    if named is not None:
+        return {"name": found, "why": f"GRADTAPE_DEVICE={named}"}
+    if not found.startswith("CPU"):
+        return {
+            "name": found,
+            "why": "the first accelerator that JAX finds; GRADTAPE_DEVICE=CPU or tf.device change it",
+        }
+    if importlib.util.find_spec("jax") is None:
+        return {"name": found, "why": "other devices need JAX: pip install 'gradtape[cuda]' for NVIDIA's GPUs"}
+    return {"name": found, "why": "JAX finds no accelerator: pip install 'gradtape[cuda]' for NVIDIA's GPUs"}
 
 
 def _blas() -> dict[str, Any]:
@@ -322,6 +341,7 @@ def _show(findings: dict[str, Any], printer: Printer) -> None:
         [name, "ready" if engine["ready"] else "-", ", ".join(engine.get("devices", ())) or engine.get("why", "")]
         for name, engine in findings["engines"].items()
     ])  # fmt: skip
+    _section(printer, "device", [[findings["device"]["name"], findings["device"]["why"]]])
     _show_linear_algebra(findings["threads"], findings["blas"], printer)
     seconds, rows = findings["import_seconds"], []
     if seconds is not None:

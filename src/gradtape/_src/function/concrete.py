@@ -12,6 +12,7 @@ from numpy import ndarray
 from gradtape._src import errors, nest
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph
 from gradtape._src.conversion import convert
+from gradtape._src.devices import chosen, placement
 from gradtape._src.function.arguments import Arguments, arguments_of, distinct, plain, split_keywords
 from gradtape._src.function.signature import named, paired, spec_of, spec_text
 from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
@@ -254,7 +255,7 @@ class ConcreteFunction:
 
     def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
         """Call it with just the tensors among the arguments, in order, and the variables, each once."""
-        host = self._on_host
+        host = self._on_host and (not placement.places or chosen() is None)
         for tensor in tensors:
             if type(tensor.array) is not ndarray:
                 host = False

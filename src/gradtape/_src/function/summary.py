@@ -71,7 +71,10 @@ def _numbers(program: Program) -> tuple[str, str, str]:
 
 
 def _reason(program: Program) -> str:
-    return "it was chosen" if program.tier is None else program.tier.reason
+    if program.tier is None:
+        return "it was chosen"
+    elsewhere = program.tier.on_numpy and program.is_compiled and not program.is_made_for_numpy
+    return "its arguments are on another device" if elsewhere else program.tier.reason
 
 
 def _count(number: Any) -> str:

@@ -24,6 +24,7 @@ from gradtape._src.conversion import wrap
 from gradtape._src.core import dispatch
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.tape import active_recorders, active_stack
+from gradtape._src.devices import chosen, placement
 from gradtape._src.graph import rewrites as recognise
 from gradtape._src.graph.calls import CALL, PART
 from gradtape._src.graph.checks import NONE, Mode
@@ -268,6 +269,10 @@ class Traced:
         if host and not processor:
             with program.xla.on_processor():
                 return self._launched(program, arrays, passed, changing, program.modes[True], on_numpy)
+        target = chosen() if placement.places else None
+        if target is not None:
+            with program.xla.on_device(target):
+                return self._launched(program, arrays, passed, changing, program.modes[processor], on_numpy)
         return self._launched(program, arrays, passed, changing, program.modes[processor], on_numpy)
 
     def _launched(

@@ -194,6 +194,10 @@ class XlaExecutor:
         """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
         return on_processor()
 
+    def on_device(self, device: Any) -> Any:
+        """A context in which programs that get NumPy arrays run on a device of JAX's."""
+        return on_device(device)
+
     def cost(self) -> dict[str, float]:
         """What XLA says of the compiled program: flops, bytes moved, bytes of temporary memory."""
         if self.specs is None:
@@ -240,13 +244,22 @@ class _DefaultDevice:
 
 def on_processor() -> Any:
     """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
-    if default_is_processor():
+    return nullcontext() if default_is_processor() else on_device(jax.devices("cpu")[0])
+
+
+def on_device(device: Any) -> Any:
+    """A context in which programs that get NumPy arrays run on a device of JAX's."""
+    if device == _first_device():
         return nullcontext()
-    processor = jax.devices("cpu")[0]
     if not hasattr(jax.default_device, "set_local"):
-        return jax.default_device(processor)  # which a signal may leave in the middle
+        return jax.default_device(device)  # which a signal may leave in the middle
     variable: Any = _DefaultDevice
-    return setting(variable, processor)
+    return setting(variable, device)
+
+
+@cache
+def _first_device() -> Any:
+    return jax.local_devices()[0]
 
 
 @cache
