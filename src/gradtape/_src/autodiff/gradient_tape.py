@@ -385,8 +385,10 @@ class Tape:
         else:
             targets = [part for leaf in leaves(target) for part in components(differentiable_part(leaf))]
             check_differentiable("target", targets)
-        flat = type(sources) is list and are_differentiable(sources)  # the common case (benchmark: mlp32)
-        given = flat_sources = sources if flat else leaves(sources)
+        # The common cases, one source or a list of them (benchmark: mlp32).
+        single = type(sources) is Tensor or type(sources) is Variable
+        flat = single or (type(sources) is list and are_differentiable(sources))
+        given = flat_sources = [sources] if single else sources if flat else leaves(sources)
         if not flat:
             flat_sources = [differentiable_part(source) for source in given]
             check_differentiable("sources", flat_sources)
@@ -407,7 +409,7 @@ class Tape:
             ]
         self._finish("gradient", targets, flat_sources, found, policy)
         if flat:
-            return results
+            return results[0] if single else results
         return nest.pack_sequence_as(sources, [with_gradient(*pair) for pair in zip(given, results, strict=True)])
 
     @overload
