@@ -79,3 +79,31 @@ def test_errors_do_not_mention_the_conversion_before():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         tf.concat([r, r[:1]], 1)
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([[1.0, 2.0], [], [3.0]], "[[1.000000, 2.000000], [], [3.000000]]"),
+        ([["a"], ["b"]], "[['a'], ['b']]"),
+        ([[[1, 2], [3]], []], "[[[1, 2], [3]], []]"),
+        ([[True, False], []], "[[true, false], []]"),
+        ([list(range(10))], "[[0, 1, 2, ..., 7, 8, 9]]"),
+    ],
+)
+def test_print_shows_rows_with_commas(value, text, capsys):
+    tf.print(tf.ragged.constant(value))
+    assert capsys.readouterr().err == text + "\n"
+
+
+def test_loops_and_assertions_take_ragged_tensors():
+    r = tf.ragged.constant([[3, 1], []])
+    _, doubled = tf.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, tf.concat([x, x], 1)), [0, r])
+    assert doubled.to_list() == [[3, 1] * 4, []]
+    tf.debugging.assert_equal(r, r)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.debugging.assert_less(r, r)
+    assert [part.to_list() for part in tf.dynamic_partition(r, [1, 0], 2)] == [[[]], [[3, 1]]]
+    mean, variance = tf.nn.moments(tf.ragged.constant([[1.0, 3.0], [5.0]]), [1])
+    assert mean.numpy().tolist() == [2.0, 5.0]
+    assert variance.numpy().tolist() == [1.0, 0.0]

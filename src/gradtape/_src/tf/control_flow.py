@@ -391,7 +391,8 @@ def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
 
 def _loop_value(value: Any) -> Any:
     """What goes round in a loop: tensors, and what knows how to be carried by itself."""
-    return value if value is None or isinstance(value, (TensorArray, IndexedSlices)) else convert(value)
+    carried = value is None or isinstance(value, (TensorArray, IndexedSlices)) or is_composite(value)
+    return value if carried else convert(value)
 
 
 def _check_invariants(values: Any, shapes: Any) -> None:

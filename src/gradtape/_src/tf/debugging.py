@@ -13,6 +13,7 @@ from gradtape._src.arrays.checks import require
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import current_graph, is_known
 from gradtape._src.conversion import convert, is_library, operand
+from gradtape._src.core.composites import dispatched
 from gradtape._src.dtypes import DType, as_dtype, float32
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.ops import array, math, scatter
@@ -79,6 +80,7 @@ def assert_greater_equal(
     _compare(">=", math.greater_equal, x, y, message, summarize)
 
 
+@dispatched
 def _compare(
     sign: str, test: Callable[[Any, Any], Tensor], x: Any, y: Any, message: str | None, summarize: int | None
 ) -> None:
@@ -429,6 +431,7 @@ def is_numeric_tensor(tensor: TensorLike) -> bool:
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
+@dispatched
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
     """The tensor, if it has neither NaN nor infinite values; its gradient is checked in the backward pass."""
     x = operand(tensor)

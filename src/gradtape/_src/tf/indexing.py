@@ -194,6 +194,7 @@ def _muted(where: Tensor, values: Tensor, shape: Axes, op: str) -> tuple[Tensor,
 
 
 # -- partitions ------------------------------------------------------------------------------------------------------
+@dispatched
 def dynamic_partition(
     data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None
 ) -> list[Tensor]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 # -- moments ---------------------------------------------------------------------------------------------------------
+@dispatched
 def moments(
     x: TensorLike, axes: Any, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -115,6 +116,7 @@ def weighted_moments(
 
 
 # -- batch normalization ---------------------------------------------------------------------------------------------
+@dispatched
 def batch_normalization(
     x: TensorLike,
     mean: TensorLike,

@@ -14,6 +14,7 @@ from gradtape._src.arrays.batched import EscapeError
 from gradtape._src.arrays.checks import element_text
 from gradtape._src.arrays.symbolic import current_graph, inside_eager_function, is_known
 from gradtape._src.conversion import array_from, convert, wrap
+from gradtape._src.core.composites import is_composite
 from gradtape._src.core.dispatch import record
 from gradtape._src.core.observe import wrapped
 from gradtape._src.core.primitive import Op
@@ -311,20 +312,42 @@ class _Text:
 
 
 def _shown(item: Any, most: int) -> str:
-    if isinstance(item, (Tensor, Variable)):
+    if isinstance(item, (Tensor, Variable)) or is_composite(item):
         return _tensor_text(item, most)
     if isinstance(item, str):
         return item
     if nest.is_nested(item):
-        leaves = nest.map_structure(
-            lambda leaf: _Text(_tensor_text(leaf, most)) if isinstance(leaf, (Tensor, Variable)) else leaf, item
-        )
-        return repr(leaves)
+        return repr(nest.map_structure(lambda leaf: _leaf(leaf, most), item))
     return repr(item)
 
 
+def _leaf(leaf: Any, most: int) -> Any:
+    shown = isinstance(leaf, (Tensor, Variable)) or is_composite(leaf)
+    return _Text(_tensor_text(leaf, most)) if shown else leaf
+
+
 def _tensor_text(tensor: Any, most: int) -> str:
+    if is_composite(tensor):
+        return _rows_text(tensor.to_list(), most) if hasattr(tensor, "row_splits") else _sparse_text(tensor, most)
     return _array_text(np.asarray(convert(tensor).array), most, 1)
+
+
+def _sparse_text(x: Any, most: int) -> str:
+    where, values, sizes = (_tensor_text(part, most) for part in (x.indices, x.values, x.dense_shape))
+    return f"'SparseTensor(indices={where}, values={values}, shape={sizes})'"
+
+
+def _rows_text(value: Any, most: int) -> str:
+    """Rows of a ragged tensor, with commas, as TensorFlow prints them: long ones with their middle left out."""
+    if isinstance(value, list):
+        long = most >= 0 and len(value) > 2 * most
+        ends = [*value[:most], None, *value[len(value) - most :]] if long else value
+        return "[" + ", ".join("..." if part is None else _rows_text(part, most) for part in ends) + "]"
+    if isinstance(value, bytes):
+        return repr(_decoded(value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:f}" if isinstance(value, float) else str(value)
 
 
 def _array_text(values: Any, most: int, depth: int) -> str:

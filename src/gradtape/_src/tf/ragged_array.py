@@ -13,7 +13,7 @@ from gradtape._src import errors
 from gradtape._src.conversion import convert, is_library, operand, wrap
 from gradtape._src.ops import array
 from gradtape._src.ops.ragged import RaggedTensor, RowPartition, count_of, elementwise, from_partitions, take_rows
-from gradtape._src.ops.ragged.operators import partition_dtype, register
+from gradtape._src.ops.ragged.operators import broadcast, partition_dtype, register
 from gradtape._src.ops.ragged.partition import known, of_lengths, uniform_rows
 from gradtape._src.ops.ragged.tensor import axis_of
 from gradtape._src.tensor import Tensor
@@ -24,8 +24,9 @@ Call = Callable[..., Any]
 
 # -- functions of the flat values ------------------------------------------------------------------------------------
 _FLAT = """
-abs angle bitcast cast conj dropout elu erfcinv gelu identity imag invert leaky_relu log_sigmoid ones_like real
-reciprocal_no_nan relu6 round saturate_cast selu sign silu softsign stop_gradient zeros_like
+abs angle batch_normalization bitcast cast check_numerics conj dropout elu erfcinv gelu identity imag invert
+leaky_relu log_sigmoid ones_like real reciprocal_no_nan relu6 round saturate_cast selu sign silu softsign
+stop_gradient zeros_like
 """
 _ELEMENTWISE = """
 betainc bitwise_and bitwise_or bitwise_xor clip_by_value complex divide_no_nan floor igamma igammac left_shift
@@ -44,6 +45,13 @@ def _of_flat_values(call: Call, first: Any, *args: Any, **kwargs: Any) -> Any:
 def _elementwise(call: Call, *args: Any, **kwargs: Any) -> Any:
     kwargs.pop("name", None)
     return elementwise(call, *args, *kwargs.values())
+
+
+@register("_compare")
+def _assert(call: Call, sign: str, test: Call, x: Any, y: Any, message: Any, summarize: Any) -> None:
+    """The assertions of tf.debugging that compare two tensors."""
+    flats, _ = broadcast(x, y)
+    call(sign, test, *flats, message, summarize)
 
 
 @register("where")
@@ -321,6 +329,17 @@ def _split_limits(splits: ndarray, size: int) -> list[int]:
         )
     sizes = np.full(int(splits), size // int(splits)) if splits.ndim == 0 else splits
     return [0, *np.cumsum(sizes).tolist()]
+
+
+@register("dynamic_partition")
+def _dynamic_partition(call: Call, data: Any, partitions: Any, num_partitions: Any, name: Any = None) -> list[Any]:
+    numbers = known(convert(partitions, dtype_hint="int32"))
+    if numbers.shape != (count_of(data),):
+        raise errors.invalid_argument(
+            f"data.shape must start with partitions.shape, got {data.shape} and {errors.brackets(numbers.shape)}",
+            "DynamicPartition",
+        )
+    return [take_rows(data, np.flatnonzero(numbers == i)) for i in range(int(num_partitions))]
 
 
 # -- looking up ------------------------------------------------------------------------------------------------------

@@ -104,7 +104,9 @@ for _name, _segment in _SEGMENTS.items():
 @register("reduce_mean")
 def _mean(call: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Any:
     """Empty rows have the mean NaN, and integers one of float64."""
-    if axis in (1, -1) and not keepdims and len(input_tensor.shape) == 2:  # the count of each row is its length
+    if (
+        isinstance(axis, int) and axis in (1, -1) and not keepdims and len(input_tensor.shape) == 2
+    ):  # the count of each row is its length
         lengths = input_tensor._partition.lengths.astype(input_tensor.dtype.numpy_dtype)
         return reduce_sum(input_tensor, 1) / operand(lengths)
     return reduce_sum(input_tensor, axis, keepdims) / reduce_sum(ones_like(input_tensor), axis, keepdims)
@@ -119,6 +121,11 @@ def _variance(call: Any, input_tensor: Any, axis: Any = None, keepdims: bool = F
 @register("reduce_std")
 def _std(call: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Any:
     return math.sqrt(_variance(call, input_tensor, axis, keepdims))
+
+
+@register("moments")
+def _moments(call: Any, x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: Any = None) -> Any:
+    return _mean(call, x, axes, keepdims), _variance(call, x, axes, keepdims)
 
 
 @register("reduce_any")

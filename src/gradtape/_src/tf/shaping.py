@@ -13,7 +13,7 @@ from gradtape._src.arrays.checks import Rule, checked
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import as_value, current_graph, is_known, unknown_shape
 from gradtape._src.conversion import array_from, convert, is_library, operand, wrap
-from gradtape._src.core.composites import dispatched
+from gradtape._src.core.composites import dispatched, is_composite
 from gradtape._src.dtypes import as_dtype, bool as bool_
 from gradtape._src.ops import array, index, math, scatter
 from gradtape._src.ops.indexing import no_position
@@ -531,7 +531,7 @@ def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
 
 def get_static_value(tensor: TensorLike | SparseTensor, partial: bool = False) -> Any:
     """The value as a NumPy array, or None where it is not known while a function is traced."""
-    if isinstance(tensor, SparseTensor):
+    if is_composite(tensor):
         return None
     known = convert(tensor)
     return np.array(known.array) if is_known(known) else None
