@@ -13,7 +13,6 @@ REASONS = [
     (r"tf\.(config|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "training on many devices is planned"),
     (r"tf\.distribute\.(ParameterServerStrategy|coordinator|Server)$|tf\.distribute\.experimental\.(ParameterServer|coord|part)",
      "parameter servers are asynchronous: use tf.distribute.MirroredStrategy"),
-    (r"tf\.distribute\.(experimental\.)?MultiWorkerMirroredStrategy$", "training on many machines is planned"),
     (r"tf\.distribute\.", "machinery of clusters that gradtape does not reach"),
     (r"tf\.(TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
      "specs of values that functions do not take are planned"),

@@ -10,6 +10,7 @@ from gradtape._src.distribute import (
     InputOptions as InputOptions,
     InputReplicationMode as InputReplicationMode,
     MirroredStrategy as MirroredStrategy,
+    MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
     NcclAllReduce as NcclAllReduce,
     OneDeviceStrategy as OneDeviceStrategy,
     ReduceOp as ReduceOp,

@@ -32,6 +32,7 @@ usage: gradtape COMMAND [ARG ...]
   bench   measure gradtape beside the peers that are installed
   board   the summaries of a folder as one HTML page: curves, histograms, images
   doctor  this installation: versions, engines, threads, a self-check
+  launch  several processes of a program, for distributed training
   stubs   let editors and type checkers resolve tensorflow to gradtape
 
 examples:
@@ -63,7 +64,7 @@ examples:
 """
 
 # Loaded on first use, so that other commands start faster.
-COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "board", "doctor", "stubs")}
+COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "board", "doctor", "launch", "stubs")}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

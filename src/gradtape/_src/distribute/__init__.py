@@ -34,6 +34,7 @@ from gradtape._src.distribute.strategy import (
     TPUStrategy as TPUStrategy,
 )
 from gradtape._src.distribute.values import DistributedValues as DistributedValues
+from gradtape._src.distribute.workers import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
 
 __all__ = [
     "CrossDeviceOps",
@@ -45,6 +46,7 @@ __all__ = [
     "InputOptions",
     "InputReplicationMode",
     "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
     "NcclAllReduce",
     "OneDeviceStrategy",
     "ReduceOp",

@@ -7,6 +7,7 @@ from gradtape._src.distribute.cross_device_ops import (
     CommunicationOptions as CommunicationOptions,
 )
 from gradtape._src.distribute.strategy import TPUStrategy as TPUStrategy, ValueContext as ValueContext
+from gradtape._src.distribute.workers import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
 
 CollectiveCommunication = CommunicationImplementation
 
@@ -14,6 +15,7 @@ __all__ = [
     "CollectiveCommunication",
     "CommunicationImplementation",
     "CommunicationOptions",
+    "MultiWorkerMirroredStrategy",
     "TPUStrategy",
     "ValueContext",
 ]

@@ -77,7 +77,7 @@ def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Tensor:
     total: Tensor = fold(add, [calls["sum"](t, axis=tuple(a % t.ndim for a in axes)) for t in tensors])
     if op is ReduceOp.SUM:
         return total
-    count = sum(_rows(t, axes) for t in tensors)
+    count = sum(rows_of(t, axis) for t in tensors)
     divisor = convert(count, total.dtype) if total.dtype.is_floating or total.dtype.is_complex else convert(count)
     if total.dtype.is_integer:
         result: Tensor = cast(total, as_dtype("float64")) / float(count)
@@ -86,10 +86,11 @@ def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Tensor:
     return quotient
 
 
-def _rows(tensor: Tensor, axes: tuple[int, ...]) -> Any:
+def rows_of(tensor: Tensor, axis: Any) -> Any:
+    """How many rows a tensor has along an axis, or along several."""
     count = 1
-    for axis in axes:
-        count = count * tensor.array.shape[axis]
+    for each in axis if isinstance(axis, (list, tuple)) else (axis,):
+        count = count * tensor.array.shape[each]
     return count
 
 

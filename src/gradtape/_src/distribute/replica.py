@@ -20,7 +20,7 @@ from gradtape._src.core.tape import active_recorders, use_recorders
 from gradtape._src.devices import identity
 from gradtape._src.distribute import reduction
 from gradtape._src.distribute.context import Mode, mode
-from gradtape._src.distribute.values import regroup, select
+from gradtape._src.distribute.values import PerReplica, regroup, select
 from gradtape._src.function.modes import traced_for
 from gradtape._src.graph.trace import Trace
 from gradtape._src.indexed_slices import IndexedSlices
@@ -59,7 +59,7 @@ class ReplicaContext:
     @property
     def replica_id_in_sync_group(self) -> Any:
         """The number of this replica: in `run` a scalar tensor."""
-        return self._id if self._id is not None else convert(self.number)
+        return self._id if self._id is not None else convert(self._strategy.extended.first_replica + self.number)
 
     @property
     def number(self) -> int:
@@ -121,23 +121,20 @@ class ReplicaContext:
         return nest.map_structure(lambda leaf: self._gathered(convert(leaf), axis), value)
 
     def _gathered(self, value: Tensor, axis: int) -> Any:
-        count = self.num_replicas_in_sync
-
         @custom_gradient
         def gather(x: Tensor) -> Any:
-            sizes: list[int] = []
-
             def merged(strategy: Strategy, parts: Any) -> Any:
-                tensors = [select(i, parts) for i in range(count)]
-                sizes.extend(t.shape[axis] for t in tensors)
-                return reduction.concatenated(tensors, axis), tuple(sizes)
+                tensors = PerReplica([select(i, parts) for i in range(strategy.extended.local_replicas)])
+                whole = strategy.extended.gathered(tensors, axis)
+                return whole, strategy.extended.all_sizes([t.shape[axis] for t in tensors.parts])
 
-            whole, found = self.merge_call(merged, args=(_own(x),))
-            before = sum(found[: self.number])
+            whole, sizes = self.merge_call(merged, args=(_own(x),))
+            number = self._strategy.extended.first_replica + self.number
+            before = sum(sizes[:number])
 
             def gradient(upstream: Any) -> Any:
                 total = self.all_reduce(reduction.ReduceOp.SUM, upstream)
-                return reduction.slice_along(total, axis, before, before + found[self.number])
+                return reduction.slice_along(total, axis, before, before + sizes[number])
 
             return _here(whole), gradient
 

@@ -293,6 +293,14 @@ class StrategyExtended:
         """The parts of a value along an axis."""
         return reduction.concatenated(value.parts, axis) if isinstance(value, PerReplica) else value
 
+    def all_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The sizes that the replicas of this process have, with those of all others."""
+        return tuple(sizes)
+
+    def initial_value(self, value: Any) -> Any:
+        """The value that every copy of a new variable begins with."""
+        return value
+
     def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
         """The sum or mean of a value over replicas, where a variable is updated with it."""
         require_cross_replica(self._strategy)

@@ -10,7 +10,7 @@ import numpy as np
 from gradtape._src.conversion import cast, convert, register_converter
 from gradtape._src.devices import Device
 from gradtape._src.distribute.context import default_strategy, mode, require_same
-from gradtape._src.distribute.reduction import ReduceOp, reduced
+from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.distribute.values import DistributedValues, select
 from gradtape._src.interrupts import setting
 from gradtape._src.ops import array
@@ -239,7 +239,8 @@ class SyncOnReadVariable(DistributedVariable):
         values = [read(copy) for copy in self._copies]
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             return values[0]
-        result: Tensor = reduced(ReduceOp.from_variable_aggregation(self.aggregation), values)
+        op = ReduceOp.from_variable_aggregation(self.aggregation)
+        result: Tensor = self._strategy.extended.across(op, values, None)
         return result
 
     def numpy(self) -> np.ndarray:
@@ -254,7 +255,7 @@ class SyncOnReadVariable(DistributedVariable):
                     f"SyncOnReadVariable does not support `{method}` in cross-replica context when aggregation is set "
                     "to `tf.VariableAggregation.SUM`."
                 )
-            value = cast(convert(value / len(self._copies)), self.dtype)
+            value = cast(convert(value / self._strategy.num_replicas_in_sync), self.dtype)
         super()._write_all(method, value, *args, **kwargs)
 
 
@@ -294,7 +295,9 @@ def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> D
             copy.container, copy._place = whole, device
             copies.append(copy)
             if not number:  # the others begin with its value, and a callable initial value is called once
-                given |= {"initial_value": abstract_value(copy), "dtype": None}
+                value = strategy.extended.initial_value(abstract_value(copy))
+                copy.assign(value)
+                given |= {"initial_value": value, "dtype": None}
     whole._copies, whole._strategy = tuple(copies), strategy
     return whole
 

@@ -1,0 +1,170 @@
+"""`MultiWorkerMirroredStrategy`: replicas in several processes, which communicate through `jax.distributed`.
+
+Every process runs the same program. A reduction is one over the replicas of this process, and then one over processes:
+by NCCL between GPUs, by Gloo between CPUs. It takes place when it is called, so a `tf.function` that reduces over
+processes runs its code eagerly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays.symbolic import current_graph, only_eager
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.devices import Device, has_jax, logical_devices
+from gradtape._src.distribute import reduction
+from gradtape._src.distribute.cluster_resolver import ClusterResolver, TFConfigClusterResolver
+from gradtape._src.distribute.input import InputContext
+from gradtape._src.distribute.reduction import ReduceOp
+from gradtape._src.distribute.strategy import MirroredExtended, Strategy
+from gradtape._src.distribute.values import PerReplica
+from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.jax_setup import configure
+from gradtape._src.tensor import Tensor
+
+
+class WorkersExtended(MirroredExtended):
+    """Replicas of this process among those of others."""
+
+    def __init__(self, devices: Sequence[Device], workers: int, worker: int) -> None:
+        super().__init__(devices)
+        self._workers, self._worker = workers, worker
+
+    @property
+    def num_replicas(self) -> int:
+        return self._workers * self.local_replicas
+
+    @property
+    def first_replica(self) -> int:
+        return self._worker * self.local_replicas
+
+    def input_context(self) -> InputContext:
+        return InputContext(self._workers, self._worker, self.num_replicas)
+
+    def across(self, op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
+        if self._workers == 1:
+            return super().across(op, parts, axis)
+        total = super().across(ReduceOp.SUM, parts, axis)
+        if isinstance(total, IndexedSlices):
+            values, indices = self._joined(convert(total.values), 0), self._joined(convert(total.indices), 0)
+            values = values / self.num_replicas if op is ReduceOp.MEAN else values
+            return IndexedSlices(values, indices, total.dense_shape)
+        gathered = _of_all_workers(total)
+        summed = convert(gathered.sum(axis=0).astype(gathered.dtype))
+        if op is ReduceOp.SUM:
+            return summed
+        if axis is None:
+            return summed / self.num_replicas
+        rows = sum(reduction.rows_of(convert(part), axis) for part in parts)
+        return summed / float(_of_all_workers(convert(np.int64(rows))).sum())
+
+    def reduced(self, op: ReduceOp, value: Any) -> Any:
+        return super().reduced(op, self._as_part(value))
+
+    def gathered(self, value: Any, axis: int) -> Any:
+        value = self._as_part(value)
+        local = super().gathered(value, axis)
+        return local if self._workers == 1 or not isinstance(value, PerReplica) else self._joined(local, axis)
+
+    def _as_part(self, value: Any) -> Any:
+        """What the only replica of this process returned is a part of what all processes have."""
+        alone = self.local_replicas == 1 and self._workers > 1
+        return PerReplica([value]) if alone and isinstance(value, (Tensor, IndexedSlices)) else value
+
+    def _joined(self, part: Tensor, axis: int) -> Tensor:
+        """The parts of all processes along an axis, on which their sizes may differ."""
+        axis = axis % part.ndim
+        sizes = _of_all_workers(convert(np.int64(part.array.shape[axis])))
+        padding = [(0, int(sizes.max()) - part.array.shape[axis] if i == axis else 0) for i in range(part.ndim)]
+        padded = _of_all_workers(wrap(np.pad(np.asarray(part.array), padding)))
+        pieces = [np.take(whole, range(int(size)), axis) for whole, size in zip(padded, sizes, strict=True)]
+        return wrap(np.concatenate(pieces, axis))
+
+    def all_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        if self._workers == 1:
+            return tuple(sizes)
+        return tuple(int(n) for n in _of_all_workers(convert(np.array(sizes, np.int64))).flat)
+
+    def initial_value(self, value: Any) -> Any:
+        """The value that the first process has: every copy of a variable begins with that."""
+        if self._workers == 1:
+            return value
+        first = _of_all_workers(wrap(np.asarray(value)))[0]
+        return np.asarray(first)
+
+
+def _of_all_workers(tensor: Tensor) -> np.ndarray:
+    """The tensors of all processes, along a new first axis."""
+    if current_graph() is not None:
+        raise only_eager(RuntimeError("A reduction over several processes takes place when it is called."))
+    from jax.experimental import multihost_utils
+
+    try:
+        return np.asarray(multihost_utils.process_allgather(np.asarray(tensor.array), tiled=False))
+    except Exception as error:
+        raise errors.UnavailableError(
+            None, None, f"Another worker of MultiWorkerMirroredStrategy cannot be reached: {error}"
+        ) from error
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """`MirroredStrategy` over the devices of several processes, which TF_CONFIG names.
+
+    `gradtape launch --nproc 4 train.py` starts the processes of one machine. With one process, or without TF_CONFIG, it
+    is a MirroredStrategy. Every process runs the same program, and creates this strategy before its first tensor.
+
+    >>> import gradtape as tf
+    >>> tf.distribute.MultiWorkerMirroredStrategy().num_replicas_in_sync >= 1
+    True
+    """
+
+    def __init__(self, cluster_resolver: ClusterResolver | None = None, communication_options: Any = None) -> None:
+        self._resolver = cluster_resolver or TFConfigClusterResolver()
+        addresses, worker = _workers_of(self._resolver)
+        if len(addresses) > 1:
+            _connect(addresses, worker)
+        devices = logical_devices("GPU") or logical_devices("CPU")
+        super().__init__(WorkersExtended(devices, max(1, len(addresses)), worker))
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver:
+        return self._resolver
+
+
+def _workers_of(resolver: ClusterResolver) -> tuple[list[str], int]:
+    """The addresses of the processes that train, the chief first, and which one this is."""
+    spec = resolver.cluster_spec()
+    tasks = [(job, i) for job in ("chief", "worker") if job in spec.jobs for i in spec.task_indices(job)]
+    if not tasks:
+        return [], 0
+    mine = (resolver.task_type, resolver.task_id)
+    if mine not in tasks:
+        raise ValueError(
+            f"Unexpected task_type {resolver.task_type!r} with index {resolver.task_id!r}: a "
+            f"MultiWorkerMirroredStrategy runs in the tasks {tasks} of the cluster. TF_CONFIG has to name one of them "
+            "under 'task'."
+        )
+    return [spec.task_address(job, i) for job, i in tasks], tasks.index(mine)
+
+
+def _connect(addresses: Sequence[str], worker: int) -> None:
+    if not has_jax():
+        raise ImportError("Several processes need JAX, which is not installed: pip install 'gradtape[xla]'.")
+    configure()
+    import jax
+
+    if jax.distributed.is_initialized():
+        return
+    settings: Any = jax.config
+    settings.update("jax_cpu_collectives_implementation", "gloo")
+    try:
+        jax.distributed.initialize(addresses[0], len(addresses), worker)
+    except RuntimeError as error:
+        raise RuntimeError(
+            "Collective ops must be configured at program startup. Create the MultiWorkerMirroredStrategy before the "
+            f"first tensor that JAX computes. JAX says: {error}"
+        ) from None

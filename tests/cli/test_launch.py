@@ -1,0 +1,128 @@
+"""`gradtape launch`: processes that start and end together."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from gradtape._src.cli.main import main
+
+COMMAND = [sys.executable, "-m", "gradtape", "launch"]
+
+
+def launched(tmp_path, source, *options):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(source))
+    return subprocess.run([*COMMAND, *options, str(script)], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+
+
+WHO = """
+import json, os, sys, time
+config = json.loads(os.environ["TF_CONFIG"])
+index = config["task"]["index"]
+"""
+
+
+def test_every_process_knows_the_cluster(tmp_path):
+    done = launched(tmp_path, WHO + "print(json.dumps(config))\nprint('end', end='')", "--nproc", "3")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [re.fullmatch(r"\[(\d)\] (.*)", line).groups() for line in done.stdout.splitlines()]
+    configs = {number: json.loads(text) for number, text in lines if text != "end"}
+    assert sorted(lines)[0][0] == "0"
+    assert {number: config["task"]["index"] for number, config in configs.items()} == {"0": 0, "1": 1, "2": 2}
+    (addresses,) = {tuple(config["cluster"]["worker"]) for config in configs.values()}
+    assert len(set(addresses)) == 3
+
+
+def test_a_process_that_fails_ends_the_others(tmp_path):
+    began = time.monotonic()
+    done = launched(tmp_path, WHO + "sys.exit(7) if index == 1 else time.sleep(100)")
+    assert done.returncode == 7
+    assert time.monotonic() - began < 60
+
+
+def test_the_group_is_started_again(tmp_path):
+    source = WHO + "number = os.environ['GRADTAPE_RESTART']\nprint('try', number)\nsys.exit(3 if number == '0' else 0)"
+    done = launched(tmp_path, source, "--max-restarts", "2")
+    assert done.returncode == 0
+    assert "exit code 3; restart 1 of 2" in done.stderr
+    lines = done.stdout.splitlines()
+    assert {"[0] try 1", "[1] try 1"} < set(lines) <= {"[0] try 0", "[1] try 0", "[0] try 1", "[1] try 1"}
+    assert launched(tmp_path, source).returncode == 3
+
+
+def test_signals_are_passed_on(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(WHO + "print('ready', flush=True)\ntime.sleep(100)")
+    process = subprocess.Popen([*COMMAND, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert {process.stdout.readline().strip() for _ in range(2)} == {"[0] ready", "[1] ready"}
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+def test_usage(capsys):
+    for arguments in (
+        ["launch"],
+        ["launch", "--nproc", "0", "x.py"],
+        ["launch", "--nproc"],
+        ["launch", "--what", "x.py"],
+    ):
+        assert main(arguments) == 2
+        assert "launch" in (said := capsys.readouterr().err) or "--nproc" in said
+
+
+TRAINING = """
+import json, tensorflow as tf, numpy as np
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    w = tf.Variable([[0.5], [-1.0]])
+    total = tf.Variable(0.0, synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
+    random = tf.Variable(tf.random.normal([2]))  # the same in all processes
+x = np.array([[1, 2], [3, 4], [-1, 0.5], [0, 1]], np.float32)
+y = x @ np.array([[1.0], [-1.0]], np.float32)
+data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices((x, y)).batch(4))
+
+def replica(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.nn.compute_average_loss(tf.reduce_sum((x @ w - y) ** 2, axis=1), global_batch_size=4)
+    context = tf.distribute.get_replica_context()
+    w.assign_sub(0.1 * context.all_reduce("SUM", tape.gradient(loss, w)))
+    total.assign_add(1.0)
+    number = tf.reshape(tf.cast(context.replica_id_in_sync_group, tf.float32), [1])
+    return loss, context.all_gather(number, axis=0)
+
+for _ in range(3):
+    for batch in data:
+        loss, numbers = strategy.run(replica, args=batch)
+loss = strategy.reduce("SUM", loss, axis=None)
+rows = strategy.reduce("MEAN", strategy.run(lambda: tf.constant([1.0, 2.0])), axis=0)
+mean = strategy.reduce("MEAN", strategy.run(lambda: random[0]), axis=None)
+result = [float(loss), *w.numpy().ravel().tolist(), float(rows), float(mean) == float(random[0])]
+numbers = strategy.experimental_local_results(numbers)[0].numpy().tolist()
+print(json.dumps([strategy.num_replicas_in_sync, float(total), numbers, result]))
+"""
+
+
+def test_two_processes_train_as_one(tmp_path):
+    pytest.importorskip("jax")
+    done = launched(tmp_path, TRAINING)
+    alone = launched(tmp_path, TRAINING, "--nproc", "1")
+    assert done.returncode == alone.returncode == 0, done.stderr + alone.stderr
+    lines = [line.split("] ", 1)[1] for line in done.stdout.splitlines() if "Gloo" not in line]
+    assert len(lines) == 2
+    assert lines[0] == lines[1]
+    replicas, total, numbers, result = json.loads(lines[0])
+    assert (replicas, total, numbers) == (2, 6.0, [0.0, 1.0])
+    replicas, total, numbers, expected = json.loads(alone.stdout.split("] ", 1)[1])
+    assert (replicas, total, numbers) == (1, 3.0, [0.0])
+    assert result == pytest.approx(expected, rel=1e-6)
+    assert result[-1] is True
