@@ -23,6 +23,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("cli",),
     ("public",),  # gradtape, gradtape.math, gradtape.nn, …
     ("hooks.tensorflow", "testing"),
+    ("hooks.tensorflow_python",),
     ("keras_backend",),
     ("hooks.keras",),
     ("experimental", "saved_model"),

@@ -48,6 +48,8 @@ SOURCES = {  # public module: its implementation
     "mixed_precision": "tf.mixed_precision",
     "nest": "nest",
     "nn": "tf.nn",
+    "profiler": "tf.profiler_names",
+    "profiler.experimental": "tf.profiler",
     "quantization": "tf.quantization",
     "ragged": "tf.ragged",
     "random": "tf.random",
@@ -63,6 +65,8 @@ SOURCES = {  # public module: its implementation
     "testing": "testing",
     "train": "tf.train",
     "train.experimental": "checkpoint.experimental",
+    "types": "tf.types_names",
+    "types.experimental": "tf.types",
     "version": "version",
 }
 
@@ -77,7 +81,8 @@ def text_of(public: str) -> str:
     names = [name for name in module.__all__ if name not in lazy]
     names = sorted([*names, "__dir__"] if lazy else names, key=_order)
     public_modules = [name for name in names if f"{public}.{name}" in SOURCES]
-    listed = _import(module.__name__, [name for name in names if name not in public_modules])
+    own = [name for name in names if name not in public_modules]
+    listed = _import(module.__name__, own) if own else ""
     summary = (module.__doc__ or "").strip().splitlines()[0]
     checking = "import typing as _typing\n\n" if lazy else ""
     text = f'"""{summary}"""\n\n{checking}{_primitives(public, module.__all__)}{listed}'

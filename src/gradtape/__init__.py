@@ -34,6 +34,7 @@ from gradtape import (
     test as test,
     version as version,
 )
+from gradtape._src.arrays.symbolic import Graph as Graph
 from gradtape._src.autodiff.arguments import (
     AggregationMethod as AggregationMethod,
     UnconnectedGradients as UnconnectedGradients,
@@ -318,6 +319,7 @@ _LAZY_MODULES = (
     "keras",
     "lookup",
     "mixed_precision",
+    "profiler",
     "ragged",
     "sets",
     "sparse",
@@ -326,6 +328,7 @@ _LAZY_MODULES = (
     "strings",
     "summary",
     "train",
+    "types",
 )
 _LAZY = {name: f"gradtape.{name}" for name in _LAZY_MODULES}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
@@ -335,6 +338,7 @@ _LAZY_NAMES = {
     "type_spec_from_value": "gradtape._src.tf.specs",
 }
 _LAZY_NAMES |= dict.fromkeys(("as_string", "fingerprint"), "gradtape._src.tf.strings")
+_LAZY_NAMES |= dict.fromkeys(("DeviceSpec", "make_ndarray", "make_tensor_proto"), "gradtape._src.tf.protos")
 
 
 def _load(name: str) -> _typing.Any:
@@ -361,14 +365,21 @@ if _typing.TYPE_CHECKING:
         keras as keras,
         lookup as lookup,
         mixed_precision as mixed_precision,
+        profiler as profiler,
         ragged as ragged,
         raw_ops as raw_ops,
         saved_model as saved_model,
         strings as strings,
         summary as summary,
         train as train,
+        types as types,
     )
     from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
+    from gradtape._src.tf.protos import (
+        DeviceSpec as DeviceSpec,
+        make_ndarray as make_ndarray,
+        make_tensor_proto as make_tensor_proto,
+    )
     from gradtape._src.tf.specs import type_spec_from_value as type_spec_from_value
     from gradtape._src.tf.strings import as_string as as_string, fingerprint as fingerprint
     from gradtape.keras import (

@@ -5,6 +5,8 @@ from gradtape._src.tf.config import (
     LogicalDeviceConfiguration as LogicalDeviceConfiguration,
     PhysicalDevice as PhysicalDevice,
     experimental as experimental,
+    experimental_functions_run_eagerly as experimental_functions_run_eagerly,
+    experimental_run_functions_eagerly as experimental_run_functions_eagerly,
     functions_run_eagerly as functions_run_eagerly,
     get_engine as get_engine,
     get_logical_device_configuration as get_logical_device_configuration,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["missing", "missing_sentence", "reason", "reason_within"]
+__all__ = ["REFUSED", "missing", "missing_sentence", "reason", "reason_within"]
 
 # The first pattern that fits. A name that is missing without a reason here is an omission.
 REASONS = [
+    (r"tf\.(compat\.v1\.)?contrib$", "it was removed in TensorFlow 2; its layers are in tf.keras.layers"),
+    (r"tf\.(compat\.v1\.)?estimator$", "it was removed from TensorFlow in 2.16; use tf.keras, or a loop of your own"),
     (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "graphs of TensorFlow's own"),
     (r"tf\.xla$", "use tf.function, which compiles with XLA"),
     (r"tf\.(config|tpu|dtensor|DeviceSpec|profiler|check_pinned)$", "training on many devices is planned"),
@@ -34,11 +36,15 @@ REASONS = [
     (r"(?i)sparse|ragged|NoneTensorSpec|IndexedSlicesSpec", "a rare function of sparse or ragged tensors"),
     (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
     (r"tf\.(edit_distance|feature_column|audio|queue|CriticalSection)$", "planned"),
-    (r"tf\.(Graph|Operation|import_graph_def|load_library|load_op_library|make_ndarray|make_tensor_proto|"
+    (r"tf\.(Operation|import_graph_def|load_library|load_op_library|"
      r"sysconfig|tools|types|lite|security|resource|variant|estimator|variable_creator_scope)$",
      "TensorFlow's own machinery"),
     (r"(conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
      "an internal op that TensorFlow exports by accident"),
+    (r"tf\.config\.(experimental_connect_to_\w+|experimental\.ClusterDeviceFilters)$", "clusters of servers"),
+    (r"tf\.profiler\.experimental\.(client|server)(\.\w+)?$", "use jax.profiler.start_server"),
+    (r"tf\.autograph\.experimental\.Feature$", "there are no optional features"),
+    (r"tf\.types\.experimental\.\w+(\.\w+)?$", "types of TensorFlow's own machinery"),
     (r"tf\.test\.(create_local_cluster|benchmark_config|experimental(\.\w+)?)$", "for servers and sessions"),
     (r"tf\.io\.(de|en)code_proto$", "needs the descriptions of your messages: use the package protobuf"),
     (r"tf\.io\.(match_filenames_once|write_graph)$", "for graphs; use tf.io.gfile.glob, tf.summary.graph"),
@@ -50,7 +56,7 @@ REASONS = [
 ]  # fmt: skip
 
 _FIRST = (
-    r"app|ConfigProto|contrib|disable_eager_execution|disable_v2_behavior|enable_resource_variables|flags|get_collection|get_default_graph|"
+    r"app|ConfigProto|disable_eager_execution|disable_v2_behavior|enable_resource_variables|flags|get_collection|get_default_graph|"
     r"get_default_session|get_local_variable|get_variable|gfile|global_variables|global_variables_initializer|GPUOptions|"
     r"InteractiveSession|layers|local_variables_initializer|logging|placeholder|placeholder_with_default|"
     r"reset_default_graph|Session|trainable_variables|variable_scope|"
@@ -58,6 +64,13 @@ _FIRST = (
 )
 FIRST_VERSION = re.compile(rf"tf\.(compat\.v1\.)?({_FIRST})$")
 """Names of TensorFlow 1 that mean sessions and graphs, and are gone from TensorFlow 2."""
+
+REFUSED = frozenset(
+    f"tf.compat.v1.{name}"
+    for name in ("InteractiveSession", "Session", "disable_eager_execution", "disable_v2_behavior", "get_default_graph",
+                 "placeholder", "summary.FileWriter")
+)  # fmt: skip
+"""Names that are there to raise an error which says what gradtape does not have."""
 
 RENAMED = {
     "tf.assign": "variable.assign",

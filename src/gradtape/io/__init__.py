@@ -20,7 +20,6 @@ from gradtape._src.tf.io import (
     read_file as read_file,
     write_file as write_file,
 )
-from gradtape.io import gfile as gfile
 
 if _typing.TYPE_CHECKING:
     from gradtape._src.tf.io import (
@@ -37,6 +36,7 @@ if _typing.TYPE_CHECKING:
         decode_json_example as decode_json_example,
         deserialize_many_sparse as deserialize_many_sparse,
         encode_base64 as encode_base64,
+        gfile as gfile,
         parse_example as parse_example,
         parse_sequence_example as parse_sequence_example,
         parse_single_example as parse_single_example,

@@ -223,7 +223,7 @@ class Graph:
     follows_constants  whether the tape also has what depends on nothing but constants that were made inside
     """
 
-    def __init__(self, name: str, outer: Graph | None = None, first: Graph | None = None) -> None:
+    def __init__(self, name: str = "", outer: Graph | None = None, first: Graph | None = None) -> None:
         self.name, self.outer, self.first = name, outer, first
         self.iteration: Symbolic | None = None
         self.polymorphic: bool = any(g is not None and g.polymorphic for g in (outer, first))
@@ -247,6 +247,13 @@ class Graph:
         # branch or a loop used and no tape tracked. A trace under another tape may find more shapes.
         self.watched: tuple[dict[int, Any], ...] = ()
         self.unknown_shapes: set[int] = set()
+
+    def as_default(self) -> Any:
+        """RuntimeError: the graph of a function is made by its trace, and there are no others."""
+        raise RuntimeError(
+            "gradtape has no graphs of TensorFlow 1 to build ops into. Run the code eagerly, or decorate a function "
+            "with tf.function."
+        )
 
     def argument(self, shape: Shape, dtype: Any) -> Symbolic:
         """An input that the caller gives."""

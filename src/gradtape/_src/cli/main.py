@@ -6,13 +6,17 @@ tracebacks) but one: ``import tensorflow`` gives gradtape.
 
 from __future__ import annotations
 
+import atexit
 import builtins
+import contextlib
 import importlib
 import importlib.util
 import io
 import os
 import pkgutil
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -46,21 +50,30 @@ gradtape --version prints the version.
 """
 
 RUN_HELP = """\
-usage: gradtape run SCRIPT [ARG ...]
-       gradtape run -m MODULE [ARG ...]
+usage: gradtape run [-i] SCRIPT [ARG ...]
+       gradtape run [-i] -m MODULE [ARG ...]
+       gradtape run [-i] -c COMMAND [ARG ...]
+       gradtape run [-i] - [ARG ...]
 
 Runs Python code written for TensorFlow on gradtape: `import tensorflow` in
 it, and in all that it imports, gives gradtape. Whether TensorFlow is
 installed makes no difference, and it is not touched.
 
-SCRIPT is a file, or a directory or zip archive that holds a __main__.py.
-Everything after SCRIPT or MODULE belongs to the program.
+SCRIPT is a file, a notebook (.ipynb), or a directory or zip archive that holds
+a __main__.py; - is the standard input. Everything after SCRIPT, MODULE or
+COMMAND belongs to the program. With -i, Python's prompt follows.
+
+The cells of a notebook run in order; lines that only IPython reads (%matplotlib,
+!pip) are left out.
 
 examples:
   gradtape run train.py                as `python train.py`
   gradtape run train.py --epochs 10    with arguments
   gradtape run -m mypackage.train      as `python -m mypackage.train`
   gradtape run -m pytest tests         a whole test suite, on gradtape
+  gradtape run tutorial.ipynb          the cells of a notebook, in order
+  gradtape run -c "import tensorflow as tf; print(tf.square(3.0))"
+  gradtape run -i                      Python's prompt
 """
 
 # Loaded on first use, so that other commands start faster.
@@ -97,16 +110,8 @@ def _dispatch(arguments: list[str]) -> int:
         case ["-V" | "--version", *_]:
             print(f"gradtape {__version__}")
             return 0
-        case ["run", "-m", name, *rest]:
-            return _run(lambda: _load_module(name), rest)
-        case ["run", "-m"]:
-            raise UsageError("`run -m` needs the name of a module; try `gradtape run --help`")
-        case ["run", option, *_] if option.startswith("-"):
-            raise UsageError(f"`run` has no option {option!r}; try `gradtape run --help`")
-        case ["run", path, *rest]:
-            return _run(lambda: _load_script(path), rest)
-        case ["run"]:
-            raise UsageError("`run` needs a script, or -m and a module; try `gradtape run --help`")
+        case ["run", *rest]:
+            return _run_command(rest)
         case [command, *rest] if command in COMMANDS:
             return _command(COMMANDS[command], rest)
         case [word, *_]:
@@ -114,6 +119,28 @@ def _dispatch(arguments: list[str]) -> int:
         case _:
             print(HELP, end="", file=sys.stderr)
             return 2
+
+
+def _run_command(arguments: list[str]) -> int:
+    match arguments:
+        case ["-i", *rest]:
+            return _then_prompt(rest)
+        case ["-m", name, *rest]:
+            return _run(lambda: _load_module(name), rest)
+        case ["-m"]:
+            raise UsageError("`run -m` needs the name of a module; try `gradtape run --help`")
+        case ["-c", text, *rest]:
+            return _run(lambda: _load_text(text, "<string>", "-c"), rest)
+        case ["-c"]:
+            raise UsageError("`run -c` needs a program; try `gradtape run --help`")
+        case ["-", *rest]:
+            return _run(lambda: _load_text(sys.stdin.read(), "<stdin>", "-"), rest)
+        case [option, *_] if option.startswith("-"):
+            raise UsageError(f"`run` has no option {option!r}; try `gradtape run --help`")
+        case [path, *rest]:
+            return _run(lambda: _load_script(path), rest)
+        case _:
+            raise UsageError("`run` needs a script, or -m and a module; try `gradtape run --help`")
 
 
 def _meant(word: str) -> str:
@@ -187,9 +214,37 @@ def _say_nothing(kind: type[BaseException], error: BaseException, trace: Traceba
     """An excepthook for an exception that has been shown already."""
 
 
+def _then_prompt(arguments: list[str]) -> int:
+    """Run a program, if there is one, and go on with Python's prompt in its `__main__`."""
+    import code
+
+    status = 0
+    try:
+        status = _run_command(arguments) if arguments else _run(lambda: _load_text("", "<stdin>", ""), [])
+    except UsageError:
+        raise
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except Exception:  # it has been shown
+        status = 1
+    names = vars(sys.modules["__main__"])
+    with contextlib.suppress(ImportError):  # where there is a terminal, its lines can be edited
+        import readline  # noqa: F401
+    code.interact(banner="" if arguments else f"gradtape {__version__} as tensorflow", local=names, exitmsg="")
+    return status
+
+
+def _load_text(text: str, name: str, argv0: str) -> _Program:
+    """A program that is no file: `-c` and the standard input."""
+    _set_first_path("")
+    return _Program(compile(text, name, "exec", dont_inherit=True), _main_module(None), argv0)
+
+
 def _load_script(path: str) -> _Program:
     """A file, or a directory or archive with a ``__main__.py``, as ``python path`` takes it."""
     file = os.path.abspath(path)
+    if path.endswith(".ipynb"):
+        return _load_notebook(path)
     importer = pkgutil.get_importer(file)
     if importer is not None:
         spec = importer.find_spec("__main__")
@@ -208,6 +263,34 @@ def _load_script(path: str) -> _Program:
     main.__file__ = file
     main.__loader__ = SourceFileLoader("__main__", file)
     return _Program(compile(source, file, "exec", dont_inherit=True), main, path)
+
+
+def _load_notebook(path: str) -> _Program:
+    """The cells of a notebook, one after the other."""
+    from gradtape._src.cli.notebook_cells import program_of
+
+    file = os.path.abspath(path)
+    try:
+        with open(file, encoding="utf-8") as stream:
+            source = program_of(stream.read())
+    except OSError as error:
+        raise UsageError(f"can't open file {file!r}: [Errno {error.errno}] {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path!r} is no notebook: {error}", status=1) from None
+    _set_first_path(os.path.dirname(os.path.realpath(file)))
+    main = _main_module(None)
+    main.__file__ = file
+    return _Program(compile(source, _written(source, file), "exec", dont_inherit=True), main, path)
+
+
+def _written(source: str, notebook: str) -> str:
+    """A file with the program of a notebook, until the end of the process: for tracebacks, and for AutoGraph."""
+    folder = tempfile.mkdtemp(prefix="gradtape-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, os.path.basename(notebook).removesuffix(".ipynb") + ".py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source)
+    return path
 
 
 def _load_module(name: str) -> _Program:

@@ -12,7 +12,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import gradtape
-from gradtape._src.reasons import FIRST_VERSION, RENAMED, reason_within
+from gradtape._src.hooks import tensorflow_python
+from gradtape._src.reasons import FIRST_VERSION, REFUSED, RENAMED, reason_within
 
 __all__ = ["MISSING", "NOTE", "SUPPORTED", "Call", "Verdict", "judge"]
 
@@ -26,6 +27,9 @@ _NOTES = {
     "tf.device": "a GPU needs the extra gradtape[xla]",
     "tf.function": "compiled with the extra gradtape[xla], run eagerly without it",
     "tf.keras": "Keras 3, with the extra gradtape[keras]",
+}
+_NOTES_BELOW = {
+    "tf.keras.optimizers.legacy.": "Keras 3 refuses it when it is created: use tf.keras.optimizers",
 }
 _ABSENT = object()
 
@@ -61,7 +65,10 @@ def judge(name: str, call: Call | None = None) -> Verdict:
         return Verdict(NOTE, "needs Keras 3: pip install 'gradtape[keras]'")
     if found is _ABSENT:
         return Verdict(MISSING, _why_missing(name, absent))
+    if name in REFUSED:
+        return Verdict(MISSING, "TensorFlow 1: sessions and graphs are not in gradtape")
     notes = [_NOTES[name]] if name in _NOTES else []
+    notes += [note for start, note in _NOTES_BELOW.items() if name.startswith(start)]
     if call is not None:
         notes += _wrong_arguments(found, call)
     return Verdict(NOTE if notes else SUPPORTED, "; ".join(notes))
@@ -77,6 +84,8 @@ def _find(name: str) -> tuple[Any, str]:
     """The object of a name, or `_ABSENT` and the shortest part of the name that is not there."""
     found: Any = gradtape
     path = "tf"
+    if name.startswith("tf.python.") or name == "tf.python":
+        return _find_private(name), name
     for part in name.split(".")[1:]:
         path = f"{path}.{part}"
         try:
@@ -88,6 +97,14 @@ def _find(name: str) -> tuple[Any, str]:
         if found is _ABSENT:
             return _ABSENT, path
     return found, path
+
+
+def _find_private(name: str) -> Any:
+    """The object of a name below `tensorflow.python`, as the alias finds it."""
+    found: Any = tensorflow_python.find("")
+    for part in name.split(".")[2:]:
+        found = getattr(found, part, _ABSENT)
+    return found
 
 
 def _child(parent: Any, name: str) -> Any:
@@ -115,15 +132,16 @@ def _namespaces() -> dict[str, Any]:
 @cache
 def _why_missing(name: str, absent: str) -> str:
     parent, _, leaf = absent.rpartition(".")
-    if parent == "tf" and leaf in _PRIVATE:
+    if absent.split(".")[1] in _PRIVATE:
         return "TensorFlow's private code: use its public names"
     plain = name.replace("tf.compat.v1.", "tf.")
     new = RENAMED.get(plain)
     if new is not None:
         return f"TensorFlow 1; since then {new}"
     if FIRST_VERSION.match(absent):
-        if _find(f"tf.compat.v1.{leaf}")[0] is not _ABSENT:
-            return f"TensorFlow 1; here as tf.compat.v1.{leaf}"
+        older = f"tf.compat.v1.{absent.removeprefix('tf.compat.v1.').removeprefix('tf.')}"
+        if older not in REFUSED and _find(older)[0] is not _ABSENT:
+            return f"TensorFlow 1; here as {older}"
         return "TensorFlow 1: sessions and graphs are not in gradtape"
     why = reason_within(name, absent)
     if why is not None:

@@ -29,10 +29,11 @@ from typing import Any
 
 from gradtape._src import version
 from gradtape._src.dtypes import DType
-from gradtape._src.hooks import keras as keras_hook
+from gradtape._src.hooks import keras as keras_hook, tensorflow_python
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.ops.sparse_tensor import SparseTensor
+from gradtape._src.reasons import missing_sentence
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.compat import like_tensorflow
@@ -169,6 +170,12 @@ def _resolve(fullname: str) -> ModuleType:
     """The namespace of gradtape that stands for the TensorFlow module of this name, or an ``ImportError``."""
     present = sys.modules.get(_ALIAS)
     namespace: ModuleType = present if isinstance(present, _TensorFlow) else _TensorFlow()
+    if fullname == tensorflow_python.PREFIX or fullname.startswith(tensorflow_python.PREFIX + "."):
+        private = tensorflow_python.find(fullname.removeprefix(tensorflow_python.PREFIX).lstrip("."))
+        if private is None:
+            part = fullname.rpartition(".")[2]
+            raise ModuleNotFoundError(_why_not(fullname, part, namespace, None), name=fullname)
+        return private
     for part in fullname.split(".")[1:]:
         try:
             found = _child(namespace, part)
@@ -206,8 +213,12 @@ def _why_not(fullname: str, part: str, namespace: ModuleType, found: object) -> 
         return f"{missing} It needs Keras 3: pip install 'gradtape[keras]'"
     if found is not None:
         return f"{missing} {part!r} is no module: write `from {parent} import {part}`."
-    if parent == _ALIAS and part in _PRIVATE:
+    if fullname.split(".")[1] in _PRIVATE:
         return f"{missing} That is TensorFlow's private code; its public names (tf.…) are what gradtape offers."
-    names = [name for name in dir(namespace) if isinstance(getattr(namespace, name, None), ModuleType)]
+    sentence = missing_sentence(f"tf.{fullname.removeprefix(_ALIAS + '.')}")
+    if sentence is not None:
+        return f"{missing} {sentence}."
+    public = [name for name in dir(namespace) if not name.startswith("_")]
+    names = [name for name in public if isinstance(getattr(namespace, name, None), ModuleType)]
     close = difflib.get_close_matches(part, names, n=1)
     return f"{missing} Did you mean '{parent}.{close[0]}'?" if close else missing

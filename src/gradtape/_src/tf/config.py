@@ -324,7 +324,53 @@ for _which in _threads:
         setattr(threading, _function.__name__, _function)
 
 
+# -- switches of TensorFlow's runtime --------------------------------------------------------------------------------
+_switches = {"synchronous": True, "tensor_float_32": True}
+
+
+def get_synchronous_execution() -> bool:
+    """Whether ops are waited for; the results are the same."""
+    return _switches["synchronous"]
+
+
+def set_synchronous_execution(enable: bool | None) -> None:
+    """Accepted for compatibility: gradtape's ops are finished when they return."""
+    _switches["synchronous"] = enable is not False
+
+
+def tensor_float_32_execution_enabled() -> bool:
+    """Whether GPUs may multiply float32 matrices with fewer bits."""
+    return _switches["tensor_float_32"]
+
+
+def enable_tensor_float_32_execution(enabled: bool) -> None:
+    """Let GPUs multiply float32 matrices with fewer bits, or forbid it."""
+    _switches["tensor_float_32"] = bool(enabled)
+    if _devices.has_jax():
+        import jax
+
+        jax.config.update("jax_default_matmul_precision", None if enabled else "highest")
+
+
+def get_memory_usage(device: str) -> int:
+    """The memory in use on a GPU, in bytes."""
+    return int(get_memory_info(device)["current"])
+
+
+def reset_memory_stats(device: str) -> None:
+    """Accepted for compatibility: JAX does not reset the peak of the memory in use."""
+
+
+def enable_mlir_bridge() -> None:
+    """Accepted for compatibility: functions are compiled by XLA in one way."""
+
+
+def disable_mlir_bridge() -> None:
+    """Accepted for compatibility: functions are compiled by XLA in one way."""
+
+
 # -- under their old names -------------------------------------------------------------------------------------------
+experimental_run_functions_eagerly, experimental_functions_run_eagerly = run_functions_eagerly, functions_run_eagerly
 experimental = ModuleType("gradtape.config.experimental", "What has moved up since, and what has not yet.")
 for _name in ("list_physical_devices", "list_logical_devices", "get_visible_devices", "set_visible_devices"):
     setattr(experimental, _name, globals()[_name])
@@ -335,14 +381,22 @@ for _old, _new in {
 }.items():
     setattr(experimental, _old, _new)
 for _name in (
+    "disable_mlir_bridge",
+    "enable_mlir_bridge",
+    "enable_tensor_float_32_execution",
     "get_device_details",
     "get_device_policy",
     "get_memory_growth",
     "get_memory_info",
+    "get_memory_usage",
+    "get_synchronous_execution",
+    "reset_memory_stats",
     "set_device_policy",
     "set_memory_growth",
+    "set_synchronous_execution",
+    "tensor_float_32_execution_enabled",
 ):
-    setattr(experimental, _name, globals().pop(_name))
+    setattr(experimental, _name, globals()[_name])
 setattr(experimental, "enable_op_determinism", enable_op_determinism)  # noqa: B010 - modules have no such attribute
 
 
@@ -351,6 +405,8 @@ __all__ = [
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
     "experimental",
+    "experimental_functions_run_eagerly",
+    "experimental_run_functions_eagerly",
     "functions_run_eagerly",
     "get_engine",
     "get_logical_device_configuration",

@@ -15,7 +15,6 @@ from gradtape._src import errors
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.atomic import named_errors, open_to_read, write
-from gradtape._src.formats.file_systems import file_system, replace
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import as_int, flag, integer, shape_of, truth
@@ -401,11 +400,16 @@ def _path(filename: Any, op: str) -> str:
     return os.fsdecode(filename if is_path else _bytes(filename, op, "filename"))
 
 
+def _file_systems() -> Any:
+    """File systems by name, loaded when they are first used."""
+    return importlib.import_module("gradtape._src.formats.file_systems")
+
+
 def read_file(filename: Any, name: str | None = None) -> Tensor:
     """Read a file, as a scalar string tensor."""
     path = _path(filename, "ReadFile")
     if "://" in path:
-        system, inside = file_system(path)
+        system, inside = _file_systems().file_system(path)
         with system.open(inside, "rb") as file:
             return _text(file.read())
     with open_to_read(path, "ReadFile") as file, named_errors(path, "ReadFile"):
@@ -416,7 +420,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """Write bytes to a file; missing folders are created. The write is atomic."""
     path, data = _path(filename, "WriteFile"), _bytes(contents, "WriteFile")
     if "://" in path:
-        replace(path, _io.BytesIO(data))
+        _file_systems().replace(path, _io.BytesIO(data))
         return
     with named_errors(path, "WriteFile"):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -439,7 +443,7 @@ def matching_files(pattern: Any, name: str | None = None) -> Tensor:
         )
     found = []
     for text in texts.reshape(-1):
-        system, inside = file_system(os.fsdecode(text))
+        system, inside = _file_systems().file_system(os.fsdecode(text))
         found += system.glob(inside)
     array = np.empty(len(found), object)
     array[:] = [os.fsencode(path) for path in sorted(found)]
@@ -505,6 +509,7 @@ _LAZY = {
     "decode_json_example": "records",
     "deserialize_many_sparse": "parsing",
     "encode_base64": "text_records",
+    "gfile": "gfile",
     "parse_example": "parsing",
     "parse_sequence_example": "sequences",
     "parse_single_example": "parsing",
@@ -519,8 +524,9 @@ _LAZY = {
 
 def _load(name: str) -> Any:
     if name in _LAZY:
-        module = importlib.import_module(f"gradtape._src.tf.{_LAZY[name]}")
-        found = globals()[name] = getattr(module, name)
+        if name == "gfile":
+            return importlib.import_module("gradtape.io.gfile")  # a module of its own, which Python keeps
+        found = globals()[name] = getattr(importlib.import_module(f"gradtape._src.tf.{_LAZY[name]}"), name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -577,7 +583,6 @@ __all__ = [
     "encode_jpeg",
     "encode_png",
     "extract_jpeg_shape",
-    "gfile",
     "is_jpeg",
     "matching_files",
     "read_file",

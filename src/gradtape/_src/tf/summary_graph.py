@@ -24,7 +24,7 @@ def graph_def(traced: Graph) -> GraphDef:
     >>> import gradtape as tf
     >>> square = tf.function(lambda x: x * x).get_concrete_function(tf.constant(2.0))
     >>> [node.op for node in graph_def(square.graph).node]
-    ['Placeholder', 'mul']
+    ['Placeholder', 'multiply']
     """
     names: dict[int, str] = {}
     nodes: list[NodeDef] = []

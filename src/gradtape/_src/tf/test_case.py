@@ -119,11 +119,11 @@ class _EagerSession:
 class TestCase(Assertions):
     """Python's `unittest.TestCase` with TensorFlow's assertions. Each test begins with the same random seeds.
 
-    >>> import gradtape as tf, os, unittest
+    >>> import gradtape as tf, io, unittest
     >>> class SquareTest(tf.test.TestCase):
     ...     def test_square(self):
     ...         self.assertAllClose(tf.square([1.0, 2.0]), [1.0, 4.0])
-    >>> result = unittest.TextTestRunner(stream=open(os.devnull, "w")).run(SquareTest("test_square"))
+    >>> result = unittest.TextTestRunner(stream=io.StringIO()).run(SquareTest("test_square"))
     >>> result.wasSuccessful()
     True
     """

@@ -6,8 +6,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from gradtape._src.reasons import missing
-
 _HERE = "gradtape._src.tf.v1"
 
 _FUNCTIONS = """argmax argmin batch_gather clip_by_average_norm count_nonzero div expand_dims gather multinomial norm
@@ -80,15 +78,21 @@ def attribute(v1: ModuleType, name: str) -> Any:
         module, _, inside = LAZY[name].partition(":")
         value = getattr(import_module(module), inside) if inside else import_module(module)
     else:
-        raise missing(v1, f"tf.compat.v1.{name}", name)
+        raise _missing(v1, f"tf.compat.v1.{name}", name)
     setattr(v1, name, value)
     return value
+
+
+def _missing(module: ModuleType, full: str, name: str) -> AttributeError:
+    from gradtape._src.reasons import missing
+
+    return missing(module, full, name)
 
 
 def neural(nn: ModuleType, name: str) -> Any:
     """`tf.compat.v1.nn.name`, loaded now and kept."""
     if name not in NN:
-        raise missing(nn, f"tf.compat.v1.nn.{name}", name)
+        raise _missing(nn, f"tf.compat.v1.nn.{name}", name)
     value = getattr(import_module(f"{_HERE}.nn"), name)
     setattr(nn, name, value)
     return value

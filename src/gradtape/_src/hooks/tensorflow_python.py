@@ -1,0 +1,254 @@
+"""`tensorflow.python.*` under the alias: TensorFlow's private modules, as far as their names are public elsewhere.
+
+One table. A module has the names of the public namespaces that are listed for it, searched in order; `name=tf.other` is
+one that is public under another name. Nothing here is implemented for a private module alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from types import ModuleType
+from typing import Any
+
+__all__ = ["PREFIX", "find"]
+
+PREFIX = "tensorflow.python"
+
+_OPTIMIZERS = "tf.compat.v1.train"
+_ARRAYS = "tf tf.compat.v1 tf.linalg tf.math tf.sparse tf.nn tf.strings"
+_VARIABLES = "Variable=tf.Variable VariableV1=tf.Variable tf.compat.v1"
+_LOGGING = "tf.compat.v1.logging get_logger=tf.get_logger"
+_FILES = (
+    "tf.io.gfile FileIO=tf.io.gfile.GFile file_exists=tf.io.gfile.exists file_exists_v2=tf.io.gfile.exists "
+    "delete_file=tf.io.gfile.remove read_file_to_string=tf.io.read_file get_matching_files=tf.io.gfile.glob "
+    "create_dir=tf.io.gfile.mkdir recursive_create_dir=tf.io.gfile.makedirs is_directory=tf.io.gfile.isdir "
+    "list_directory=tf.io.gfile.listdir delete_recursively=tf.io.gfile.rmtree stat=tf.io.gfile.stat"
+)
+_OPS = (
+    "Tensor=tf.Tensor EagerTensor=tf.Tensor Graph=tf.Graph GraphKeys=tf.compat.v1.GraphKeys "
+    "NotDifferentiable=tf.no_gradient NoGradient=tf.no_gradient convert_to_tensor_v2=tf.convert_to_tensor "
+    "internal_convert_to_tensor=tf.convert_to_tensor convert_to_tensor_or_indexed_slices=tf.convert_to_tensor "
+    "name_scope_v1=tf.name_scope name_scope_v2=tf.name_scope tf tf.compat.v1"
+)
+_SHAPES = "TensorShapeV1=tf.TensorShape as_shape=tf.TensorShape as_dimension=tf.compat.v1.Dimension tf tf.compat.v1"
+_TENSOR_UTIL = (
+    "MakeNdarray=tf.make_ndarray constant_value=tf.get_static_value is_tf_type=tf.is_tensor is_tensor=tf.is_tensor tf"
+)
+_CONTEXT = (
+    "executing_eagerly=tf.executing_eagerly eager_mode=tf.init_scope device=tf.device "
+    "set_global_seed=tf.random.set_seed tf.config tf.compat.v1"
+)
+_GRADIENTS = "gradients_v2=tf.gradients HessiansV2=tf.hessians tf"
+_INITIALIZERS = "Initializer=tf.zeros_initializer tf.compat.v1 tf.compat.v1.initializers"
+_STRATEGY = "in_cross_replica_context=tf.distribute.in_cross_replica_context tf.distribute"
+
+TABLE: dict[str, str] = {
+    "autograph.impl.api": "do_not_convert=tf.autograph.experimental.do_not_convert tf.autograph",
+    "client.device_lib": "list_local_devices=gradtape._src.tf.v1.device_lib.list_local_devices",
+    "client.session": "tf.compat.v1",
+    "compat.compat": "tf.compat",
+    "compat.v2_compat": "tf.compat.v1",
+    "data.experimental": "tf.data.experimental",
+    "data.experimental.ops": "tf.data.experimental",
+    "data.ops.dataset_ops": "DatasetV2=tf.data.Dataset DatasetV1=tf.data.Dataset tf.data",
+    "data.ops.iterator_ops": "tf.data",
+    "data.ops.readers": "TFRecordDatasetV2=tf.data.TFRecordDataset tf.data",
+    "data.util.nest": "tf.nest",
+    "distribute.distribute_lib": _STRATEGY,
+    "distribute.distribution_strategy_context": _STRATEGY,
+    "distribute.mirrored_strategy": _STRATEGY,
+    "distribute.reduce_util": _STRATEGY,
+    "distribute.values": _STRATEGY,
+    "eager.backprop": "GradientTape=tf.GradientTape tf",
+    "eager.context": _CONTEXT,
+    "eager.def_function": "function=tf.function",
+    "eager.forwardprop": "ForwardAccumulator=tf.autodiff.ForwardAccumulator",
+    "eager.function": "function=tf.function defun=tf.function",
+    "eager.polymorphic_function.def_function": "function=tf.function",
+    "eager.polymorphic_function.polymorphic_function": "function=tf.function",
+    "framework.config": "tf.config tf.config.experimental",
+    "framework.constant_op": "constant_v1=tf.constant tf",
+    "framework.device": "DeviceSpec=tf.DeviceSpec tf",
+    "framework.dtypes": "tf.dtypes tf",
+    "framework.errors": "tf.errors",
+    "framework.errors_impl": "tf.errors",
+    "framework.function": "Defun=tf.function",
+    "framework.indexed_slices": "tf",
+    "framework.ops": _OPS,
+    "framework.random_seed": "set_random_seed=tf.random.set_seed tf.compat.v1",
+    "framework.smart_cond": "smart_cond=tf.cond",
+    "framework.sparse_tensor": "tf tf.compat.v1",
+    "framework.tensor": "tf",
+    "framework.tensor_shape": _SHAPES,
+    "framework.tensor_spec": "tf",
+    "framework.tensor_util": _TENSOR_UTIL,
+    "framework.test_util": "TensorFlowTestCase=tf.test.TestCase tf.test",
+    "framework.type_spec": "tf",
+    "framework.versions": "VERSION=tf.version.VERSION tf.version",
+    "keras": "tf.keras",
+    "lib.io.file_io": _FILES,
+    "lib.io.tf_record": "tf.io",
+    "module.module": "tf",
+    "ops.array_grad": _ARRAYS,
+    "ops.array_ops": _ARRAYS,
+    "ops.array_ops_stack": "tf",
+    "ops.bitwise_ops": "tf.bitwise",
+    "ops.candidate_sampling_ops": "tf.random tf.nn",
+    "ops.check_ops": "tf.debugging tf.compat.v1",
+    "ops.clip_ops": "tf tf.compat.v1",
+    "ops.cond": "tf",
+    "ops.control_flow_assert": "tf",
+    "ops.control_flow_case": "tf",
+    "ops.control_flow_ops": "tf tf.compat.v1",
+    "ops.control_flow_switch_case": "tf",
+    "ops.ctc_ops": "tf.nn",
+    "ops.custom_gradient": "tf",
+    "ops.embedding_ops": "tf.nn tf.compat.v1.nn",
+    "ops.functional_ops": "tf",
+    "ops.gen_array_ops": _ARRAYS,
+    "ops.gen_linalg_ops": "tf.linalg tf.compat.v1",
+    "ops.gen_math_ops": "mat_mul=tf.matmul tf.math tf.linalg tf tf.compat.v1",
+    "ops.gen_nn_ops": "tf.nn tf.compat.v1.nn",
+    "ops.gen_random_ops": "tf.random tf.compat.v1",
+    "ops.gen_state_ops": "tf.compat.v1",
+    "ops.gradient_checker_v2": "tf.test",
+    "ops.gradients": _GRADIENTS,
+    "ops.gradients_impl": _GRADIENTS,
+    "ops.gradients_util": _GRADIENTS,
+    "ops.histogram_ops": "tf",
+    "ops.image_ops": "tf.image tf.io tf.compat.v1.image",
+    "ops.image_ops_impl": "tf.image tf.io tf.compat.v1.image",
+    "ops.init_ops": _INITIALIZERS,
+    "ops.init_ops_v2": "tf",
+    "ops.inplace_ops": "tf",
+    "ops.io_ops": "tf.io",
+    "ops.linalg.linalg": "tf.linalg",
+    "ops.linalg.linalg_impl": "tf.linalg",
+    "ops.linalg_ops": "tf.linalg tf.compat.v1 tf",
+    "ops.logging_ops": "print_v2=tf.print tf",
+    "ops.lookup_ops": "tf.lookup",
+    "ops.losses.losses": "tf.compat.v1.losses",
+    "ops.losses.losses_impl": "tf.compat.v1.losses",
+    "ops.manip_ops": "tf",
+    "ops.map_fn": "tf",
+    "ops.math_ops": "tf.math tf tf.linalg tf.compat.v1",
+    "ops.nn": "tf.nn tf.compat.v1.nn",
+    "ops.nn_impl": "tf.nn tf.compat.v1.nn",
+    "ops.nn_ops": "tf.nn tf.compat.v1.nn",
+    "ops.numpy_ops": "tf.experimental.numpy",
+    "ops.parallel_for": "tf tf.autodiff",
+    "ops.parallel_for.control_flow_ops": "tf",
+    "ops.parsing_ops": "tf.io",
+    "ops.ragged": "tf.ragged tf",
+    "ops.ragged.ragged_factory_ops": "tf.ragged",
+    "ops.ragged.ragged_tensor": "tf tf.ragged",
+    "ops.random_ops": "tf.random tf.compat.v1",
+    "ops.resource_variable_ops": "ResourceVariable=tf.Variable BaseResourceVariable=tf.Variable tf",
+    "ops.rnn": "tf.compat.v1.nn",
+    "ops.script_ops": "tf eager_py_func=tf.py_function",
+    "ops.sets": "tf.sets",
+    "ops.signal": "tf.signal",
+    "ops.signal.signal": "tf.signal",
+    "ops.sort_ops": "tf",
+    "ops.sparse_ops": "tf.sparse tf.compat.v1",
+    "ops.special_math_ops": "tf.math tf.math.special tf",
+    "ops.standard_ops": "tf",
+    "ops.state_ops": "tf.compat.v1",
+    "ops.stateless_random_ops": "tf.random",
+    "ops.string_ops": "tf.strings tf.compat.v1",
+    "ops.summary_ops_v2": "tf.summary tf.summary.experimental",
+    "ops.template": "tf.compat.v1",
+    "ops.tensor_array_ops": "tf",
+    "ops.unconnected_gradients": "tf",
+    "ops.variable_scope": "tf.compat.v1 tf",
+    "ops.variables": _VARIABLES,
+    "ops.while_loop": "tf",
+    "platform.app": "tf.compat.v1.app",
+    "platform.flags": "tf.compat.v1.flags",
+    "platform.gfile": "tf.compat.v1.gfile",
+    "platform.googletest": "tf.test",
+    "platform.test": "tf.test tf.compat.v1.test",
+    "platform.tf_logging": _LOGGING,
+    "profiler.profiler_v2": "tf.profiler.experimental",
+    "saved_model.load": "tf.saved_model",
+    "saved_model.save": "tf.saved_model",
+    "summary.summary": "tf.compat.v1.summary",
+    "summary.summary_iterator": "tf.compat.v1.train",
+    "tf2": "enabled=tf.compat.v1.control_flow_v2_enabled",
+    "trackable.autotrackable": "AutoTrackable=tf.Module",
+    "training": _OPTIMIZERS,
+    "training.adadelta": _OPTIMIZERS,
+    "training.adagrad": _OPTIMIZERS,
+    "training.adam": _OPTIMIZERS,
+    "training.checkpoint_management": "tf.train",
+    "training.checkpoint_utils": "tf.train",
+    "training.ftrl": _OPTIMIZERS,
+    "training.gradient_descent": _OPTIMIZERS,
+    "training.learning_rate_decay": _OPTIMIZERS,
+    "training.momentum": _OPTIMIZERS,
+    "training.moving_averages": "tf.train",
+    "training.optimizer": _OPTIMIZERS,
+    "training.py_checkpoint_reader": "NewCheckpointReader=tf.train.load_checkpoint",
+    "training.rmsprop": _OPTIMIZERS,
+    "training.training": _OPTIMIZERS,
+    "training.training_util": _OPTIMIZERS,
+    "util.compat": "tf.compat",
+    "util.nest": "tf.nest",
+    "util.tf_contextlib": "contextmanager=contextlib.contextmanager",
+    "util.tf_inspect": "signature=inspect.signature getmembers=inspect.getmembers isclass=inspect.isclass",
+}
+"""Module below `tensorflow.python` -> where its names are public."""
+
+
+class _Private(ModuleType):
+    """A private module of TensorFlow's: it finds names in public namespaces."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{PREFIX}.{path}".rstrip("."), "TensorFlow's private names that are public elsewhere.")
+        self.__dict__.update(_path=path, __path__=[])
+
+    def __getattr__(self, name: str) -> Any:
+        path = vars(self)["_path"]
+        if not name.startswith("__"):
+            child = f"{path}.{name}".lstrip(".")
+            if _is_known(child):
+                return find(child)
+            for where in TABLE.get(path, "tf" if not path else "").split():
+                own, renamed, public = where.partition("=")
+                if renamed and own == name:
+                    return _public(public)
+                space = None if renamed else _public(where)
+                if space is not None and hasattr(space, name):
+                    return getattr(space, name)
+        raise AttributeError(
+            f"module {self.__name__!r} has no attribute {name!r}. That is TensorFlow's private code: gradtape has what "
+            "is public of it, under its public name tf.….",
+            name=name,
+        )
+
+
+def _public(dotted: str) -> Any:
+    """What a dotted name is: `tf.…` in gradtape, or a name of another module; None if it is missing."""
+    first, *rest = dotted.split(".")
+    if first == "tf":
+        found: Any = importlib.import_module("gradtape")
+    else:
+        module, _, last = dotted.rpartition(".")
+        found, rest = importlib.import_module(module), [last]
+    for part in rest:
+        found = getattr(found, part, None)
+    return found
+
+
+def _is_known(path: str) -> bool:
+    return path in TABLE or any(known.startswith(f"{path}.") for known in TABLE)
+
+
+@functools.cache
+def find(path: str) -> ModuleType | None:
+    """The module `tensorflow.python.path`; None if the table has none. Below `keras` it is Keras' own module."""
+    if path.startswith("keras."):
+        found = _public("tf." + path)
+        return found if isinstance(found, ModuleType) else None
+    return _Private(path) if not path or _is_known(path) else None

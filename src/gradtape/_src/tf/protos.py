@@ -1,0 +1,163 @@
+"""Tensors as protocol messages, and names of devices: what libraries exchange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src.conversion import convert
+from gradtape._src.dtypes import as_dtype
+from gradtape._src.formats.event import TensorProto
+from gradtape._src.formats.tensor_proto import parsed, serialized
+
+__all__ = ["DeviceSpec", "make_ndarray", "make_tensor_proto"]
+
+_ONE = {"float32": "float_val", "float64": "double_val", "int32": "int_val", "int64": "int64_val", "bool": "bool_val"}
+"""The field for a single value, by dtype; more values, and other dtypes, are bytes."""
+
+
+def make_tensor_proto(
+    values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False
+) -> TensorProto:
+    """An array as the message `TensorProto`.
+
+    >>> make_tensor_proto([1.0, 2.0]).tensor_shape.dim[0].size
+    2
+    """
+    if isinstance(values, TensorProto):
+        return values
+    array = np.asarray(convert(values, dtype).numpy())
+    if shape is not None:
+        wanted = tuple(int(n) for n in shape)
+        if verify_shape and array.shape != wanted:
+            raise TypeError(f"Expected Tensor's shape: {wanted}, but got {array.shape}.")
+        if allow_broadcast and array.shape in ((), (1,)):
+            array = np.broadcast_to(array, wanted)
+        elif array.size != int(np.prod(wanted, dtype=np.int64)):
+            raise ValueError(f"Cannot reshape {array.size} values to the shape {wanted}.")
+        array = array.reshape(wanted)
+    made = TensorProto.FromString(serialized(convert(array if array.ndim else array[()], dtype)))
+    field = _ONE.get(as_dtype(made.dtype).name)
+    if field is not None and array.size == 1:
+        made.ClearField("tensor_content")
+        getattr(made, field).append(array.item())
+    return made
+
+
+def make_ndarray(tensor: Any) -> ndarray:
+    """The array of a message `TensorProto`.
+
+    >>> make_ndarray(make_tensor_proto([[1, 2]])).tolist()
+    [[1, 2]]
+    """
+    found: Any = parsed(tensor.SerializeToString()).numpy()
+    if isinstance(found, ndarray):
+        return found
+    array = np.empty((), object if isinstance(found, (bytes, str)) else np.asarray(found).dtype)
+    array[()] = found
+    return array
+
+
+class DeviceSpec:
+    """The parts of a device's name.
+
+    >>> DeviceSpec(job="worker", device_type="GPU", device_index=1).to_string()
+    '/job:worker/device:GPU:1'
+    >>> DeviceSpec.from_string("/job:ps/task:2/device:CPU:0").task
+    2
+    """
+
+    __slots__ = ("_device_index", "_device_type", "_job", "_replica", "_task")
+
+    def __init__(
+        self,
+        job: Any = None,
+        replica: Any = None,
+        task: Any = None,
+        device_type: Any = None,
+        device_index: Any = None,
+    ) -> None:
+        self._job = None if job is None else str(job)
+        self._replica, self._task, self._device_index = (None if n is None else int(n)
+                                                         for n in (replica, task, device_index))  # fmt: skip
+        self._device_type = None if device_type is None else str(device_type).upper()
+
+    @property
+    def job(self) -> str | None:
+        """The name of the job."""
+        return self._job
+
+    @property
+    def replica(self) -> int | None:
+        """The number of the replica."""
+        return self._replica
+
+    @property
+    def task(self) -> int | None:
+        """The number of the task."""
+        return self._task
+
+    @property
+    def device_type(self) -> str | None:
+        """The kind of device, such as CPU."""
+        return self._device_type
+
+    @property
+    def device_index(self) -> int | None:
+        """The number of the device."""
+        return self._device_index
+
+    @classmethod
+    def from_string(cls, spec: str) -> DeviceSpec:
+        """The parts of a name; ValueError if it is none."""
+        parts: dict[str, Any] = {}
+        for part in [piece for piece in spec.split("/") if piece]:
+            key, *values = part.split(":")
+            if key == "device" and len(values) in (1, 2):
+                parts["device_type"] = values[0]
+                parts["device_index"] = values[1] if len(values) == 2 and values[1] != "*" else None
+            elif key in ("job", "replica", "task") and len(values) == 1:
+                parts[key] = values[0]
+            elif key.upper() in ("CPU", "GPU", "TPU") and len(values) < 2:
+                parts["device_type"], parts["device_index"] = key, values[0] if values and values[0] != "*" else None
+            else:
+                raise ValueError(f"Unknown attribute '{key}' is encountered while parsing the device spec: '{spec}'.")
+        return cls(**parts)
+
+    def to_string(self) -> str:
+        """The name."""
+        text = "" if self._job is None else f"/job:{self._job}"
+        text += "".join(f"/{k}:{v}" for k, v in (("replica", self._replica), ("task", self._task)) if v is not None)
+        if self._device_type is not None:
+            index = "*" if self._device_index is None else self._device_index
+            text += f"/device:{self._device_type}:{index}"
+        return text
+
+    def _parts(self) -> dict[str, Any]:
+        return {name[1:]: getattr(self, name) for name in self.__slots__}
+
+    def replace(self, **kwargs: Any) -> DeviceSpec:
+        """The same with other parts."""
+        return DeviceSpec(**{**self._parts(), **kwargs})
+
+    def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
+        """The parts of another name where it has them, and of this one elsewhere."""
+        return self.replace(**{name: value for name, value in dev._parts().items() if value is not None})
+
+    def parse_from_string(self, spec: str) -> DeviceSpec:
+        """The parts of a name."""
+        return DeviceSpec.from_string(spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceSpec) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._parts().values()))
+
+    def __str__(self) -> str:
+        return self.to_string()
+
+    def __repr__(self) -> str:
+        return f"<DeviceSpec {self.to_string()!r}>"

@@ -1,0 +1,3 @@
+"""`tf.profiler`: profiles of what runs."""
+
+from gradtape.profiler import experimental as experimental

@@ -1,0 +1,3 @@
+"""`tf.types`: classes for annotations."""
+
+from gradtape.types import experimental as experimental
