@@ -104,7 +104,7 @@ def pages() -> list[Page]:
         Page("io.md", "tf.io", "Bytes, files, strings and records.",
              [*_own(gradtape.io, "tf.io"),
               *((f"tf.io.{name}", getattr(module, name)) for module in (parsing, records, sequences)
-                for name in module.__all__), *_own(gradtape.io.gfile, "tf.io.gfile")]),
+                for name in module.__all__), *_members(gradtape.io.gfile, "tf.io.gfile")]),
         Page("data.md", "tf.data", "Input pipelines.",
              [*_members(gradtape.data, "tf.data"), *_members(gradtape.data.experimental, "tf.data.experimental")]),
         Page(
