@@ -123,3 +123,26 @@ def test_the_global_step_is_one():
     assert (step.dtype, step.name) == (tf.int64, "global_step:0")
     with pytest.raises(ValueError, match="already exists"):
         v1.train.create_global_step()
+
+
+def test_variables_under_older_names(capfd):
+    v = tf.Variable(3)
+    assert v.initializer is None
+    v.load(4)
+    assert (int(v1.count_up_to(v, 6)), int(v.count_up_to(6)), int(v)) == (4, 5, 6)
+    with pytest.raises(tf.errors.OutOfRangeError, match="Reached limit of 6"):
+        v.count_up_to(6)
+    with pytest.raises(RuntimeError, match="not supported when eager"):
+        v.eval()
+    assert v1.is_variable_initialized(v)
+    assert v1.report_uninitialized_variables().shape == (0,)
+    assert not v1.get_local_variable("x", [2]).trainable
+    with v1.variable_scope("outer"):
+        assert v1.get_variable_scope().name == "outer"
+    assert v1.make_template("t", lambda x, y: x + y, y=2)(1) == 3
+    assert float(v1.py_func(lambda x: x + 1, [tf.constant(1.0)], tf.float32)) == 2.0
+    assert float(v1.Print(tf.constant(1.0), [tf.constant(7.0)], "see:")) == 1.0
+    assert "see: 7" in capfd.readouterr().err
+    assert int(v1.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])) == 3
+    with pytest.raises(tf.errors.InvalidArgumentError, match="bad"):
+        v1.verify_tensor_all_finite(tf.constant(np.nan), "bad")

@@ -326,6 +326,32 @@ class Variable(IndexedUpdates):
     def initial_value(self) -> Any:
         raise RuntimeError("This property is not supported when eager execution is enabled.")
 
+    @property
+    def initializer(self) -> None:
+        """None: a variable is initialized when it is created."""
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Replace the value: `assign`, under the name of sessions."""
+        self.assign(value)
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Add one, and return what it was; OutOfRangeError at the limit.
+
+        >>> import gradtape as tf
+        >>> v = tf.Variable(3)
+        >>> int(v.count_up_to(5)), int(v)
+        (3, 4)
+        """
+        before = self.read_value()
+        if int(before) >= limit:
+            raise errors.OutOfRangeError(None, None, f"Reached limit of {limit} [Op:ResourceCountUpTo]")
+        self.assign_add(1)
+        return before
+
+    def eval(self, session: Any = None) -> Any:
+        """RuntimeError: there are no sessions; use `numpy`."""
+        raise RuntimeError("This operation is not supported when eager execution is enabled. Use numpy().")
+
     def get_shape(self) -> TensorShape:
         """The shape, as `variable.shape`."""
         return self.shape

@@ -18,6 +18,9 @@ _MISC = """AUTO_REUSE ConfigProto Dimension GPUOptions GraphKeys GraphOptions In
     disable_v2_behavior executing_eagerly_outside_functions get_collection get_default_graph get_default_session
     global_variables global_variables_initializer local_variables_initializer placeholder placeholder_with_default
     reset_default_graph tables_initializer trainable_variables variables_initializer"""
+_VARIABLES = """Print add_check_numerics_ops add_to_collection add_to_collections assert_variables_initialized
+    colocate_with count_up_to get_local_variable get_variable_scope is_variable_initialized make_template no_regularizer
+    py_func report_uninitialized_variables verify_tensor_all_finite while_loop"""
 _SWITCHES = """enable_control_flow_v2 enable_resource_variables enable_tensor_equality enable_v2_tensorshape
     disable_control_flow_v2 disable_resource_variables disable_tensor_equality disable_v2_tensorshape"""
 _INITIALIZERS = """glorot_normal_initializer glorot_uniform_initializer orthogonal_initializer
@@ -47,6 +50,14 @@ def _lazy_names() -> dict[str, str]:
     """Name -> "module:attribute"."""
     table = {name: f"{_HERE}.functions:{name}" for name in _FUNCTIONS.split()}
     table |= {name: f"{_HERE}.misc:{name}" for name in _MISC.split()}
+    table |= {name: f"{_HERE}.variables:{name}" for name in _VARIABLES.split()}
+    table |= dict.fromkeys(
+        ("local_variables", "model_variables", "moving_average_variables"), f"{_HERE}.misc:global_variables"
+    )
+    table |= dict.fromkeys(
+        ("initialize_all_tables", "initialize_all_variables", "initialize_local_variables"),
+        f"{_HERE}.misc:global_variables_initializer",
+    )
     table |= dict.fromkeys(_SWITCHES.split(), f"{_HERE}.misc:enabled")
     table |= dict.fromkeys(("resource_variables_enabled", "tensor_equality_enabled"), f"{_HERE}.misc:is_enabled")
     table |= {name: f"{_HERE}.initializers:{name}" for name in _INITIALIZERS.split()}
