@@ -107,3 +107,23 @@ def test_loops_and_assertions_take_ragged_tensors():
     mean, variance = tf.nn.moments(tf.ragged.constant([[1.0, 3.0], [5.0]]), [1])
     assert mean.numpy().tolist() == [2.0, 5.0]
     assert variance.numpy().tolist() == [1.0, 0.0]
+
+
+def test_custom_gradients_of_ragged_tensors():
+    seen = []
+
+    @tf.custom_gradient
+    def double(x):
+        def grad(g):
+            seen.append(g.to_list())
+            return g * 3.0
+
+        return x * 2.0, grad
+
+    r = tf.ragged.constant([[1.0, 2.0], [], [3.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(r)
+        y = double(r)
+    assert y.to_list() == [[2.0, 4.0], [], [6.0]]
+    assert tape.gradient(y, r).to_list() == [[3.0, 3.0], [], [3.0]]
+    assert seen == [[[1.0, 1.0], [], [1.0]]]

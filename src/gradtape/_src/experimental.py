@@ -8,8 +8,17 @@ from typing import Any
 
 from gradtape._src import dtensor as dtensor
 from gradtape._src.numpy_api import public as numpy
+from gradtape._src.tf.ragged_shape import DynamicRaggedShape as DynamicRaggedShape
 
-__all__ = ["async_clear_error", "async_scope", "dtensor", "enable_strict_mode", "function_executor_type", "numpy"]
+__all__ = [
+    "DynamicRaggedShape",
+    "async_clear_error",
+    "async_scope",
+    "dtensor",
+    "enable_strict_mode",
+    "function_executor_type",
+    "numpy",
+]
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`tf.experimental`: NumPy's functions, and switches of TensorFlow's runtime."""
 
 from gradtape._src.experimental import (
+    DynamicRaggedShape as DynamicRaggedShape,
     async_clear_error as async_clear_error,
     async_scope as async_scope,
     enable_strict_mode as enable_strict_mode,

@@ -15,6 +15,7 @@ from gradtape._src.autodiff.arguments import leaves
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
+from gradtape._src.core.composites import differentiable_part, is_composite, with_gradient
 from gradtape._src.core.dispatch import record
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.sparse_cotangent import SparseCotangent
@@ -77,13 +78,14 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
                 "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses variables: "
                 f"{variables}"
             )
-        flat = [convert(leaf) for leaf in nest.flatten(result)]
+        results = nest.flatten(result)
+        flat = [convert(differentiable_part(leaf)) for leaf in results]
         # New tensors: a tape must record the user's gradient for them, not the ops of the body.
         outputs = tuple(wrap(t.array) for t in flat)
-        tensors = [convert(leaf) for leaf in inputs] + [read(v) for v in variables]
-        attrs = {"call": _Call(grad_fn, len(inputs), variables), "body": tuple(t.uid for t in flat)}
-        record(_CUSTOM, tensors, outputs, attrs)
-        return nest.pack_sequence_as(result, list(outputs))
+        tensors = [convert(differentiable_part(leaf)) for leaf in inputs] + [read(v) for v in variables]
+        call = _Call(_on_composites(grad_fn, results), len(inputs), variables)
+        record(_CUSTOM, tensors, outputs, {"call": call, "body": tuple(t.uid for t in flat)})
+        return nest.pack_sequence_as(result, [with_gradient(*pair) for pair in zip(results, outputs, strict=True)])
 
     return Bind(custom_gradient, function, decorated)
 
@@ -139,6 +141,17 @@ def _accepts_variables(grad_fn: Any) -> bool:
     return "variables" in signature.parameters or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
 
 
+def _on_composites(grad_fn: Callable[..., Any], results: list[Any]) -> Callable[..., Any]:
+    """The user's function, which gets the gradients of ragged results as ragged tensors."""
+    if not any(map(is_composite, results)):
+        return grad_fn
+
+    def called(*upstream: Any, **variables: Any) -> Any:
+        return grad_fn(*[with_gradient(*pair) for pair in zip(results, upstream, strict=True)], **variables)
+
+    return called
+
+
 class _Call:
     """One call of a function with a custom gradient: the data of its rule."""
 
@@ -164,7 +177,7 @@ class _Call:
         return [*self._checked(grads), *of_variables]
 
     def _checked(self, grads: Any) -> list[Any]:
-        flat = nest.flatten(grads)
+        flat = [differentiable_part(g) for g in nest.flatten(grads)]
         if self.inputs == 0 and flat == [None]:
             flat = []
         if len(flat) != self.inputs:

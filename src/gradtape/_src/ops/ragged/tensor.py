@@ -733,12 +733,14 @@ def _default(flat: Tensor, default_value: Any, inner: tuple[int, ...]) -> Tensor
 def dense_positions(found: Sequence[RowPartition], sizes: tuple[int, ...]) -> tuple[ndarray, ndarray | None]:
     """Where the flat values stand in a dense tensor, and which of them have a place there (None: all)."""
     where = np.arange(found[0].count)
-    fits = where < sizes[0]
-    cut = sizes[0] < found[0].count
+    fits, cut = where < sizes[0], sizes[0] < found[0].count
     for partition, size in zip(found, sizes[1:], strict=True):
-        where = where[partition.rowids] * size + partition.offsets
         cut = cut or size < partition.longest
-        fits = fits[partition.rowids] & (partition.offsets < size) if cut else np.ones(partition.size, bool)
+        first = where * size - partition.starts
+        where = np.repeat(first, partition.lengths) + np.arange(partition.size)
+        if cut:
+            before = fits if len(fits) == partition.count else np.ones(partition.count, bool)
+            fits = np.repeat(before, partition.lengths) & (partition.offsets < size)
     return where, np.flatnonzero(fits) if cut else None
 
 
