@@ -159,6 +159,38 @@ def test_callable_initial_values_are_called_once(two):
     assert copies(two, v) == [3.0, 3.0]
 
 
+def test_a_model_is_built_in_the_replicas(two):
+    with two.scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(2), tf.keras.layers.Dense(1)])
+        optimizer = tf.keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def step(x):
+        def replica(x):
+            with tf.GradientTape() as tape:
+                loss = tf.nn.compute_average_loss(tf.reduce_sum(model(x), axis=1))
+            optimizer.apply_gradients(zip(tape.gradient(loss, model.weights), model.weights, strict=True))
+            return loss
+
+        return two.reduce("SUM", two.run(replica, args=(x,)), axis=None)
+
+    x = two.experimental_distribute_values_from_function(lambda c: tf.ones([2, 3]))
+    first, second = step(x), step(x)
+    assert float(second) < float(first)
+    assert len(model.weights) == 4
+    kernel = model.weights[0]
+    assert [len(two.experimental_local_results(v)) for v in (kernel._value, optimizer.iterations._value)] == [2, 2]
+    assert int(optimizer.iterations.numpy()) == 2
+
+
+def test_only_replica_0_decides_what_is_created(two):
+    def replica():
+        return tf.Variable(1.0) if int(replica_number()) == 1 else None
+
+    with pytest.raises(RuntimeError, match="replica 0 has not created"):
+        two.run(replica)
+
+
 # -- replicas --------------------------------------------------------------------------------------------------------
 def test_replicas_run_in_order_up_to_each_merge(two):
     seen = []

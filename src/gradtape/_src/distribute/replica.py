@@ -83,6 +83,10 @@ class ReplicaContext:
         with setting(mode, Mode(self._strategy)):
             return select(0, merge_fn(self._strategy, *args, **kwargs))
 
+    def shared(self, create: Callable[[], Any]) -> Any:
+        """What replica 0 creates, for all of them: the others get its objects in the order in which it created them."""
+        return create() if self._thread is None else self._thread.shared(create)
+
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
         """The sum or mean of every leaf of `value` over all replicas, for each of them.
 
@@ -169,8 +173,9 @@ class _Abandoned(BaseException):
 class _Thread:
     """One replica of one `run`."""
 
-    def __init__(self, number: int, body: Callable[[], Any]) -> None:
+    def __init__(self, number: int, body: Callable[[], Any], created: list[Any]) -> None:
         self.number, self._body = number, body
+        self._created, self._found = created, 0  # what replica 0 has created, and how much of it this one has got
         self._context = copy_context()
         self._graph = current_graph()
         self._resume, self._paused = threading.Semaphore(0), threading.Semaphore(0)
@@ -207,6 +212,18 @@ class _Thread:
         self.ended = True
         self._paused.release()
 
+    def shared(self, create: Callable[[], Any]) -> Any:
+        """What replica 0 creates, or has created at this point."""
+        self._found += 1
+        if self.number == 0:
+            self._created.append(create())
+        elif self._found > len(self._created):
+            raise RuntimeError(
+                f"Tried to create variable number {self._found} of replica {self.number}, which replica 0 has not "
+                "created. All replicas create the same variables, in the same order."
+            )
+        return self._created[self._found - 1]
+
     def merge(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Wait until all replicas are here."""
         if current_graph() is not self._graph:
@@ -242,7 +259,8 @@ def run_replicas(strategy: Strategy, function: Callable[..., Any], args: Any, kw
 
         return replica
 
-    threads.extend(_Thread(number, body(number)) for number in range(len(devices)))
+    created: list[Any] = []
+    threads.extend(_Thread(number, body(number), created) for number in range(len(devices)))
     merged: list[Any] = [None] * len(threads)
     try:
         while True:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src.conversion import cast, convert, register_converter
 from gradtape._src.devices import Device
-from gradtape._src.distribute.context import default_strategy, mode, require_same
+from gradtape._src.distribute.context import Mode, default_strategy, mode, require_same
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.distribute.values import DistributedValues, select
 from gradtape._src.interrupts import setting
@@ -309,8 +309,8 @@ def make(*args: Any, **kwargs: Any) -> Any:
     if found.replica is None:
         return create(found.strategy, args, kwargs)
 
-    def merged(strategy: Strategy, given: Any) -> DistributedVariable:
-        first: Keep = select(0, given)
-        return create(strategy, first.args, first.kwargs)
+    def created() -> DistributedVariable:
+        with setting(mode, Mode(found.strategy)):
+            return create(found.strategy, args, kwargs)
 
-    return found.replica.merge_call(merged, args=(Keep(args, kwargs),))
+    return found.replica.shared(created)
