@@ -11,10 +11,12 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape._src import forks
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 MOST = 16
 """Largest number of threads: memory is the limit beyond."""
@@ -101,6 +103,8 @@ class _Pool:
     """Helpers, and the queue of jobs that they wait for."""
 
     def __init__(self) -> None:
+        from queue import SimpleQueue  # with the first job, not with the package
+
         self.generation = forks.generation
         self._jobs: SimpleQueue[tuple[_Job, contextvars.Context]] = SimpleQueue()
         self._size = 0
@@ -121,7 +125,7 @@ class _Pool:
             del job, context  # they hold arrays
 
 
-_pool = _Pool()
+_pool: _Pool | None = None
 
 
 def run(work: Callable[[int], Any], count: int) -> None:
@@ -132,11 +136,12 @@ def run(work: Callable[[int], Any], count: int) -> None:
         for i in range(count):
             work(i)
         return
-    if _pool.generation != forks.generation:
-        _pool = _Pool()
+    pool = _pool
+    if pool is None or pool.generation != forks.generation:
+        pool = _pool = _Pool()
     job = _Job(work, count)
     try:
-        _pool.offer(job, helpers)
+        pool.offer(job, helpers)
         job.run_share()
     finally:
         job.finish()
