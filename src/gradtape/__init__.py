@@ -339,6 +339,7 @@ _LAZY_NAMES = {
 }
 _LAZY_NAMES |= dict.fromkeys(("as_string", "fingerprint"), "gradtape._src.tf.strings")
 _LAZY_NAMES |= dict.fromkeys(("DeviceSpec", "make_ndarray", "make_tensor_proto"), "gradtape._src.tf.protos")
+_LAZY_NAMES["edit_distance"] = "gradtape._src.tf.edit_distance"
 
 
 def _load(name: str) -> _typing.Any:
@@ -375,6 +376,7 @@ if _typing.TYPE_CHECKING:
         types as types,
     )
     from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
+    from gradtape._src.tf.edit_distance import edit_distance as edit_distance
     from gradtape._src.tf.protos import (
         DeviceSpec as DeviceSpec,
         make_ndarray as make_ndarray,

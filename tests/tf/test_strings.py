@@ -115,3 +115,20 @@ def test_many_texts_are_split_as_each_one_is(separator):
     texts = ["".join(rng.choice(list("ab ,\t\n\x1f"), rng.integers(0, 9))) for _ in range(200)]
     many = tf.strings.split(texts, separator).to_list()
     assert many == [tf.strings.split(text, separator).numpy().tolist() for text in texts]
+
+
+def test_ops_that_move_elements_move_strings():
+    assert tf.scatter_nd([[0], [2], [0]], ["p", "q", "r"], [3]).numpy().tolist() == [b"pr", b"", b"q"]
+    assert tf.dynamic_stitch([[0, 2], [1]], [["a", "c"], ["b"]]).numpy().tolist() == [b"a", b"b", b"c"]
+    padded = tf.pad([["a"]], [[0, 1], [1, 0]]).numpy()
+    assert padded.tolist() == [[b"", b"a"], [b"", b""]]
+    assert {type(text) for text in padded.ravel()} == {bytes}
+
+
+def test_edit_distance():
+    guess = tf.SparseTensor([[0, 0, 0], [1, 0, 0], [1, 0, 1]], ["a", "b", "x"], [2, 1, 2])
+    truth = tf.SparseTensor([[0, 1, 0], [1, 0, 0], [1, 0, 1], [1, 1, 0]], ["a", "b", "c", "a"], [2, 2, 2])
+    assert tf.edit_distance(guess, truth).numpy().tolist() == [[float("inf"), 1.0], [0.5, 1.0]]
+    assert tf.edit_distance(guess, truth, normalize=False).numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"^Expected truth and hypothesis to have matching ranks"):
+        tf.edit_distance(guess, tf.SparseTensor([[0, 0]], ["a"], [1, 1]))

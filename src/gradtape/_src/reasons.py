@@ -35,7 +35,7 @@ REASONS = [
     (r"LinearOperator", "structured operators: use the matrices themselves"),
     (r"(?i)sparse|ragged|NoneTensorSpec|IndexedSlicesSpec", "a rare function of sparse or ragged tensors"),
     (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
-    (r"tf\.(edit_distance|feature_column|audio|queue|CriticalSection)$", "planned"),
+    (r"tf\.(feature_column|audio|queue|CriticalSection)$", "planned"),
     (r"tf\.(Operation|import_graph_def|load_library|load_op_library|"
      r"sysconfig|tools|types|lite|security|resource|variant|estimator|variable_creator_scope)$",
      "TensorFlow's own machinery"),

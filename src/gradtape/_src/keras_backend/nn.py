@@ -49,6 +49,7 @@ from gradtape._src.ops import (
     reduce,
     special as activations,
 )
+from gradtape._src.ops.ragged import RaggedTensor
 from gradtape._src.tf import convolution as tfconv, losses
 from gradtape._src.tf.nn import LABELS
 
@@ -415,6 +416,8 @@ def space_to_depth(x, block_size, data_format="channels_last"):
 
 # -- labels and losses -----------------------------------------------------------------------------------------------
 def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
+    if isinstance(x, RaggedTensor):
+        return x.with_flat_values(one_hot(x.flat_values, num_classes, dtype=dtype))
     x = convert_to_tensor(x)
     if not x.dtype.is_integer:
         x = cast(x, "int32")

@@ -309,7 +309,9 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     where = np.concatenate([p.reshape(-1) for p in places])
     count = int(where.max()) + 1 if where.size else 0
     # TensorFlow's gradient goes to every row, also to one that a later row of the same index has replaced.
-    empty = np.zeros((count, *rest), pieces[0].array.dtype)
+    empty: Any = np.zeros((count, *rest), pieces[0].array.dtype)
+    if pieces[0].dtype.name == "string":
+        empty = np.full(empty.shape, b"", object)
     joined = array.concatenate(*rows, axis=0)
     result: Tensor = index.replace_nd(empty, joined, where[:, None])
     return result

@@ -195,7 +195,10 @@ def pad(
 def _pad_constant(x: Tensor, before: Axes, after: Axes, value: Any) -> Tensor:
     if x.array.dtype.kind == "O":
         filling = b"" if value == 0 else np.asarray(operand(value).array).item()
-        return wrap(np.pad(np.asarray(x.array), list(zip(before, after, strict=True)), constant_values=filling))
+        texts = np.asarray(x.array)
+        padded_texts = np.full([a + n + b for a, n, b in zip(before, texts.shape, after, strict=True)], filling, object)
+        padded_texts[tuple([np.s_[a : a + n] for a, n in zip(before, texts.shape, strict=True)])] = texts
+        return wrap(padded_texts)
     padded: Tensor = array.pad(x, before=before, after=after)
     if not isinstance(value, (Tensor, Variable, np.ndarray)) and value == 0:
         return padded

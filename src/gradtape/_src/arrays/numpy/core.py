@@ -516,8 +516,8 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
 
 @in_float32
 def scatter_nd(updates: Array, indices: Array, *, shape: Axes, batch_dims: int = 0) -> Array:
-    """Zeros of `shape` with `updates` added at `indices` (whose last axis holds coordinates)."""
-    result = np.zeros(shape, updates.dtype)
+    """Zeros of `shape` with `updates` added at `indices` (whose last axis holds coordinates); of texts, empty ones."""
+    result = np.zeros(shape, updates.dtype) if updates.dtype.kind != "O" else np.full(shape, b"", object)
     lead = np.ix_(*(np.arange(n) for n in shape[:batch_dims]))
     extra = indices.ndim - 1 - batch_dims
     grids = tuple(g.reshape(g.shape + (1,) * extra) for g in lead)
