@@ -25,6 +25,7 @@ __all__ = [
 def async_scope() -> Iterator[None]:
     """A block in which TensorFlow runs ops without waiting for them; ops run one after the other here.
 
+    >>> import gradtape as tf
     >>> with tf.experimental.async_scope():
     ...     x = tf.constant(1.0) + 1.0
     >>> float(x)
@@ -36,6 +37,7 @@ def async_scope() -> Iterator[None]:
 def async_clear_error() -> None:
     """Forget errors of ops that run without being waited for: there are none.
 
+    >>> import gradtape as tf
     >>> tf.experimental.async_clear_error()
     """
 
@@ -44,6 +46,7 @@ def async_clear_error() -> None:
 def function_executor_type(executor_type: Any) -> Iterator[None]:
     """A block in which TensorFlow runs functions with another executor; it has no effect here.
 
+    >>> import gradtape as tf
     >>> with tf.experimental.function_executor_type("SINGLE_THREADED_EXECUTOR"):
     ...     float(tf.constant(1.0))
     1.0
@@ -54,5 +57,6 @@ def function_executor_type(executor_type: Any) -> Iterator[None]:
 def enable_strict_mode() -> None:
     """Refuse what TensorFlow has deprecated: nothing of that is in gradtape.
 
+    >>> import gradtape as tf
     >>> tf.experimental.enable_strict_mode()
     """

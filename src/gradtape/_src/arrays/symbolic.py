@@ -537,7 +537,18 @@ def _computed(extents: Any, dtype: Any) -> Symbolic:
     return output
 
 
+_dimensions_are_values: ContextVar[bool] = ContextVar("gradtape_dimensions_are_values", default=False)
+
+
+def dimensions_as_values() -> setting[bool]:
+    """Within the block programs compute with unknown dimensions: for one that is exported for any size."""
+    return setting(_dimensions_are_values, True)
+
+
 def _extents(xp: Any, *, values: tuple[int, ...], shape: Shape, dtype: Any) -> Any:
+    if not is_known_shape(values) and _dimensions_are_values.get():
+        numbers = [xp.library.asarray(value).astype(dtype) for value in values]
+        return xp.library.reshape(xp.library.stack(numbers), shape)
     if not is_known_shape(values):  # a program within one that is being traced: nothing but the shape matters
         return np.zeros(shape, dtype)
     return np.array(values, dtype).reshape(shape)

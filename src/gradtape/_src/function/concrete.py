@@ -83,6 +83,17 @@ class ConcreteFunction:
         return self._traced.graph
 
     @property
+    def is_for_each_size(self) -> bool:
+        """Whether dimensions are unknown that the trace took for numbers: calls trace it anew."""
+        declared = self.declared_shapes
+        return self.patterns is None and declared is not None and not all(s.is_fully_defined() for s in declared)
+
+    @property
+    def traced(self) -> Traced:
+        """The trace, which has the program."""
+        return self._traced
+
+    @property
     def structured_outputs(self) -> Any:
         """The results as `TensorSpec`s in their structure."""
         return self._structure

@@ -125,6 +125,10 @@ class Function:
         """What was traced."""
         return self._cache.functions()
 
+    def traces(self) -> list[ConcreteFunction]:
+        """The concrete functions that calls have made so far."""
+        return self._functions
+
     @property
     def name(self) -> str:
         """The name of the Python function."""

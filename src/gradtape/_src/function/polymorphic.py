@@ -133,7 +133,8 @@ class ShapePolymorphicTraces:
             unknown = _unknown(general)
             apart: dict[tuple[int, int], Any] = {at: at for at in unknown}
             batches = {at: at[1] == 0 or at for at in unknown}
-            found = self._traced(arguments, group, _patterns(general, [apart, batches]))
+            axes: dict[tuple[int, int], Any] = {at: at[1] for at in unknown}
+            found = self._traced(arguments, group, _patterns(general, [apart, batches, axes]))
         if found is None:
             found = self._tracer.trace_or_eager(arguments, ShapePolymorphicFunction)
             found.declare_shapes(declared)

@@ -195,6 +195,10 @@ class Program:
         ]
         return found
 
+    def constants_for_xla(self) -> list[Any]:
+        """A list with an array for each feed that the program captured, and None for the others."""
+        return self._placed_constants(on_numpy=False)[:]
+
     def with_outputs(self, outputs: Sequence[Any]) -> Program:
         """The same with other outputs."""
         return Program(self._graph, self._arguments, outputs, given=self._given)

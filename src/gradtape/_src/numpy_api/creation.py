@@ -29,6 +29,7 @@ def _shape(shape: Any) -> list[int]:
 def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
     """A tensor of nested lists, numbers, arrays or tensors; Python's numbers are int64 and float64.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.array([1, 2.5]).dtype
     tf.float64
     """
@@ -46,6 +47,7 @@ def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
 def asarray(a: Any, dtype: Any = None) -> Tensor:
     """A tensor: the same one if it already is one of this dtype.
 
+    >>> import gradtape as tf
     >>> x = tf.constant([1.0])
     >>> tf.experimental.numpy.asarray(x) is x
     True
@@ -61,6 +63,7 @@ def asanyarray(a: Any, dtype: Any = None) -> Tensor:
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
     """A tensor of at least one dimension.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.ascontiguousarray(3).shape
     TensorShape([1])
     """
@@ -75,6 +78,7 @@ def copy(a: Any) -> Tensor:
 def zeros(shape: Any, dtype: Any = float) -> Tensor:
     """Zeros, of float64 unless told otherwise.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.zeros(2).numpy()
     array([0., 0.])
     """
@@ -84,6 +88,7 @@ def zeros(shape: Any, dtype: Any = float) -> Tensor:
 def ones(shape: Any, dtype: Any = float) -> Tensor:
     """Ones, of float64 unless told otherwise.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.ones((2,)).numpy()
     array([1., 1.])
     """
@@ -98,6 +103,7 @@ def empty(shape: Any, dtype: Any = float) -> Tensor:
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """An array of one value, which may broadcast.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.full((2,), 7).numpy()
     array([7, 7])
     """
@@ -107,6 +113,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 def zeros_like(a: Any, dtype: Any = None) -> Tensor:
     """Zeros of the shape and dtype of another array.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.zeros_like([1, 2]).numpy()
     array([0, 0])
     """
@@ -116,6 +123,7 @@ def zeros_like(a: Any, dtype: Any = None) -> Tensor:
 def ones_like(a: Any, dtype: Any = None) -> Tensor:
     """Ones of the shape and dtype of another array.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.ones_like([1.0]).numpy()
     array([1.])
     """
@@ -132,6 +140,7 @@ def full_like(
 ) -> Tensor:
     """One value in the shape and dtype of another array.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.full_like([1, 2], 5).numpy()
     array([5, 5])
     """
@@ -147,6 +156,7 @@ def full_like(
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
     """Ones on a diagonal.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.eye(2, 3, k=1).numpy().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
@@ -156,6 +166,8 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
 def identity(n: int, dtype: Any = float) -> Tensor:
     """The identity matrix.
 
+    >>> import gradtape as tf
+    >>> import numpy as np
     >>> tf.experimental.numpy.identity(2, np.int32).numpy().tolist()
     [[1, 0], [0, 1]]
     """
@@ -165,6 +177,7 @@ def identity(n: int, dtype: Any = float) -> Tensor:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones at and below a diagonal.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.tri(2).numpy().tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
@@ -174,6 +187,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Numbers at equal distances.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.arange(1, 2, 0.25).numpy()
     array([1.  , 1.25, 1.5 , 1.75])
     """
@@ -196,6 +210,7 @@ def linspace(
 ) -> Any:
     """A number of values at equal distances, with both ends or without the last.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.linspace(0, 1, 5, endpoint=False).numpy()
     array([0. , 0.2, 0.4, 0.6, 0.8])
     """
@@ -219,6 +234,7 @@ def logspace(
 ) -> Tensor:
     """Powers of a base, whose exponents are at equal distances.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.logspace(0, 2, 3).numpy()
     array([  1.,  10., 100.])
     """
@@ -230,6 +246,7 @@ def logspace(
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
     """Values with equal quotients.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.geomspace(1.0, 8.0, 4).numpy().round(6)
     array([1., 2., 4., 8.])
     """
@@ -244,6 +261,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 def diag(v: Any, k: int = 0) -> Tensor:
     """A matrix with a diagonal, or the diagonal of a matrix.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.diag([[1, 2], [3, 4]]).numpy()
     array([1, 4])
     """
@@ -261,6 +279,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
 def diagflat(v: Any, k: int = 0) -> Tensor:
     """A matrix with the flattened values on a diagonal.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.diagflat([1, 2]).numpy().tolist()
     [[1, 0], [0, 2]]
     """
@@ -270,6 +289,7 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
 def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     """The positions on the main diagonal.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.diag_indices(2)[0].numpy().tolist()
     [0, 1]
     """
@@ -283,6 +303,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
 def meshgrid(*xi: Any, **kwargs: Any) -> list[Tensor]:
     """Coordinates of a grid.
 
+    >>> import gradtape as tf
     >>> [x.numpy().tolist() for x in tf.experimental.numpy.meshgrid([1, 2], [3, 4])]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
@@ -297,6 +318,7 @@ def meshgrid(*xi: Any, **kwargs: Any) -> list[Tensor]:
 def ix_(*args: Any) -> list[Tensor]:
     """An open grid of positions.
 
+    >>> import gradtape as tf
     >>> [x.shape.as_list() for x in tf.experimental.numpy.ix_([0, 1], [2])]
     [[2, 1], [1, 1]]
     """
@@ -314,6 +336,7 @@ def ix_(*args: Any) -> list[Tensor]:
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of a vector, as columns.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.vander([1, 2, 3], 2).numpy().tolist()
     [[1, 1], [2, 1], [3, 1]]
     """

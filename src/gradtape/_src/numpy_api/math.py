@@ -120,6 +120,8 @@ abs, conj = absolute, conjugate
 def rad2deg(x: Any) -> Any:
     """Radians as degrees; a Python number stays one.
 
+    >>> import gradtape as tf
+    >>> import numpy as np
     >>> tf.experimental.numpy.rad2deg(np.pi)
     180.0
     """
@@ -129,6 +131,7 @@ def rad2deg(x: Any) -> Any:
 def sign(x: Any, out: Any = None, where: Any = None, **kwargs: Any) -> Tensor:
     """-1, 0 or 1.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.sign([-2.0, 0.0, 3.0]).numpy()
     array([-1.,  0.,  1.])
     """
@@ -144,6 +147,7 @@ def sign(x: Any, out: Any = None, where: Any = None, **kwargs: Any) -> Tensor:
 def signbit(x: Any) -> Tensor:
     """Whether elements are negative.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.signbit([1.0, -1.0]).numpy()
     array([False,  True])
     """
@@ -154,6 +158,7 @@ def signbit(x: Any) -> Tensor:
 def angle(z: Any, deg: bool = False) -> Tensor:
     """The angle of complex numbers.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.angle([1j], deg=True).numpy()
     array([90.])
     """
@@ -164,6 +169,7 @@ def angle(z: Any, deg: bool = False) -> Tensor:
 def real(val: Any) -> Tensor:
     """The real part.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.real([1 + 2j]).numpy()
     array([1.])
     """
@@ -174,6 +180,7 @@ def real(val: Any) -> Tensor:
 def imag(val: Any) -> Tensor:
     """The imaginary part.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.imag([1 + 2j]).numpy()
     array([2.])
     """
@@ -195,6 +202,7 @@ def isreal(x: Any) -> Tensor:
 def iscomplexobj(x: Any) -> bool:
     """Whether an array has a complex dtype.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.iscomplexobj([1j])
     True
     """
@@ -209,6 +217,7 @@ def isrealobj(x: Any) -> bool:
 def around(a: Any, decimals: int = 0) -> Tensor:
     """Numbers rounded to decimals, halves to even ones.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.around([1.25, 2.35], 1).numpy()
     array([1.2, 2.4])
     """
@@ -322,6 +331,7 @@ logical_xor = _over_bools("logical_xor", "Whether one alone is true.")
 def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """The quotient, rounded down, and the remainder.
 
+    >>> import gradtape as tf
     >>> [int(x) for x in tf.experimental.numpy.divmod(7, 2)]
     [3, 1]
     """
@@ -331,6 +341,7 @@ def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 def clip(a: Any, a_min: Any, a_max: Any) -> Tensor:
     """Elements limited to an interval.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.clip([-1, 0, 5], 0, 3).numpy()
     array([0, 0, 3])
     """
@@ -345,6 +356,7 @@ def clip(a: Any, a_min: Any, a_max: Any) -> Tensor:
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether elements are equal within tolerances; infinite ones are not, as in TensorFlow.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.isclose([1.0, 2.0], [1.0, 2.1]).numpy()
     array([ True, False])
     """
@@ -367,6 +379,7 @@ def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan
 def array_equal(a1: Any, a2: Any) -> Tensor:
     """Whether shapes and elements are equal.
 
+    >>> import gradtape as tf
     >>> bool(tf.experimental.numpy.array_equal([1, 2], [1, 2]))
     True
     """
@@ -403,6 +416,7 @@ prod = _sum_like("prod", tf_math.reduce_prod, "The product over axes; small inte
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = None) -> Tensor:
     """The mean over axes; of integers in float64.
 
+    >>> import gradtape as tf
     >>> float(tf.experimental.numpy.mean([1, 2]))
     1.5
     """
@@ -419,6 +433,7 @@ def _extreme(function: Callable[..., Any], of_bools: Callable[..., Any], a: Any,
 def max(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The largest element over axes.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.max([1, 3, 2]))
     3
     """
@@ -428,6 +443,7 @@ def max(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
 def min(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The smallest element over axes.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.min([1, 3, 2]))
     1
     """
@@ -447,6 +463,7 @@ def amin(a: Any, axis: Any = None, out: Any = None, keepdims: Any = None) -> Ten
 def ptp(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The distance from the smallest to the largest element.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.ptp([1, 3, 2]))
     2
     """
@@ -456,6 +473,7 @@ def ptp(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
 def all(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Whether all elements are true.
 
+    >>> import gradtape as tf
     >>> bool(tf.experimental.numpy.all([1, 0]))
     False
     """
@@ -465,6 +483,7 @@ def all(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
 def any(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """Whether an element is true.
 
+    >>> import gradtape as tf
     >>> bool(tf.experimental.numpy.any([1, 0]))
     True
     """
@@ -474,6 +493,7 @@ def any(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
 def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: Any = None) -> Tensor:
     """The variance over axes; `ddof` is subtracted from the number of elements.
 
+    >>> import gradtape as tf
     >>> float(tf.experimental.numpy.var([1, 2, 3], ddof=1))
     1.0
     """
@@ -492,6 +512,7 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int 
 def std(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
     """The standard deviation over axes.
 
+    >>> import gradtape as tf
     >>> float(tf.experimental.numpy.std([1, 2]))
     0.5
     """
@@ -502,6 +523,7 @@ def std(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
     """The weighted mean.
 
+    >>> import gradtape as tf
     >>> float(tf.experimental.numpy.average([1, 3], weights=[1, 3]))
     2.5
     """
@@ -541,6 +563,8 @@ nanprod = _without_nan("nanprod", prod, 1.0, "The product of the elements that a
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -> Tensor:
     """The mean of the elements that are not NaN.
 
+    >>> import gradtape as tf
+    >>> import numpy as np
     >>> float(tf.experimental.numpy.nanmean([1.0, np.nan, 3.0]))
     2.0
     """
@@ -555,6 +579,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = None) -
 def count_nonzero(a: Any, axis: Any = None) -> Tensor:
     """How many elements are not zero.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.count_nonzero([1, 0, 2]))
     2
     """
@@ -564,6 +589,7 @@ def count_nonzero(a: Any, axis: Any = None) -> Tensor:
 def argmax(a: Any, axis: int | None = None) -> Tensor:
     """The position of the largest element.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.argmax([1, 3, 2]))
     1
     """
@@ -574,6 +600,7 @@ def argmax(a: Any, axis: int | None = None) -> Tensor:
 def argmin(a: Any, axis: int | None = None) -> Tensor:
     """The position of the smallest element.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.argmin([3, 1, 2]))
     1
     """
@@ -596,6 +623,7 @@ cumprod = _cumulative("cumprod", tf_math.cumprod, "Products of the elements so f
 def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     """Differences of neighbours, n times.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.diff([1, 4, 9]).numpy()
     array([3, 5])
     """
@@ -611,6 +639,7 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
 def matmul(x1: Any, x2: Any) -> Tensor:
     """The product of matrices and vectors.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.matmul([[1, 2]], [3, 4]).numpy()
     array([11])
     """
@@ -630,6 +659,7 @@ def matmul(x1: Any, x2: Any) -> Tensor:
 def dot(a: Any, b: Any) -> Tensor:
     """NumPy's product: of scalars, vectors, matrices, or over the last axis and the last but one.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.dot([1, 2], [3, 4]))
     11
     """
@@ -644,6 +674,7 @@ def dot(a: Any, b: Any) -> Tensor:
 def inner(a: Any, b: Any) -> Tensor:
     """Products summed over the last axes.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.inner([1, 2], [3, 4]))
     11
     """
@@ -656,6 +687,7 @@ def inner(a: Any, b: Any) -> Tensor:
 def outer(a: Any, b: Any) -> Tensor:
     """All products of two flattened arrays.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.outer([1, 2], [3, 4]).numpy().tolist()
     [[3, 4], [6, 8]]
     """
@@ -666,6 +698,7 @@ def outer(a: Any, b: Any) -> Tensor:
 def vdot(a: Any, b: Any) -> Tensor:
     """The product of two flattened arrays, the first one conjugated.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.vdot([1, 2], [3, 4]))
     11
     """
@@ -676,6 +709,7 @@ def vdot(a: Any, b: Any) -> Tensor:
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     """Products summed over axes.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.tensordot([1, 2], [3, 4], axes=1))
     11
     """
@@ -686,6 +720,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
 def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
     """Einstein's sum.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.einsum("i,i", [1, 2], [3, 4]))
     11
     """
@@ -697,6 +732,7 @@ def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> Tensor:
 def kron(a: Any, b: Any) -> Tensor:
     """Kronecker's product.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.kron([1, 2], [1, 10]).numpy()
     array([ 1, 10,  2, 20])
     """
@@ -711,6 +747,7 @@ def kron(a: Any, b: Any) -> Tensor:
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Tensor:
     """The cross product of vectors of two or three numbers.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.cross([1, 0, 0], [0, 1, 0]).numpy()
     array([0, 0, 1])
     """
@@ -736,6 +773,7 @@ def _three(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def polyval(p: Any, x: Any) -> Tensor:
     """The value of a polynomial; the highest coefficient comes first.
 
+    >>> import gradtape as tf
     >>> float(tf.experimental.numpy.polyval([1.0, 2.0], 3.0))
     5.0
     """

@@ -20,6 +20,7 @@ def _size(size: Any) -> list[int]:
 def seed(s: Any) -> None:
     """Set the seed: what follows repeats.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.random.seed(1)
     >>> first = tf.experimental.numpy.random.rand()
     >>> tf.experimental.numpy.random.seed(1)
@@ -36,6 +37,7 @@ def seed(s: Any) -> None:
 def randn(*args: int) -> Tensor:
     """Normal numbers in this shape.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.random.randn(2, 3).shape
     TensorShape([2, 3])
     """
@@ -45,6 +47,7 @@ def randn(*args: int) -> Tensor:
 def standard_normal(size: Any = None) -> Tensor:
     """Normal numbers in a shape.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.random.standard_normal((2,)).dtype
     tf.float64
     """
@@ -54,6 +57,7 @@ def standard_normal(size: Any = None) -> Tensor:
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
     """Numbers between two bounds.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.random.uniform(1.0, 2.0, (2,)).shape
     TensorShape([2])
     """
@@ -66,6 +70,7 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
 def poisson(lam: Any = 1.0, size: Any = None) -> Tensor:
     """Poisson counts.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.random.poisson(3.0, (2,)).dtype
     tf.int64
     """
@@ -88,6 +93,7 @@ def rand(*size: int) -> Tensor:
 def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = None) -> Tensor:
     """Integers from `low` to `high`, which is left out.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.random.randint(0, 5, (10,)).shape
     TensorShape([10])
     """

@@ -34,6 +34,7 @@ def _int_list(values: Any) -> list[int]:
 def shape(a: Any) -> Any:
     """The shape of an array.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.shape([1, 2])
     TensorShape([2])
     """
@@ -43,6 +44,7 @@ def shape(a: Any) -> Any:
 def ndim(a: Any) -> int:
     """The number of dimensions.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.ndim([[1]])
     2
     """
@@ -52,6 +54,7 @@ def ndim(a: Any) -> int:
 def size(x: Any, axis: int | None = None) -> Any:
     """The number of elements.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.size([1, 2]))
     2
     """
@@ -65,6 +68,7 @@ def size(x: Any, axis: int | None = None) -> Any:
 def reshape(a: Any, newshape: Any, order: str = "C") -> Tensor:
     """The elements in another shape, in C's or Fortran's order.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.reshape([0, 1, 2, 3], (2, 2), order="F").numpy().tolist()
     [[0, 2], [1, 3]]
     """
@@ -81,6 +85,7 @@ def reshape(a: Any, newshape: Any, order: str = "C") -> Tensor:
 def ravel(a: Any) -> Tensor:
     """All elements as a vector.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.ravel([[1, 2], [3, 4]]).numpy()
     array([1, 2, 3, 4])
     """
@@ -95,6 +100,7 @@ def flatten(a: Any, order: str = "C") -> Tensor:
 def transpose(a: Any, axes: Any = None) -> Tensor:
     """The axes in another order; reversed if none is given.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.transpose([[1, 2]]).numpy().tolist()
     [[1], [2]]
     """
@@ -104,6 +110,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
     """Two axes exchanged.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.swapaxes([[1, 2]], 0, 1).shape
     TensorShape([2, 1])
     """
@@ -117,6 +124,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     """Axes moved to other places.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.moveaxis(tf.zeros([2, 3, 4]), 0, -1).shape
     TensorShape([3, 4, 2])
     """
@@ -134,6 +142,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
 def expand_dims(a: Any, axis: Any) -> Tensor:
     """A new axis of size one.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.expand_dims([1, 2], 0).shape
     TensorShape([1, 2])
     """
@@ -143,6 +152,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
 def squeeze(a: Any, axis: Any = None) -> Tensor:
     """Without axes of size one.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.squeeze([[1, 2]]).shape
     TensorShape([2])
     """
@@ -152,6 +162,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
 def broadcast_to(array: Any, shape: Any) -> Tensor:
     """The array, repeated to a shape.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.broadcast_to([1, 2], (2, 2)).numpy().tolist()
     [[1, 2], [1, 2]]
     """
@@ -162,6 +173,7 @@ def broadcast_to(array: Any, shape: Any) -> Tensor:
 def broadcast_arrays(*args: Any, **kwargs: Any) -> list[Tensor]:
     """Arrays in the shape that they broadcast to.
 
+    >>> import gradtape as tf
     >>> [x.shape.as_list() for x in tf.experimental.numpy.broadcast_arrays([1, 2], [[1]])]
     [[1, 2], [1, 2]]
     """
@@ -205,6 +217,7 @@ atleast_3d = _at_least(3, _three)
 def concatenate(arys: Any, axis: int | None = 0) -> Tensor:
     """Arrays one after the other.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.concatenate([[1], [2.5]]).numpy()
     array([1. , 2.5])
     """
@@ -221,6 +234,7 @@ def concatenate(arys: Any, axis: int | None = 0) -> Tensor:
 def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
     """Values after an array.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.append([1], [2]).numpy()
     array([1, 2])
     """
@@ -230,6 +244,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
 def stack(arrays: Any, axis: int = 0) -> Tensor:
     """Arrays along a new axis.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.stack([[1, 2], [3, 4]]).shape
     TensorShape([2, 2])
     """
@@ -242,6 +257,7 @@ def stack(arrays: Any, axis: int = 0) -> Tensor:
 def hstack(tup: Any) -> Tensor:
     """Arrays side by side.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.hstack([[1], [2]]).numpy()
     array([1, 2])
     """
@@ -252,6 +268,7 @@ def hstack(tup: Any) -> Tensor:
 def vstack(tup: Any) -> Tensor:
     """Arrays one below the other.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.vstack([[1, 2], [3, 4]]).shape
     TensorShape([2, 2])
     """
@@ -261,6 +278,7 @@ def vstack(tup: Any) -> Tensor:
 def dstack(tup: Any) -> Tensor:
     """Arrays one behind the other.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.dstack([[1, 2], [3, 4]]).shape
     TensorShape([1, 2, 2])
     """
@@ -270,6 +288,7 @@ def dstack(tup: Any) -> Tensor:
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """Equal parts, or parts between positions.
 
+    >>> import gradtape as tf
     >>> [x.numpy().tolist() for x in tf.experimental.numpy.split(tf.range(5), [1, 3])]
     [[0], [1, 2], [3, 4]]
     """
@@ -298,6 +317,7 @@ hsplit, vsplit, dsplit = _split_on(1, "hsplit"), _split_on(0, "vsplit"), _split_
 def tile(a: Any, reps: Any) -> Tensor:
     """The array, repeated along its axes.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.tile([1, 2], 2).numpy()
     array([1, 2, 1, 2])
     """
@@ -312,6 +332,7 @@ def tile(a: Any, reps: Any) -> Tensor:
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """Every element repeated.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.repeat([1, 2], 2).numpy()
     array([1, 1, 2, 2])
     """
@@ -321,6 +342,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
 def pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
     """More elements around an array: a constant, or a reflection.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.pad([1, 2], [[1, 0]], "constant").numpy()
     array([0, 1, 2])
     """
@@ -334,6 +356,7 @@ def pad(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
 def flip(m: Any, axis: int | None = None) -> Tensor:
     """The elements in reverse order.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.flip([1, 2]).numpy()
     array([2, 1])
     """
@@ -354,6 +377,7 @@ def fliplr(m: Any) -> Tensor:
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """The elements shifted; those that leave at one end enter at the other.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.roll([1, 2, 3], 1).numpy()
     array([3, 1, 2])
     """
@@ -366,6 +390,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     """A quarter turn, k times.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.rot90([[1, 2], [3, 4]]).numpy().tolist()
     [[2, 4], [1, 3]]
     """
@@ -385,6 +410,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "clip") -> Tensor:
     """The elements at some positions; those outside are clipped, or wrap around.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.take([10, 20, 30], [2, 0]).numpy()
     array([30, 10])
     """
@@ -403,6 +429,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Tensor:
     """The elements at positions of their own along an axis.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.take_along_axis([[3, 1, 2]], [[1, 2, 0]], 1).numpy().tolist()
     [[1, 2, 3]]
     """
@@ -425,6 +452,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Tensor:
 def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
     """The slices for which a condition is true.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.compress([True, False, True], [1, 2, 3]).numpy()
     array([1, 3])
     """
@@ -439,6 +467,7 @@ def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
 def nonzero(a: Any) -> list[Tensor]:
     """The positions of elements that are not zero, an array per axis.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.nonzero([0, 3, 0, 4])[0].numpy()
     array([1, 3])
     """
@@ -449,6 +478,7 @@ def nonzero(a: Any) -> list[Tensor]:
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """Elements of x where a condition is true, of y elsewhere; without both the positions where it is true.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.where([True, False], 1, 2.5).numpy()
     array([1. , 2.5])
     """
@@ -463,6 +493,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     """For each element the first choice whose condition is true.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.select([[True, False]], [[1, 2]], 7).numpy()
     array([1, 7])
     """
@@ -479,6 +510,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """A diagonal of two axes.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.diagonal([[1, 2], [3, 4]]).numpy()
     array([1, 4])
     """
@@ -495,6 +527,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """The sum of a diagonal.
 
+    >>> import gradtape as tf
     >>> int(tf.experimental.numpy.trace([[1, 2], [3, 4]]))
     5
     """
@@ -513,6 +546,7 @@ def _band(m: Any, k: int, upper: bool) -> Tensor:
 def triu(m: Any, k: int = 0) -> Tensor:
     """The part at and above a diagonal.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.triu([[1, 2], [3, 4]]).numpy().tolist()
     [[1, 2], [0, 4]]
     """
@@ -522,6 +556,7 @@ def triu(m: Any, k: int = 0) -> Tensor:
 def tril(m: Any, k: int = 0) -> Tensor:
     """The part at and below a diagonal.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.tril([[1, 2], [3, 4]]).numpy().tolist()
     [[1, 0], [3, 4]]
     """
@@ -532,6 +567,7 @@ def tril(m: Any, k: int = 0) -> Tensor:
 def sort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
     """The elements in ascending order.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.sort([3, 1, 2]).numpy()
     array([1, 2, 3])
     """
@@ -543,6 +579,7 @@ def sort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = No
 def argsort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
     """The positions of the elements in ascending order.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.argsort([3, 1, 2]).numpy()
     array([1, 2, 0])
     """

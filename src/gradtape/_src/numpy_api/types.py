@@ -88,6 +88,8 @@ def numpy_result_type(*values: Any) -> np.dtype[Any]:
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype that NumPy gives to a combination of arrays, numbers and dtypes.
 
+    >>> import gradtape as tf
+    >>> import numpy as np
     >>> tf.experimental.numpy.result_type(np.int32, np.float32)
     tf.float64
     """
@@ -97,6 +99,8 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
     """The dtype that holds the values of both.
 
+    >>> import gradtape as tf
+    >>> import numpy as np
     >>> tf.experimental.numpy.promote_types(np.int8, np.uint8)
     dtype('int16')
     """
@@ -139,6 +143,7 @@ def floating(x: Tensor) -> Tensor:
 def isscalar(num: Any) -> bool:
     """Whether a value is a number and no array of one dimension or more.
 
+    >>> import gradtape as tf
     >>> tf.experimental.numpy.isscalar(3)
     True
     """

@@ -17,6 +17,7 @@ from gradtape._src.raw_ops.definition import Attr, Definition
 from gradtape._src.raw_ops.table import RawOp, raw_op
 from gradtape._src.saved_model.connections import CONTROL_FLOW, connecting, reaching
 from gradtape._src.saved_model.messages import Function, Graph, Node, OpDefinition, attr_value
+from gradtape._src.saved_model.programs import ATTR, GRADIENT, StoredProgram
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 
@@ -211,13 +212,16 @@ class Planner:
             if not isinstance(value, Tensor):
                 raise self._damaged(f"the constant {node.name!r} has no value")
             return Step(node.name, [], lambda inputs, values: [value])
+        if node.op == "XlaCallModule" and ATTR in node.attrs:
+            program = StoredProgram(self._attr(node, ATTR))
+            return Step(node.name, sources, lambda inputs, values: list(program(inputs)))
         op = raw_op(node.op)
         if op is None:
             raise self._missing(node)
         attrs = self._attrs(node, op)
         groups = self._groups(node, op.definition, len(sources))
         gradient = self._attr(node, "_gradient_op_type")
-        if node.op == "IdentityN" and isinstance(gradient, bytes):
+        if node.op == "IdentityN" and isinstance(gradient, bytes) and not gradient.decode().startswith(GRADIENT):
             return Step(node.name, sources, self._custom_gradient(gradient.decode()))
 
         def run(inputs: list[Any], values: dict[str, list[Any]]) -> list[Any]:

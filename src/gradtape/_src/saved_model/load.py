@@ -77,6 +77,7 @@ class SignatureMap(Mapping[str, ConcreteFunction]):
 class Asset:
     """A file that belongs to a SavedModel.
 
+    >>> import gradtape as tf
     >>> tf.saved_model.Asset("words.txt").asset_path.numpy()
     b'words.txt'
     """
@@ -97,6 +98,7 @@ class Resource(UserObject):
 class LoadOptions:
     """Options of `tf.saved_model.load`.
 
+    >>> import gradtape as tf
     >>> tf.saved_model.LoadOptions().allow_partial_checkpoint
     False
     """
@@ -119,6 +121,7 @@ class LoadOptions:
 def contains_saved_model(export_dir: Any) -> bool:
     """Whether a folder holds a SavedModel.
 
+    >>> import gradtape as tf
     >>> tf.saved_model.contains_saved_model("no/such/folder")
     False
     """

@@ -1,4 +1,4 @@
-"""`tf.saved_model`: load models that gradtape or TensorFlow has saved."""
+"""`tf.saved_model`: save objects with their functions, load what was saved."""
 
 from __future__ import annotations
 
@@ -8,5 +8,6 @@ from gradtape._src.saved_model.load import (
     contains_saved_model as contains_saved_model,
     load as load,
 )
+from gradtape._src.saved_model.save import SaveOptions as SaveOptions, save as save
 
-__all__ = ["Asset", "LoadOptions", "contains_saved_model", "load"]
+__all__ = ["Asset", "LoadOptions", "SaveOptions", "contains_saved_model", "load", "save"]

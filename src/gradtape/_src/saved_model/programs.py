@@ -1,0 +1,132 @@
+"""Programs that gradtape has saved, run again: StableHLO with as many derivatives as were exported."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.symbolic import is_known
+from gradtape._src.autodiff.custom_gradient import custom_gradient
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.dtypes import as_dtype, dtype_of
+from gradtape._src.formats.protobuf import Message
+from gradtape._src.jax_setup import configure
+from gradtape._src.saved_model.messages import Fields, integer, read, texts
+from gradtape._src.shape import TensorSpec
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf.python_functions import py_function
+
+GRADIENT = "CustomGradient-gradtape-"
+"""The beginning of the type of the ops that give a program a gradient in TensorFlow."""
+
+ATTR = "_gradtape_program"
+"""The attr of an XlaCallModule node with the program and its derivatives; TensorFlow ignores it."""
+
+
+def is_differentiable(dtype: Any) -> bool:
+    """Whether gradients flow through arrays of this dtype."""
+    return dtype_of(np.empty(0, dtype)).is_floating or np.dtype(dtype).kind == "c"
+
+
+# -- in the file -----------------------------------------------------------------------------------------------------
+def stored(exported: Any) -> Message:
+    """What a file has of an exported program: its code, and the dtypes and shapes of inputs and results."""
+    return [
+        (1, bytes(exported.mlir_module_serialized)),
+        *((2, _described(each)) for each in exported.in_avals),
+        *((3, _described(each)) for each in exported.out_avals),
+    ]
+
+
+def _described(array: Any) -> bytes:
+    return f"{np.dtype(array.dtype).name}|{','.join(map(str, array.shape))}".encode()
+
+
+def _restored(message: Fields) -> Any:
+    """The exported program again: JAX's description of one with the same inputs and results, with this code."""
+    import jax
+    from jax import export
+
+    scope = export.SymbolicScope()
+
+    def specs(number: int) -> list[Any]:
+        found = []
+        for each in texts(message, number):
+            dtype, _, shape = each.partition("|")
+            sizes = export.symbolic_shape(f"({shape},)" if shape else "()", scope=scope)
+            found.append(jax.ShapeDtypeStruct(sizes, as_dtype(dtype).numpy_dtype))
+        return found
+
+    inputs, outputs = specs(2), specs(3)
+
+    def same(*_: Any) -> Any:
+        return tuple(jax.numpy.zeros(out.shape, out.dtype) for out in outputs)
+
+    platforms = ("cpu", "cuda")
+    template = export.export(jax.jit(same, keep_unused=True), platforms=platforms)(*inputs)
+    return dataclasses.replace(template, mlir_module_serialized=message[1][-1])
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+class StoredProgram:
+    """A program of a SavedModel: it takes and returns lists of tensors, and is differentiable."""
+
+    def __init__(self, data: Any) -> None:
+        message = read(data)
+        self._results = integer(message, 4)
+        self._orders = [read(each) for each in message.get(1, [])]
+        if not self._orders or any(1 not in each for each in self._orders):
+            raise ValueError("a program is missing")
+        self._made: dict[int, Any] = {}
+
+    def __call__(self, inputs: list[Any]) -> list[Tensor]:
+        tensors = [convert(each) for each in inputs]
+        if all(map(is_known, tensors)):
+            return self.run(tensors, 0)
+        found = py_function(lambda *xs: self.run(list(xs), 0), tensors, self._specs(tensors))
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def _specs(self, tensors: list[Tensor]) -> list[Any]:
+        """The dtypes and, where the inputs have known shapes, the shapes of the results."""
+        import jax
+
+        if any(is_dimension(n) for each in tensors for n in each.array.shape):
+            return [as_dtype(each.partition("|")[0]) for each in texts(self._orders[0], 3)]
+        given = [jax.ShapeDtypeStruct(each.array.shape, each.array.dtype) for each in tensors]
+        found = jax.eval_shape(self._compiled(0), *given)
+        return [TensorSpec(each.shape, dtype_of(np.empty(0, each.dtype))) for each in found]
+
+    def run(self, tensors: list[Tensor], order: int) -> list[Tensor]:
+        """Run the program, or a vjp of it; tapes record a call of the next vjp."""
+
+        @custom_gradient
+        def program(*xs: Any) -> Any:
+            results = [wrap(np.asarray(out)) for out in self._compiled(order)(*(np.asarray(x.array) for x in xs))]
+
+            def vjp(*g: Any) -> Any:
+                if order + 1 >= len(self._orders):
+                    raise LookupError(
+                        f"The derivative of order {order + 1} was not saved with the model: gradtape saves two, or "
+                        "fewer where a program cannot be differentiated."
+                    )
+                count = len(results) if order else self._results  # then come new values of variables
+                pairs = list(zip(g, results, strict=True))[:count]
+                cotangents = [each for each, out in pairs if is_differentiable(out.array.dtype)]
+                found = iter(self.run([*map(convert, xs), *map(convert, cotangents)], order + 1))
+                return [next(found) if is_differentiable(each.array.dtype) else None for each in tensors]
+
+            return results, vjp
+
+        found = program(*tensors)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def _compiled(self, order: int) -> Any:
+        import jax
+
+        configure()
+        if order not in self._made:
+            self._made[order] = jax.jit(_restored(self._orders[order]).call)
+        return self._made[order]

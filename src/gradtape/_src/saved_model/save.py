@@ -1,0 +1,461 @@
+"""`tf.saved_model.save`: objects, variables and functions in TensorFlow's format.
+
+A function is saved as one `XlaCallModule` node with the StableHLO of its program, which TensorFlow and what is built on
+it run without gradtape. The folder is written beside its place and moved there when it is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections import namedtuple
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from gradtape._src import errors, nest
+from gradtape._src.checkpoint.tracking import GRAPH, VALUE, Found, described, is_trackable, objects_below
+from gradtape._src.formats import tensor_bundle
+from gradtape._src.formats.protobuf import Message, encode
+from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.function.eager import EagerFunction
+from gradtape._src.function.function import BoundFunction, Function
+from gradtape._src.saved_model import writing
+from gradtape._src.saved_model.export import Value, exported
+from gradtape._src.saved_model.load import FILE, VARIABLES, Asset
+from gradtape._src.saved_model.programs import GRADIENT
+from gradtape._src.shape import TensorShape, TensorSpec
+from gradtape._src.tf.lookup.tables import LookupInterface
+from gradtape._src.variable import Variable
+
+FINGERPRINT = "fingerprint.pb"
+_VERSIONS: Message = [(1, 2474), (2, 12)]
+_OBJECT_VERSION: Message = [(1, 1), (2, 1)]
+
+
+class SaveOptions:
+    """Options of `tf.saved_model.save`; those that only steer TensorFlow have no effect.
+
+    >>> import gradtape as tf
+    >>> tf.saved_model.SaveOptions().save_debug_info
+    False
+    """
+
+    def __init__(self, **options: Any) -> None:
+        known = {
+            "namespace_whitelist": None, "save_debug_info": False, "function_aliases": None,
+            "experimental_debug_stripper": False, "experimental_io_device": None,
+            "experimental_variable_policy": None, "experimental_custom_gradients": True,
+            "experimental_image_format": False, "experimental_skip_saver": False,
+            "experimental_sharding_callback": None, "extra_tags": None,
+        }  # fmt: skip
+        for name in options:
+            if name not in known:
+                raise TypeError(f"SaveOptions.__init__() got an unexpected keyword argument {name!r}")
+        self.save_debug_info = False
+        vars(self).update(known | options)
+
+
+class SavedFunction(NamedTuple):
+    """A concrete function in the file."""
+
+    name: str
+    concrete: ConcreteFunction
+    captured: list[Variable]
+
+
+def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions | None = None) -> None:
+    """Write an object with its variables and functions as a SavedModel.
+
+    Every `tf.function` of the object, and of what it holds, is saved with the traces that it has; one with an
+    `input_signature` is traced for it. `signatures` is a function, or a dictionary of functions, with known inputs.
+
+    >>> import gradtape as tf
+    >>> import tempfile
+    >>> module = tf.Module()
+    >>> module.w = tf.Variable(2.0)
+    >>> module.f = tf.function(lambda x: x * module.w, input_signature=[tf.TensorSpec([None], tf.float32)])
+    >>> folder = tempfile.mkdtemp()
+    >>> tf.saved_model.save(module, folder)
+    >>> tf.saved_model.load(folder).w.numpy().item()
+    2.0
+    """
+    if not is_trackable(obj) or isinstance(obj, (Variable, Asset)):
+        raise ValueError(
+            "Expected an object of type `Trackable`, such as `tf.Module` or a subclass of the `Trackable` class, for "
+            f"export. Got {obj} with type {type(obj)}."
+        )
+    folder = os.fsdecode(export_dir)
+    parent = os.path.dirname(os.path.abspath(folder))
+    os.makedirs(parent, exist_ok=True)
+    made = Saver(obj, signatures)
+    scratch = tempfile.mkdtemp(prefix=".saved_model-", dir=parent)
+    try:
+        made.write(scratch)
+        _put(scratch, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _put(scratch: str, folder: str) -> None:
+    """Move a complete SavedModel to its place, part by part where the folder is there; the graph comes last."""
+    os.makedirs(folder, exist_ok=True)
+    for name in ("variables", "assets", FINGERPRINT, FILE):
+        target = os.path.join(folder, name)
+        if os.path.isdir(target):
+            shutil.rmtree(target)
+        os.replace(os.path.join(scratch, name), target)
+
+
+class Saver:
+    """Collects what a SavedModel holds."""
+
+    def __init__(self, obj: Any, signatures: Any) -> None:
+        self.found = objects_below(obj)
+        self.numbers = {id(each.value): i for i, each in enumerate(self.found)}
+        self.objects: list[Message] = []
+        self.children: list[list[tuple[str, int]]] = [list(each.parts.items()) for each in self.found]
+        self.functions: dict[int, SavedFunction] = {}
+        self.library: list[Message] = []
+        self.signatures: dict[str, str] = {}
+        self.wrappers: dict[str, Any] = {}
+        self.gradients: dict[str, tuple[str, writing.Gradient]] = {}
+        for each in self.found:
+            self.objects.append(self._object(each))
+        declared = self._add_functions()
+        self._add_signatures(_chosen(obj, signatures, declared))
+
+    # -- objects -----------------------------------------------------------------------------------------------------
+    def _object(self, found: Found) -> Message:
+        value = found.value
+        if isinstance(value, (LookupInterface, Asset)):
+            raise errors.UnimplementedError(
+                None, None, f"{type(value).__name__} at {found.key!r} cannot be saved: tables and assets are planned."
+            )
+        if isinstance(value, Variable):
+            return [(7, [
+                (1, value.dtype.as_datatype_enum),
+                (2, writing.shape_proto(value.shape)),
+                (3, 1 if value.trainable else None),
+                (6, writing.text(value.name.removesuffix(":0"))),
+            ])]  # fmt: skip
+        kind = "trackable_list_wrapper" if isinstance(value, list) else "_generic_user_object"
+        kind = "trackable_tuple_wrapper" if isinstance(value, tuple) else kind
+        return _user_object("trackable_dict_wrapper" if isinstance(value, dict) else kind)
+
+    def _add(self, message: Message) -> int:
+        self.objects.append(message)
+        self.children.append([])
+        return len(self.objects) - 1
+
+    # -- functions ---------------------------------------------------------------------------------------------------
+    def _add_functions(self) -> list[Any]:
+        """Add the functions of all objects; those of the root that have an input_signature are returned."""
+        declared = []
+        for owner in range(len(self.found)):
+            for name, function in _functions_of(self.found[owner].value).items():
+                saved = [self.function(each) for each in _traces(function)]
+                names: Message = [(1, writing.text(each.name)) for each in saved]
+                number = self._add([(6, [*names, (2, _function_spec(function))])])
+                self.children[owner].append((name, number))
+                if owner == 0 and function.input_signature is not None:
+                    declared.append(function)
+        return declared
+
+    def function(self, concrete: ConcreteFunction) -> SavedFunction:
+        """A concrete function, added to the library once."""
+        if id(concrete) not in self.functions:
+            if isinstance(concrete, EagerFunction):
+                raise errors.UnimplementedError(
+                    None,
+                    None,
+                    f"The function {concrete.name!r} cannot be saved, as XLA cannot run it: {concrete.reason}",
+                )
+            if concrete.is_for_each_size:
+                raise errors.UnimplementedError(
+                    None,
+                    None,
+                    f"The function {concrete.name!r} cannot be saved for unknown dimensions: it is traced for "
+                    "each size. Give its input_signature complete shapes, or compute shapes from tf.shape(x) alone.",
+                )
+            name = f"__inference_{concrete.name}_{len(self.library)}"
+            inputs = [Value(spec.dtype, spec.shape) for spec in concrete.inputs]
+            program = exported(concrete)
+            self.library.append(writing.program_function(name, inputs, program))
+            self._check_tracked(concrete.name, program.captured)
+            if program.backward is not None:
+                gradient = f"__inference_gradient_{concrete.name}_{len(self.library)}"
+                made = writing.gradient_function(gradient, program, program.backward)
+                self.library.append(made.function)
+                self.gradients[name] = (gradient, made)
+            self.functions[id(concrete)] = SavedFunction(name, concrete, program.captured)
+        return self.functions[id(concrete)]
+
+    def _check_tracked(self, name: str, captured: list[Variable]) -> None:
+        for variable in captured:
+            if id(variable) not in self.numbers:
+                raise AssertionError(
+                    f"Tried to export a function which references an 'untracked' resource: the function {name!r} uses "
+                    f"the variable {variable.name!r}. Assign it to an attribute of the object that is saved."
+                )
+
+    def _add_signatures(self, signatures: dict[str, ConcreteFunction]) -> None:
+        parts = []
+        for key, concrete in signatures.items():
+            saved = self.function(concrete)
+            name, keywords = self._wrapper(key, saved)
+            named: Message = [(2, writing.text(each)) for each in keywords]
+            number = self._add([(8, [(1, writing.text(name)), *named, (3, 1 if len(keywords) == 1 else None)])])
+            parts.append((key, number))
+            self.signatures[key] = name
+        number = self._add(_user_object("signature_map"))
+        self.children[number] += parts
+        self.children[0].append(("signatures", number))
+
+    def _wrapper(self, key: str, saved: SavedFunction) -> tuple[str, list[str]]:
+        """A function with named inputs and a dictionary of results around another one: its name, and theirs."""
+        concrete = saved.concrete
+        specs = _named_inputs(key, concrete)
+        order = sorted(specs)
+        results = _named_outputs(key, concrete.structured_outputs)
+        name = f"__inference_signature_wrapper_{concrete.name}_{len(self.library)}"
+        handles = [f"variable_{i}" for i in range(len(saved.captured))]
+        types = [spec.dtype.as_datatype_enum for spec in concrete.outputs]
+        tin = [spec.dtype.as_datatype_enum for spec in specs.values()] + [writing.RESOURCE] * len(handles)
+        call = writing.call("call", saved.name, [*specs, *handles], tin, types)
+        given = [writing.arg(each, specs[each].dtype.as_datatype_enum) for each in order]
+        given += [writing.arg(each, writing.RESOURCE) for each in handles]
+        places = {each: i for i, each in enumerate(results)}
+        outputs = [writing.arg(each, types[places[each]]) for each in sorted(results)]
+        returned = {each: f"call:output:{places[each]}" for each in sorted(results)}
+        self.library.append(writing.function(name, given, outputs, [call], returned, ["call"]))
+        self.wrappers[name] = (
+            ((), {each: specs[each] for each in order}),
+            {e: results[e] for e in sorted(results)},
+            saved,
+        )
+        return name, order
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+    def write(self, folder: str) -> None:
+        """Write the files into an empty folder."""
+        os.makedirs(os.path.join(folder, "variables"))
+        os.makedirs(os.path.join(folder, "assets"))
+        keys = []
+        values: dict[str, Any] = {}
+        for each in self.found:
+            own = {}
+            if isinstance(each.value, Variable):
+                key = _key(each)
+                own[VALUE] = (each.value.name.removesuffix(":0"), key)
+                values[key] = each.value.numpy()
+            keys.append(own)
+        values[GRAPH] = np.array(described(self.found, keys), object)
+        tensor_bundle.write(os.path.join(folder, VARIABLES), values)
+        data = encode([(1, 1), (2, self._meta_graph())])
+        with open(os.path.join(folder, FILE), "wb") as file:
+            file.write(data)
+        with open(os.path.join(folder, FINGERPRINT), "wb") as file:
+            file.write(encode(_fingerprint(data)))
+
+    def _meta_graph(self) -> Message:
+        info: Message = [(2, [(1, writing.program_op())]), (4, b"serve"), (5, b"2.21.0"), (7, 1)]
+        nodes, signatures, saver = self._outer_graph()
+        library: Message = [(1, each) for each in self.library]
+        for name, (gradient, _) in self.gradients.items():
+            library.append((3, [(1, writing.text(gradient)), (2, writing.text(GRADIENT + name))]))
+        graph: Message = [*((1, each) for each in nodes), (2, library), (4, _VERSIONS)]
+        objects: Message = []
+        for message, children in zip(self.objects, self.children, strict=True):
+            refs: Message = [(1, [(1, number or None), (2, writing.text(name))]) for name, number in children]
+            objects.append((1, [*refs, *message]))
+        functions = self._concrete_functions()
+        for name, (gradient, made) in self.gradients.items():
+            bound = []
+            for tensor in made.captured:  # after all others, as nothing else refers to them
+                bound.append((2, len(objects)))
+                objects.append((1, [(12, [(1, writing.text(tensor)), (2, writing.text(name))])]))
+            inputs = writing.structured(((None, *made.inputs), {}))
+            functions[gradient] = [*bound, (3, inputs), (4, writing.structured(made.outputs))]
+        objects += [writing.entry(2, name, entry) for name, entry in functions.items()]
+        return [(1, info), (2, graph), *saver, *signatures, (7, objects)]
+
+    def _outer_graph(self) -> tuple[list[Message], Message, Message]:
+        """Nodes, signatures and saver with which a session, as servers have one, restores variables and runs."""
+        variables = [(f"variable_{i}", each) for i, each in enumerate(self.found) if isinstance(each.value, Variable)]
+        handles = {id(each.value): name for name, each in variables}
+        nodes = [writing.handle(name, each.value.dtype.as_datatype_enum, each.value.shape) for name, each in variables]
+        signatures: Message = []
+        for key, name in self.signatures.items():
+            (_, specs), outputs, saved = self.wrappers[name]
+            captured = [handles[id(variable)] for variable in saved.captured]
+            nodes += writing.signature_nodes(key, name, specs, outputs, captured)
+            signatures.append(writing.entry(5, key, writing.signature(key, specs, outputs)))
+        if not variables:
+            return nodes, signatures, []
+        return [*nodes, *_saver_nodes(variables)], signatures, _SAVER
+
+    def _concrete_functions(self) -> dict[str, Message]:
+        found = {}
+        for saved in self.functions.values():
+            signature = saved.concrete.structured_input_signature
+            found[saved.name] = self._concrete(saved, signature, saved.concrete.structured_outputs)
+        for name, (inputs, outputs, saved) in self.wrappers.items():
+            found[name] = self._concrete(saved, inputs, outputs)
+        return found
+
+    def _concrete(self, saved: SavedFunction, inputs: Any, outputs: Any) -> Message:
+        bound: Message = [(2, self.numbers[id(variable)]) for variable in saved.captured]
+        return [*bound, (3, writing.structured(inputs)), (4, writing.structured(outputs))]
+
+
+_SAVER: Message = [
+    (3, [(1, b"saver_filename:0"), (2, b"save_result:0"), (3, b"restore_all"), (7, 2)]),
+]
+
+
+def _saver_nodes(variables: list[tuple[str, Found]]) -> list[Message]:
+    """Nodes that save and restore all variables."""
+    types = [each.value.dtype.as_datatype_enum for _, each in variables]
+    keys = [_key(each) for _, each in variables]
+    nodes = [
+        writing.placeholder("saver_filename", 7, TensorShape([])),
+        writing.strings("save_names", keys),
+        writing.strings("save_slices", [""] * len(keys)),
+    ]
+    where = ["saver_filename", "save_names", "save_slices"]
+    for (name, _), number in zip(variables, types, strict=True):
+        nodes.append(writing.node(f"{name}_value", "ReadVariableOp", [name], {"dtype": writing.type_attr(number)}))
+    values = [f"{name}_value" for name, _ in variables]
+    dtypes = {"dtypes": writing.types_attr(types)}
+    nodes.append(writing.node("save_all", "SaveV2", [*where, *values], dtypes))
+    text = {"T": writing.type_attr(7)}
+    nodes.append(writing.node("save_result", "Identity", ["saver_filename", "^save_all"], text))
+    nodes.append(writing.node("restored", "RestoreV2", where, dtypes))
+    for i, ((name, _), number) in enumerate(zip(variables, types, strict=True)):
+        source = "restored" if not i else f"restored:{i}"
+        nodes.append(
+            writing.node(f"{name}_restore", "AssignVariableOp", [name, source], {"dtype": writing.type_attr(number)})
+        )
+    nodes.append(writing.node("restore_all", "NoOp", [f"^{name}_restore" for name, _ in variables], {}))
+    return nodes
+
+
+def _fingerprint(data: bytes) -> Message:
+    """A FingerprintDef: numbers that change with the file."""
+    digest = hashlib.blake2b(data, digest_size=56).digest()
+    numbers = [int.from_bytes(digest[i : i + 8], "little") for i in range(0, 56, 8)]
+    uuid = str(numbers[5] << 64 | numbers[6]).encode()
+    return [*((i + 1, number) for i, number in enumerate(numbers[:5])), (6, [(1, 4)]), (7, uuid)]
+
+
+def _key(found: Found) -> str:
+    """The key of a variable in the checkpoint."""
+    return f"{found.key}/.ATTRIBUTES/{VALUE}"
+
+
+def _user_object(kind: str) -> Message:
+    return [(4, [(1, writing.text(kind)), (2, _OBJECT_VERSION)])]
+
+
+def _functions_of(value: Any) -> dict[str, Any]:
+    """The functions of an object by name: attributes, and methods of its class."""
+    if isinstance(value, (list, tuple, dict, Variable)):
+        return {}
+    found = {}
+    for name in sorted({*dir(type(value)), *getattr(value, "__dict__", {})}):
+        declared = vars(value).get(name) if hasattr(value, "__dict__") else None
+        inherited = next((vars(kind)[name] for kind in type(value).__mro__ if name in vars(kind)), None)
+        if isinstance(declared, (Function, BoundFunction)) or isinstance(inherited, Function):
+            found[name] = getattr(value, name)
+    return found
+
+
+def _traces(function: Any) -> list[ConcreteFunction]:
+    """The concrete functions of a function; one with an input_signature has one."""
+    if function.input_signature is not None:
+        return [function.get_concrete_function()]
+    return list(function.traces())
+
+
+def _function_spec(function: Any) -> Message:
+    kind = cast("Any", namedtuple)(
+        "FullArgSpec", ["args", "varargs", "varkw", "defaults", "kwonlyargs", "kwonlydefaults", "annotations"]
+    )
+    parameters = list(function.function_type.parameters.values())
+    of = {each: [p for p in parameters if p.kind == each] for each in {p.kind for p in parameters}}
+    plain = [*of.get(0, []), *of.get(1, [])]
+    keyword = of.get(3, [])
+    defaults = tuple(p.default for p in plain if p.default is not p.empty)
+    spec = kind(
+        [p.name for p in plain],
+        of[2][0].name if 2 in of else None,
+        of[4][0].name if 4 in of else None,
+        defaults or None,
+        [p.name for p in keyword],
+        {p.name: p.default for p in keyword if p.default is not p.empty} or None,
+        {},
+    )
+    signature = function.input_signature
+    return [(1, writing.structured(spec)), (5, writing.structured(None if signature is None else tuple(signature)))]
+
+
+# -- signatures ------------------------------------------------------------------------------------------------------
+def _chosen(obj: Any, signatures: Any, declared: list[Any]) -> dict[str, ConcreteFunction]:
+    """The signatures by name."""
+    if signatures is None:
+        return {"serving_default": declared[0].get_concrete_function()} if len(declared) == 1 else {}
+    if not isinstance(signatures, dict):
+        signatures = {"serving_default": signatures}
+    found = {}
+    for key, function in signatures.items():
+        if isinstance(function, ConcreteFunction):
+            found[key] = function
+        elif isinstance(function, (Function, BoundFunction)):
+            traces = _traces(function)
+            if len(traces) != 1:
+                raise ValueError(
+                    f"The function for the signature {key!r} has {len(traces)} traces. Give it an input_signature, or "
+                    "pass what function.get_concrete_function(...) returns."
+                )
+            found[key] = traces[0]
+        else:
+            raise ValueError(
+                f"Expected a TensorFlow function for which to generate a signature, but got {function}. Only "
+                "`tf.functions` with an input signature or concrete functions can be used as a signature."
+            )
+    return found
+
+
+def _named_inputs(key: str, concrete: ConcreteFunction) -> dict[str, TensorSpec]:
+    """The inputs of a signature by name, in the order of the function's."""
+    args, kwargs = concrete.structured_input_signature
+    found: dict[str, TensorSpec] = {}
+    for i, spec in enumerate(nest.flatten((args, kwargs))):
+        if not isinstance(spec, TensorSpec):
+            raise ValueError(f"The signature {key!r} takes {spec!r}: signatures take tensors only.")
+        name = spec.name or f"args_{i}"
+        if name in found:
+            raise ValueError(f"Got non-unique argument names in SavedModel signature function: {name!r} twice.")
+        found[name] = TensorSpec(spec.shape, spec.dtype, name)
+    return found
+
+
+def _named_outputs(key: str, outputs: Any) -> dict[str, TensorSpec]:
+    """The results of a signature by name, in the order of the function's."""
+    if isinstance(outputs, dict):
+        named = {str(name): outputs[name] for name in sorted(outputs)}
+    elif isinstance(outputs, (list, tuple)):
+        named = {f"output_{i}": each for i, each in enumerate(outputs)}
+    else:
+        named = {"output_0": outputs}
+    for name, spec in named.items():
+        if not isinstance(spec, TensorSpec):
+            raise ValueError(
+                f"Got a non-Tensor value {spec!r} for key {name!r} in the output of the function used to generate the "
+                f"SavedModel signature {key!r}. Outputs for functions used as signatures must be a single Tensor, a "
+                "sequence of Tensors, or a dictionary from string to Tensor."
+            )
+    return {name: TensorSpec(spec.shape, spec.dtype, name) for name, spec in named.items()}
