@@ -87,6 +87,18 @@ def test_weight_decay_is_applied_to_every_copy(two):
     assert copies(two, v) == [[0.75], [0.75]]
 
 
+def test_a_replica_may_get_no_row_of_the_last_batch(two):
+    x = (np.arange(18).reshape(9, 2) % 5 - 2).astype(np.float32)
+    y = x[:, :1] - 0.5 * x[:, 1:]
+    with two.scope():
+        model = tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+    model.set_weights([np.array([[0.1], [-0.2]], np.float32), np.zeros(1, np.float32)])
+    found = model.evaluate(x, y, batch_size=4, verbose=0)
+    assert found == pytest.approx(np.mean((x @ [[0.1], [-0.2]] - y) ** 2), rel=1e-5)
+    assert np.isfinite(model.fit(x, y, batch_size=4, verbose=0).history["loss"][0])
+
+
 def test_a_model_is_saved_and_loaded(two, tmp_path):
     with two.scope():
         model = tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.Dense(1)])

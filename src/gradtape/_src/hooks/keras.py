@@ -73,7 +73,9 @@ _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFl
         "from gradtape._src.keras_backend.replicas import allow_synchronized\nallow_synchronized(BatchNormalization)"
     ),
     "keras.src.losses.loss": (
-        "from gradtape._src.keras_backend.replicas import scale_loss_for_distribution, unscale_loss_for_distribution"
+        "from gradtape._src.keras_backend.replicas import empty_as_zero\n"
+        "from gradtape._src.keras_backend.replicas import scale_loss_for_distribution, unscale_loss_for_distribution\n"
+        "reduce_values = empty_as_zero(reduce_values)"
     ),
     "keras.src.saving.saving_lib": (
         "from gradtape._src.keras_backend.saving import replacing\n"

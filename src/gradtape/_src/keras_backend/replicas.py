@@ -9,10 +9,11 @@ from typing import Any
 
 from keras.src import tree
 
-from gradtape._src.distribute.context import get_strategy
+from gradtape._src.distribute.context import get_strategy, has_strategy
 from gradtape._src.distribute.input import part_of
 from gradtape._src.distribute.strategy import Strategy
 from gradtape._src.distribute.values import PerReplica
+from gradtape._src.ops import reduce
 from gradtape._src.tensor import Tensor
 
 
@@ -26,6 +27,18 @@ def unscale_loss_for_distribution(value: Any) -> Any:
     """The mean over the batch of one replica."""
     replicas = get_strategy().num_replicas_in_sync
     return value * float(replicas) if replicas > 1 else value
+
+
+def empty_as_zero(reduce_values: Callable[..., Any]) -> Callable[..., Any]:
+    """Keras' reduction of losses, with the loss 0 for a replica that gets no row of the last batch."""
+
+    @functools.wraps(reduce_values)
+    def reduced(values: Any, sample_weight: Any = None, reduction: Any = "sum_over_batch_size") -> Any:
+        if tuple(values.shape) == (0,) and reduction not in (None, "none") and has_strategy():
+            return reduce.sum_(values, axis=(0,))
+        return reduce_values(values, sample_weight, reduction)
+
+    return reduced
 
 
 def allow_synchronized(layer: type) -> None:
