@@ -105,5 +105,9 @@ def dispatched(function: _F) -> _F:
             return function(*args, **kwargs)
         except NotDenseError:
             return call_on_composites(name, function, args, kwargs)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            raise TypeError(*error.args) from None  # the arguments do not fit: an error of the call, not of this one
 
     return call  # type: ignore[return-value]
