@@ -87,7 +87,6 @@ def _sum_of_segments(x: Tensor, ids: Any, count: int) -> Tensor:
 _SUM = _of_rows(_sum_of_segments, segments.unsorted_segment_sum, "fciuV")
 _MAX = _of_rows(lambda x, ids, n: segment_ops.segment_max(x, ids, count=n), segments.unsorted_segment_max, "fiu")
 _MIN = _of_rows(lambda x, ids, n: segment_ops.segment_min(x, ids, count=n), segments.unsorted_segment_min, "fiu")
-_SEGMENTS: dict[str, Segment] = {"sum": _SUM, "prod": segments.unsorted_segment_prod, "max": _MAX, "min": _MIN}
 
 
 def _register_reduction(name: str, segment: Segment) -> None:
@@ -97,8 +96,10 @@ def _register_reduction(name: str, segment: Segment) -> None:
     register(f"reduce_{name}")(reduce)
 
 
-for _name, _segment in _SEGMENTS.items():
-    _register_reduction(_name, _segment)
+_register_reduction("sum", _SUM)
+_register_reduction("prod", segments.unsorted_segment_prod)
+_register_reduction("max", _MAX)
+_register_reduction("min", _MIN)
 
 
 @register("reduce_mean")
@@ -193,7 +194,7 @@ def unpadded(dense: Tensor, like: RaggedTensor) -> RaggedTensor:
 
 
 # -- segments --------------------------------------------------------------------------------------------------------
-@register(*[f"unsorted_segment_{name}" for name in ("sum", "prod", "max", "min", "mean", "sqrt_n")])
+@register(*[name for name in segments.__dict__ if name.startswith("unsorted_segment_")])
 def _unsorted_segment(call: Any, data: Any, segment_ids: Any, num_segments: Any, name: Any = None) -> Any:
     count = int(known(convert(num_segments)))
     if type(segment_ids) is RaggedTensor:
