@@ -27,7 +27,7 @@ def steps(count: int = COUNT) -> tuple[Callable[[], Any], Callable[[], Any]]:
     variables = [tf.Variable(np.zeros(8, np.float32)) for _ in range(count)]
     x = tf.constant(np.ones(8, np.float32))
 
-    @tf.function
+    @tf.function(jit_compile=True)
     def assign(x: Any) -> Any:
         for v in variables:
             v.assign_add(x)

@@ -111,7 +111,7 @@ def gradients():
     return found
 
 
-def test_functions_and_gradients_are_the_same_in_a_child():
+def test_functions_and_gradients_are_the_same_in_a_child(by_xla):
     wanted = [values(), gradients()]
     concrete = [f.get_concrete_function(x) for f in FUNCTIONS]
     with tf.GradientTape(persistent=True) as tape:
@@ -172,7 +172,7 @@ def test_a_model_in_a_child():
     np.testing.assert_allclose(in_child(child), wanted, rtol=1e-5)
 
 
-def test_arrays_of_jax_are_numpys_in_a_child():
+def test_arrays_of_jax_are_numpys_in_a_child(by_xla):
     tf.config.set_engine("xla")
     try:
         a = tf.constant([1.0, 2.0])

@@ -22,6 +22,7 @@ FAMILIES = {
     "gradtape": "tape",
     "gradtape.function": "tape",
     "gradtape.numpy": "tape",
+    "gradtape.auto": "tape",
     "gradtape.bare": "bare",
     "numpy": "hand",
     "tensorflow": "tape",

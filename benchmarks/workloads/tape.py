@@ -17,8 +17,8 @@ class Workloads:
         module, _, compiled = library.partition(".")
         self.tf = import_module(module)
         self.function: Callable[..., Any] = self.tf.function if compiled else lambda f: f
-        if compiled == "numpy":  # the NumPy executor
-            self.function = self.tf.function(jit_compile=False)
+        if compiled and module == "gradtape" and compiled != "auto":  # one executor alone
+            self.function = self.tf.function(jit_compile=compiled != "numpy")
 
     def chain(self) -> Work:
         tf = self.tf

@@ -20,19 +20,28 @@ PACKAGE = Path(tf.__file__).parent
 
 TABLES = {  # modules that have literals of several primitives' names, and why that is no fact about the primitives
     "arrays/__init__.py": "the primitives behind Python's operators",
+    "arrays/abstract.py": "shapes of results: rules of that interpreter",
     "arrays/base.py": "the functions that the libraries have under the same name",
     "arrays/dimensions.py": "what computes with dimensions as with integers: rules of that interpreter",
     "arrays/numpy/state.py": "NumPy's functions that update a variable",
     "core/dispatch.py": "the methods behind Python's reflected operators",
     "core/primitive.py": "the names of hazards",
     "core/zero_preserving.py": "how zeros are preserved in products: rules of that interpreter",
+    "distribute/variables.py": "the methods that assign to a variable",
+    "formats/event.py": "the fields of a message",
     "graph/bounds.py": "the bounds of integers: rules of that interpreter",
     "graph/numpy_executor.py": "NumPy kernels whose result is new memory",
     "graph/passes.py": "algebra of graphs: rules of that interpreter",
     "graph/rewrites.py": "the patterns of one rewrite",
     "keras_backend/numpy.py": "the reductions of Keras",
+    "numpy_api/behavior.py": "NumPy's methods of arrays",
+    "numpy_api/math.py": "NumPy's functions",
+    "numpy_api/shapes.py": "NumPy's functions",
     "ops/operators.py": "the methods behind Python's operators",
+    "raw_ops/definition.py": "names of arguments that Python has other meanings for",
     "tensor.py": "NumPy's attributes that tensors do not have",
+    "tf/ragged_math.py": "functions of the flat values of a ragged tensor",
+    "tf/v1/summary.py": "summaries by their old names",
     "variable/slices.py": "the functions that update a variable",
 }
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from gradtape._src import dtensor as dtensor
+from gradtape._src.interrupts import contextmanager
 from gradtape._src.numpy_api import public as numpy
 from gradtape._src.tf.ragged_shape import DynamicRaggedShape as DynamicRaggedShape
 

@@ -249,7 +249,7 @@ def on_processor() -> Any:
 
 def on_device(device: Any) -> Any:
     """A context in which programs that get NumPy arrays run on a device of JAX's."""
-    if device == _first_device():
+    if device == _first_device() and default_is_processor() == (device.platform == "cpu"):
         return nullcontext()
     if not hasattr(jax.default_device, "set_local"):
         return jax.default_device(device)  # which a signal may leave in the middle

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src import errors, nest
@@ -17,7 +16,7 @@ from gradtape._src.function.concrete import ConcreteFunction
 from gradtape._src.function.eager import EagerFunction
 from gradtape._src.function.function import Function
 from gradtape._src.inspect.gradient_tape import GradientTape
-from gradtape._src.interrupts import is_interrupt
+from gradtape._src.interrupts import contextmanager, is_interrupt
 from gradtape._src.saved_model import programs
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.variable import StreamState, Variable

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from gradtape._src.interrupts import float_errors_ignored
+
 _FLOAT = re.compile(
     rb"[ \t-\r]*([+-]?)(?:(inf(?:inity)?)|(nan(?:\(\w*\))?)|(0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?)"
     rb"|((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))[ \t-\r]*",
@@ -43,7 +45,7 @@ def read_floats(texts: Sequence[bytes], dtype: Any) -> ndarray:
     numbers = np.array([_float(text) for text in texts], np.float64) if found is None else found
     if np.dtype(dtype) == np.float64:
         return numbers
-    with np.errstate(over="ignore"):
+    with float_errors_ignored():
         rounded = numbers.astype(np.float32)
     tied = np.flatnonzero((numbers.view(np.uint64) & _BEYOND_FLOAT) == _HALFWAY)
     for i in tied.tolist():  # rounded twice: the text decides on which side of the tie the number is

@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.conversion import convert, wrap
+from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.ops.ragged import RaggedTensor, from_partitions
 from gradtape._src.ops.ragged.partition import RowPartition, known, of_lengths, uniform_rows
 from gradtape._src.ops.sparse_tensor import SparseTensor
@@ -116,7 +117,7 @@ def _fingerprints(values: ndarray) -> ndarray:
 
 def _hash_of_two(a: ndarray, b: ndarray) -> ndarray:
     """TensorFlow's hash of two fingerprints."""
-    with np.errstate(over="ignore"):
+    with float_errors_ignored():
         result = a ^ _MULTIPLIER
         result ^= _mixed(b * _MULTIPLIER) * _MULTIPLIER
         result *= _MULTIPLIER

@@ -15,6 +15,7 @@ from gradtape._src.formats.event import SummaryMetadata
 from gradtape._src.formats.media import encode_png, encode_wav
 from gradtape._src.formats.protobuf import Message, encode
 from gradtape._src.formats.tensor_proto import serialized
+from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import summary_experimental as experimental
 from gradtape._src.tf.array import cast
@@ -122,7 +123,7 @@ def _counted(values: ndarray, count: int) -> ndarray:
         counts = np.zeros(count)
         counts[-1] = values.size
         return np.stack([np.full(count, low), np.full(count, low), counts], 1)
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         width = (high - low) / count
         edges = low + width * np.arange(count + 1)
         places = np.floor((values - low) / width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import itertools
 import json
@@ -14,6 +13,8 @@ import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from gradtape._src.interrupts import contextmanager
 
 __all__ = ["Assertions"]
 
@@ -236,7 +237,7 @@ class Assertions(unittest.TestCase):
             callable_obj(*args, **kwargs)
         return None
 
-    @contextlib.contextmanager
+    @contextmanager
     def _raising(self, kind: Any, accepts: Callable[[Exception], bool], wanted: str) -> Iterator[Any]:
         """Around code that raises an error which `accepts`."""
         caught = _Caught()
@@ -309,7 +310,7 @@ class Assertions(unittest.TestCase):
         self.assertNotEqual(status, 0, self._formatMessage(msg, "the command succeeded"))
         self.assertRegexMatch(output, [r.encode() if isinstance(r, str) else r for r in regexes], msg)
 
-    @contextlib.contextmanager
+    @contextmanager
     def captureWritesToStream(self, stream: Any) -> Iterator[Captured]:
         """Collect what a `with` block writes to `sys.stdout` or `sys.stderr`, also from other libraries."""
         handle, captured = stream.fileno(), Captured()

@@ -22,6 +22,7 @@ from numpy import ndarray
 from gradtape._src import errors, nest
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.interrupts import contextmanager, float_errors_ignored
 from gradtape._src.ops.ragged.tensor import RaggedTensor
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
@@ -157,14 +158,14 @@ class TestCase(Assertions):
         """Tensors, or a structure of them, as NumPy arrays. A function is called."""
         return evaluated(tensors)
 
-    @contextlib.contextmanager
+    @contextmanager
     def session(
         self, graph: Any = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Iterator[Any]:
         """A `with` block for code that expects a session; `run` returns the values of tensors."""
         yield _EagerSession()
 
-    @contextlib.contextmanager
+    @contextmanager
     def cached_session(
         self, graph: Any = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Iterator[Any]:
@@ -408,7 +409,7 @@ def _is_close(a: ndarray, b: ndarray, rtol: float, atol: float) -> Any:
     if a.dtype.kind in "OSU" or b.dtype.kind in "OSU":
         return _is_equal(a, b)
     wide = [x.astype(np.float64) if x.dtype.kind in "fV" else x for x in (a, b)]
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         return np.isclose(wide[0], wide[1], rtol=rtol, atol=atol, equal_nan=True)
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from gradtape._src import forks
-from gradtape._src.arrays import numpy_namespace, register_namespace
+from gradtape._src.arrays import namespaces, numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Engine, Interpreter
 from gradtape._src.jax_setup import configure
 
@@ -34,9 +34,7 @@ from gradtape._src.arrays.xla import (  # noqa: E402 - arrays made at import hav
 
 _MODULES = (core, frames, special, linalg, neural, signal, image, random, segment, state, control)
 xla_namespace: Any = Engine("XLA", jax.numpy, *_MODULES, rank=1)
-_ARRAYS: tuple[Any, ...] = (jax.Array, type(jax.numpy.zeros(())))
-
-for _kind in (*_ARRAYS, jax.core.Tracer):
+for _kind in (jax.Array, jax.core.Tracer):  # nothing is computed here: a forked child may be the first to import this
     register_namespace(_kind, xla_namespace)
 
 
@@ -61,9 +59,11 @@ class _WithoutThreads(Interpreter):
 
 def _begin_child() -> None:
     if forks.without_xla:
-        for kind in _ARRAYS:
+        for kind in [kind for kind, found in namespaces.items() if found is xla_namespace]:
             register_namespace(kind, _WithoutThreads())
 
+
+_begin_child()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_child)
