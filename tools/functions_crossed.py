@@ -6,11 +6,14 @@ python tools/functions_crossed.py
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"  # the same calls on every machine: with more threads BLAS is told how many
 
 import gradtape as tf
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import gradtape as tf
-from gradtape._src.function import autograph, function as module, modes, tracing
+from gradtape._src.function import autograph, modes, tracing
+from gradtape._src.function.function import Function
 from gradtape._src.variable import storage
 
 
@@ -17,8 +18,7 @@ def executor(request, monkeypatch):
     """By every executor, and as in an installation without JAX and AutoGraph."""
     monkeypatch.setattr(modes, "_warnings", set())
     if request.param.startswith("no jax"):
-        for user in (modes, module, tracing):
-            monkeypatch.setattr(user, "can_compile", lambda: False)
+        monkeypatch.setattr(modes, "can_compile", lambda: False)
         if request.param.endswith("no malt"):
             for user in (autograph, tracing):
                 monkeypatch.setattr(user, "is_available", lambda: False)
@@ -59,7 +59,7 @@ def test_methods_bind_and_variables_are_followed():
     with tf.GradientTape() as tape:
         y = layer(tf.constant([[3.0, 4.0]]), scale=2.0)
     np.testing.assert_allclose(tape.gradient(y, layer.w), [[6.0, 8.0]])
-    assert isinstance(Layer.__call__, module.Function)
+    assert isinstance(Layer.__call__, Function)
 
 
 def test_results_are_tensors_in_their_structure():

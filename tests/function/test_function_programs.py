@@ -9,6 +9,7 @@ import pytest
 from tf_cases.functions import answer, programs
 
 import gradtape as tf
+from gradtape._src.function import modes
 
 RECORD = json.loads((pathlib.Path(__file__).parents[1] / "recorded" / "functions_tensorflow.json").read_text())
 PROGRAMS = programs(tf)
@@ -54,11 +55,9 @@ DIFFERENT: dict[str, str] = {
 
 
 @pytest.fixture(autouse=True)
-def without_compiling():
+def without_compiling(monkeypatch):
     """Programs run on NumPy: what matters here is what they are, and XLA would take the time."""
-    tf.config.optimizer.set_jit(False)
-    yield
-    tf.config.optimizer.set_jit(True)
+    monkeypatch.setattr(modes, "_jit", ["numpy"])
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))

@@ -7,8 +7,6 @@ import pytest
 
 import gradtape as tf
 
-pytest.importorskip("jax")
-
 rng = np.random.default_rng(7)
 
 

@@ -13,6 +13,7 @@ import pytest
 from interrupts import every_interrupt
 
 import gradtape as tf
+from gradtape._src.function import modes
 from gradtape._src.graph import tiers
 from gradtape._src.graph.tiers import wait_for_compiler
 
@@ -24,7 +25,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA compiles a program after its first call."""
     monkeypatch.setattr(tiers, "_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_SECONDS_PER_NODE", 0.0)
-    tf.config.optimizer.set_jit("auto")
+    monkeypatch.setattr(modes, "_jit", ["auto"])
 
 
 def tier_of(function: Any) -> Any:
@@ -182,18 +183,16 @@ def test_threads_share_a_function() -> None:
 
 
 def test_determinism_keeps_functions_on_one_executor() -> None:
-    try:
-        tf.config.experimental.enable_op_determinism()
-        f = tf.function(lambda x: x + 1.0)
-        f(tf.constant(1.0))
-        assert f._functions[0].graph.executor == "xla"
-    finally:
-        tf.config.optimizer.set_jit("auto")
+    tf.config.experimental.enable_op_determinism()
+    f = tf.function(lambda x: x + 1.0)
+    f(tf.constant(1.0))
+    assert f._functions[0].graph.executor == "xla"
 
 
 def test_a_process_ends_while_xla_compiles() -> None:
     code = """
 import gradtape as tf
+from gradtape._src.function import modes
 from gradtape._src.graph import tiers
 tiers._SECONDS = tiers._SECONDS_PER_NODE = 0.0
 x = tf.ones([20, 20])

@@ -22,6 +22,7 @@ TABLES = {  # modules that have literals of several primitives' names, and why t
     "arrays/__init__.py": "the primitives behind Python's operators",
     "arrays/abstract.py": "shapes of results: rules of that interpreter",
     "arrays/base.py": "the functions that the libraries have under the same name",
+    "arrays/dimension.py": "functions of dimensions, which are no primitives",
     "arrays/dimensions.py": "what computes with dimensions as with integers: rules of that interpreter",
     "arrays/numpy/state.py": "NumPy's functions that update a variable",
     "core/dispatch.py": "the methods behind Python's reflected operators",
@@ -40,7 +41,6 @@ TABLES = {  # modules that have literals of several primitives' names, and why t
     "ops/operators.py": "the methods behind Python's operators",
     "raw_ops/definition.py": "names of arguments that Python has other meanings for",
     "tensor.py": "NumPy's attributes that tensors do not have",
-    "tf/ragged_math.py": "functions of the flat values of a ragged tensor",
     "tf/v1/summary.py": "summaries by their old names",
     "variable/slices.py": "the functions that update a variable",
 }

@@ -284,13 +284,11 @@ unknown_kinds: set[type] = set()
 
 
 def _dimension(value: Any) -> int | None:
-    if value is None:
-        return None
+    if value is None or type(value) in unknown_kinds:
+        return value
     try:
         length = int(operator.index(value))
     except TypeError:
-        if type(value) in unknown_kinds:
-            return value
         raise TypeError(
             "Dimension value must be integer or None or have an __index__ method, "
             f"got value '{value!r}' with type '{type(value)!r}'"

@@ -1,19 +1,29 @@
 """Abstract evaluation: the shapes and dtypes of what a primitive returns, from those of its arguments.
 
 Most primitives need no rule: their NumPy kernel runs once, on zeros, for every kind of call. Those that would take long
-or refuse zeros have one. Where dimensions are unknown, JAX evaluates its own kernel abstractly.
+or refuse zeros have one. Where dimensions are unknown the kernel runs for a few sizes of each, and the dimensions of
+the result are the expression that fits all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.arrays.dimensions import contains_dimension, sized
+from gradtape._src.arrays.dimension import Dimension, UnknownDimensionError, Variable, maximum
+from gradtape._src.arrays.dimensions import (
+    broadcast_shapes,
+    contains_dimension,
+    dimensions_in,
+    evaluated,
+    is_known_shape,
+    sized,
+    variables_in,
+)
 from gradtape._src.arrays.numpy.neural import conv_sizes
 from gradtape._src.interrupts import float_errors_ignored
 
@@ -63,11 +73,11 @@ def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs
     rule = rules.get(name)
     if rule is not None and name in _PROGRAMS:
         return _described(rule(*args, **attrs))
-    if contains_dimension([getattr(a, "shape", a) for a in args]) or contains_dimension(attrs.values()):
-        return _evaluated_by_jax(name, args, attrs)
     found = None if rule is None else rule(*args, **attrs)
     if found is not None:
         return _described(found)
+    if contains_dimension([getattr(a, "shape", a) for a in args]) or contains_dimension(attrs.values()):
+        return _by_samples(name, args, attrs)
     return _specs_of(_on_zeros(name, args, attrs))
 
 
@@ -98,22 +108,80 @@ def _eye(like: Any) -> Any:
     return np.broadcast_to(np.eye(*like.shape[-2:], dtype=like.dtype), like.shape)
 
 
-def _evaluated_by_jax(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
-    import jax
+# -- unknown dimensions ----------------------------------------------------------------------------------------------
+class _Sample(NamedTuple):
+    """An argument with numbers for its dimensions."""
 
-    from gradtape._src.arrays.xla import xla_namespace
+    shape: Shape
+    dtype: Any
 
-    function = getattr(xla_namespace, name)
-    places = [i for i, a in enumerate(args) if hasattr(a, "shape")]
-    specs = [jax.ShapeDtypeStruct(args[i].shape, args[i].dtype) for i in places]
 
-    def filled(*arrays: Any) -> Any:
-        full = list(args)
-        for i, array in zip(places, arrays, strict=True):
-            full[i] = array
-        return function(*full, **attrs)
+def _by_samples(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
+    """What a call returns for any sizes of unknown dimensions, from what it returns for some."""
+    given = [*[getattr(a, "shape", a) for a in args], *attrs.values()]
+    variables = variables_in(given)
+    several = False
+    samples: list[tuple[dict[str, int], tuple[Spec, ...]]] = []
+    for sizes in _sample_sizes([*variables.values()]):
+        try:
+            several, specs = _evaluated(name, _sampled(args, sizes), evaluated_attrs(attrs, sizes))
+        except (ValueError, TypeError, IndexError, ArithmeticError):
+            if len(samples) <= len(variables) + 1:
+                raise
+            continue  # the kernel needs more than the smallest sizes
+        samples.append((sizes, specs))
+    known = {n for n in dimensions_in(given) if type(n) is Dimension}
+    expressions = [*known, *[Dimension({(v,): 1}) for v in variables.values()]]
+    outputs = []
+    for number, (shape, dtype) in enumerate(samples[0][1]):
+        if any(len(specs[number][0]) != len(shape) for _, specs in samples):
+            raise UnknownDimensionError(f"The rank of what {name} returns depends on unknown dimensions.")
+        axes = [[(sizes, specs[number][0][axis]) for sizes, specs in samples] for axis in range(len(shape))]
+        outputs.append((tuple([_fitted(name, axis, expressions) for axis in axes]), dtype))
+    return several, tuple(outputs)
 
-    return _specs_of(jax.eval_shape(filled, *specs))
+
+def evaluated_attrs(attrs: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Static arguments with these sizes for their dimensions."""
+    return {key: evaluated(value, sizes) for key, value in attrs.items()}
+
+
+def _sampled(args: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+    return tuple(
+        [
+            _Sample(evaluated(tuple(a.shape), sizes), a.dtype)
+            if hasattr(a, "shape") and not is_known_shape(a.shape)
+            else evaluated(a, sizes)
+            for a in args
+        ]
+    )
+
+
+def _sample_sizes(variables: Sequence[Variable]) -> list[dict[str, int]]:
+    """Sizes for variables: some, each of them changed alone, others in another order, and the smallest ones."""
+    names = [v.name for v in variables]
+    some = {name: 5 + 2 * i for i, name in enumerate(names)}
+    changed = [{**some, name: some[name] + 12} for name in names]
+    others = {name: 7 + 3 * i for i, name in enumerate(reversed(names))}
+    return [some, *changed, others, {v.name: v.least for v in variables}]
+
+
+def _fitted(name: str, samples: Sequence[tuple[Mapping[str, int], int]], expressions: Sequence[Dimension]) -> Any:
+    """A number, one of these expressions, or a sum of multiples of variables that has the size of every sample."""
+    (some, size), *others = samples
+    if all(n == size for _, n in others):
+        return size
+    for expression in expressions:
+        if all(expression.evaluated(sizes) == n for sizes, n in samples):
+            return expression
+    linear: Any = size
+    for variable, (sizes, n) in zip(some, others, strict=False):
+        slope = (n - size) // (sizes[variable] - some[variable])
+        unknown = next(e for e in expressions if str(e) == variable)
+        linear = slope * (unknown - some[variable]) + linear
+    if type(linear) is not Dimension or any(linear.evaluated(sizes) != n for sizes, n in samples):
+        raise UnknownDimensionError(f"The shape of what {name} returns depends on unknown dimensions.")
+    return linear
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -126,9 +194,8 @@ def register_elementwise(name: str) -> None:
     """Declare an elementwise primitive: the shapes broadcast, and its kernel on one number gives the dtype."""
 
     def rule(*args: Any, **attrs: Any) -> Spec | None:
-        try:
-            shape = np.broadcast_shapes(*[a.shape for a in args if hasattr(a, "shape")])
-        except ValueError:
+        shape = _broadcast(*[a.shape for a in args if hasattr(a, "shape")])
+        if shape is None:
             return None
         ones = [_one(a.dtype) if hasattr(a, "shape") else a for a in args]
         with float_errors_ignored():
@@ -152,7 +219,7 @@ def _matmul(x: Any, y: Any, *, adjoint_x: bool = False, adjoint_y: bool = False)
 
 def _broadcast(*shapes: Shape) -> Shape | None:
     try:
-        return np.broadcast_shapes(*shapes)
+        return broadcast_shapes(*shapes)
     except ValueError:
         return None
 
@@ -204,14 +271,79 @@ def _random(*args: Any, shape: Shape, dtype: Any) -> Spec:
 
 
 def _moved(x: Any, *, shape: Shape, **_: Any) -> Spec | None:
-    return (shape, x.dtype) if -1 not in shape and np.prod(shape) == np.prod(x.shape) else None
+    return (shape, x.dtype) if -1 not in shape and _count(shape) == _count(x.shape) else None
+
+
+def _count(shape: Shape) -> Any:
+    count: Any = 1
+    for n in shape:
+        count = count * n
+    return count
 
 
 def _repeated(x: Any, *, shape: Shape) -> Spec | None:
     return (shape, x.dtype) if _broadcast(x.shape, shape) == tuple(shape) else None
 
 
+def _getitem(x: Any, *, index: tuple[Any, ...]) -> Spec | None:
+    if is_known_shape(x.shape) and not contains_dimension(index):
+        return None
+    sizes, shape = list(x.shape), []
+    for each in _without_ellipsis(index, len(sizes)):
+        if each is None:
+            shape.append(1)
+        elif type(each) is slice:
+            shape.append(_sliced(sizes.pop(0), each))
+        elif isinstance(each, int) or type(each) is Dimension:
+            sizes.pop(0)
+        else:
+            return None
+    return (*shape, *sizes), x.dtype
+
+
+def _without_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
+    found = [i for i, each in enumerate(index) if each is Ellipsis]
+    if not found:
+        return list(index)
+    (at,) = found
+    count = rank - sum(each is not None for each in index) + 1
+    return [*index[:at], *[slice(None)] * count, *index[at + 1 :]]
+
+
+def _sliced(n: Any, part: slice) -> Any:
+    """How many elements a slice takes of an axis."""
+    step = 1 if part.step is None else part.step
+    if step < 0:
+        first = n - 1 if part.start is None else _at(part.start, n, -1, n - 1)
+        last = -1 if part.stop is None else _at(part.stop, n, -1, n - 1)
+        return maximum(-((last - first) // -step), 0)
+    first = 0 if part.start is None else _at(part.start, n, 0, n)
+    last = n if part.stop is None else _at(part.stop, n, 0, n)
+    return maximum(-((first - last) // step), 0)
+
+
+def _at(place: Any, n: Any, low: Any, high: Any) -> Any:
+    """A place on an axis of n elements: counted from the end if it is negative, and never outside of the axis."""
+    place = n + place if place < 0 else place
+    return maximum(low, -maximum(-place, -high))
+
+
+def _pad(x: Any, *, before: Shape, after: Shape) -> Spec:
+    return tuple([b + n + a for b, n, a in zip(before, x.shape, after, strict=True)]), x.dtype
+
+
+def _setitem(x: Any, *, index: Any, shape: Shape) -> Spec:
+    return shape, x.dtype
+
+
+def _transpose(x: Any, *, perm: Shape) -> Spec | None:
+    return (tuple([x.shape[i] for i in perm]), x.dtype) if len(perm) == len(x.shape) else None
+
+
 rules.update(
+    getitem=_getitem,
+    pad=_pad,
+    setitem=_setitem,
     matmul=_matmul,
     einsum=_einsum,
     conv=_conv,

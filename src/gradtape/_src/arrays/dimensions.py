@@ -1,85 +1,83 @@
 """Dimensions that are not known while a function is traced: variables such as d0, and expressions in them.
 
-They are JAX's symbolic dimensions. Shapes of symbolic arrays hold them where others hold ints, and so do the static
-arguments of nodes, where a shape is one. When a program is compiled for certain sizes they are evaluated: nothing of
-them is left in the program.
+Shapes of symbolic arrays hold a `Dimension` where others hold ints, and so do the static arguments of nodes, where a
+shape is one. When a program is made for certain sizes they are evaluated: nothing of them is left in the program.
 """
 
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Iterable, Mapping, Sequence
-from types import CodeType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradtape._src.arrays.dimension import (
+    Dimension,
+    UnknownDimensionError as UnknownDimensionError,
+    Variable,
+    variable as _variable,
+)
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.shape import unknown_kinds
 
 Sizes = tuple[tuple[str, Any], ...]
 """The size of each variable, by its name: an int or, where a program is a part of another one, a dimension of that."""
 
+_kinds = unknown_kinds
+"""The classes of dimensions: ours and, while a program is exported, JAX's."""
 
-class UnknownDimensionError(Exception):
-    """Something cannot be traced while dimensions are unknown: for known ones it has to be traced anew."""
+_kinds.add(Dimension)
 
 
-_kind: type | None = None  # the class of JAX's dimensions, once there is one
+def register_kind(kind: type) -> None:
+    """Declare that instances of a class are dimensions without a number, too."""
+    _kinds.add(kind)
 
 
 def is_dimension(value: Any) -> bool:
     """Whether this is a dimension without a number."""
-    return _kind is not None and type(value) is _kind
+    return type(value) in _kinds
 
 
 def is_known_shape(shape: Sequence[Any]) -> bool:
     """Whether every dimension is a number."""
-    return _kind is None or not any(type(n) is _kind for n in shape)
+    return not any(type(n) in _kinds for n in shape)
 
 
 def contains_dimension(values: Iterable[Any]) -> bool:
     """Whether there is a dimension without a number among static arguments, also within tuples and slices."""
-    return _kind is not None and any(map(_contains_dimension, values))
+    return next(dimensions_in(values), None) is not None
 
 
-def _contains_dimension(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return any(map(_contains_dimension, value))
-    if type(value) is slice:
-        return any(map(is_dimension, (value.start, value.stop, value.step)))
-    return is_dimension(value)
+def dimensions_in(values: Iterable[Any]) -> Iterator[Any]:
+    """The dimensions without a number among static arguments, also within tuples and slices."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from dimensions_in(value)
+        elif type(value) is slice:
+            yield from dimensions_in((value.start, value.stop, value.step))
+        elif type(value) in _kinds:
+            yield value
+
+
+def variables_in(values: Iterable[Any]) -> dict[str, Variable]:
+    """The variables in the dimensions among static arguments, by their names."""
+    return {v.name: v for n in dimensions_in(values) if type(n) is Dimension for v in n.variables()}
 
 
 @functools.cache
 def variable(name: str) -> Any:
-    """The dimension of this name: a size of at least 1. There is one scope for all of them."""
-    global _kind
-    from jax import export
-
-    (dimension,) = export.symbolic_shape(name, scope=_scope())
-    _kind = type(dimension)
-    unknown_kinds.add(_kind)
-    return dimension
-
-
-@functools.cache
-def _scope() -> Any:
-    from jax import export
-
-    return export.SymbolicScope()
+    """The dimension of this name: a size of at least 1."""
+    return _variable(name)
 
 
 # -- numbers instead of dimensions -----------------------------------------------------------------------------------
-_FUNCTIONS: dict[str, Any] = {"floordiv": operator.floordiv, "mod": operator.mod, "max": max, "min": min}
-
-
 def evaluated(value: Any, sizes: Mapping[str, Any]) -> Any:
     """A static argument with numbers for its dimensions; programs in it with numbers for theirs."""
     kind = type(value)
-    if kind is _kind:
-        return eval(_code(str(value)), {"__builtins__": {}, **_FUNCTIONS}, dict(sizes))
+    if kind is Dimension:
+        return value.evaluated(sizes)
     if kind is tuple or kind is list:
         return kind([evaluated(v, sizes) for v in value])
     if kind is slice:
@@ -87,12 +85,6 @@ def evaluated(value: Any, sizes: Mapping[str, Any]) -> Any:
     if hasattr(value, "with_sizes"):
         return value.with_sizes(tuple(sizes.items()))
     return value
-
-
-@functools.lru_cache(4096)
-def _code(text: str) -> CodeType:
-    """The expression that JAX prints, and reads: its power is written ^."""
-    return compile(text.replace("^", "**"), "<dimension>", "eval")
 
 
 def sized(shape: Sequence[Any], sizes: Sizes) -> tuple[Any, ...]:

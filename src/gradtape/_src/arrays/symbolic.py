@@ -1,7 +1,7 @@
 """Symbolic arrays: values that a compiled program will compute, and the graph that says how.
 
 While a function is traced its arguments are symbolic: they have a shape and a dtype and no values. Every function of
-a namespace that receives one adds a node with its name to the graph; a program replays the nodes on JAX arrays. NumPy
+a namespace that receives one adds a node with its name to the graph; a program replays the nodes on arrays. NumPy
 computes everything that does not depend on a symbolic array while tracing; it is a constant of the program.
 
 A graph takes what it needs from outside as inputs: variables, arrays, and values of the outer graph or of the program
@@ -58,7 +58,7 @@ class Feed(NamedTuple):
 class Symbolic:
     """A value of a graph: shape and dtype now, numbers when the program runs.
 
-    Where dimensions are unknown `shape` holds JAX's symbolic dimensions, and `extents` says of integers that were
+    Where dimensions are unknown `shape` holds a `Dimension` for each, and `extents` says of integers that were
     computed from them what they are in terms of them. `lazy` is the lazy array of a large value that is computed from
     small ones.
     """

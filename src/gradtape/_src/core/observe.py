@@ -15,6 +15,7 @@ separate loop for observers, and a wrapped kernel replaces the plain one (benchm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gradtape._src import forks
@@ -81,7 +82,11 @@ def with_kernel() -> list[Op]:
 def numpy_kernel(op: Op) -> Kernel:
     """The kernel of a primitive on NumPy; of an elementwise one in blocks, once there are large arrays."""
     kernel: Kernel = getattr(numpy_namespace, op.name)
-    return spread(kernel) if _spreads and op.elementwise else kernel
+    return _spread(kernel) if _spreads and op.elementwise else kernel
+
+
+_spread = cache(spread)
+"""One function for each kernel: comparisons tell whether a kernel is the one that it was."""
 
 
 _spreads: list[None] = []

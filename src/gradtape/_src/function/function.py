@@ -1,7 +1,4 @@
-"""`tf.function`: Python code with tapes, traced once for each kind of arguments and compiled by XLA.
-
-Without JAX the code runs eagerly, op by op, and the first call says so: values and gradients are the same.
-"""
+"""`tf.function`: Python code with tapes, traced once for each kind of arguments; the graph runs on NumPy, or by XLA."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from gradtape._src.core import tape as stack
 from gradtape._src.function.arguments import Arguments, arguments_of, flattened
 from gradtape._src.function.cache import Cache
 from gradtape._src.function.concrete import ConcreteFunction, FunctionRef
-from gradtape._src.function.modes import can_compile, eagerly, traced_for, warn_not_compiled, warn_once
+from gradtape._src.function.modes import eagerly, traced_for, warn_not_compiled, warn_once
 from gradtape._src.function.polymorphic import ShapePolymorphicTraces
 from gradtape._src.function.python_code import call_python, weak_method
 from gradtape._src.function.signature import Signature, example
@@ -240,11 +237,6 @@ class Function:
         unknown: dict[int, Any] = {}
         given = self._signature.canonical(example(args, unknown), example(kwargs, unknown))
         arguments = arguments_of(given)
-        if unknown and not can_compile():
-            raise ImportError(
-                "get_concrete_function with unknown dimensions needs JAX. Pass a TensorSpec with a complete shape, or "
-                "install it with: pip install 'gradtape[xla]'"
-            )
         if unknown:
             with self._tracing:
                 return self._polymorphic.for_specs(arguments, unknown)

@@ -38,7 +38,7 @@ class ShapePolymorphicFunction(ConcreteFunction):
     """
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
-        """Whether arguments of these shapes fit: one variable has one size, and no size is 0, as JAX assumes."""
+        """Whether arguments of these shapes fit: one variable has one size, and no size is 0."""
         if self.patterns is None:
             return False
         sizes: dict[Any, Any] = {}

@@ -18,7 +18,7 @@ from gradtape._src.function.arguments import Arguments, arguments_kept, split_ke
 from gradtape._src.function.autograph import is_available
 from gradtape._src.function.concrete import ConcreteFunction, FunctionRef, is_text
 from gradtape._src.function.eager import EagerFunction, refuse_creation
-from gradtape._src.function.modes import can_compile, executor_of, warn_once
+from gradtape._src.function.modes import executor_of, warn_once
 from gradtape._src.function.python_code import as_graph_error, as_results, converted, graph_errors
 from gradtape._src.function.signature import Signature
 from gradtape._src.graph.trace import Trace
@@ -60,7 +60,7 @@ class Tracer:
     @property
     def may_generalise(self) -> bool:
         """Whether functions are traced for unknown dimensions."""
-        return can_compile() and (self.reduce_retracing or not self.signature.knows_shapes)
+        return self.reduce_retracing or not self.signature.knows_shapes
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:

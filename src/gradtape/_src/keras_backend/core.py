@@ -31,7 +31,6 @@ from gradtape._src.core import tape as stack
 from gradtape._src.core.composites import is_composite
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.errors import OpError
-from gradtape._src.function.modes import can_compile
 from gradtape._src.function.python_code import graph_errors
 from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.interrupts import float_errors_ignored, is_interrupt
@@ -298,7 +297,7 @@ def compute_output_spec(fn, *args, **kwargs):
     unknown = any(None in x.shape for x in given)
     traced = not any(x.sparse for x in given)
     failure = None
-    if traced and unknown and can_compile():
+    if traced and unknown:
         try:
             return _run_symbolically(fn, args, kwargs, _traced_argument, None)
         except Exception as error:  # other errors of the function are raised below, for known sizes

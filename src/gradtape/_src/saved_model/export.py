@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src import errors, nest
-from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.dimensions import evaluated, is_dimension, register_kind, variables_in
 from gradtape._src.arrays.symbolic import NeedsEagerError, dimensions_as_values
 from gradtape._src.autodiff.arguments import UnconnectedGradients
 from gradtape._src.conversion import convert
@@ -117,6 +117,8 @@ def _program(level: Level) -> Any:
     program = traced.plain
     if level.is_vjp:
         program = program.with_outputs([each.array for each in traced.outputs])
+    sizes = _sizes_for_jax([symbol.shape for symbol in traced.symbols])
+    program = program.with_sizes(tuple(sizes.items())) if sizes else program
     places, variables, _, _ = program.plan
     numbers = {("argument", number): slot for slot, number in places}
     numbers |= {("variable", id(program.feeds[slot].value)): slot for slot, _, _ in variables}
@@ -135,8 +137,19 @@ def _program(level: Level) -> Any:
         symbol = each if isinstance(each, Variable) else traced.symbols[each]
         dtype = each.dtype.numpy_dtype if isinstance(each, Variable) else symbol.dtype
         shape = each.shape.as_list() if isinstance(each, Variable) else symbol.shape
-        specs.append(jax.ShapeDtypeStruct(tuple(shape), dtype))
+        specs.append(jax.ShapeDtypeStruct(evaluated(tuple(shape), sizes), dtype))
     return export.export(jax.jit(call, keep_unused=True), platforms=PLATFORMS)(*specs)
+
+
+def _sizes_for_jax(shapes: Sequence[Any]) -> dict[str, Any]:
+    """JAX's dimensions for the variables in shapes, by their names."""
+    from jax import export
+
+    scope = export.SymbolicScope()
+    sizes = {name: export.symbolic_shape(name, scope=scope)[0] for name in variables_in(shapes)}
+    for size in sizes.values():
+        register_kind(type(size))
+    return sizes
 
 
 def _derivatives(level: Level) -> list[Any]:

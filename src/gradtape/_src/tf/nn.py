@@ -18,7 +18,7 @@ from gradtape._src.ops.attention import attention
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math as tfmath
 from gradtape._src.tf.arguments import axis_of, integer
-from gradtape._src.tf.array import cast, gather, moveaxis_last
+from gradtape._src.tf.array import cast, concat, gather, moveaxis_last
 from gradtape._src.tf.clip import clip_by_norm
 from gradtape._src.tf.convolution import (
     atrous_conv2d as atrous_conv2d,
@@ -153,9 +153,7 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
 def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
     """Rows of a table; the gradient with respect to the table is sparse."""
     if isinstance(params, (list, tuple)):
-        if len(params) != 1:
-            raise ValueError("embedding_lookup takes one table; a list of shards should be joined with tf.concat.")
-        params = params[0]
+        params = params[0] if len(params) == 1 else concat(params, 0)  # shards, one after the other
     rows = gather(params, ids)
     if max_norm is None:
         return rows
@@ -177,7 +175,7 @@ def embedding_lookup_sparse(
 
     >>> import gradtape as tf
     >>> ids = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [0, 1, 1], [2, 2])
-    >>> tf.nn.embedding_lookup_sparse([[1.0], [3.0]], ids, None).numpy().tolist()
+    >>> tf.nn.embedding_lookup_sparse(tf.constant([[1.0], [3.0]]), ids, None).numpy().tolist()
     [[2.0], [3.0]]
     """
     from gradtape._src.tf import sparse_lookup
@@ -201,7 +199,7 @@ def safe_embedding_lookup_sparse(
 
     >>> import gradtape as tf
     >>> ids = tf.SparseTensor([[0, 0]], [1], [2, 2])
-    >>> tf.nn.safe_embedding_lookup_sparse([[1.0], [3.0]], ids).numpy().tolist()
+    >>> tf.nn.safe_embedding_lookup_sparse(tf.constant([[1.0], [3.0]]), ids).numpy().tolist()
     [[3.0], [0.0]]
     """
     from gradtape._src.tf import sparse_lookup

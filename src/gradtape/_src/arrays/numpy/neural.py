@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from gradtape._src.arrays.dimension import maximum
 from gradtape._src.arrays.half import HALF, in_float32, widened
 from gradtape._src.arrays.numpy.blas import by_size
 
@@ -34,7 +35,7 @@ _SHORT = 16  # elements: below this a run costs more to begin than to copy
 def conv_sizes(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Sizes:
     """How many positions a window has along each axis of space."""
     return tuple(
-        max((n + low + high - (k - 1) * d - 1) // s + 1, 0)
+        maximum((n + low + high - (k - 1) * d - 1) // s + 1, 0)
         for n, k, s, d, (low, high) in zip(sizes, window, strides, dilations, padding, strict=True)
     )
 

@@ -1,0 +1,309 @@
+"""A dimension without a number: an integer polynomial in variables such as d0, with quotients, remainders and maxima.
+
+Two dimensions are equal if they are the same polynomial. A comparison has an answer where it follows from the smallest
+sizes that the variables can have, and raises an error otherwise.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+Atom = Any
+"""A variable, or a `_Function`."""
+
+Monomial = tuple[Atom, ...]
+"""A product of atoms, in a fixed order."""
+
+
+class UnknownDimensionError(Exception):
+    """Something cannot be traced while dimensions are unknown: for known ones it has to be traced anew."""
+
+
+class Variable(NamedTuple):
+    """A size that is not known yet: its name, and the least it can be."""
+
+    name: str
+    least: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class _Function(NamedTuple):
+    """A function of two sizes that is no polynomial."""
+
+    name: str
+    left: Any
+    right: Any
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.left}, {self.right})"
+
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": lambda a, b: maximum(a, b),
+    "min": lambda a, b: -maximum(-a, -b),
+}
+
+
+class Dimension:
+    """A polynomial: coefficients by monomial. What turns out to be a number is an int, never a `Dimension`."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms = terms
+        self._hash = hash(frozenset(terms.items()))
+
+    # -- arithmetic --------------------------------------------------------------------------------------------------
+    def __add__(self, other: Any) -> Any:
+        if (terms := _terms(other)) is None:
+            return NotImplemented
+        total = dict(self.terms)
+        for monomial, count in terms.items():
+            total[monomial] = total.get(monomial, 0) + count
+        return _simplest(total)
+
+    def __mul__(self, other: Any) -> Any:
+        if (terms := _terms(other)) is None:
+            return NotImplemented
+        total: dict[Monomial, int] = {}
+        for a, m in self.terms.items():
+            for b, n in terms.items():
+                both = tuple(sorted((*a, *b), key=str))
+                total[both] = total.get(both, 0) + m * n
+        return _simplest(total)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __pos__(self) -> Dimension:
+        return self
+
+    def __sub__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else self + -1 * other
+
+    def __rsub__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else -1 * self + other
+
+    def __pow__(self, power: int) -> Any:
+        result: Any = 1
+        for _ in range(operator.index(power)):
+            result = self * result
+        return result
+
+    def __floordiv__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else _divided(self, other)[0]
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else _divided(other, self)[0]
+
+    def __mod__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else _divided(self, other)[1]
+
+    def __rmod__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else _divided(other, self)[1]
+
+    def __divmod__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else _divided(self, other)
+
+    def __abs__(self) -> Any:
+        return maximum(self, -self)
+
+    # -- comparisons -------------------------------------------------------------------------------------------------
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dimension) and self._hash == other._hash and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __ge__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else _at_least(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else _at_least(other, self)
+
+    def __gt__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else not _at_least(other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return NotImplemented if _terms(other) is None else not _at_least(self, other)
+
+    def __bool__(self) -> bool:
+        low, high = bounds(self)
+        if low > 0 or high < 0:
+            return True
+        raise _undecided(f"{self} != 0")
+
+    # -- numbers -----------------------------------------------------------------------------------------------------
+    def __index__(self) -> int:
+        raise UnknownDimensionError(f"The dimension {self} has no number while a function is traced.")
+
+    def evaluated(self, sizes: Mapping[str, Any]) -> Any:
+        """The number, with these sizes of variables; a dimension where some are not among them."""
+        total: Any = 0
+        for monomial, count in self.terms.items():
+            product: Any = count
+            for atom in monomial:
+                product = product * _evaluated(atom, sizes)
+            total = product + total
+        return total
+
+    def variables(self) -> Iterator[Variable]:
+        """The variables in it, each as often as it occurs."""
+        for monomial in self.terms:
+            for atom in monomial:
+                if type(atom) is Variable:
+                    yield atom
+                else:
+                    for side in (atom.left, atom.right):
+                        yield from side.variables() if type(side) is Dimension else ()
+
+    def __str__(self) -> str:
+        """A Python expression."""
+        return " + ".join([_text(monomial, count) for monomial, count in self.terms.items()]).replace("+ -", "- ")
+
+    __repr__ = __str__
+
+    def __deepcopy__(self, memo: Any) -> Dimension:
+        return self
+
+
+def variable(name: str, least: int = 1) -> Dimension:
+    """The dimension of this name: a size of at least `least`."""
+    return Dimension({(Variable(name, least),): 1})
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two sizes."""
+    if type(a) is not Dimension and type(b) is not Dimension:
+        return max(a, b)
+    try:
+        return a if _at_least(a, b) else b
+    except UnknownDimensionError:
+        return _of_atom(_Function("max", *sorted((a, b), key=str)))
+
+
+def bounds(value: Any) -> tuple[float, float]:
+    """The least and the most that a size can be."""
+    if type(value) is not Dimension:
+        return value, value
+    low = high = 0.0
+    for monomial, count in value.terms.items():
+        least, most = 1.0, 1.0
+        for atom in monomial:
+            a, b = _bounds_of(atom)
+            products = [_product(x, y) for x in (least, most) for y in (a, b)]
+            least, most = min(products), max(products)
+        ends = _product(count, least), _product(count, most)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _product(x: float, y: float) -> float:
+    return 0.0 if x == 0 or y == 0 else x * y  # not nan for 0 times infinity
+
+
+def _bounds_of(atom: Atom) -> tuple[float, float]:
+    if type(atom) is Variable:
+        return atom.least, float("inf")
+    left, right = bounds(atom.left), bounds(atom.right)
+    if atom.name == "max":
+        return max(left[0], right[0]), max(left[1], right[1])
+    if right[0] <= 0:
+        return float("-inf"), float("inf")
+    if atom.name == "mod":
+        return 0, right[1] - 1
+    quotients = [_product(x, 1 / y) // 1 if abs(x) != float("inf") else x for x in left for y in right]
+    return min(quotients), max(quotients)
+
+
+def _at_least(a: Any, b: Any) -> bool:
+    difference = a - b
+    low, high = bounds(difference)
+    if low >= 0:
+        return True
+    if high < 0:
+        return False
+    raise _undecided(f"{a} >= {b}")
+
+
+def _undecided(question: str) -> UnknownDimensionError:
+    return UnknownDimensionError(f"Whether {question} is not known while a function is traced.")
+
+
+def _terms(value: Any) -> Mapping[Monomial, int] | None:
+    """The polynomial of a size; None for what is none."""
+    if type(value) is Dimension:
+        return value.terms
+    try:
+        number = operator.index(value)
+    except TypeError:
+        return None
+    return {(): number} if number else {}
+
+
+def _simplest(terms: dict[Monomial, int]) -> Any:
+    """An int where nothing is unknown, otherwise a dimension whose terms are in a fixed order."""
+    left = {monomial: count for monomial, count in terms.items() if count}
+    if not left.keys() - {()}:
+        return left.get((), 0)
+    return Dimension({key: left[key] for key in sorted(left, key=lambda key: (not key, str(key)))})
+
+
+def _of_atom(atom: Atom) -> Dimension:
+    return Dimension({(atom,): 1})
+
+
+def _divided(a: Any, b: Any) -> tuple[Any, Any]:
+    """Quotient and remainder: exact for the terms that the divisor divides, and atoms for what is left."""
+    divisor = _terms(b)
+    if not divisor:
+        raise ZeroDivisionError("division by zero")
+    if a == b:
+        return 1, 0
+    whole: Any = 0
+    rest: Any = 0
+    for monomial, count in (_terms(a) or {}).items():
+        quotient = _exact(monomial, count, divisor)
+        if quotient is None:
+            rest = rest + _simplest({monomial: count})
+        else:
+            whole = whole + quotient
+    low, high = bounds(rest)
+    if low >= 0 and high < bounds(b)[0]:
+        return whole, rest
+    return whole + _of_atom(_Function("floordiv", rest, b)), _of_atom(_Function("mod", rest, b))
+
+
+def _exact(monomial: Monomial, count: int, divisor: Mapping[Monomial, int]) -> Any:
+    """The quotient of a term and a divisor of one term; None if there is a remainder."""
+    if len(divisor) != 1:
+        return None
+    ((atoms, number),) = divisor.items()
+    left = list(monomial)
+    for atom in atoms:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return _simplest({tuple(left): count // number}) if count % number == 0 else None
+
+
+def _evaluated(atom: Atom, sizes: Mapping[str, Any]) -> Any:
+    if type(atom) is Variable:
+        return sizes.get(atom.name, _of_atom(atom))
+    sides = [side.evaluated(sizes) if type(side) is Dimension else side for side in (atom.left, atom.right)]
+    return FUNCTIONS[atom.name](*sides)
+
+
+def _text(monomial: Monomial, count: int) -> str:
+    if not monomial:
+        return str(count)
+    product = "*".join(map(str, monomial))
+    return product if count == 1 else f"-{product}" if count == -1 else f"{count}*{product}"
