@@ -636,7 +636,10 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
 
 def sum_rows(x: Array) -> Array:
     """The sum along the first axis."""
-    return _sum_of_rows(x) if x.ndim == 2 and x.dtype is _FLOAT32 else sum(x, axis=(0,))
+    if x.ndim == 2 and x.dtype is _FLOAT32:
+        # Of small arrays, what `_sum_of_rows` does: the gradients of biases (benchmark: rnn).
+        return _ones(len(x), _FLOAT32).dot(x) if x.size < _ONE_THREAD else _sum_of_rows(x)
+    return sum(x, axis=(0,))
 
 
 def _one_thread_dot(x: Array, y: Array) -> Array:
@@ -645,6 +648,9 @@ def _one_thread_dot(x: Array, y: Array) -> Array:
 
 
 _dot: Any = _one_thread_dot if SEVERAL else np.dot
+
+_ONE_THREAD = 9216
+"""Elements of a matrix from which on OpenBLAS starts threads for its product with a vector."""
 
 
 _FEW = 1024
@@ -681,14 +687,13 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
         if adjoint_x:
             if len(x) > _TALL and not adjoint_y and _is_tall(x, y):
                 return _tall_product(x, y)
-            return np.matmul(x.T, y.T if adjoint_y else y, out)
+            y = y.T if adjoint_y else y
+            return np.matmul(x.T, y) if out is None else np.matmul(x.T, y, out)
         if adjoint_y and 8 <= len(x) <= 64 and len(y) >= 256 <= x.shape[1] and x.dtype is _FLOAT32:
             # A few rows times the transpose of a larger matrix: OpenBLAS takes up to twice as long as for the product
             # of the matrix and the rows, turned round (benchmark: mlp32).
             return np.dot(y, x.T).T.copy()
-        return np.dot(
-            x, y.T if adjoint_y else y, out
-        )  # less overhead than matmul, except for a transposed first operand
+        return np.dot(x, y.T if adjoint_y else y, out)  # faster to call than matmul, except for a transposed x
     if x.dtype.char in HALF:
         wide = matmul(x.astype(np.float32), y.astype(np.float32), adjoint_x=adjoint_x, adjoint_y=adjoint_y)
         return wide.astype(x.dtype)
