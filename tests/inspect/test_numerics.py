@@ -358,6 +358,26 @@ def test_nested_tapes_judge_a_rule_by_its_result() -> None:
     assert (caught.value.origin.op, caught.value.origin.forward) == ("power", False)
 
 
+def test_rules_of_forward_mode_are_no_ops_of_the_program() -> None:
+    x, ones = tf.Variable([0.0, 4.0]), tf.ones([2])
+    with tf.GradientTape(check_numerics=True):
+        with tf.autodiff.ForwardAccumulator(x, ones) as acc:
+            y = tf.where(x > 0.0, tf.sqrt(x), 0.0)  # the tangent of sqrt is infinite, and thrown away
+        assert acc.jvp(y).numpy().tolist() == [0.0, 0.25]
+        with pytest.raises(Invalid):  # and ops after that are checked
+            tf.math.log(x)
+
+
+def test_ops_of_a_gradient_by_the_user_are_ops_of_the_program() -> None:
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape(check_numerics=True):
+        with tf.GradientTape() as inner:
+            y = tf.custom_gradient(lambda x: (x * 1.0, lambda g: tf.where(g > 0.0, g, g / 0.0)))(x)
+        with pytest.raises(Invalid) as caught:
+            inner.gradient(y, x)
+    assert (caught.value.origin.op, caught.value.origin.forward) == ("divide", True)
+
+
 @pytest.mark.parametrize(
     "f",
     [

@@ -17,10 +17,12 @@ from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.composites import differentiable_part, is_composite, with_gradient
 from gradtape._src.core.dispatch import record
+from gradtape._src.core.observe import in_rule
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Recorder, active_recorders
 from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.interrupts import setting
 from gradtape._src.ops.array import identity
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, read
@@ -188,18 +190,33 @@ class _Call:
         return flat
 
 
-def _vjp_custom(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, call: _Call, body: Any) -> list[Any]:
+_GradFn = Callable[[list[Tensor]], list[Any]]
+
+
+def _vjp_custom(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, call: _GradFn, body: Any) -> list[Any]:
     """Pass the cotangents to the user's function as tensors, and convert its results back."""
     # The user's function need not be linear, so it gets the full rows.
     cts = [Batched(x.rows(), x.level) if type(x) is Batched and x.block_diagonal else x for x in cotangents]
     traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in cts)
     level = next((x.level for x in cts if type(x) is Batched), None)
+    if in_rule.get():
+        call = _outside_rules(call)
     if level is None:
         return [_received(g, traced) for g in call([_shown(ct) for ct in cts])]
     try:
         return [_received(g, traced) for g in call([_shown(ct) for ct in cts])]
     except EscapeError:  # the user's function reads values: call it for one row at a time
         return _row_by_row(call, cts, level, traced)
+
+
+def _outside_rules(call: _GradFn) -> _GradFn:
+    """The user's function, whose ops are the user's and not steps of a rule."""
+
+    def called(upstream: list[Tensor]) -> list[Any]:
+        with setting(in_rule, False):
+            return call(upstream)
+
+    return called
 
 
 def _shown(x: Any) -> Tensor:
@@ -218,7 +235,7 @@ def _received(g: Any, traced: bool) -> Any:
     return tensor if traced else tensor.array
 
 
-def _row_by_row(call: _Call, cotangents: list[Any], level: int, traced: bool) -> list[Any]:
+def _row_by_row(call: _GradFn, cotangents: list[Any], level: int, traced: bool) -> list[Any]:
     from gradtape._src.arrays import namespace_of
 
     stacked = [x.rows() if type(x) is Batched and x.level == level else None for x in cotangents]
@@ -279,7 +296,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
             def grad(*upstream: Any, variables: Any = ()) -> Any:
                 with Tape() as tape:
                     # A new tensor for every argument, so that one that is passed twice has two gradients.
-                    own = nest.map_structure(_fresh, args)
+                    own = nest.map_structure(_copied, args)
                     tensors = [t for t in nest.flatten(own) if isinstance(t, Tensor)]
                     tape.watch(tensors)
                     again = f(*own, **kwargs)
@@ -298,7 +315,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     return Bind(recompute_grad, f, recomputed)
 
 
-def _fresh(leaf: Any) -> Any:
+def _copied(leaf: Any) -> Any:
     return identity(convert(leaf)) if isinstance(leaf, (Tensor, Variable)) else leaf
 
 

@@ -12,8 +12,9 @@ from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of
 from gradtape._src.autodiff.rows import chunks, next_level, only_tensor, or_zeros, row_bytes, rows_of
+from gradtape._src.autodiff.settings import settings
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.core.jvp import push
+from gradtape._src.core.jvp import marked_push, push
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import is_differentiable
 
@@ -25,8 +26,9 @@ def carry(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int,
     """A forward pass over the records: the tangents of everything that depends on the sources, given theirs."""
     produced = _outputs(recording.records)
     tangents = {uid: t for uid, t in directions.items() if uid not in produced}
+    step = marked_push if settings.checks_numerics else push
     for record in recording.records if traced else list(recording.records):
-        push(record, tangents, recording.tracked, traced=traced)
+        step(record, tangents, recording.tracked, traced=traced)
         output = record[2]
         for uid in output if type(output) is tuple else (output,):
             if uid in directions:  # a source that is the result of an op: its own tangent is added to the one of the op

@@ -11,10 +11,11 @@ from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.autodiff.arguments import UnconnectedGradients, leaves
 from gradtape._src.autodiff.rows import next_level
+from gradtape._src.autodiff.settings import settings
 from gradtape._src.call_sites import logger
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
-from gradtape._src.core.jvp import push
+from gradtape._src.core.jvp import marked_push, push
 from gradtape._src.core.tape import Recorder, active_recorders
 from gradtape._src.interrupts import float_errors_ignored, guarded
 from gradtape._src.ops.array import broadcast_to
@@ -42,7 +43,7 @@ class _Pusher(Recorder):
         active = active_recorders()
         outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
         with stack.use_recorders(outside), float_errors_ignored():
-            push(record, self.tangents, self.tracked, traced=True)
+            (marked_push if settings.checks_numerics else push)(record, self.tangents, self.tracked, traced=True)
         return True  # on_op follows
 
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:

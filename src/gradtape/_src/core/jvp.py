@@ -16,10 +16,12 @@ from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.dispatch import tensor_namespace
 from gradtape._src.core.fast.backward import backward_pass
+from gradtape._src.core.observe import in_rule
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, parameters, widened
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder
 from gradtape._src.core.zero_preserving import bare
+from gradtape._src.interrupts import setting
 from gradtape._src.tensor import Tensor
 
 Tangents = dict[int, Any]
@@ -53,6 +55,12 @@ def push(
     for uid, t in zip(outputs, results, strict=True):
         if t is not None:
             tangents[uid] = t if tuple(t.shape) == shapes[uid] else namespace_of(t).broadcast_to(t, shape=shapes[uid])
+
+
+def marked_push(*args: Any, **options: Any) -> None:
+    """`push` for observers of ops, which can tell that they are steps of a rule."""
+    with setting(in_rule, True):
+        push(*args, **options)
 
 
 def _saved(values: tuple[Any, ...], traced: bool) -> list[Any]:

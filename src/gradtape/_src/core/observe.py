@@ -8,6 +8,9 @@
 Kernels can be wrapped too, which every op of every thread then goes through: to measure them, or to look at every
 result whether or not a tape is active.
 
+`in_rule` tells an observer of ops whether an op is a step of a rule: while a pass with an observer computes a vjp, or
+forward mode a jvp.
+
 Observation costs nothing while it is not used: an op visits the active recorders anyway, the backward pass has a
 separate loop for observers, and a wrapped kernel replaces the plain one (benchmark: views).
 """
@@ -15,6 +18,7 @@ separate loop for observers, and a wrapped kernel replaces the plain one (benchm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
 
 Kernel = Callable[..., Any]
 KernelWrapper = Callable[[Op, Kernel], Kernel]
+
+in_rule: ContextVar[bool] = ContextVar("gradtape_in_rule", default=False)
+"""Whether a rule computes a derivative here. Set only if something may observe it; false in gradients of the user's."""
 
 
 class Observer:

@@ -18,6 +18,7 @@ from gradtape._src import errors, forks
 from gradtape._src.arrays.symbolic import call, current_graph, only_eager, tracing
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
+from gradtape._src.core.observe import in_rule
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.dtypes import as_dtype
@@ -174,7 +175,7 @@ def _vjp_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, functio
 
     def gradient(*values: Tensor) -> list[Any]:
         xs, upstream = list(values[: len(tensors)]), values[len(tensors) :]
-        with Tape() as tape:
+        with Tape() as tape, setting(in_rule, False):
             tape.watch([x for x in xs if is_differentiable(x.array)])
             result = function(*xs)
         results = list(result) if isinstance(result, (list, tuple)) else [result]

@@ -14,12 +14,10 @@ backward passes, and the last one wraps kernels (`core/observe.py`). The causes 
 from __future__ import annotations
 
 import html
-import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,9 +28,9 @@ from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.autodiff.recording import Recording
 from gradtape._src.autodiff.settings import settings
 from gradtape._src.call_sites import Line, is_library, user_line
-from gradtape._src.core import jvp as forward, tape as stack
+from gradtape._src.core import tape as stack
 from gradtape._src.core.fast import backward
-from gradtape._src.core.observe import Observer, wrap_kernels
+from gradtape._src.core.observe import Observer, in_rule, wrap_kernels
 from gradtape._src.core.primitive import registry
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder, active_recorders
@@ -184,25 +182,12 @@ def _forward_origin(
 
 
 # -- forward: an op looks bad the moment it has run ------------------------------------------------------------------
-_RULES = (backward.__file__, forward.__file__)
-
-
-def _within_rule() -> bool:
-    """Whether the op is part of a derivative, whose own result is judged: inside it a number may be infinite."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if file in _RULES:
-            return True
-        if not is_library(file):
-            return False
-        frame = frame.f_back
-    return False
-
-
 def _judge(op: Op, inputs: Sequence[Any], outputs: Sequence[Any], attrs: dict[str, Any]) -> Origin | None:
-    """What is wrong with the results of an op that has just run, if anything. Its values are arrays or tensors."""
-    if not any(_is_bad(t) for t in outputs) or _within_rule():
+    """What is wrong with the results of an op that has just run, if anything. Its values are arrays or tensors.
+
+    Of a derivative the result is judged, which `_BackwardChecker` does: inside a rule a number may be infinite.
+    """
+    if in_rule.get() or not any(_is_bad(t) for t in outputs):
         return None
     return _forward_origin(op, [_array(t) for t in inputs], [_array(t) for t in outputs], attrs, user_line())
 

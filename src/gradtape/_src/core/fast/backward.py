@@ -14,11 +14,12 @@ from numpy import ndarray
 from gradtape._src.arrays import common_namespace, namespaces
 from gradtape._src.arrays.half import is_half
 from gradtape._src.core.fast.calls import vjps_of
-from gradtape._src.core.observe import Observer
+from gradtape._src.core.observe import Observer, in_rule
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, saved_by_slot
 from gradtape._src.core.zero_preserving import as_plain, is_zero_preserving, zero_preserving
+from gradtape._src.interrupts import setting
 from gradtape._src.tensor import Tensor, dimensions_shown
 
 _FLOAT32 = np.dtype(np.float32)
@@ -55,7 +56,8 @@ def backward_pass(
         record = remaining.pop()
         output = record[2]
         gs = [cotangents.get(uid) for uid in (output if type(output) is tuple else (output,))]
-        _pass([record], shapes, cotangents, kept, traced, unreached, sums, found)
+        with setting(in_rule, True):
+            _pass([record], shapes, cotangents, kept, traced, unreached, sums, found)
         if any(g is not None for g in gs):
             record = Record.of(record)
             results = {uid: cotangents[uid] for uid in record.inputs if uid in shapes and uid in cotangents}
