@@ -488,9 +488,9 @@ def test_programs_on_a_gpu_make_assertions_alone():
     assert program.modes == ("assertions", "all")
     squares_only = squares.get_concrete_function(X, tf.constant([1]))._traced.plain
     assert squares_only.modes == ("", "all")
-    *_, number = program.xla(*program.arrays([X.array, np.array(7, np.int32)]), mode="assertions")
+    *_, number = program.xla(program.arrays([X.array, np.array(7, np.int32)]), "assertions")
     assert not number
-    *_, number = program.xla(*program.arrays([-X.array, np.array(1, np.int32)]), mode="assertions")
+    *_, number = program.xla(program.arrays([-X.array, np.array(1, np.int32)]), "assertions")
     assert number
     plain = tf.function(lambda x: x * 2).get_concrete_function(X)._traced.plain
     assert plain.modes == ("", "")

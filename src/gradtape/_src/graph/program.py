@@ -99,16 +99,14 @@ class Program:
         """The programs that are compiled: itself or, of one with unknown dimensions, one for each size."""
         return list(self._sized.values()) or [self]
 
-    @property
+    @cached_property
     def xla(self) -> XlaExecutor:
         """What compiles and runs it by XLA."""
-        found = self._xla
-        if found is None:
-            from gradtape._src.graph.xla_executor import XlaExecutor
+        from gradtape._src.graph.xla_executor import XlaExecutor
 
-            with self._lock:
-                found = self._xla = self._xla or XlaExecutor(self)
-        return found
+        with self._lock:
+            self._xla = self._xla or XlaExecutor(self)
+        return self._xla
 
     @property
     def is_compiled(self) -> bool:

@@ -225,34 +225,24 @@ class Traced:
                     store(bound(variable, passed), inside.pop())
             return inside
         changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
+        on_numpy = program.is_on_numpy(host, passed)
+        tier = program.tier
+        began = 0.0 if tier is None or tier.is_settled or not host else perf_counter()  # until the faster one is known
         try:
-            results = self._timed(program, arrays, host, passed, changing)
+            if on_numpy:  # a check that fails raises
+                results = self._launched(program, arrays, passed, changing, NONE, on_numpy)
+            else:
+                results = self._placed(program, arrays, host, passed, changing)
         except (RuntimeError, ValueError) as error:  # JAX has both
             kind, _, sentence = str(error).partition(": ")
             if kind != "RESOURCE_EXHAUSTED":
                 raise
             raise errors.ResourceExhaustedError(None, None, f"{sentence} Variables are unchanged.") from error
+        if began:
+            tier.add(on_numpy, perf_counter() - began)  # type: ignore[union-attr]
         if host:
             return [*map(to_numpy, results[:count]), *results[count:]]
         return list(results)
-
-    def _timed(
-        self,
-        program: Program,
-        arrays: Sequence[Any],
-        host: bool,
-        passed: Sequence[Variable],
-        changing: Sequence[Storage],
-    ) -> Sequence[Any]:
-        """What a program gives, by the executor that it runs on; calls are timed until the faster one is known."""
-        on_numpy = program.is_on_numpy(host, passed)
-        tier = program.tier
-        if tier is None or tier.is_settled or not host:
-            return self._placed(program, arrays, host, passed, changing, on_numpy)
-        began = perf_counter()
-        results = self._placed(program, arrays, host, passed, changing, on_numpy)
-        tier.add(on_numpy, perf_counter() - began)
-        return results
 
     def _placed(
         self,
@@ -261,19 +251,17 @@ class Traced:
         host: bool,
         passed: Sequence[Variable],
         changing: Sequence[Storage],
-        on_numpy: bool,
     ) -> Sequence[Any]:
-        if on_numpy:  # a check that fails raises
-            return self._launched(program, arrays, passed, changing, NONE, on_numpy)
+        """What XLA gives, on the device that is chosen, or where the arrays are."""
         processor = program.xla.default_is_processor
         if host and not processor:
             with program.xla.on_processor():
-                return self._launched(program, arrays, passed, changing, program.modes[True], on_numpy)
+                return self._launched(program, arrays, passed, changing, program.modes[True], False)
         target = chosen() if placement.places else None
         if target is not None:
             with program.xla.on_device(target):
-                return self._launched(program, arrays, passed, changing, program.modes[processor], on_numpy)
-        return self._launched(program, arrays, passed, changing, program.modes[processor], on_numpy)
+                return self._launched(program, arrays, passed, changing, program.modes[processor], False)
+        return self._launched(program, arrays, passed, changing, program.modes[processor], False)
 
     def _launched(
         self,
@@ -287,9 +275,13 @@ class Traced:
         """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
         calls_back = program.has_effects and not on_numpy  # on NumPy callbacks run here, and raise
         if not changing:
-            with effects() if calls_back else nullcontext():
+            if calls_back:
+                with effects():
+                    given = program.arrays(arrays, passed)
+                    found = program.xla(given, mode)
+            else:
                 given = program.arrays(arrays, passed, None, on_numpy)
-                found = program.run_on_numpy(given) if on_numpy else program.xla(*given, mode=mode)
+                found = program.run_on_numpy(given) if on_numpy else program.xla(given, mode)
             if not mode:
                 return found
             number = np.asarray(found[-1])

@@ -35,10 +35,12 @@ class XlaExecutor:
 
     specs          shapes and dtypes of its inputs
     first_seconds  how long the first call took, compilation included
+    default_is_processor  whether programs run on the processor where nothing else is said
     """
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self.default_is_processor = default_is_processor()
         self.specs: list[Any] | None = None
         self.first_seconds: float | None = None
         self._kinds: set[tuple[Any, ...]] = set()  # of arrays, for which JAX launches it without Python code
@@ -86,7 +88,7 @@ class XlaExecutor:
                 self._new_bytes = _new_bytes(compiled) if self._program.donated else 0
                 self.specs, self.first_seconds = specs, time.perf_counter() - began
 
-    def __call__(self, *arrays: Any, mode: Mode = NONE) -> tuple[Any, ...]:
+    def __call__(self, arrays: Sequence[Any], mode: Mode = NONE) -> tuple[Any, ...]:
         """Run it; within a trace of JAX's, as a part of that. With checks as `checked` says."""
         run: Any = (self._checked.get(mode) or self.checked(mode)) if mode else self.jitted
         if self.first_seconds is not None:
@@ -153,7 +155,7 @@ class XlaExecutor:
             elif first:  # as JAX will have it from the second call on
                 arrays[slot] = jax.device_put(arrays[slot])
         try:
-            found = self(*arrays, mode=mode)
+            found = self(arrays, mode)
         except BaseException:
             self._forget_compiled()
             raise
@@ -184,11 +186,6 @@ class XlaExecutor:
     def failure(self, number: int, arrays: Sequence[Any], batched: Sequence[bool] = ()) -> Exception:
         """The error of a check that failed in a run on these arrays, of which some are rows of a batch."""
         return xla_checks.failure(self._program, number, arrays, batched)
-
-    @property
-    def default_is_processor(self) -> bool:
-        """Whether programs run on the processor where nothing else is said."""
-        return default_is_processor()
 
     def on_processor(self) -> Any:
         """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
