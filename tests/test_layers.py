@@ -391,10 +391,13 @@ EXTRAS = {
 EXTRAS_OF = {
     "config": {
         "get_engine",
+        "get_graph_mode",
         "get_none_policy",
+        "graph_mode_report",
         "set_compilation_cache",
         "set_compiler_options",
         "set_engine",
+        "set_graph_mode",
         "set_none_policy",
     },
     "errors": {"Error", "InaccessibleTensorError"},

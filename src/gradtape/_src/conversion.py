@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.calls import calls
-from gradtape._src.devices import place, placement
+from gradtape._src.devices import place, place_result, placement
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.literals import array_from as array_from
 from gradtape._src.shape import TensorShape
@@ -27,13 +27,17 @@ defers_to: set[type] = set()
 
 def placed(array: Array) -> Array:
     """An array without other writers, on the device of new arrays."""
-    return place(array) if placement.places and type(array) is ndarray else array
+    if not placement.places:
+        return array
+    return place(array) if type(array) is ndarray else place_result(array)
 
 
 def wrap(array: Array) -> Tensor:
     """A new tensor around an array without other writers."""
     tensor = Tensor()
-    tensor.array = place(array) if placement.places and type(array) is ndarray else array
+    if placement.places:
+        array = place(array) if type(array) is ndarray else place_result(array)
+    tensor.array = array
     tensor.uid = next(uids)
     return tensor
 

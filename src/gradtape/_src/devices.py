@@ -174,7 +174,7 @@ def _decided() -> Any:
     else:
         there = [device for kind in ("GPU", "TPU") for device in logical_devices(kind)]
         _default_target = find(there[0]) if there else None
-    if _default_target is None and not sharded_meshes:
+    if _default_target is None and not sharded_meshes and not placement.lazy:
         placement.places = False
     return _default_target
 
@@ -314,11 +314,12 @@ def get_engine() -> str:
 class _Placement:
     """What the hot path looks at: whether arrays have to be placed, or inputs brought together, at all."""
 
-    __slots__ = ("places", "several")
+    __slots__ = ("lazy", "places", "several")
 
     def __init__(self) -> None:
-        self.places = False  # whether new arrays may belong on a JAX device
+        self.places = False  # whether new arrays may belong on a JAX device, or are lazy
         self.several = False  # whether there may be arrays on two devices
+        self.lazy = False  # whether new arrays on the processor are lazy
 
 
 placement = _Placement()
@@ -350,18 +351,78 @@ def place(value: Any) -> Any:
     kind = value.dtype.kind
     if kind in "iub" and _engine == "numpy" and chosen_device.get() is _NOT_CHOSEN:
         return value
-    target = chosen()
-    if (
-        target is None
-        or forks.without_xla
-        or kind == "O"
-        or value.dtype.names is not None
-        or graph_traced.get() is not None
-    ):
+    if kind == "O" or value.dtype.names is not None or graph_traced.get() is not None:
         return value
+    target = chosen()
+    if target is None or forks.without_xla:
+        return _lazy_form(value, None) if placement.lazy and chosen_device.get() in (_NOT_CHOSEN, None) else value
     import jax
 
-    return jax.device_put(value, target)
+    return _lazy_form(jax.device_put(value, target), target)
+
+
+def place_result(value: Any) -> Any:
+    """What an engine other than NumPy's has computed: lazy, if new arrays on its device are."""
+    if _graph_mode == "off" or type(value) is _lazy.kind or not hasattr(value, "is_fully_replicated"):
+        return value
+    found = value.devices()
+    return _lazy_form(value, next(iter(found))) if len(found) == 1 else value
+
+
+# -- lazy arrays -----------------------------------------------------------------------------------------------------
+GRAPH_MODES = ("accelerators", "auto", "off")
+
+
+class _Lazy:
+    """What `arrays/lazy` registers: the class of lazy arrays, and what makes one of an array and its device."""
+
+    kind: type | None = None
+    make: Any = None
+
+
+_lazy = _Lazy()
+_graph_mode = "accelerators"
+
+
+def register_lazy_arrays(kind: type, make: Any) -> None:
+    """Declare the class of lazy arrays, and `make(array, device)`."""
+    _lazy.kind, _lazy.make = kind, make
+
+
+def _lazy_form(value: Any, device: Any) -> Any:
+    """An array as a lazy one, if the graph mode says so for its device."""
+    if _lazy.make is None or _graph_mode == "off" or (_graph_mode != "auto" and _is_processor(device)):
+        return value
+    return _lazy.make(value, device)
+
+
+def _is_processor(device: Any) -> bool:
+    return device is None or device.platform == "cpu"
+
+
+def set_graph_mode(mode: str) -> None:
+    """Choose where new arrays are lazy: on accelerators, everywhere ("auto") or nowhere ("off")."""
+    global _graph_mode
+    if mode not in GRAPH_MODES:
+        raise ValueError(f"Unknown graph mode: {mode!r}. Use 'auto', 'off' or 'accelerators'.")
+    _graph_mode = mode
+    placement.lazy = mode == "auto"
+    if placement.lazy:
+        placement.places = True
+    elif _default_target is None and not sharded_meshes and not placement.several:
+        placement.places = False
+
+
+def get_graph_mode() -> str:
+    return _graph_mode
+
+
+def _graph_mode_of_environment() -> None:
+    named = os.environ.get("GRADTAPE_LAZY")
+    if named is not None:
+        if named not in ("0", "1"):
+            raise ValueError(f"The environment variable GRADTAPE_LAZY is '0' or '1'. Received {named!r}.")
+        set_graph_mode("auto" if named == "1" else "off")
 
 
 def move(x: Tensor, target: Any) -> Tensor:
@@ -496,7 +557,7 @@ def device_name(array: Any) -> str:
     if len(found) != 1:
         return ""
     (device,) = found
-    return _device_behind(device).name
+    return Device("CPU", logical_cpu.get()).name if device is None else _device_behind(device).name
 
 
 def _device_behind(device: Any) -> Device:
@@ -517,3 +578,4 @@ def to_gpu(x: Tensor, index: int = 0) -> Tensor:
 
 
 _forget_default()
+_graph_mode_of_environment()

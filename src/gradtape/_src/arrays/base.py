@@ -29,11 +29,11 @@ engine. An op for which one engine needs its own kernel is not in this list."""
 class Namespace:
     """The functions that work on one kind of array; each is looked up once.
 
-    The rank says whose functions take arrays of two kinds: NumPy 0, XLA 1, graphs 2, tensors 3, batches 4,
-    zero-preserving arrays 5, each of which may hold, or be combined with, arrays of a lower rank.
+    The rank says whose functions take arrays of two kinds: NumPy 0, XLA 1, lazy arrays 1.5, graphs 2, tensors 3,
+    batches 4, zero-preserving arrays 5, each of which may hold, or be combined with, arrays of a lower rank.
     """
 
-    rank = 0
+    rank: float = 0
 
     def find(self, name: str) -> Callable[..., Any]:
         """The function of a primitive."""

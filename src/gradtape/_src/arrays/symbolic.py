@@ -326,6 +326,8 @@ class Graph:
                     TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
                 )
             return self.capture(value) if value.nbytes > _LITERAL_BYTES else value
+        if hasattr(value, "settled"):
+            return self.own(value.settled())
         if hasattr(value, "shape") and not isinstance(value, np.generic):  # an array of the XLA engine
             return self.capture(value)
         return value

@@ -17,6 +17,7 @@ from gradtape._src.active import active_stack
 from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Namespace, generic_kernels
 from gradtape._src.arrays.batched import Batched, batch_rules, batched_namespace
+from gradtape._src.arrays.lazy import Lazy, lazy_namespace
 from gradtape._src.arrays.symbolic import Symbolic, zeros
 from gradtape._src.calls import calls
 from gradtape._src.conversion import (
@@ -76,6 +77,7 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     """Give a primitive its call, and the call its name."""
     call.__name__ = call.__qualname__ = op.name
     op.call, op.kernel = call, getattr(numpy_namespace, op.name, None)
+    op.recorder = getattr(lazy_namespace, op.name)
     calls[op.name] = call
     setattr(TensorNamespace, op.name, staticmethod(call))
     return call
@@ -265,6 +267,8 @@ def _differentiable_unary(op: Op) -> Callable[..., Any]:
                 value = kernel(array)
                 if type(value) is not ndarray:
                     value = _as_array(value)
+            elif type(array) is Lazy:
+                value = op.recorder(array)
             else:
                 value = _kernel(op, namespace_of(array))(array)
         except _RAW as error:
@@ -411,7 +415,13 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
             if type(value) is not ndarray:
                 value = _as_array(value)
         else:
-            value = _general_binary(op, a, b, attrs, (x, y))
+            if dtype is b.dtype and type(a) is Lazy and a.meets(b):
+                try:
+                    value = op.recorder(a, b) if given is None else op.recorder(a, b, **given)
+                except (ValueError, TypeError):
+                    value = _general_binary(op, a, b, attrs, (x, y))
+            else:
+                value = _general_binary(op, a, b, attrs, (x, y))
             if type(value) is Tensor:
                 return value
         if dtype is not _FLOAT32:

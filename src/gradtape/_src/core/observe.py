@@ -20,10 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from gradtape._src import forks
 from gradtape._src.arrays import numpy_namespace
+from gradtape._src.arrays.lazy import lazy_namespace
 from gradtape._src.arrays.numpy.blocks import spread
 from gradtape._src.core.primitive import Op, registry
 
@@ -130,7 +132,9 @@ def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
 def _set_kernels() -> None:
     ops = with_kernel()
     kernels = [wrapped(op, numpy_kernel(op)) for op in ops]
-    any(map(vars(Op)["kernel"].__set__, ops, kernels))  # one call of C code: no signal handler runs in between
+    recorders = [wrapped(op, getattr(lazy_namespace, op.name)) for op in ops]
+    setting = (map(vars(Op)["kernel"].__set__, ops, kernels), map(vars(Op)["recorder"].__set__, ops, recorders))
+    any(chain(*setting))  # one call of C code: no signal handler runs in between
 
 
 def wrapped(op: Op, kernel: Kernel) -> Kernel:

@@ -99,6 +99,8 @@ class Op:
         "names",
         "nan_free",
         "outputs",
+        "recorder",
+        "recorder_fast",
         "rules",
         "saves",
         "sparse",
@@ -179,6 +181,8 @@ class Op:
         self.differentiable = vjp_all is not None or any(rule is not None for rule in self.rules)
         self.call: Callable[..., Any] = _undeclared
         self.kernel: Any = None  # of NumPy; found when the call is declared
+        self.recorder: Any = None  # of lazy arrays, likewise
+        self.recorder_fast: Any = None  # `fast` for lazy arrays
         if kernel is not None:
             generic_kernels[name] = kernel
         self._register_rules(batch, block_diagonal)

@@ -8,6 +8,7 @@ from typing import Any
 from numpy import ndarray
 
 from gradtape._src import nest
+from gradtape._src.arrays.lazy import is_lazy_on_host
 from gradtape._src.devices import Device
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, copies_of, is_distributed
@@ -99,11 +100,15 @@ class LogicalTensor(Tensor):
 
 def on_device(value: Any, device: Device) -> Any:
     """A NumPy tensor under the name of the logical CPU whose it is; anything else as it is."""
-    if type(value) is not Tensor or device.kind != "CPU" or not device.number or type(value.array) is not ndarray:
+    if type(value) is not Tensor or device.kind != "CPU" or not device.number or not _is_on_host(value.array):
         return value
     named = LogicalTensor()
     named.array, named.uid, named._device = value.array, value.uid, device
     return named
+
+
+def _is_on_host(array: Any) -> bool:
+    return type(array) is ndarray or is_lazy_on_host(array)
 
 
 # -- structures ------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy import ndarray
 
 from gradtape._src import errors, nest
+from gradtape._src.arrays.lazy import is_lazy_on_host
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph
 from gradtape._src.conversion import convert
 from gradtape._src.devices import chosen, placement
@@ -268,7 +269,7 @@ class ConcreteFunction:
         """Call it with just the tensors among the arguments, in order, and the variables, each once."""
         host = self._on_host and (not placement.places or chosen() is None)
         for tensor in tensors:
-            if type(tensor.array) is not ndarray:
+            if type(tensor.array) is not ndarray and not is_lazy_on_host(tensor.array):
                 host = False
                 break
         if passed:

@@ -17,6 +17,7 @@ from gradtape._src import forks
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.base import Engine
 from gradtape._src.arrays.dimensions import Sizes, evaluated
+from gradtape._src.arrays.lazy import settled
 from gradtape._src.arrays.numpy import control
 from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic, current_graph
 from gradtape._src.devices import chosen, on_same_devices, placement
@@ -173,7 +174,7 @@ class Program:
         arrays = (self._constants.get(on_numpy) or self._placed_constants(on_numpy))[:]
         arguments, variables, places, supplies = self.plan
         for slot, number in arguments:
-            arrays[slot] = given[number]
+            arrays[slot] = settled(given[number]) if placement.places else given[number]
         if variables or places:
             lend = lend_all if loan is None else loan.lend
             with updating():  # or another thread's program gets the memory in between

@@ -18,6 +18,7 @@ from gradtape._src.function.modes import (
     set_jit,
 )
 from gradtape._src.inspect import explain as _explain
+from gradtape._src.inspect.graph_mode import GraphModeReport, report
 from gradtape._src.jax_setup import configure
 from gradtape._src.threads import set_limit
 
@@ -83,6 +84,52 @@ def set_engine(name: str) -> None:
 def get_engine() -> str:
     """The engine of new tensors on the CPU: "numpy" or "xla"."""
     return _devices.get_engine()
+
+
+# -- eager code as graphs --------------------------------------------------------------------------------------------
+def set_graph_mode(mode: str) -> None:
+    """Set whether eager code is recorded and runs from graphs: "auto", "off", or "accelerators", the default.
+
+    With "auto", ops on tensors that are created from now on are recorded. They run together when Python needs a value
+    (`numpy()`, `float`, `print`, `if`) or when a training step ends; what was recorded before runs as one program.
+    "accelerators" does so on GPUs and TPUs only. Not in TensorFlow. The environment variable GRADTAPE_LAZY sets "auto"
+    (1) or "off" (0) for a program.
+
+    >>> import gradtape as tf
+    >>> tf.config.set_graph_mode("auto")
+    >>> x = tf.constant([1.0, 2.0])
+    >>> y = tf.exp(x) * 0.0 + x  # recorded
+    >>> y.numpy()  # computed
+    array([1., 2.], dtype=float32)
+    >>> tf.config.set_graph_mode("accelerators")
+    """
+    _devices.set_graph_mode(mode)
+
+
+def get_graph_mode() -> str:
+    """Where eager code is recorded and runs from graphs: "auto", "off" or "accelerators".
+
+    >>> import gradtape as tf
+    >>> tf.config.get_graph_mode()
+    'accelerators'
+    """
+    return _devices.get_graph_mode()
+
+
+def graph_mode_report() -> GraphModeReport:
+    """The programs that eager code was recorded as: where they were cut, how often they ran, why they were compiled.
+
+    Print it, or look at its `programs`. Not in TensorFlow.
+
+    >>> import gradtape as tf
+    >>> tf.config.set_graph_mode("auto")
+    >>> for _ in range(3):
+    ...     loss = float(tf.reduce_sum(tf.square(tf.constant([1.0, 2.0]))))
+    >>> tf.config.graph_mode_report().programs[-1].runs
+    3
+    >>> tf.config.set_graph_mode("accelerators")
+    """
+    return report()
 
 
 # -- devices ---------------------------------------------------------------------------------------------------------
@@ -409,10 +456,12 @@ __all__ = [
     "experimental_run_functions_eagerly",
     "functions_run_eagerly",
     "get_engine",
+    "get_graph_mode",
     "get_logical_device_configuration",
     "get_none_policy",
     "get_soft_device_placement",
     "get_visible_devices",
+    "graph_mode_report",
     "list_logical_devices",
     "list_physical_devices",
     "optimizer",
@@ -420,6 +469,7 @@ __all__ = [
     "set_compilation_cache",
     "set_compiler_options",
     "set_engine",
+    "set_graph_mode",
     "set_logical_device_configuration",
     "set_none_policy",
     "set_soft_device_placement",

@@ -20,6 +20,8 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import forks
+from gradtape._src.arrays.lazy import assigned, settled
+from gradtape._src.devices import place_result
 from gradtape._src.interrupts import setting
 from gradtape._src.memory import prepare
 from gradtape._src.tensor import Tensor
@@ -64,6 +66,8 @@ class Storage:
         tensor = Tensor()  # `reading`, inlined (benchmark: mlp32)
         tensor.array = value
         tensor.uid = self.uid
+        if type(value) is not ndarray:
+            assigned(None if self.tensor is None else self.tensor.array, value)
         with updating():
             self.tensor, self._buffer = tensor, None
 
@@ -98,6 +102,7 @@ class Storage:
                 value = np.array(value)
             else:
                 self._aliased = True  # the tensor and the buffer are one
+                value = place_result(value)
             self.tensor = tensor = self.reading(value)
             return tensor
 
@@ -152,7 +157,7 @@ class Storage:
         buffer = self._buffer
         if buffer is None or type(buffer) is ndarray:
             tensor = self.tensor
-            value = (self.fetch() if tensor is None else tensor).array
+            value = settled((self.fetch() if tensor is None else tensor).array)
             return value if keep or type(value) is ndarray else value.copy()
         if keep:
             self._aliased = True
@@ -203,7 +208,8 @@ def lend_all(slots: Slots, arrays: list[Any]) -> None:
     for slot, storage, _ in slots:
         tensor = storage.tensor
         if storage._buffer is None and tensor is not None:
-            arrays[slot] = tensor.array
+            array = tensor.array
+            arrays[slot] = array if type(array) is ndarray else settled(array)
         else:
             arrays[slot] = storage.lend(keep=True)
 
@@ -231,7 +237,10 @@ _NONE, _FALSE = repeat(None), repeat(False)
 def on_host(array: Any) -> bool:
     """Whether an array of the XLA engine is in the memory of the processor, where eager code uses NumPy."""
     devices = array.devices()
-    return len(devices) == 1 and next(iter(devices)).platform == "cpu"
+    if len(devices) != 1:
+        return False
+    (device,) = devices
+    return device is None or device.platform == "cpu"
 
 
 # -- the lock --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from numpy import ndarray
 from gradtape._src import errors
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.batched import Batched, EscapeError
+from gradtape._src.arrays.lazy import Lazy
 from gradtape._src.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, only_eager, tracing
 from gradtape._src.conversion import array_from, convert, placed, register_converter
 from gradtape._src.core.tape import active_recorders, active_stack, add_unrecorded_read, open_tapes
@@ -468,6 +469,8 @@ class Variable(IndexedUpdates):
         else:
             new = array_from(value, self.dtype)
         if type(current) is ndarray is type(new) or Symbolic in (type(current), type(new)):
+            return new
+        if type(current) is ndarray and type(new) is Lazy and new.spec.device is None:
             return new
         return namespace_of(current).alongside(new, current)  # a variable stays on its device
 

@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from gradtape._src.arrays import common_namespace, namespaces
 from gradtape._src.arrays.half import is_half
+from gradtape._src.arrays.lazy import Lazy
 from gradtape._src.core.fast.calls import vjps_of
 from gradtape._src.core.observe import Observer, in_rule
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
@@ -105,7 +106,10 @@ def _pass(  # noqa: C901 - a call for each record costs more than its kernel (be
                 continue
         elif kept_uids is not None and output in kept_uids:
             found[output] = g
-        if dtype is fast_dtype and type(g) is ndarray and (fast := op.fast) is not None:
+        if dtype is fast_dtype and (
+            (type(g) is ndarray and (fast := op.fast) is not None)
+            or (type(g) is Lazy and (fast := op.recorder_fast) is not None)
+        ):
             # One or two operands of an elementwise op, without loop and vjps (benchmark: chain).
             rule, slot, second = fast
             if type(inputs) is int:

@@ -15,13 +15,17 @@ code can be generated; it runs unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
 from gradtape._src.arrays import numpy_namespace
+from gradtape._src.arrays.base import generic_kernels
+from gradtape._src.arrays.lazy import lazy_namespace
 from gradtape._src.arrays.numpy.blocks import spread
+from gradtape._src.arrays.symbolic import symbolic_namespace, symbolic_rules
 from gradtape._src.core.observe import has_large_arrays
 from gradtape._src.core.primitive import Op, Rule, parameters
 
@@ -49,7 +53,9 @@ def write_fast_path(op: Op) -> None:
         return
     functions = [_function(op, rule) for rule in rules]
     fast: FastPath = (*functions[0], functions[1] if len(functions) == 2 else None)
-    op.fast = fast
+    recorders = [_recorder(op, i, rule) for i, rule in enumerate(rules)]
+    lazy: FastPath = (*recorders[0], recorders[1] if len(recorders) == 2 else None)
+    op.fast, op.recorder_fast = fast, lazy
 
 
 def _function(op: Op, rule: Rule) -> Function:
@@ -61,6 +67,26 @@ def _function(op: Op, rule: Rule) -> Function:
     if len(op.args) == 1:  # the record of an op with one input saves both in order
         return (lambda g, values: written(g, *[v.array for v in values])), ALL
     return (lambda g, values: written(g, *[values[slot].array for slot in slots])), ALL
+
+
+def _recorder(op: Op, position: int, rule: Rule) -> Function:
+    """A rule as one op of lazy arrays: a primitive of its own, whose kernel is the rule. A graph gets its calls."""
+    name = f"{op.name}_vjp_{position}"
+    names = [n for n in parameters(rule) if n not in ("xp", "half")]
+
+    def kernel(xp: Any, *arrays: Any) -> Any:
+        given = {**dict(zip(names, arrays, strict=True)), "xp": xp, "half": False}
+        return rule(*[given[n] for n in parameters(rule)])
+
+    generic_kernels[name] = kernel
+    symbolic_rules[name] = partial(kernel, symbolic_namespace)
+    record = getattr(lazy_namespace, name)
+    slots = [op.slot(n) for n in names[1:]]
+    if len(slots) < 2:
+        return record, slots[0] if slots else None
+    if len(op.args) == 1:
+        return (lambda g, values: record(g, *[v.array for v in values])), ALL
+    return (lambda g, values: record(g, *[values[slot].array for slot in slots])), ALL
 
 
 def _written(op: Op, rule: Rule) -> Callable[..., Any]:

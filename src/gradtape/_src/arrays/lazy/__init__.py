@@ -1,0 +1,97 @@
+"""Lazy arrays: an engine whose ops are recorded, and run together when a value is needed.
+
+`trace.py` records, `programs.py` looks recorded traces up and runs them, `calls.py` numbers the kinds of calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays import attach_operators, register_namespace
+from gradtape._src.arrays.base import Interpreter
+from gradtape._src.arrays.lazy.programs import register_compiler as register_compiler
+from gradtape._src.arrays.lazy.trace import (
+    Lazy as Lazy,
+    assigned as assigned,
+    constant,
+    end_step as end_step,
+    lazy_array as lazy_array,
+    record,
+    recorder_of,
+    settled as settled,
+)
+from gradtape._src.devices import register_lazy_arrays
+
+
+class LazyNamespace(Interpreter):
+    """The functions of every engine; each call is added to the trace."""
+
+    rank = 1.5
+
+    def find(self, name: str) -> Callable[..., Any]:
+        return recorder_of(name)
+
+    def interpret(self, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        return record(name, args, attrs)
+
+    def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        return constant(shape, np.zeros((), dtype))
+
+    def ones_like(self, x: Any) -> Any:
+        return _filled(x, 1)
+
+    def zeros_like(self, x: Any) -> Any:
+        return _filled(x, 0)
+
+    def from_numpy(self, x: Any) -> Any:
+        """As it is: it goes where the arrays are that it meets."""
+        return x
+
+    def alongside(self, x: Any, y: Any) -> Any:
+        """An array on the device of a lazy one."""
+        device = y.spec.device
+        if type(x) is Lazy and x.spec.device is device:
+            return x
+        value = settled(x)
+        if device is None:
+            return lazy_array(np.asarray(value))
+        import jax
+
+        return lazy_array(jax.device_put(value, device), device)
+
+
+def is_lazy_on_host(array: Any) -> bool:
+    """Whether an array is lazy, and NumPy computes it."""
+    return type(array) is Lazy and array.spec.device is None
+
+
+def _filled(x: Any, number: int) -> Any:
+    """A constant of the shape, dtype and device of an array, which the program makes."""
+    if type(x) is not Lazy:
+        return np.full(x.shape, number, x.dtype)
+    return constant(x.shape, np.full((), number, x.dtype), x.spec.device)
+
+
+lazy_namespace: Any = LazyNamespace()
+register_namespace(Lazy, lazy_namespace)
+register_lazy_arrays(Lazy, lazy_array)
+
+
+_OPERANDS = (int, float, complex, np.ndarray, np.generic)
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    function = getattr(lazy_namespace, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if type(other) is not Lazy and not isinstance(other, _OPERANDS) and not hasattr(other, "devices"):
+            return NotImplemented
+        return function(other, self) if swapped else function(self, other)
+
+    return method
+
+
+attach_operators(Lazy, _operator, lambda name: getattr(lazy_namespace, name))

@@ -1,0 +1,564 @@
+"""Lazy arrays, and the traces that compute them.
+
+An op on lazy arrays adds a few integers to the trace of its thread and returns a new lazy array: a shape, a dtype and a
+number in the trace. When a value is needed, the trace is cut: `programs.py` looks it up and runs it. Results that
+nothing refers to any more are not computed.
+
+No lock is taken for an op. All that an op adds is one `append` of one list, and what it appends says by numbers what it
+refers to; a signal handler, or a thread that cuts the trace in between, finds it before or after that. An op whose
+trace was cut before its `append` notices afterwards, and records itself again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src import forks
+from gradtape._src.arrays.base import LIBRARY_FUNCTIONS
+from gradtape._src.arrays.lazy.calls import Spec, UnknownKindError, kind_of, spec_of
+from gradtape._src.arrays.lazy.programs import Failure, Plan, engine, plan_of
+from gradtape._src.arrays.refusals import refusals
+from gradtape._src.call_sites import Line, user_line
+
+LIMIT = 5000
+"""How many results a trace has at most: XLA takes more than twice as long to compile twice as much."""
+
+_MOST_BYTES = 2**30
+"""How many bytes the inputs of a trace have at most: it keeps them alive."""
+
+IMMEDIATE = frozenset({
+    "check", "check_numerics", "concrete_only", "host_effect", "host_function", "transfer", "unique",
+    "unique_with_counts",
+})  # fmt: skip
+"""Functions that look at values, whose results' shapes depend on values, or which do more than compute.
+
+On the processor those that refuse some matrices run immediately, too: an error comes where it is made, as in eager
+code.
+"""
+
+getrefcount: Callable[[Any], int] = getattr(sys, "getrefcount", lambda value: 0)  # not every Python counts
+
+
+class Lazy:
+    """An array of a trace: shape and dtype now, the value when it is needed.
+
+    value   the array of an engine, once it is computed
+    trace   what computes it
+    slot    its number in the trace
+    code    what the trace has of the op that it is the (first) result of
+    """
+
+    __slots__ = ("code", "dtype", "shape", "slot", "spec", "trace", "value")
+
+    code: tuple[int, ...]
+    dtype: Any
+    shape: tuple[int, ...]
+    slot: int
+    spec: Spec
+    trace: Any
+    value: Any
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        return self.spec.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.dtype.itemsize)
+
+    def meets(self, other: Any) -> bool:
+        """Whether an operand is on the same device, or a number: they need not be brought together."""
+        kind = type(other)
+        return other.spec.device is self.spec.device if kind is Lazy else kind is ndarray and not other.shape
+
+    def devices(self) -> set[Any]:
+        """The device that it is on; None stands for the memory of the processor."""
+        return {self.spec.device}
+
+    @property
+    def committed(self) -> bool:
+        """That it is bound to its device."""
+        return True
+
+    @property
+    def sharding(self) -> Any:
+        return settled(self).sharding
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def is_deleted(self) -> bool:
+        """That its memory was not donated."""
+        return False
+
+    def copy(self) -> Any:
+        """A copy of the value, as an array of its engine."""
+        return settled(self).copy()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        state = "computed" if self.value is not None else "not computed yet"
+        return f"Lazy({self.dtype}{list(self.shape)}, {state})"
+
+    # -- the value ---------------------------------------------------------------------------------------------------
+    def settled(self) -> Any:
+        """The value, as an array of its engine."""
+        return settled(self)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions are the ops of their name; all else computes the value first."""
+        if method == "__call__" and not options and len(inputs) == ufunc.nin and ufunc.__name__ in LIBRARY_FUNCTIONS:
+            return record(ufunc.__name__, inputs, {})
+        return getattr(ufunc, method)(*[settled(x, "NumPy needs its value") for x in inputs], **options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        value = np.asarray(settled(self, "its value is read"))
+        if dtype is not None and value.dtype != dtype:
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __bool__(self) -> bool:
+        return bool(self.__array__())
+
+    def __float__(self) -> float:
+        return float(self.__array__())
+
+    def __int__(self) -> int:
+        return int(self.__array__())
+
+    def __index__(self) -> int:
+        return self.__array__().__index__()
+
+    def item(self) -> Any:
+        """The value as a Python number."""
+        return self.__array__().item()
+
+    def tolist(self) -> Any:
+        """The values as lists of Python numbers."""
+        return self.__array__().tolist()
+
+    # -- NumPy's names for ops ---------------------------------------------------------------------------------------
+    @property
+    def real(self) -> Any:
+        return record("real", (self,), {})
+
+    @property
+    def imag(self) -> Any:
+        return record("imag", (self,), {})
+
+    @property
+    def T(self) -> Any:
+        return record("transpose", (self,), {"perm": tuple(reversed(range(self.ndim)))})
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """The value in another dtype, by NumPy's name for it."""
+        dtype = np.dtype(dtype)
+        return self if dtype == self.dtype else record("astype", (self,), {"dtype": dtype, "source": self.dtype})
+
+    def reshape(self, *shape: Any) -> Any:
+        """The value in another shape, by NumPy's name for it."""
+        wanted = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        if -1 in wanted:
+            known = -int(np.prod(wanted, dtype=np.int64))
+            wanted = tuple([self.size // max(known, 1) if n == -1 else n for n in wanted])
+        return record("reshape", (self,), {"shape": wanted})
+
+    def ravel(self) -> Any:
+        """The value without axes but one, by NumPy's name for it."""
+        return self.reshape(self.size)
+
+    def __getitem__(self, index: Any) -> Any:
+        return record("getitem", (self,), {"index": index if isinstance(index, tuple) else (index,)})
+
+
+def lazy_array(value: Any, device: Any = None) -> Lazy:
+    """An array of an engine as a lazy array that has its value. Nothing else may write to it."""
+    made = Lazy()
+    made.value = value
+    made.shape, made.dtype = tuple(value.shape), value.dtype
+    made.spec = spec_of(made.shape, made.dtype, device)
+    made.trace, made.slot, made.code = None, -1, ()
+    return made
+
+
+def settled(array: Any, reason: str = "a program takes it") -> Any:
+    """An array of an engine: the value of a lazy array, which is computed now if need be; others as they are."""
+    if type(array) is not Lazy:
+        return array
+    while array.value is None:
+        array.trace.run(reason)
+    return array.value
+
+
+# -- traces ----------------------------------------------------------------------------------------------------------
+_running = forks.rlock()
+"""Held while a trace is cut and runs."""
+
+
+class LazyTrace:
+    """What ops of one thread or task have recorded on one device, since the last cut.
+
+    results   the lazy arrays, in order: each has the code of its op
+    feeds     inputs by identity: their numbers, and the arrays or lazy arrays
+    literals  numbers (arrays without axes) by their number
+    lines     of ops that may raise, by the number of their result
+    limit     the number of results at which it is cut; -1 once it is
+    assigned  whether variables have values of it
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_launched",
+        "append",
+        "assigned",
+        "device",
+        "feeds",
+        "is_done",
+        "limit",
+        "lines",
+        "literals",
+        "next_feed",
+        "next_literal",
+        "next_slot",
+        "results",
+        "siblings",
+    )
+
+    def __init__(self, device: Any, siblings: dict[Any, LazyTrace]) -> None:
+        self.device, self.siblings = device, siblings
+        self.results: list[Lazy] = []
+        self.append = self.results.append
+        self.feeds: dict[int, tuple[int, Any]] = {}
+        self.literals: dict[int, Any] = {}
+        self.lines: dict[int, Line | None] = {}
+        self.next_slot = itertools.count().__next__
+        self.next_feed = itertools.count(-1, -2).__next__
+        self.next_literal = itertools.count(-2, -2).__next__
+        self.limit, self.is_done, self.assigned, self._bytes = LIMIT, False, False, 0
+        self._launched: list[Any] = []
+
+    def feed(self, array: Any) -> int:
+        """The number of an input: an array that has its value, or gets it now."""
+        found = self.feeds.get(id(array))
+        if found is None:
+            if type(array) is Lazy and array.value is None:
+                settled(array, "another trace uses it")
+            found = self.feeds.setdefault(id(array), (self.next_feed(), array))
+            self._bytes += int(array.nbytes)
+            if self._bytes > _MOST_BYTES and self.limit > 0:
+                self.limit = 0
+        return found[0]
+
+    def literal(self, array: ndarray) -> int:
+        """The number of a use of a number."""
+        number = self.next_literal()
+        self.literals[number] = array
+        return number
+
+    def crossed(self, added: Lazy) -> bool:
+        """What to do at the limit. Whether the op that added this has to be recorded again."""
+        with _running:
+            if self.limit < 0:
+                self._leave()
+                return added.value is None
+            self.run(f"it has {len(self.results)} results, the most there may be")
+            return False
+
+    def _leave(self) -> None:
+        """Let the next op begin a new trace."""
+        if _current() is self:
+            _trace.set(None)
+        if self.siblings.get(self.device) is self:
+            self.siblings.pop(self.device, None)
+
+    def run(self, reason: str) -> None:
+        """Cut it, and compute what is still referred to. What an interrupt leaves undone, the next call does."""
+        with _running:
+            if self.is_done:
+                return
+            self.limit = -1
+            self._leave()
+            alive = [array for array in self.results if getrefcount(array) > _UNUSED]
+            if alive:
+                self._compute(alive, reason)
+            self.is_done = True
+            self.results, self.feeds, self.literals, self.lines, self._launched = [], {}, {}, {}, []
+
+    def _compute(self, alive: list[Lazy], reason: str) -> None:
+        slots = tuple([array.slot for array in alive])
+        plan = plan_of(tuple([array.code for array in self.results]), slots)
+        if not self._launched:
+            where = user_line()
+            plan.program.cuts[reason, where] = plan.program.cuts.get((reason, where), 0) + 1
+            self._launch(plan)
+        by_slot = dict(zip(slots, alive, strict=True))
+        for slot, value in zip(plan.results, self._launched[0], strict=True):
+            if type(value) is Failure:
+                by_slot[slot].trace = value
+            else:
+                by_slot[slot].value = value
+
+    def _launch(self, plan: Plan) -> None:
+        """Start the program; from then on its results are in `_launched`, whatever interrupts come."""
+        dying = set() if self.device is None else self._dying()
+        inputs = dict(self.feeds.values())
+        numbers = [-1 - 2 * i for i in plan.feeds]
+        feeds = [settled(inputs[number]) for number in numbers]
+        literals = [self.literals[-2 - 2 * i] for i in plan.literals]
+        lines: dict[int, Line] = {}
+        if self.lines:
+            found = [(i, self.lines.get(slot)) for i, slot in enumerate(plan.origins)]
+            lines = {i: line for i, line in found if line is not None}
+        donated = [i for i, number in enumerate(numbers) if number in dying]
+        plan.program.run(feeds, donated, literals, lines, self._launched)
+
+    def _dying(self) -> set[int]:
+        """The numbers of the inputs that nothing but this trace refers to: programs may write to them."""
+        return {
+            number
+            for number, array in self.feeds.values()
+            if type(array) is Lazy
+            and getrefcount(array) <= _UNUSED_FEED
+            and type(array.value) is not ndarray
+            and getrefcount(array.value) <= _UNUSED_VALUE
+        }
+
+
+_trace: ContextVar[LazyTrace | None] = ContextVar("gradtape_lazy_trace", default=None)
+_current: Callable[[], LazyTrace | None] = _trace.get
+
+
+def trace_on(device: Any) -> LazyTrace:
+    """The trace of this thread or task on a device, from now on the current one."""
+    now = _current()
+    siblings: dict[Any, LazyTrace] = {} if now is None else now.siblings
+    found = siblings.get(device)
+    if found is None or found.limit < 0:
+        found = siblings[device] = LazyTrace(device, siblings)
+    _trace.set(found)
+    return found
+
+
+def end_step(reason: str, least: int = 0) -> None:
+    """Cut the trace of this thread where a step ends: variables have got values of it, and there are enough ops."""
+    now = _current()
+    if now is not None:
+        for trace in (*now.siblings.values(),):
+            if trace.assigned and len(trace.results) >= least:
+                trace.run(reason)
+
+
+def assigned(old: Any, new: Any) -> None:
+    """Note that a variable gets a new value. Its second one in a trace ends the step before it."""
+    if type(new) is not Lazy or new.value is not None:
+        return
+    trace = new.trace
+    if type(old) is Lazy and old.value is None and old.trace is trace and len(trace.results) >= _MANY:
+        trace.run("a variable is assigned a second time")
+    else:
+        trace.assigned = True
+
+
+_MANY = 256
+"""The number of results from which on a trace ends where a variable is assigned a second time."""
+
+
+# -- recording -------------------------------------------------------------------------------------------------------
+_UNKNOWN: Any = object()
+
+
+def constant(shape: tuple[int, ...], number: ndarray, device: Any = _UNKNOWN) -> Any:
+    """An array of one number, which the program makes; where no device is given on that of the last op."""
+    if device is _UNKNOWN:
+        now = _current()
+        if now is None:
+            return np.broadcast_to(number, shape)
+        device = now.device
+    return record("broadcast_to", (number,), {"shape": tuple(shape)}, device)
+
+
+def record(name: str, args: tuple[Any, ...], attrs: dict[str, Any], device: Any = None) -> Any:
+    """Add a call to the trace; returns its results. The device is that of the lazy arrays among the arguments."""
+    if name in IMMEDIATE:
+        return run_immediately(name, args, attrs)
+    try:
+        args = tuple([_operand(a) for a in args])
+        found = [a.spec.device for a in args if type(a) is Lazy]
+        if found:
+            device = found[0]
+            if found.count(device) != len(found):
+                device, args = _together(args)
+        if device is None and name in refusals:
+            return run_immediately(name, args, attrs)
+        kind = kind_of(name, tuple([_spec(a, device) for a in args]), attrs, device)
+    except UnknownKindError:
+        return run_immediately(name, args, attrs)
+    trace = _current()
+    if trace is None or trace.device is not device:
+        trace = trace_on(device)
+    inputs = [_number(a, trace) for a in args if type(a) is Lazy or type(a) is ndarray]
+    made = []
+    for spec in kind.outputs:
+        array = Lazy()
+        array.spec, array.shape, array.dtype = spec, spec.shape, spec.dtype
+        array.value, array.trace, array.code = None, trace, ()
+        array.slot = trace.next_slot()
+        made.append(array)
+    first = made[0]
+    first.code = (kind.number, *inputs, *[array.slot for array in made])
+    if name in refusals:
+        trace.lines[first.slot] = user_line()
+    trace.results.extend(made)
+    if made[-1].slot >= trace.limit and trace.crossed(first):
+        return record(name, args, attrs, device)
+    return tuple(made) if kind.several else first
+
+
+def _together(args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The first device of the arguments that is not the processor, and the arguments with values of others' there."""
+    device = next(a.spec.device for a in args if type(a) is Lazy and a.spec.device is not None)
+    return device, tuple(
+        [np.asarray(settled(a)) if type(a) is Lazy and a.spec.device is not device else a for a in args]
+    )
+
+
+def _operand(value: Any) -> Any:
+    """An argument as a trace has it: a lazy array, an array of NumPy, or a Python number."""
+    kind = type(value)
+    if kind is Lazy or kind is ndarray:
+        if kind is ndarray and value.dtype.kind == "O":
+            raise UnknownKindError("strings")
+        return value
+    if kind is float or kind is int or kind is bool or kind is complex:
+        return value
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if hasattr(value, "devices") and len(found := value.devices()) == 1:
+        (device,) = found
+        return lazy_array(value, device)
+    if isinstance(value, ndarray):
+        return np.asarray(value)
+    raise UnknownKindError(kind.__name__)
+
+
+def _spec(value: Any, device: Any) -> Any:
+    kind = type(value)
+    if kind is Lazy:
+        return value.spec
+    return spec_of(value.shape, value.dtype, device) if kind is ndarray else (value,)
+
+
+def _number(value: Any, trace: LazyTrace) -> int:
+    if type(value) is Lazy:
+        return value.slot if value.value is None and value.trace is trace else trace.feed(value)
+    return trace.feed(value) if value.ndim else trace.literal(value)
+
+
+def run_immediately(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Run a call on the values of its arguments."""
+    device = next((a.spec.device for a in args if type(a) is Lazy), None)
+    values = [settled(a, f"'{name}' needs its value") for a in args]
+    result = getattr(engine(device), name)(*values, **attrs)
+    if device is None:
+        return result
+    return tuple(map(_on_device, result)) if type(result) is tuple else _on_device(result)
+
+
+def _on_device(value: Any) -> Any:
+    found = value.devices() if hasattr(value, "devices") else ()
+    return lazy_array(value, next(iter(found))) if len(found) == 1 else value
+
+
+Known = tuple[int, Spec, tuple[int, ...], Any]
+"""The kind of a call with one result, and the result's spec, shape and dtype."""
+
+
+def recorder_of(name: str) -> Callable[..., Any]:
+    """The function of a primitive on lazy arrays: `record`, with a fast path for one and two operands."""
+    known: dict[Any, Known] = {}
+    is_plain = name not in IMMEDIATE and name not in refusals
+
+    def learn(key: Any, args: tuple[Any, ...]) -> Any:
+        """Record a call in the general way, and remember its kind."""
+        result = record(name, args, {})
+        if is_plain and type(result) is Lazy and result.code:
+            known[key] = (result.code[0], result.spec, result.shape, result.dtype)
+        return result
+
+    return _fast_recorder(name, known, learn)
+
+
+def _fast_recorder(  # one call an op (benchmark: gpu/eager)
+    name: str, known: dict[Any, Known], learn: Callable[..., Any]
+) -> Callable[..., Any]:
+    def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:  # benchmark: gpu/eager
+        if attrs or others or type(x) is not Lazy:
+            return record(name, (x, *(() if y is None and not others else (y, *others))), attrs)
+        spec = x.spec
+        trace = _current()
+        if y is None:
+            found = known.get(spec)
+            if found is None or trace is None or trace.device is not spec.device:
+                return learn(spec, (x,))
+            array = Lazy()
+            array.slot = slot = trace.next_slot()
+            source = x.slot if x.value is None and x.trace is trace else trace.feed(x)
+            array.code = (found[0], source, slot)
+        else:
+            if type(y) is Lazy:
+                key: Any = (spec, y.spec)
+            elif type(y) is ndarray and not y.shape:
+                key = (spec, y.dtype)
+            else:
+                return record(name, (x, y), {})
+            found = known.get(key)
+            if found is None or trace is None or trace.device is not spec.device:
+                return learn(key, (x, y))
+            source = x.slot if x.value is None and x.trace is trace else trace.feed(x)
+            if type(y) is ndarray:
+                other = trace.literal(y)
+            else:
+                other = y.slot if y.value is None and y.trace is trace else trace.feed(y)
+            array = Lazy()
+            array.slot = slot = trace.next_slot()
+            array.code = (found[0], source, other, slot)
+        _, array.spec, array.shape, array.dtype = found
+        array.value, array.trace = None, trace
+        trace.append(array)
+        if slot >= trace.limit and trace.crossed(array):
+            return call(x, y)
+        return array
+
+    return call
+
+
+def _unused() -> tuple[int, int, int]:
+    """The numbers of references to a result, an input and its value that only a trace has, as the trace sees them."""
+    results = [Lazy()]
+    feeds = {0: (0, Lazy())}
+    feeds[0][1].value = object()
+    result = max([getrefcount(array) for array in results])
+    feed, value = max([(getrefcount(array), getrefcount(array.value)) for _, array in feeds.values()])
+    return result, feed, value
+
+
+_UNUSED, _UNUSED_FEED, _UNUSED_VALUE = _unused() if hasattr(sys, "getrefcount") else (-1, -1, -1)

@@ -1,0 +1,103 @@
+"""Traces of lazy arrays as programs: what eager code has recorded more than once runs like a traced function.
+
+On the processor a program begins on NumPy, and XLA takes over where that measures faster (`tiers.py`). On other devices
+XLA compiles it, and memory of inputs that nothing refers to any more is used for results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import starmap
+from time import perf_counter
+from typing import Any
+
+from gradtape._src import forks
+from gradtape._src.arrays.lazy.calls import Spec, kinds
+from gradtape._src.arrays.lazy.programs import LazyProgram, Runner
+from gradtape._src.arrays.symbolic import Graph, symbolic_namespace, tracing
+from gradtape._src.graph.program import Program, to_numpy
+
+
+def compile_lazily(program: LazyProgram) -> Runner:
+    """What runs a program of lazy arrays as a whole."""
+    if program.device is None:
+        return _OnHost(_program(program, ()))
+    return _OnDevice(program)
+
+
+def _program(program: LazyProgram, donated: Sequence[int]) -> Program:
+    graph = Graph("lazy")
+    graph.executor = "auto" if program.device is None else "xla"
+    values: dict[int, Any] = {}
+    arguments = []
+    for i, spec in enumerate(program.feeds):
+        values[-1 - 2 * i] = graph.argument(spec.shape, spec.dtype)
+        arguments.append(values[-1 - 2 * i])
+    for i, literal in enumerate(program.literals):
+        values[-2 - 2 * i] = literal
+    for i in program.varying:
+        spec = program.literal_specs[i]
+        values[-2 - 2 * i] = graph.argument(spec.shape, spec.dtype)
+        arguments.append(values[-2 - 2 * i])
+    with tracing(graph):
+        for step in program.steps:
+            kind = kinds[step.kind]
+            operands = iter([values[number] for number in step.inputs])
+            args = [next(operands) if type(o) is Spec else o[0] for o in kind.operands]
+            found = getattr(symbolic_namespace, kind.name)(*args, **kind.attrs)
+            values.update(zip(step.outputs, found if kind.several else (found,), strict=True))
+    made = Program(graph, arguments, [values[number] for number in program.outputs])
+    if any(not made.is_explicit(feed) for feed in made.feeds):
+        raise TypeError("it has constants that are too large for its text")
+    made.feeds = [feed for feed in graph.feeds if made.is_explicit(feed)]  # also one that nothing uses
+    made.donated = tuple(donated)
+    return made
+
+
+class _OnHost:
+    """A program on the processor, by the executor that is faster; calls are timed until that is known."""
+
+    def __init__(self, program: Program) -> None:
+        assert program.tier is not None
+        self._program, self._tier = program, program.tier
+
+    @property
+    def executor(self) -> str:
+        """What runs it, and why."""
+        return f"{'NumPy' if self._tier.on_numpy else 'XLA'}: {self._tier.reason}"
+
+    def __call__(self, arrays: Sequence[Any], dying: Sequence[int], into: list[Any]) -> None:
+        program, tier = self._program, self._tier
+        on_numpy = bool(forks.without_xla) or tier.on_numpy
+        began = perf_counter()
+        if on_numpy:
+            results: Any = program.run_on_numpy(arrays)
+        else:
+            with program.xla.on_processor():
+                results = [*map(to_numpy, program.xla(*arrays))]
+        if not tier.is_settled:
+            tier.add(on_numpy, perf_counter() - began)
+        into.append(results)
+
+
+class _OnDevice:
+    """A program on a device of XLA's, compiled for each set of inputs that it may write to."""
+
+    def __init__(self, program: LazyProgram) -> None:
+        self._source = program
+        self._programs: dict[tuple[int, ...], Program] = {}
+        self._kinds: set[tuple[Any, ...]] = set()
+
+    def __call__(self, arrays: Sequence[Any], dying: Sequence[int], into: list[Any]) -> None:
+        donated = tuple(dying)
+        program = self._programs.get(donated)
+        if program is None:
+            program = self._programs[donated] = _program(self._source, donated)
+        with program.xla.on_device(self._source.device):
+            seen = (donated, *map(type, arrays))
+            if seen not in self._kinds:  # JAX runs Python code around the launch, where a signal may arrive
+                given = [array.copy() if i in donated else array for i, array in enumerate(arrays)]
+                into.append(program.xla(*given))
+                self._kinds.add(seen)
+                return
+            into.extend(starmap(program.xla.jitted, (arrays,)))  # one call of C code: no result is lost
