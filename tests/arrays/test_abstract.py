@@ -12,13 +12,12 @@ from op_table import ROWS, Sample
 import gradtape as tf
 from gradtape._src.arrays import abstract, numpy_namespace
 from gradtape._src.arrays.dimensions import evaluated, variable
-from gradtape._src.arrays.symbolic import _SHAPED_BY_VALUES
 
 SAMPLES = [
     (name, sample)
     for name, row in ROWS.items()
     for sample in (*row.samples, *row.complex_samples)
-    if row.function is None and hasattr(numpy_namespace, name) and name not in _SHAPED_BY_VALUES
+    if row.function is None and hasattr(numpy_namespace, name) and name not in ("unique", "unique_with_counts")
 ]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.dimension import Dimension, UnknownDimensionError, Variable, maximum
 from gradtape._src.arrays.dimensions import (
+    Late,
     broadcast_shapes,
     contains_dimension,
     dimensions_in,
@@ -271,7 +272,15 @@ def _random(*args: Any, shape: Shape, dtype: Any) -> Spec:
 
 
 def _moved(x: Any, *, shape: Shape, **_: Any) -> Spec | None:
-    return (shape, x.dtype) if -1 not in shape and _count(shape) == _count(x.shape) else None
+    if -1 in shape:
+        return None
+    before, after = _count(x.shape), _count(shape)
+    return (shape, x.dtype) if before == after or _is_late(before) or _is_late(after) else None
+
+
+def _is_late(size: Any) -> bool:
+    """Whether a size depends on values: the running program knows whether it fits."""
+    return any(v.least == 0 for v in variables_in((size,)).values())
 
 
 def _count(shape: Shape) -> Any:
@@ -332,6 +341,12 @@ def _pad(x: Any, *, before: Shape, after: Shape) -> Spec:
     return tuple([b + n + a for b, n, a in zip(before, x.shape, after, strict=True)]), x.dtype
 
 
+def _split(x: Any, *, sizes: Shape, axis: int) -> list[Spec] | None:
+    if not contains_dimension(sizes):
+        return None
+    return [((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]
+
+
 def _setitem(x: Any, *, index: Any, shape: Shape) -> Spec:
     return shape, x.dtype
 
@@ -344,6 +359,7 @@ rules.update(
     getitem=_getitem,
     pad=_pad,
     setitem=_setitem,
+    split=_split,
     matmul=_matmul,
     einsum=_einsum,
     conv=_conv,
@@ -386,9 +402,36 @@ def _loop(*operands: Any, carried: int, slots: int, **_: Any) -> list[Spec]:
     return [*carry, count, count, *[((slots, *shape), d) for shape, d in carry]] if slots else [*carry, count]
 
 
+def _switch(*operands: Any, branches: Sequence[Any], **_: Any) -> list[Spec]:
+    """A size in which the branches differ depends on which of them runs."""
+    each = [_results(branch) for branch in branches]
+    return [(_merged([shape for shape, _ in specs]), specs[0][1]) for specs in zip(*each, strict=True)]
+
+
+def _merged(shapes: Sequence[Shape]) -> Shape:
+    if any(len(shape) != len(shapes[0]) for shape in shapes):
+        raise UnknownDimensionError(f"Branches return arrays of different ranks: {shapes}.")
+    sizes: list[Any] = [n if len({n, *others}) == 1 else Late() for n, *others in zip(*shapes, strict=True)]
+    return tuple(sizes)
+
+
+def _late_rows(*rest: int) -> Shape:
+    rows: Any = Late()
+    return rows, *rest
+
+
+def _unique(x: Any) -> list[Spec]:
+    shape = _late_rows()
+    return [(shape, x.dtype), (x.shape, np.int64), (shape, np.int64)]
+
+
 rules.update(
+    argwhere=lambda x: (_late_rows(len(x.shape)), np.int64),
+    repeated_places=lambda counts: (_late_rows(), np.int64),
+    **dict.fromkeys(("unique", "unique_with_counts"), _unique),
+    size_of=lambda x, *, axis: ((), np.int64),
     inline=lambda *operands, program: _results(program),
-    switch=lambda *operands, branches, **_: _results(branches[0]),
+    switch=_switch,
     scan=_scan,
     loop=_loop,
     check=_like,
@@ -396,4 +439,4 @@ rules.update(
     host_function=lambda *arrays, specs, **_: list(specs),
 )
 _PROGRAMS = frozenset({"inline", "switch", "scan", "loop", "check", "host_effect", "host_function"})
-"""Primitives whose rules also hold for unknown dimensions."""
+"""Primitives that have a rule and no kernel to run on zeros."""

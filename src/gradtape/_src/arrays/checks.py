@@ -21,7 +21,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import is_dimension
-from gradtape._src.arrays.symbolic import Node, Symbolic, current_graph
+from gradtape._src.arrays.symbolic import Symbolic, current_graph
 from gradtape._src.conversion import wrap
 from gradtape._src.tensor import Tensor
 
@@ -106,7 +106,7 @@ def _staged(rule: Rule, first: Any, arrays: Sequence[Any], params: dict[str, Any
     if type(owned[0]) is Symbolic:
         output.extents = owned[0].extents
     attrs = {"rule": rule, "number": next(numbers), "params": tuple(params.items())}
-    graph.nodes.append(Node("check", owned, attrs, (output,)))
+    graph.add("check", owned, attrs, (output,))
     return _rewrapped(first, output)
 
 

@@ -137,7 +137,7 @@ class Dimension:
 
     def __bool__(self) -> bool:
         low, high = bounds(self)
-        if low > 0 or high < 0:
+        if low > 0 or high < 0 or (low == 0 and _assumed(self - 1)):
             return True
         raise _undecided(f"{self} != 0")
 
@@ -184,10 +184,10 @@ def maximum(a: Any, b: Any) -> Any:
     """The larger of two sizes."""
     if type(a) is not Dimension and type(b) is not Dimension:
         return max(a, b)
-    try:
-        return a if _at_least(a, b) else b
-    except UnknownDimensionError:
+    found = _known_at_least(a, b)
+    if found is None:
         return _of_atom(_Function("max", *sorted((a, b), key=str)))
+    return a if found else b
 
 
 def bounds(value: Any) -> tuple[float, float]:
@@ -225,13 +225,37 @@ def _bounds_of(atom: Atom) -> tuple[float, float]:
 
 
 def _at_least(a: Any, b: Any) -> bool:
-    difference = a - b
+    found = _known_at_least(a, b)
+    if found is None:
+        found = _assumed(a - b)
+    if found is None:
+        raise _undecided(f"{a} >= {b}")
+    return found
+
+
+def _known_at_least(a: Any, b: Any) -> bool | None:
+    low, high = bounds(a - b)
+    return True if low >= 0 else False if high < 0 else None
+
+
+Assume = Callable[[Dimension, bool], bool]
+"""A function that is told that a dimension is assumed to be at least 0, or to be below; whether it may be."""
+
+_assume: list[Assume] = []
+
+
+def register_assume(assume: Assume) -> None:
+    """Where comparisons without an answer take the one that holds for large sizes, and a program checks it later."""
+    _assume.append(assume)
+
+
+def _assumed(difference: Dimension) -> bool | None:
+    """Whether a dimension is at least 0 for large sizes; None where that is no answer, or none is allowed."""
     low, high = bounds(difference)
-    if low >= 0:
-        return True
-    if high < 0:
-        return False
-    raise _undecided(f"{a} >= {b}")
+    answer = high == float("inf")
+    if answer == (low == float("-inf")):
+        return None
+    return answer if any(assume(difference, answer) for assume in _assume) else None
 
 
 def _undecided(question: str) -> UnknownDimensionError:

@@ -7,6 +7,7 @@ shape is one. When a program is made for certain sizes they are evaluated: nothi
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -70,6 +71,22 @@ def variables_in(values: Iterable[Any]) -> dict[str, Variable]:
 def variable(name: str) -> Any:
     """The dimension of this name: a size of at least 1."""
     return _variable(name)
+
+
+_late_names = itertools.count()
+
+
+def late_variable() -> Any:
+    """A new dimension that a running program finds out: a size that depends on values, and may be 0."""
+    return _variable(f"n{next(_late_names)}", least=0)
+
+
+class Late:
+    """Stands in an inferred shape for a size that depends on values; the same one for the same size."""
+
+
+class LateSizeError(Exception):
+    """A size that depends on values is not what a trace has assumed: the call has to run eagerly."""
 
 
 # -- numbers instead of dimensions -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ whose derivative it is. So a closure may refer to a symbolic value, and no trace
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -19,7 +19,17 @@ import numpy as np
 from gradtape._src.arrays import attach_operators, numpy_namespace, register_namespace
 from gradtape._src.arrays.abstract import infer
 from gradtape._src.arrays.base import Interpreter, generic_kernels
-from gradtape._src.arrays.dimensions import extents_of, followed, is_dimension, is_known_shape
+from gradtape._src.arrays.dimension import Dimension, Variable, register_assume
+from gradtape._src.arrays.dimensions import (
+    Late,
+    contains_dimension,
+    extents_of,
+    followed,
+    is_dimension,
+    is_known_shape,
+    late_variable,
+    variables_in,
+)
 from gradtape._src.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
 from gradtape._src.interrupts import contextmanager, graph_traced as graph_traced, setting
 from gradtape._src.memory import LazyArray
@@ -219,6 +229,8 @@ class Graph:
     repeated  the random ops of a loop that is written out: the same ones in each iteration
     op_seeds  how many random ops there are that have no seed of their own: the next one's
     executor (of the root) what runs its programs where their arguments are NumPy arrays: "xla", "numpy", or "auto"
+    late    (of the root) by name, the dimensions that the running program finds out, and the values that they are
+    static  (of the root) whether there must be none of these, because XLA has to compile it
     transient (of the root) whether it holds what is true during this call only: the program is not kept
     follows_constants  whether the tape also has what depends on nothing but constants that were made inside
     """
@@ -231,6 +243,8 @@ class Graph:
         around = outer or first
         self.root: Graph = self if around is None else around.root
         self.transient, self.executor = False, "xla"
+        self.late: dict[str, Symbolic] = {}
+        self.static = False
         self.seed: Any = None if around is None else around.seed
         self.op_seeds = 0
         self.scopes: dict[str, int] = {} if around is None else around.scopes
@@ -242,6 +256,7 @@ class Graph:
         self.variables: dict[int, VariableState] = {}
         self.arrays: dict[int, Any] = {}  # by uid, the array of each tensor that its tape tracks
         self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value now, for what outlives the trace
+        self.late_calls: dict[Any, Any] = {}  # results whose shapes depend on values, by the calls that they are of
         self._captured: dict[int, Symbolic] = {}
         # Only outer tapes have the shapes of tensors from before the trace: what they track, and the uids that a
         # branch or a loop used and no tape tracked. A trace under another tape may find more shapes.
@@ -315,6 +330,33 @@ class Graph:
         if type(value) is Symbolic:
             symbol.extents = value.extents
         return symbol
+
+    def add(self, name: str, args: tuple[Any, ...], attrs: dict[str, Any], outputs: tuple[Symbolic, ...]) -> None:
+        """Add a node. Static arguments that depend on late dimensions are evaluated when it runs."""
+        late = self.root.late
+        if late and (names := [n for n in variables_in(attrs.values()) if n in late]):
+            args = (*[self.own(late[n]) for n in names], *args)
+            attrs = _with_late(name, names, attrs)
+            name = "late"
+        self.nodes.append(Node(name, args, attrs, outputs))
+
+    def find_out(self, size: Symbolic) -> Any:
+        """The dimension that a value is, an integer without axes."""
+        dimension = late_variable()
+        self.root.late[str(dimension)] = size
+        for graph in _around(self):
+            graph.polymorphic = True
+        self.root.polymorphic = True
+        return dimension
+
+    def has(self, size: Any) -> bool:
+        """Whether a size can be used here."""
+        return type(size) is not Late and all(map(self.knows, variables_in((size,)).values()))
+
+    def knows(self, variable: Variable) -> bool:
+        """Whether a dimension can be used here: an argument has it, or a value that is in reach is it."""
+        size = self.root.late.get(variable.name)
+        return variable.least > 0 if size is None else self.reaches(size.graph)
 
     def own(self, value: Any) -> Any:
         """A value as this graph's nodes may refer to it."""
@@ -424,8 +466,50 @@ def tracing(graph: Graph | None) -> setting[Graph | None]:
     return setting(graph_traced, graph)
 
 
-_SHAPED_BY_VALUES = frozenset({"unique", "unique_with_counts"})
-"""Primitives that return as many elements as their arguments have values."""
+def _with_late(name: str, names: Sequence[str], attrs: dict[str, Any]) -> dict[str, Any]:
+    """The static arguments of the node `late`: which function, with which of its arguments evaluated when it runs."""
+    plain = {key: value for key, value in attrs.items() if not contains_dimension((value,))}
+    plain.pop("dce", None)
+    late = tuple([(key, value) for key, value in attrs.items() if contains_dimension((value,))])
+    return {"of": name, "names": tuple(names), "late": late, **plain}
+
+
+def may_be_late() -> bool:
+    """Whether the function that is being traced may have shapes that depend on values."""
+    graph = current_graph()
+    return graph is not None and not graph.root.static
+
+
+def _assumed(difference: Dimension, at_least_0: bool) -> bool:
+    """Have the program check what is assumed of late dimensions, when it runs."""
+    graph = current_graph()
+    if graph is None or not may_be_late():
+        return False
+    variables = [*difference.variables()]
+    if not all(v.name in graph.root.late and graph.knows(v) for v in variables):
+        return False
+    key = ("assume", difference, at_least_0)
+    if key not in graph.late_calls:
+        output = graph.late_calls[key] = Symbolic(graph, (), np.dtype(np.int64))
+        graph.add("assume", (), {"size": difference, "at_least_0": at_least_0, "effect": True}, (output,))
+    return True
+
+
+register_assume(_assumed)
+
+
+def sizes_from(value: Symbolic) -> Any:
+    """Integers of a program as dimensions that it finds out: an array without axes, or a vector of known length."""
+    graph = current_graph()
+    assert graph is not None
+    if value.extents is None:
+        value = graph.own(value)
+        rank = len(value.shape)
+        parts = [call("getitem", (value,), {"index": (i,)}) for i in range(value.shape[0])] if rank else [value]
+        extents = np.empty(len(parts), object)
+        extents[:] = [graph.find_out(part) for part in parts]
+        value.extents = extents.reshape(value.shape)
+    return value.extents
 
 
 # -- recording nodes -------------------------------------------------------------------------------------------------
@@ -434,15 +518,61 @@ def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     graph = current_graph()
     if graph is None:
         raise _out_of_scope(next(a for a in args if type(a) is Symbolic))
-    if name in _SHAPED_BY_VALUES:
-        raise unknown_shape(f"tf.{name}", "Call it outside of the function, or use a form with a fixed size.")
     owned = tuple([graph.own(a) for a in args])
     several, specs = infer(name, owned, attrs)
+    if not all(graph.has(n) for shape, _ in specs for n in shape if type(n) is not int):
+        return _call_late(graph, name, owned, attrs, specs, several)
     outputs = tuple([Symbolic(graph, shape, dtype) for shape, dtype in specs])
-    graph.nodes.append(Node(name, owned, attrs, outputs))
+    graph.add(name, owned, attrs, outputs)
     if graph.polymorphic:
         _follow_extents(name, owned, attrs, outputs)
     return outputs if several else outputs[0]
+
+
+def _call_late(
+    graph: Graph, name: str, args: tuple[Any, ...], attrs: dict[str, Any], specs: Sequence[Any], several: bool
+) -> Any:
+    """The same for results of which only the running program knows the shapes. Equal calls have the same results."""
+    if graph.root.static:
+        raise unknown_shape(f"tf.{name}", "Call it outside of the function, or use a form with a fixed size.")
+    key = (name, tuple([_origin(graph, a) for a in args]), tuple([id(v) for v in attrs.values()]))
+    if key in graph.late_calls:
+        return graph.late_calls[key][0]
+    outputs = tuple([Symbolic(graph, (), dtype) for _, dtype in specs])
+    graph.add(name, args, attrs, outputs)
+    found: dict[Any, Any] = {}
+    for output, (shape, _) in zip(outputs, specs, strict=True):
+        for axis, n in enumerate(shape):
+            if n not in found:
+                found[n] = n if graph.has(n) else _found_out(graph, output, axis)
+        output.shape = tuple([found[n] for n in shape])
+    result = outputs if several else outputs[0]
+    graph.late_calls[key] = result, args, attrs  # which keeps their ids
+    return result
+
+
+_SIMPLE = {int, bool, float, str, tuple, type(None), np.dtype}
+_DEEPEST = 8
+"""How many nodes are followed, to see that two values are the same."""
+
+
+def _origin(graph: Graph, value: Any, depth: int = 0) -> Any:
+    """Equal for values that are the same: from which op they come, and from which values."""
+    if type(value) is not Symbolic:
+        return id(value) if isinstance(value, np.ndarray) and value.ndim else repr(value)
+    node = next((node for node in reversed(graph.nodes) if any(out is value for out in node.outputs)), None)
+    if node is None or depth == _DEEPEST or not _SIMPLE.issuperset(map(type, node.attrs.values())):
+        return id(value)
+    number = next(i for i, out in enumerate(node.outputs) if out is value)
+    return node.name, number, tuple([_origin(graph, a, depth + 1) for a in node.args]), repr(node.attrs)
+
+
+def _found_out(graph: Graph, output: Symbolic, axis: int) -> Any:
+    """The size of an axis of a result, as a dimension."""
+    size = Symbolic(graph, (), np.dtype(np.int64))
+    graph.add("size_of", (output,), {"axis": axis}, (size,))
+    size.extents = np.array(graph.find_out(size), object)
+    return size.extents.item()
 
 
 def _follow_extents(name: str, args: tuple[Any, ...], attrs: dict[str, Any], outputs: tuple[Symbolic, ...]) -> None:
@@ -482,7 +612,7 @@ def _filled(shape: Shape, dtype: Any, value: int) -> Any:
     if graph is None or (not shape and not graph.polymorphic):
         return np.full(shape, value, dtype)
     output = Symbolic(graph, tuple(shape), np.dtype(dtype))
-    graph.nodes.append(Node("broadcast_to", (one,), {"shape": tuple(shape)}, (output,)))
+    graph.add("broadcast_to", (one,), {"shape": tuple(shape)}, (output,))
     return output
 
 
@@ -513,7 +643,7 @@ def arange(first: Any, last: Any, step: int, dtype: Any) -> Any:
     count = -((first - last) // step)
     output = Symbolic(graph, (count,), np.dtype(dtype))
     attrs = {"first": first, "count": count, "step": step, "dtype": output.dtype}
-    graph.nodes.append(Node("arange", (), attrs, (output,)))
+    graph.add("arange", (), attrs, (output,))
     return output
 
 
@@ -535,7 +665,7 @@ def _computed(extents: Any, dtype: Any) -> Symbolic:
     output = Symbolic(graph, extents.shape, np.dtype(dtype))
     output.extents = extents if output.dtype.kind in "iu" else None
     attrs = {"values": tuple(extents.ravel()), "shape": extents.shape, "dtype": output.dtype}
-    graph.nodes.append(Node("extents", (), attrs, (output,)))
+    graph.add("extents", (), attrs, (output,))
     return output
 
 

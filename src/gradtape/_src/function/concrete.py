@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy import ndarray
 
 from gradtape._src import errors, nest
+from gradtape._src.arrays.dimensions import LateSizeError
 from gradtape._src.arrays.lazy import is_lazy_on_host
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph
 from gradtape._src.conversion import convert
@@ -62,6 +63,7 @@ class ConcreteFunction:
     """A function traced for one kind of arguments."""
 
     patterns: Any = None  # the shapes of its arguments, where they have unknown dimensions
+    _eager: ConcreteFunction | None = None  # what runs calls with sizes that the trace is not for
 
     def __init__(self, origin: FunctionRef, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
         self._origin, self.name = origin, origin.name
@@ -281,11 +283,21 @@ class ConcreteFunction:
             outputs = self._traced(tensors, host, None, passed)
         except NeedsEagerError as error:  # of a derivative, before anything has run
             return self._eager_instead(error, tensors, passed).run(tensors, passed)
+        except LateSizeError as error:  # variables are as they were
+            return self._run_eagerly(error, tensors, passed)
         if self._single:
             return outputs[0]
         remaining = iter(outputs)
         flat = [next(remaining) if leaf is _COMPUTED else leaf for leaf in self._leaves]
         return nest.pack_sequence_as(self._template, flat, expand_composites=True)
+
+    def _run_eagerly(self, reason: Exception, tensors: list[Tensor], passed: Sequence[Variable]) -> Any:
+        """Run the code of this call as it is; other calls may have sizes that the trace is for."""
+        if current_graph() is not None:
+            raise NeedsEagerError(reason)
+        if self._eager is None:
+            self._eager = self._origin.function().eager(self._arguments_of_call(tensors, passed), reason)
+        return self._eager.run(tensors, passed)
 
     def _eager_instead(
         self, error: NeedsEagerError, tensors: list[Tensor], passed: Sequence[Variable]

@@ -296,6 +296,10 @@ class Function:
             self._traces = ShapePolymorphicTraces(self._tracer)
         return self._traces
 
+    def eager(self, arguments: Arguments, reason: Exception) -> ConcreteFunction:
+        """What runs the code as it is, for calls with arguments like these."""
+        return self._tracer.eager(arguments, reason)
+
     def replace_by_eager(self, old: ConcreteFunction, arguments: Arguments, reason: Exception) -> ConcreteFunction:
         """Run the code as it is from now on, where a concrete function turned out not to do."""
         new = self._tracer.eager(arguments, reason)

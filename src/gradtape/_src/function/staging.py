@@ -18,8 +18,18 @@ import numpy as np
 from gradtape._src import errors, nest
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import require
-from gradtape._src.arrays.symbolic import Graph, Symbolic, current_graph, filled, only_eager, tracing
-from gradtape._src.conversion import convert, operands, wrap
+from gradtape._src.arrays.symbolic import (
+    Graph,
+    Symbolic,
+    arange,
+    current_graph,
+    filled,
+    may_be_late,
+    only_eager,
+    sizes_from,
+    tracing,
+)
+from gradtape._src.conversion import convert, operands, register_converter, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.graph import control_flow
 from gradtape._src.graph.trace import Trace
@@ -342,7 +352,7 @@ def _check_leaves(name: str, main: Any, orelse: Any) -> None:
             f"'{name}' has dtype {a.dtype.name} in the main branch, but dtype {b.dtype.name} in the else branch. Use "
             "tf.cast in one of them."
         )
-    if tuple(a.array.shape) != tuple(b.array.shape):
+    if tuple(a.array.shape) != tuple(b.array.shape) and not (may_be_late() and a.shape.rank == b.shape.rank):
         raise only_eager(
             ValueError(
                 f"'{name}' has shape {a.shape} in the main branch, but shape {b.shape} in the else branch. A compiled "
@@ -439,17 +449,35 @@ class Range:
         """The number at an index."""
         return self.start + _cast(k, self.start.dtype) * self.delta
 
-    def _refuse(self, *others: Any) -> Any:
-        raise only_eager(
-            errors.OperatorNotAllowedInGraphError(
-                "The length of this tf.range is not known while the function is being traced, so that it has no shape. "
-                "A loop can go over it: `for i in tf.range(n)`. For a tensor pass `n` as a Python number."
+    def tensor(self) -> Tensor:
+        """The numbers as a tensor, of a length that the program finds out."""
+        count = self.count()
+        if not may_be_late() or type(count.array) is not Symbolic:
+            raise only_eager(
+                errors.OperatorNotAllowedInGraphError(
+                    "The length of this tf.range is not known while the function is being traced, so that it has no "
+                    "shape. A loop can go over it: `for i in tf.range(n)`. For a tensor pass `n` as a Python number."
+                )
             )
-        )
+        return self.at(wrap(arange(0, sizes_from(count.array).item(), 1, count.array.dtype)))
 
-    __array__ = __getattr__ = __getitem__ = __len__ = __iter__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tensor(), name)
+
+
+def _of_tensor(name: str) -> Callable[..., Any]:
+    def method(self: Range, *others: Any) -> Any:
+        return getattr(self.tensor(), name)(*others)
+
+    return method
+
+
+for _name in ("array", "getitem", "len", "iter", "neg", "lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Range, f"__{_name}__", _of_tensor(f"__{_name}__"))
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(Range, f"__{_name}__", _of_tensor(f"__{_name}__"))
+    setattr(Range, f"__r{_name}__", _of_tensor(f"__r{_name}__"))
+register_converter(Range, lambda numbers: numbers.tensor())
 
 
 def _cast(tensor: Tensor, dtype: Any) -> Tensor:

@@ -22,6 +22,7 @@ from gradtape._src.function.modes import executor_of, warn_once
 from gradtape._src.function.python_code import as_graph_error, as_results, converted, graph_errors
 from gradtape._src.function.signature import Signature
 from gradtape._src.graph.trace import Trace
+from gradtape._src.interrupts import is_interrupt
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Creations, Variable, VariableParam, creating, is_distributed
 
@@ -128,6 +129,7 @@ class Tracer:
         graph.seed, graph.executor = seeds.seed, executor_of(self._jit_compile)
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.polymorphic = shapes is not None
+        graph.static = bool(self._jit_compile)
         graph.follows_constants = self.follows_constants
         graph.passed.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.passed))
         self.count += 1
@@ -143,7 +145,7 @@ class Tracer:
             leaves = _filled(arguments.leaves, inputs, graph)
             empty = shapes is None and self.may_generalise and any(0 in t.array.shape for t in tensors)
             given = nest.pack_sequence_as(arguments.given, leaves, expand_composites=True)
-            result = self._run(given, may_create, self.signature.knows_shapes and not empty)
+            result = self._run_late(graph, given, may_create, self.signature.knows_shapes and not empty)
             flat = nest.flatten(result, expand_composites=True)
             outputs = [leaf for leaf in flat if leaf is not None and not is_text(leaf)]
             for out in outputs:
@@ -154,6 +156,15 @@ class Tracer:
             self.origin, arguments.given, leaves, Traced(graph, trace, inputs, outputs), result
         )
         return made
+
+    def _run_late(self, graph: Graph, given: tuple[Any, ...], may_create: bool, knows_shapes: bool) -> Any:
+        """The same; what cannot be traced with shapes that depend on values runs eagerly."""
+        try:
+            return self._run(given, may_create, knows_shapes)
+        except Exception as error:
+            if not graph.late or is_interrupt(error):
+                raise
+            raise NeedsEagerError(error) from error
 
     def _run(self, given: tuple[Any, ...], may_create: bool, knows_shapes: bool) -> Any:
         """What the code returns for symbolic arguments, as tensors."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays.batched import Batched, apply, loop
+from gradtape._src.arrays.dimensions import evaluated
 from gradtape._src.arrays.numpy.control import FUNCTIONS
 from gradtape._src.arrays.symbolic import Node, Symbolic
 
@@ -42,6 +43,8 @@ def _run(node: Node, args: tuple[Any, ...], xp: Any) -> Any:
     flags = [type(a) is Batched for a in args]
     if not any(flags):
         return getattr(xp, node.name)(*args, **node.attrs)
+    if node.name == "late" and not any(flags[: len(node.attrs["names"])]):
+        return _run(*_on_time(node, args), xp)
     if node.name == "inline":
         return _replay(node.attrs["program"], args, xp)
     if node.name not in _CONTROL:
@@ -50,6 +53,15 @@ def _run(node: Node, args: tuple[Any, ...], xp: Any) -> Any:
     size = next(len(a) for a, flag in zip(arrays, flags, strict=True) if flag)
     result = loop(xp, node.name, size, flags, arrays, node.attrs)
     return [Batched(r, _LEVEL) for r in result] if type(result) is tuple else Batched(result, _LEVEL)
+
+
+def _on_time(node: Node, args: tuple[Any, ...]) -> tuple[Node, tuple[Any, ...]]:
+    """A node whose static arguments depend on sizes, with these sizes, and the other operands."""
+    names = node.attrs["names"]
+    sizes = {name: int(size) for name, size in zip(names, args, strict=False)}
+    attrs = {key: value for key, value in node.attrs.items() if key not in ("of", "names", "late")}
+    attrs.update((key, evaluated(value, sizes)) for key, value in node.attrs["late"])
+    return Node(node.attrs["of"], args[len(names) :], attrs, node.outputs), args[len(names) :]
 
 
 def _rows(value: Any, count: int, out: Any) -> Any:

@@ -34,9 +34,14 @@ def programs_in(node: Node) -> list[Any]:
     return [v for v in values if hasattr(v, "checks")]
 
 
+def is_check(node: Node) -> bool:
+    """Whether a node checks values, also with parameters that depend on late dimensions."""
+    return node.name == "check" or (node.name == "late" and node.attrs["of"] == "check")
+
+
 def asserts(node: Node) -> bool:
     """Whether a node is an assertion, or has one in a branch or a body: it stays where nothing uses its results."""
-    if node.name == "check":
+    if is_check(node):
         return bool(node.attrs["rule"].always)
     return any(rule.always for program in programs_in(node) for rule, _ in program.checks.values())
 
@@ -50,8 +55,9 @@ def found_in(nodes: Sequence[Node]) -> Checks:
 
 
 def checks_of(node: Node) -> Checks:
-    if node.name == "check":
-        return {node.attrs["number"]: (node.attrs["rule"], dict(node.attrs["params"]))}
+    if is_check(node):
+        params = {**node.attrs, **dict(node.attrs.get("late", ()))}["params"]
+        return {node.attrs["number"]: (node.attrs["rule"], dict(params))}
     if node.name in refusals:
         number, rule = refusals[node.name]
         return {number: (rule, {})}

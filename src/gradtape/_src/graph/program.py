@@ -79,7 +79,8 @@ class Program:
         self._sized: dict[Sizes, Program] = {}
         self.sizes: Sizes = ()
         self.numpy_nodes = 0  # how many nodes are left for NumPy, once code was written for it
-        self.tier = Tier(self) if graph.root.executor == "auto" else None
+        self.is_late = bool(graph.root.late)  # shapes depend on values
+        self.tier = Tier(self) if graph.root.executor == "auto" and not graph.root.late else None
 
     def with_sizes(self, sizes: Sizes) -> Program:
         """The same program for these sizes of unknown dimensions, compiled by itself."""
@@ -231,7 +232,7 @@ class Program:
 
         `host`: its arguments are in the memory of the processor. What is on another device stays there.
         """
-        if forks.without_xla:
+        if forks.without_xla or self._graph.root.late:
             return True
         if not host or not (self._graph.root.executor == "numpy" if self.tier is None else self.tier.on_numpy):
             return False
@@ -356,7 +357,7 @@ def _sized(node: Node, sizes: dict[str, Any]) -> Node:
 
 def _is_pure(node: Node) -> bool:
     """Whether nothing but its results comes of a node."""
-    return not (_has_effects(node) or checks.asserts(node) or node.name == "check" or checks.found_in([node]))
+    return not (_has_effects(node) or checks.asserts(node) or checks.found_in([node]))
 
 
 def _has_effects(node: Node) -> bool:

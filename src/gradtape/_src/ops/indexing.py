@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked
-from gradtape._src.arrays.symbolic import is_known, number, unknown_shape
+from gradtape._src.arrays.symbolic import Symbolic, call, is_known, may_be_late, number, sizes_from, unknown_shape
 from gradtape._src.conversion import operand
 from gradtape._src.ops import array, index, math
 from gradtape._src.tensor import Tensor
@@ -103,6 +103,8 @@ def _whole(part: Any) -> int:
         return int(part)
     value = part
     if isinstance(part, Tensor) and not is_known(part):
+        if may_be_late() and not part.array.shape and part.dtype.is_integer and type(part.array) is Symbolic:
+            return sizes_from(part.array).item()
         raise unknown_shape(
             "x[start:stop]",
             "Use tf.slice(x, begin, size), which takes a tensor as begin, or tf.gather.",
@@ -136,6 +138,8 @@ def _position(part: Any, axis: int, shape: tuple[int, ...]) -> Any:
 def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     """The rows of x (along `axis`) where the mask is true."""
     truth = operand(mask)
+    if type(truth.array) is Symbolic and may_be_late():
+        return _late_mask(operand(x), truth, axis)
     if not is_known(truth):
         raise unknown_shape("tf.boolean_mask", "Use tf.where(mask, x, 0), or give the mask as a constant.", "Where")
     x, mask = operand(x), np.asarray(truth.array)
@@ -156,4 +160,18 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     flat = array.reshape(x, shape=(*shape[:start], mask.size, *shape[start + mask.ndim :]))
     where = np.flatnonzero(mask)
     result: Tensor = index.take(flat, where, axis=start, batch_dims=0)
+    return result
+
+
+def _late_mask(x: Tensor, mask: Tensor, axis: int | None) -> Tensor:
+    """`boolean_mask` for a mask that the running program knows."""
+    shape, start, rank = tuple(x.array.shape), axis or 0, len(mask.array.shape)
+    start += len(shape) if start < 0 else 0
+    if not rank:
+        raise ValueError("mask cannot be scalar.")
+    if shape[start : start + rank] != tuple(mask.array.shape):
+        raise ValueError(f"Shapes {shape[start : start + rank]} and {tuple(mask.array.shape)} are incompatible")
+    merged = array.reshape(x, shape=(*shape[:start], mask.array.size, *shape[start + rank :]))
+    places = call("argwhere", (mask.array.reshape((mask.array.size,)),), {})
+    result: Tensor = index.take(merged, places[:, 0], axis=start, batch_dims=0)
     return result

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.dimension import maximum
 from gradtape._src.arrays.half import generic_in_float32
 from gradtape._src.arrays.symbolic import number
 from gradtape._src.core.dispatch import linear, primitive
@@ -64,7 +65,7 @@ def _mean_dx(g: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
 def _count(lengths: Any, g: Any) -> Any:
     """How many elements there are, at least 1, as a divisor."""
     count = math.prod(lengths)
-    return count or 1 if type(count) is int else number(max(count, 1), numpy_dtype(g))
+    return count or 1 if type(count) is int else number(maximum(count, 1), numpy_dtype(g))
 
 
 mean = linear(

@@ -99,6 +99,13 @@ def _check(traced: Traced, name: str) -> None:
     program = traced.plain
     _, _, passed, supplies = program.plan
     draws = any(type(feed.value) is StreamState for feed in program.feeds)
+    if program.is_late:
+        raise errors.UnimplementedError(
+            None,
+            None,
+            f"The function {name!r} cannot be saved: shapes in it depend on values, and a SavedModel of gradtape holds "
+            "programs of XLA, whose shapes do not.",
+        )
     if program.has_effects or passed or supplies or draws:
         raise errors.UnimplementedError(
             None,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import errors
-from gradtape._src.arrays.dimensions import is_dimension
-from gradtape._src.arrays.symbolic import is_known, only_eager
+from gradtape._src.arrays.dimensions import contains_dimension, is_dimension, is_known_shape
+from gradtape._src.arrays.symbolic import Symbolic, is_known, may_be_late, only_eager, sizes_from
 from gradtape._src.conversion import (
     array_from,
     constant_operand,
@@ -48,6 +48,9 @@ def static(value: Any) -> Any:
 
 def _numbers(tensor: Tensor) -> Any:
     if not is_known(tensor):
+        array = tensor.array
+        if type(array) is Symbolic and may_be_late() and array.dtype.kind in "iu" and _has_known_length(array):
+            return sizes_from(array)
         raise only_eager(
             errors.OperatorNotAllowedInGraphError(
                 f"An argument that decides about shapes must be known while a tf.function is traced, but {tensor!r} is "
@@ -55,6 +58,10 @@ def _numbers(tensor: Tensor) -> Any:
             )
         )
     return np.asarray(tensor.array)
+
+
+def _has_known_length(array: Symbolic) -> bool:
+    return len(array.shape) <= 1 and is_known_shape(array.shape)
 
 
 # -- inputs: what is converted to a tensor ---------------------------------------------------------------------------
@@ -69,6 +76,8 @@ def integers(value: Any, op: str, attr: str = "Tidx", *, fixed: bool = False) ->
             return array_from(value)
     elif kind is np.ndarray and value.dtype in _INDEX_DTYPES:
         return value
+    elif kind is np.ndarray and value.dtype == object and contains_dimension(value.ravel()):
+        return value.tolist()
     if isinstance(value, TensorShape):
         value = value.as_list()
     if isinstance(value, (list, tuple)) and any(is_dimension(v) for v in value):

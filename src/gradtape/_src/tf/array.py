@@ -11,8 +11,20 @@ import numpy as np
 
 from gradtape._src import devices, errors
 from gradtape._src.arrays import common_namespace, numpy_namespace
-from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension
-from gradtape._src.arrays.symbolic import arange, current_graph, filled, is_known, number, sizes_of, unknown_shape
+from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension, variables_in
+from gradtape._src.arrays.symbolic import (
+    Symbolic,
+    arange,
+    as_value,
+    call,
+    current_graph,
+    filled,
+    is_known,
+    may_be_late,
+    number,
+    sizes_of,
+    unknown_shape,
+)
 from gradtape._src.conversion import (
     array_from,
     cast as cast_tensor,
@@ -326,7 +338,7 @@ def range(
         kind = as_dtype(builtins.max((p.dtype.name for p in parts), key=lambda n: order.index(n) if n in order else -1))
     if not (kind.is_integer or kind.is_floating):
         raise errors.unsupported_dtype("Range", kind, "fi", "Tidx")
-    if kind.is_integer and any(getattr(p.array, "extents", None) is not None for p in parts):
+    if not all(map(is_known, parts)) and kind.is_integer and (may_be_late() or _have_extents(parts)):
         first, last, step = (integer(p) for p in parts)
         return wrap(arange(first, last, step, kind.numpy_dtype))
     if not all(map(is_known, parts)):
@@ -339,6 +351,11 @@ def range(
     _check_range(first, last, step)
     numbers = np.arange(first, last, step, dtype=np.float64 if kind.is_floating else kind.numpy_dtype)
     return wrap(numbers.astype(kind.numpy_dtype))
+
+
+def _have_extents(parts: Sequence[Tensor]) -> bool:
+    """Whether integers that are not known are dimensions."""
+    return any(getattr(part.array, "extents", None) is not None for part in parts)
 
 
 def _check_range(first: Any, last: Any, step: Any) -> None:
@@ -418,6 +435,8 @@ def one_hot(
         raise errors.invalid_argument(
             f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {at}", "OneHot"
         )
+    if is_dimension(size):
+        places = wrap(as_value(places.array))
     xp = common_namespace([places.array, on, off])
     hot = xp.where(xp.one_hot(places.array, depth=size, dtype=np.dtype(np.bool_)), on, off)
     before = rank if at < 0 else at
@@ -573,7 +592,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """
     try:
         x = tensor if type(tensor) is Tensor else operand(tensor)
-        wanted, have = shape_of(shape), _math.prod(x.array.shape)
+        wanted, have = shape_of(_without_minus_one(shape, x)), _math.prod(x.array.shape)
     except NotDenseError:
         return call_on_composites("reshape", reshape, (tensor, shape), {})
     for i, n in enumerate(wanted):
@@ -585,20 +604,36 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
         known = _math.prod(n for n in wanted if n != -1)
         if known == 0 == have:  # any length would do: TensorFlow takes the one that fits the lengths other than 0
             have, known = (_math.prod(n for n in ns if n > 0) for ns in (x.array.shape, wanted))
-        if known == 0 or have % known:
+        if known == 0 or (not (is_dimension(known) or is_dimension(have)) and have % known):
             raise errors.invalid_argument(
                 f"Input to reshape is a tensor with {have} values, but the requested shape requires a multiple of "
                 f"{known}",
                 "Reshape",
             )
         wanted = tuple(have // known if n == -1 else n for n in wanted)
-    elif _math.prod(wanted) != have:
+    elif (count := _math.prod(wanted)) != have and not _may_be_equal(count, have):
         raise errors.invalid_argument(
             f"Input to reshape is a tensor with {have} values, but the requested shape has {_math.prod(wanted)}",
             "Reshape",
         )
     result: Tensor = array.reshape(x, shape=wanted)
     return result
+
+
+def _without_minus_one(shape: Any, x: Tensor) -> Any:
+    """A shape that the running program computes, where -1 is the size that is left over."""
+    if not isinstance(shape, Tensor) or type(shape.array) is not Symbolic or shape.array.extents is not None:
+        return shape
+    if not may_be_late() or not shape.dtype.is_integer:
+        return shape
+    known = reduce.prod(math.where(math.equal(shape, -1), 1, shape), axis=(0,))
+    left = math.floor_divide(size(x, shape.dtype), math.maximum(known, 1))
+    return math.where(math.equal(shape, -1), left, shape)
+
+
+def _may_be_equal(count: Any, other: Any) -> bool:
+    """Whether two sizes depend on values, so that the running program knows whether they are equal."""
+    return any(v.least == 0 for v in variables_in((count, other)).values())
 
 
 def transpose(
@@ -852,7 +887,7 @@ def split(
         if -1 in sizes:
             rest = total - sum(n for n in sizes if n != -1)
             sizes = tuple(rest if n == -1 else n for n in sizes)
-        if sum(sizes) != total or any(n < 0 for n in sizes):
+        if (sum(sizes) != total and not _may_be_equal(sum(sizes), total)) or any(n < 0 for n in sizes):
             raise errors.invalid_argument(
                 f"Determined shape must either match input shape along split_dim exactly if fully specified, or be "
                 f"less than the size of the input along split_dim if not fully specified.  Got: {sum(sizes)}",
@@ -893,6 +928,8 @@ def where(
             raise errors.refused_value("WhereOp : Unhandled input dimensions: 0 (the condition is a scalar)", "Where")
         if truth.dtype.name == "string":
             raise errors.invalid_argument("WhereOp : Unhandled input: the condition is a string tensor.", "Where")
+        if type(truth.array) is Symbolic and may_be_late():
+            return wrap(call("argwhere", (truth.array,), {}))
         if not is_known(truth):
             raise unknown_shape(
                 "tf.where(condition)",

@@ -12,7 +12,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.checks import Rule, verify
-from gradtape._src.arrays.symbolic import as_value, current_graph, is_known, unknown_shape
+from gradtape._src.arrays.symbolic import Symbolic, as_value, call, current_graph, is_known, may_be_late, unknown_shape
 from gradtape._src.conversion import convert, is_library, operand, operands, wrap
 from gradtape._src.core.composites import dispatched, register_loader
 from gradtape._src.core.primitive import narrowed, widened
@@ -210,6 +210,8 @@ def dynamic_partition(
             f"{which.dtype.word} tensor",
             "DynamicPartition",
         )
+    if type(which.array) is Symbolic and may_be_late():
+        return _late_partition(operand(data), which, as_int(num_partitions, "num_partitions"))
     if not is_known(which):
         raise unknown_shape(
             "tf.dynamic_partition",
@@ -235,11 +237,36 @@ def dynamic_partition(
     return [index.take(rows, np.flatnonzero(flat == i), axis=0, batch_dims=0) for i in builtins.range(count)]
 
 
+def _late_partition(data: Tensor, which: Tensor, count: int) -> list[Tensor]:
+    """`dynamic_partition` for partitions that the running program knows."""
+    have, ids = tuple(data.array.shape), which.array
+    rank = len(ids.shape)
+    if have[:rank] != tuple(ids.shape):
+        raise errors.invalid_argument(
+            f"data.shape must start with partitions.shape, got data.shape = {have}, partitions.shape = {ids.shape}",
+            "DynamicPartition",
+        )
+    rows, flat = array.reshape(data, shape=(ids.size, *have[rank:])), ids.reshape((ids.size,))
+    flat = verify(_PARTITIONS, flat, count=count)
+    places = [call("argwhere", (call("equal", (flat, np.int32(i)), {}),), {}) for i in builtins.range(count)]
+    return [index.take(rows, place[:, 0], axis=0, batch_dims=0) for place in places]
+
+
+_PARTITIONS = Rule(
+    lambda xp, ids, count: (ids < 0) | (ids >= count),
+    lambda ids, count: _outside("partitions", ids, count, "DynamicPartition"),
+)
+
+
+def _outside(word: str, ids: Any, count: int, op: str) -> Exception:
+    """The error for the first of the ids that is out of range."""
+    at = tuple(int(i) for i in np.argwhere((ids < 0) | (ids >= count))[0])
+    return errors.refused_value(f"{word}{errors.brackets(at)} = {ids[at]} is not in [0, {count})", op)
+
+
 def _in_range(word: str, ids: Any, count: int, op: str) -> None:
-    outside = (ids < 0) | (ids >= count)
-    if outside.any():
-        at = tuple(int(i) for i in np.argwhere(outside)[0])
-        raise errors.refused_value(f"{word}{errors.brackets(at)} = {ids[at]} is not in [0, {count})", op)
+    if ((ids < 0) | (ids >= count)).any():
+        raise _outside(word, ids, count, op)
 
 
 def _stitch_indices(indices: Any, data: Any) -> list[np.ndarray]:
@@ -389,6 +416,8 @@ def _vector(x: Any, op: str) -> Tensor:
     vector = operand(x)
     if len(vector.array.shape) != 1:
         raise errors.invalid_argument("unique expects a 1D vector.", op)
+    if type(vector.array) is Symbolic and may_be_late():
+        return vector
     if not is_known(vector):
         raise unknown_shape("tf.unique", "Call it outside of the function, or in tf.numpy_function.", op)
     np.asarray(vector.array)  # how many there are depends on the values: a batch of rows has no one answer
@@ -396,7 +425,8 @@ def _vector(x: Any, op: str) -> Tensor:
 
 
 def _as(x: Tensor, dtype: Any) -> Tensor:
-    return wrap(np.asarray(x.array).astype(numpy_dtype("int32" if dtype is None else dtype)))
+    wanted = numpy_dtype("int32" if dtype is None else dtype)
+    return wrap(x.array.astype(wanted) if type(x.array) is Symbolic else np.asarray(x.array).astype(wanted))
 
 
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:

@@ -10,8 +10,8 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked, verify
-from gradtape._src.arrays.symbolic import is_known, unknown_shape
-from gradtape._src.conversion import convert, operand
+from gradtape._src.arrays.symbolic import Symbolic, is_known, may_be_late, sizes_from, unknown_shape
+from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.ops import array, index, math, segment
@@ -66,6 +66,8 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tuple[Tensor, Any, int]:
     """Data, ids and the number of segments, checked."""
     x, where = _numbers(data, segment_ids, op, ordered)
+    if type(where.array) is Symbolic and may_be_late():
+        return _in_late_order(x, where, op)
     if not is_known(where):
         raise unknown_shape(
             "tf.math.segment_*", "Use tf.math.unsorted_segment_*, which are told the number of segments.", op
@@ -82,6 +84,17 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
     if not is_known(verify(_SORTED, ids, op=op)):  # a program that refuses them, whatever it computes with them
         ids = np.maximum.accumulate(np.maximum(ids, 0))
     return x, ids, int(ids[-1]) + 1
+
+
+def _in_late_order(x: Tensor, where: Tensor, op: str) -> tuple[Tensor, Any, int]:
+    """The same for ids that the running program knows."""
+    ids = where.array
+    if len(ids.shape) != 1:
+        raise errors.invalid_argument("segment_ids should be a vector.", op)
+    if x.array.shape[:1] != ids.shape:
+        raise errors.invalid_argument("segment_ids should be the same size as dimension 0 of input.", op)
+    ids = verify(_SORTED, ids, op=op)
+    return x, wrap(ids), sizes_from(ids[-1] + np.ones((), ids.dtype)).item()
 
 
 def _are_not_sorted(xp: Any, ids: Any, **_: Any) -> Any:

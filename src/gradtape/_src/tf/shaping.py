@@ -11,11 +11,20 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked
 from gradtape._src.arrays.dimensions import is_dimension
-from gradtape._src.arrays.symbolic import as_value, current_graph, is_known, unknown_shape
+from gradtape._src.arrays.symbolic import (
+    Symbolic,
+    as_value,
+    call,
+    current_graph,
+    is_known,
+    may_be_late,
+    sizes_from,
+    unknown_shape,
+)
 from gradtape._src.conversion import array_from, convert, is_library, operand, wrap
 from gradtape._src.core.composites import dispatched, is_composite
 from gradtape._src.dtypes import as_dtype, bool as bool_
-from gradtape._src.ops import array, index, math, scatter
+from gradtape._src.ops import array, index, math, reduce, scatter
 from gradtape._src.ops.indexing import no_position
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
@@ -82,16 +91,10 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
     x = operand(input)
     if axis is None or not x.array.shape:
         x = array.reshape(x, shape=(-1,) if x.array.shape else (1,))
-    if axis is None:
-        at = 0
-    else:
-        rank, at = len(x.array.shape), axis
-        if not isinstance(at, (int, np.integer)) or isinstance(at, bool):
-            raise TypeError(f"axis must be an int; got {type(axis).__name__}.")
-        if not -rank <= at < rank:
-            raise ValueError(f"axis={at} out of bounds: expected {-rank}<=axis<{rank}")
-        at += rank if at < 0 else 0
+    at = 0 if axis is None else _axis_of_repeat(axis, len(x.array.shape))
     given = operand(repeats)
+    if type(given.array) is Symbolic and may_be_late() and given.dtype.is_integer and len(given.array.shape) <= 1:
+        return _repeat_late(x, given, at)
     if not is_known(given):
         raise unknown_shape("tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat")
     have, counts = tuple(x.array.shape), np.asarray(given.array)
@@ -119,6 +122,20 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
     if counts.size != have[at]:
         raise ValueError(f"Dimensions {have[at]} and {counts.size} are not compatible")
     return picked(x, np.repeat(np.arange(have[at]), np.maximum(counts, 0)), at)  # a negative count means none
+
+
+def _axis_of_repeat(axis: Any, rank: int) -> int:
+    if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool):
+        raise TypeError(f"axis must be an int; got {type(axis).__name__}.")
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis={axis} out of bounds: expected {-rank}<=axis<{rank}")
+    return int(axis) + rank if axis < 0 else int(axis)
+
+
+def _repeat_late(x: Tensor, counts: Tensor, at: int) -> Tensor:
+    """`repeat` for counts that the running program knows."""
+    each = array.broadcast_to(counts, shape=(x.array.shape[at],))
+    return picked(x, call("repeated_places", (each.array,), {}), at)
 
 
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
@@ -349,6 +366,11 @@ def _sliced(x: Tensor, begin: Tensor, sizes: Axes) -> Tensor:
             f"{errors.brackets(begin.array.shape)} and [{len(sizes)}] instead.",
             "Slice",
         )
+    if -1 in sizes and may_be_late():
+        starts = sizes_from(begin.array).tolist()
+        parts = [builtins.slice(b, n if s == -1 else b + s) for b, s, n in zip(starts, sizes, have, strict=True)]
+        result: Tensor = array.getitem(x, index=tuple(parts))
+        return result
     if -1 in sizes:
         raise unknown_shape("tf.slice", "Give its size along every axis: -1 is not a number.", "Slice")
     begin = checked(_BLOCK, begin, sizes=sizes, shape=have)
@@ -472,6 +494,10 @@ def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, n
     if given.dtype.is_bool or given.dtype.is_complex:
         given = cast(given, "int64")
     if maxlen is None:
+        if type(given.array) is Symbolic and may_be_late():
+            whole = cast(given, "int64") if not given.dtype.is_integer else given
+            most = reduce.max_(whole, axis=tuple(builtins.range(len(whole.array.shape))))
+            return sequence_mask(whole, math.maximum(most, np.zeros((), most.array.dtype)), wanted)
         if not is_known(given):
             raise unknown_shape("tf.sequence_mask", "Pass maxlen.")
         counts = np.asarray(given.array)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src.arrays.dimensions import sized
+from gradtape._src.arrays.dimensions import LateSizeError, evaluated, sized
 
 
 def inline(xp: Any, *operands: ndarray, program: Any) -> tuple[ndarray, ...]:
@@ -98,4 +98,56 @@ def check(xp: Any, *arrays: ndarray, rule: Any, params: Any, **_: Any) -> ndarra
     return arrays[0]
 
 
-FUNCTIONS = (inline, switch, scan, loop, host_effect, host_function, check)
+def late(xp: Any, *operands: ndarray, of: str, names: Sequence[str], late: Sequence[Any], **attrs: Any) -> Any:
+    """A function whose static arguments depend on sizes that were found out: the first operands."""
+    sizes = {name: _size(x) for name, x in zip(names, operands, strict=False)}
+    try:
+        found = {key: evaluated(value, sizes) for key, value in late}
+        return getattr(xp, of)(*operands[len(names) :], **found, **attrs)
+    except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:  # eager code has the words for it
+        raise LateSizeError(str(error)) from error
+
+
+def _size(x: ndarray) -> int:
+    size = int(x)
+    if size < 0:
+        raise LateSizeError(f"A size that depends on values is {size}.")
+    return size
+
+
+def assume(xp: Any, *, size: int, at_least_0: bool, effect: bool = True) -> ndarray:
+    """Check what a trace has assumed of sizes."""
+    if (size >= 0) != at_least_0:
+        raise LateSizeError("Sizes are not as large as a trace has assumed.")
+    return np.zeros((), np.int64)
+
+
+def argwhere(xp: Any, x: ndarray) -> ndarray:
+    """The coordinates of the elements that are not 0."""
+    return np.argwhere(x).astype(np.int64)
+
+
+def repeated_places(xp: Any, counts: ndarray) -> ndarray:
+    """The place of each count, as often as it says; a negative count means none."""
+    return np.repeat(np.arange(len(counts)), np.maximum(counts, 0))
+
+
+def size_of(xp: Any, x: ndarray, *, axis: int) -> ndarray:
+    """The size of an axis."""
+    return np.array(x.shape[axis], np.int64)
+
+
+FUNCTIONS = (
+    inline,
+    switch,
+    scan,
+    loop,
+    host_effect,
+    host_function,
+    check,
+    late,
+    assume,
+    argwhere,
+    repeated_places,
+    size_of,
+)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from gradtape._src import nest
-from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.dimensions import evaluated, is_known_shape, variables_in
 from gradtape._src.arrays.symbolic import Graph, Symbolic, call, current_graph, only_eager, tracing, zeros
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
@@ -130,8 +130,10 @@ def without_outputs(program: Program, used: Sequence[bool]) -> tuple[Program, li
 
 def zeros_like_symbol(symbol: Symbolic) -> Any:
     """Zeros of a symbol's shape and dtype; they take no memory where the shape is known."""
-    if not is_known_shape(symbol.shape):
-        return zeros(symbol.shape, symbol.dtype)
+    graph = current_graph()
+    if graph is not None and not is_known_shape(symbol.shape):
+        gone = {name: 0 for name, v in variables_in(symbol.shape).items() if not graph.knows(v)}
+        return zeros(evaluated(tuple(symbol.shape), gone), symbol.dtype)
     return np.broadcast_to(np.zeros((), symbol.dtype), symbol.shape)
 
 

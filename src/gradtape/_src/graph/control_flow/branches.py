@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import nest
-from gradtape._src.arrays.symbolic import Node, Symbolic, call, only_eager, tracing, zeros
+from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.symbolic import Node, Symbolic, call, current_graph, may_be_late, only_eager, tracing, zeros
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
@@ -22,7 +23,7 @@ from gradtape._src.graph.control_flow.derivatives import (
     residual_tensors,
     tracked_inputs,
 )
-from gradtape._src.graph.derivative import Derivative
+from gradtape._src.graph.derivative import Derivative, residual_tensor
 from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import as_tensor, record
 from gradtape._src.graph.traced import Traced
@@ -88,7 +89,7 @@ def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: S
                     f"{names[0]} and {name} must return tensors of the same dtype: {a.dtype.name} and {b.dtype.name} "
                     "were found. Use tf.cast in one of them."
                 )
-            if tuple(a.array.shape) != tuple(b.array.shape):
+            if tuple(a.array.shape) != tuple(b.array.shape) and not (may_be_late() and a.shape.rank == b.shape.rank):
                 raise only_eager(
                     ValueError(
                         f"{names[0]} and {name} must return tensors of the same shape in a compiled program: {a.shape} "
@@ -168,7 +169,8 @@ def _vjp_switch(
     def branch(derivative: Derivative) -> Callable[[], list[Tensor]]:
         def gradients() -> list[Tensor]:
             needed = _by_branch(derivative, shapes)
-            found = derivative.gradients(arrived[derivative], needed, saved[derivative], rows)
+            here = [_in_shape(c, t, lead) for c, t in zip(arrived[derivative], outputs_of(derivative), strict=True)]
+            found = derivative.gradients(here, needed, saved[derivative], rows)
             mine = dict(zip(derivative.traced.inner_uids(), found, strict=True))
             return [
                 wrap(zeros((*lead, *shapes[uid]), _dtype_of(uid, derivatives)))
@@ -185,6 +187,22 @@ def _vjp_switch(
         results = switch(as_tensor(chosen), [branch(derivative) for derivative in derivatives], names)
         gradients = dict(zip(sources, results, strict=True))
     return batched_again([gradients.get(uid) for uid in shapes])
+
+
+def outputs_of(derivative: Derivative) -> list[Tensor]:
+    """What the first program of a branch returns: its outputs, and residuals."""
+    return [*derivative.traced.outputs, *[residual_tensor(r) for r in derivative.residuals]]
+
+
+def _in_shape(cotangent: Any, output: Tensor, lead: tuple[int, ...]) -> Any:
+    """A cotangent in the shape that a result has in a branch, where other branches return other shapes."""
+    shape = (*lead, *output.array.shape)
+    graph = current_graph()
+    if cotangent is None or graph is None or is_known_shape(cotangent.array.shape):
+        return cotangent
+    if tuple(cotangent.array.shape) == shape or not all(map(graph.has, shape)):
+        return cotangent
+    return array.reshape(cotangent, shape=shape)
 
 
 def _jvp_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:

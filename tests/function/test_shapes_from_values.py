@@ -1,0 +1,211 @@
+"""Shapes that depend on values: functions are traced once, and run on NumPy with whatever sizes come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.function.eager import EagerFunction
+
+VECTORS = [([1.0, -2.0, 3.0, 4.0],), ([-1.0, -2.0, 3.0, -4.0],), ([-1.0, -2.0, -3.0, -4.0],)]
+"""Three, one and no positive elements."""
+
+COUNTS = [([1.0, -2.0, 3.0, 4.0], 2), ([1.0, -2.0, 3.0, 4.0], 3), ([1.0, -2.0, 3.0, 4.0], 0)]
+IDS = [([1.0, -2.0, 3.0, 4.0], [0, 0, 1, 1]), ([1.0, -2.0, 3.0, 4.0], [0, 1, 2, 3])]
+
+
+def positive(x: Any) -> Any:
+    return tf.boolean_mask(x, x > 0)
+
+
+def outer(x: Any) -> Any:
+    return x[:, None] * x[None, :]
+
+
+PROGRAMS: dict[str, tuple[Any, list[Any]]] = {
+    "boolean_mask": (lambda x: tf.reduce_sum(positive(x) ** 2), VECTORS),
+    "index by a mask": (lambda x: x[x > 0] ** 2, VECTORS),
+    "mask of rows": (lambda x: tf.boolean_mask(tf.reshape(x, [2, 2]), tf.reshape(x, [2, 2])[:, 0] > 0), VECTORS),
+    "where": (lambda x: tf.cast(tf.where(x > 0), tf.float32) + x[0], VECTORS),
+    "gather_nd of where": (lambda x: tf.gather_nd(x, tf.where(x > 0)) ** 3, VECTORS),
+    "unique": (lambda x: x[0] * tf.cast(tf.unique(tf.cast(x > 0, tf.int32))[0], tf.float32), VECTORS),
+    "unique_with_counts": (lambda x: tf.unique_with_counts(tf.cast(x > 0, tf.int32)), VECTORS),
+    "dynamic_partition": (lambda x: tf.dynamic_partition(x**2, tf.cast(x > 0, tf.int32), 2), VECTORS),
+    "mean": (lambda x: tf.reduce_mean(tf.boolean_mask(x, x > -3) ** 2), VECTORS),
+    "softmax": (lambda x: tf.nn.softmax(positive(x)), VECTORS),
+    "the same mask twice": (lambda x: positive(x) * tf.boolean_mask(2 * x, x > 0), VECTORS),
+    "concat": (lambda x: tf.concat([positive(x), x], 0) ** 2, VECTORS),
+    "broadcasting": (lambda x: outer(positive(x)), VECTORS),
+    "matmul": (lambda x: tf.matmul(positive(x)[:, None], positive(x)[None, :]), VECTORS),
+    "size": (lambda x: tf.cast(tf.size(positive(x)), tf.float32) * x, VECTORS),
+    "sort": (lambda x: tf.sort(positive(x)), VECTORS),
+    "argmax": (lambda x: x[tf.argmax(tf.boolean_mask(x, x > -9))], VECTORS),
+    "map_fn": (lambda x: tf.map_fn(lambda a: a * a, tf.boolean_mask(x, x > -4)), VECTORS),
+    "slice to": (lambda x, n: x[:n] ** 2, COUNTS),
+    "slice from": (lambda x, n: x[n:] * 2, COUNTS),
+    "tf.slice": (lambda x, n: tf.slice(x, [n], [-1]) ** 2, COUNTS),
+    "range": (lambda x, n: tf.reduce_sum(tf.cast(tf.range(n), tf.float32)) * x, COUNTS),
+    "zeros": (lambda x, n: tf.zeros([n, 2]) + x[0], COUNTS),
+    "fill": (lambda x, n: tf.fill([n], x[0]), COUNTS),
+    "tile": (lambda x, n: tf.tile(x, [n]) ** 2, COUNTS),
+    "repeat": (lambda x, n: tf.repeat(x, n) ** 2, COUNTS),
+    "repeat each": (lambda x, n: tf.repeat(x, n) ** 2, IDS),
+    "pad": (lambda x, n: tf.pad(x, [[n, 1]]) ** 2, COUNTS),
+    "reshape": (lambda x, n: tf.reshape(x, [n, -1]) ** 2, [([1.0, 2.0, 3.0, 4.0], n) for n in (1, 2, 4)]),
+    "reshape by a vector": (
+        lambda x, n: tf.reshape(x, n) ** 2,
+        [([1.0, 2.0, 3.0, 4.0], n) for n in ([2, 2], [4, 1], [-1, 2])],
+    ),
+    "one_hot": (lambda x, n: tf.one_hot([0, 1], n) * x[0], COUNTS),
+    "sequence_mask": (lambda x, n: tf.cast(tf.sequence_mask(n), tf.float32) * x[0], IDS),
+    "segment_sum": (lambda x, n: tf.math.segment_sum(x, n) ** 2, IDS),
+    "branches of different shapes": (lambda x: tf.cond(x[0] > 0, lambda: x[:2] ** 2, lambda: x[:3] * 2), VECTORS),
+    "a branch with a mask": (lambda x: tf.cond(x[0] > 0, lambda: positive(x) ** 2, lambda: x[:1]), VECTORS),
+}
+
+
+def traced(function: Any) -> list[ConcreteFunction]:
+    assert not any(isinstance(concrete, EagerFunction) for concrete in function.traces())
+    assert function.experimental_get_tracing_count() == 1
+    return function.traces()
+
+
+def check_equal(found: Any, expected: Any) -> None:
+    pairs = zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True)
+    for a, b in pairs:
+        assert (a is None) == (b is None)
+        if b is not None:
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(tf.convert_to_tensor(a), tf.convert_to_tensor(b), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_and_gradients_are_those_of_eager_code(name: str) -> None:
+    program, calls = PROGRAMS[name]
+    function = tf.function(program)
+    for x, *others in calls:
+        x, *others = tf.constant(x), *map(tf.constant, others)
+        found = []
+        for run in (function, program):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = run(x, *others)
+            floats = [t for t in tf.nest.flatten(y) if t.dtype.is_floating]
+            found.append((y, tape.gradient(floats, x) if floats else None))
+        check_equal(*found)
+    traced(function)
+
+
+def test_derivatives_of_any_order_and_mode() -> None:
+    function = tf.function(lambda x: positive(x) ** 3)
+    for (values,) in VECTORS:
+        x = tf.constant(values)
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                y = function(x)
+            slope = tape.gradient(y, x)
+        mask = np.array(values) > 0
+        np.testing.assert_allclose(slope, np.where(mask, 3 * np.square(values), 0))
+        np.testing.assert_allclose(second.jacobian(slope, x), np.diag(np.where(mask, 6 * np.array(values), 0)))
+        np.testing.assert_allclose(tape.jacobian(y, x), np.diag(3 * np.square(values))[mask])
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            y = function(x)
+        np.testing.assert_allclose(accumulator.jvp(y), 3 * np.square(values)[mask])
+    traced(function)
+
+
+def test_tapes_inside() -> None:
+    @tf.function
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(positive(x) ** 3)
+        return tape.gradient(y, x)
+
+    for (values,) in VECTORS:
+        np.testing.assert_allclose(slope(tf.constant(values)), 3 * np.square(np.maximum(values, 0)))
+    traced(slope)
+
+
+def test_unknown_dimensions_as_well() -> None:
+    function = tf.function(lambda x: positive(x) * tf.reduce_sum(x), input_signature=[tf.TensorSpec([None])])
+    for values in ([1.0, -2.0, 3.0], [2.0, 1.0], [-1.0, 3.0, 4.0, 5.0]):
+        expected = np.array(values)[np.array(values) > 0] * sum(values)
+        np.testing.assert_allclose(function(tf.constant(values)), expected)
+    traced(function)
+
+
+def test_variables_are_updated_and_shapes_are_unknown_while_tracing() -> None:
+    total, shapes = tf.Variable(0.0), []
+
+    @tf.function
+    def add(x):
+        found = positive(x)
+        shapes.append(found.shape.as_list())
+        total.assign_add(tf.reduce_sum(found))
+        return tf.shape(found)[0]
+
+    counts = [int(add(tf.constant(values))) for (values,) in VECTORS]
+    assert counts == [3, 1, 0]
+    assert float(total) == 11.0
+    assert shapes == [[None]]
+    assert "shapes depend on values" in add.summary()
+
+
+def test_a_loop_over_what_is_left() -> None:
+    @tf.function
+    def add(x):
+        total = 0.0
+        for element in positive(x):
+            total += element * element
+        return total
+
+    for (values,) in VECTORS:
+        x = tf.constant(values)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = add(x)
+        assert float(y) == sum(v * v for v in values if v > 0)
+        np.testing.assert_allclose(tape.gradient(y, x), 2 * np.maximum(values, 0))
+
+
+def test_a_function_in_a_function() -> None:
+    inner = tf.function(positive)
+    outside = tf.function(lambda x: inner(x) + 1.0)
+    for (values,) in VECTORS:
+        np.testing.assert_allclose(outside(tf.constant(values)), [v + 1 for v in values if v > 0])
+    concrete = inner.get_concrete_function(tf.TensorSpec([4]))
+    calling = tf.function(lambda x: concrete(x) * 2.0)
+    for (values,) in VECTORS:
+        np.testing.assert_allclose(calling(tf.constant(values)), [v * 2 for v in values if v > 0])
+
+
+def test_sizes_that_a_trace_did_not_assume_run_eagerly() -> None:
+    function = tf.function(lambda x, n: x[:n])
+    x = tf.constant([1.0, 2.0, 3.0])
+    assert function(x, tf.constant(2)).numpy().tolist() == [1.0, 2.0]
+    assert function(x, tf.constant(-1)).numpy().tolist() == [1.0, 2.0]
+    assert function(x, tf.constant(1)).numpy().tolist() == [1.0]
+
+
+def test_errors_are_those_of_eager_code() -> None:
+    largest = tf.function(lambda x: tf.argmax(positive(x)))
+    assert int(largest(tf.constant([1.0, 3.0]))) == 1
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Reduction axis 0 is empty"):
+        largest(tf.constant([-1.0, -3.0]))
+    shaped = tf.function(lambda x, n: tf.reshape(x, [n, 2]))
+    assert shaped(tf.ones([4]), tf.constant(2)).shape == (2, 2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Input to reshape is a tensor with 4 values"):
+        shaped(tf.ones([4]), tf.constant(3))
+
+
+def test_xla_refuses() -> None:
+    pytest.importorskip("jax")
+    with pytest.raises(ValueError, match="depends on values"):
+        tf.function(positive, jit_compile=True)(tf.constant([1.0, -1.0]))
