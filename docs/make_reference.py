@@ -49,11 +49,6 @@ def _members(module: ModuleType, prefix: str) -> list[tuple[str, Any]]:
     return found
 
 
-def _own(module: ModuleType, prefix: str) -> list[tuple[str, Any]]:
-    """Those that are defined in the module: it imports others for its own use."""
-    return [(name, value) for name, value in _members(module, prefix) if value.__module__ == module.__name__]
-
-
 def _named(*names: str) -> list[tuple[str, Any]]:
     found = []
     for name in names:
@@ -96,13 +91,22 @@ def pages() -> list[Page]:
         Page("root.md", "tf", "Functions that are only at the root: arrays, control flow, initializers.",
              _members(gradtape, "tf")),
         Page("sparse.md", "tf.sparse", "Sparse tensors.", _members(gradtape.sparse, "tf.sparse")),
+        Page("ragged.md", "tf.ragged", "Tensors with rows of different lengths.",
+             [*_named("tf.RaggedTensor", "tf.RaggedTensorSpec"), *_members(gradtape.ragged, "tf.ragged")]),
+        Page("strings.md", "tf.strings", "Texts in tensors.", _members(gradtape.strings, "tf.strings")),
+        Page("lookup.md", "tf.lookup and tf.sets", "Tables from keys to values, and sets along the last axis.",
+             [*_members(gradtape.lookup, "tf.lookup"), *_members(gradtape.lookup.experimental, "tf.lookup.experimental"),
+              *_members(gradtape.sets, "tf.sets")]),
         Page("bits.md", "tf.bitwise and tf.quantization", "Bitwise operations and fake quantization.",
              [*_members(gradtape.bitwise, "tf.bitwise"), *_members(gradtape.quantization, "tf.quantization")]),
-        Page("nest.md", "tf.nest", "Structures of tensors.", _own(gradtape.nest, "tf.nest")),
+        Page("nest.md", "tf.nest", "Structures of tensors.", _members(gradtape.nest, "tf.nest")),
         Page("debugging.md", "tf.debugging", "Assertions and checks.", _members(gradtape.debugging, "tf.debugging")),
-        Page("config.md", "tf.config", "Settings and devices.", _own(gradtape.config, "tf.config")),
+        Page("config.md", "tf.config", "Settings and devices.",
+             [*_members(gradtape.config, "tf.config"),
+              *_members(gradtape.config.experimental, "tf.config.experimental"),
+              *_members(gradtape.config.threading, "tf.config.threading")]),
         Page("io.md", "tf.io", "Bytes, files, strings and records.",
-             [*_own(gradtape.io, "tf.io"),
+             [*_members(gradtape.io, "tf.io"),
               *((f"tf.io.{name}", getattr(module, name)) for module in (parsing, records, sequences)
                 for name in module.__all__), *_members(gradtape.io.gfile, "tf.io.gfile")]),
         Page("data.md", "tf.data", "Input pipelines.",
@@ -127,14 +131,16 @@ def pages() -> list[Page]:
                 ("gradtape._src.checkpoint.state.CheckpointState", state.CheckpointState),
             ],
         ),
+        Page("saved_model.md", "tf.saved_model", "Functions and variables in files that TensorFlow reads.",
+             _members(gradtape.saved_model, "tf.saved_model")),
         Page("summary.md", "tf.summary", "Numbers, histograms and images of a run, for TensorBoard.",
              [*_members(gradtape.summary, "tf.summary"),
               *_members(gradtape.summary.experimental, "tf.summary.experimental")]),
         Page("errors.md", "tf.errors", "TensorFlow's exception classes.",
-             [(name, value) for name, value in _own(gradtape.errors, "tf.errors") if isinstance(value, type)]),
+             [(name, value) for name, value in _members(gradtape.errors, "tf.errors") if isinstance(value, type)]),
         Page("testing.md", "gradtape.testing", "Gradient checks for your own functions.",
              [("gradtape.testing.check_gradients", gradtape.testing.check_gradients),
-              *_own(gradtape.test, "tf.test")]),
+              *_members(gradtape.test, "tf.test")]),
     ]  # fmt: skip
 
 

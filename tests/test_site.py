@@ -28,6 +28,11 @@ def test_the_reference_is_up_to_date():
     assert old == [], "run python docs/make_reference.py"
 
 
+def test_no_page_of_the_reference_is_empty():
+    built = load("make_reference").build()
+    assert [name for name, text in built.items() if name != "index.md" and "\n## " not in text] == []
+
+
 def test_views_are_described_as_methods():
     page = (DOCS / "reference" / "tape.md").read_text(encoding="utf-8")
     for method in ("explain(target, sources)", "summary(target=None", "show(path=None", "memory_report()"):
