@@ -43,8 +43,19 @@ def _get_buffer(exporter: Any, view: int, flags: int) -> int:
     """Let the object that the method returns fill in the request: it is the one that releases it."""
     try:
         return _request(exporter._exported(), view, flags)
-    except BaseException:  # nothing that is raised here reaches the caller: Python makes a SystemError of -1
-        return -1
+    except BaseException:  # nothing that is raised here reaches the caller
+        return _Failure(-1)
+
+
+class _Failure(int):
+    """-1, with which Python's TypeError for a bad argument is raised; without an error it would be a SystemError.
+
+    What runs in this module has ended when the caller sees an error, and so has not raised it: the function in C that
+    does is called after that, when the number is deleted, and a capsule with it.
+    """
+
+    def __init__(self, value: int) -> None:
+        self._raises = _capsule(1, None, _bad_argument)
 
 
 @_ReleaseBuffer  # type: ignore[untyped-decorator]
@@ -54,3 +65,6 @@ def _release_buffer(exporter: Any, view: int) -> None:
 
 _request = ctypes.pythonapi.PyObject_GetBuffer
 _request.argtypes, _request.restype = (ctypes.py_object, ctypes.c_void_p, ctypes.c_int), ctypes.c_int
+_capsule = ctypes.pythonapi.PyCapsule_New
+_capsule.argtypes, _capsule.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.py_object
+_bad_argument = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p)
