@@ -1,6 +1,6 @@
 """No function is too long to be read at once: at most 40 lines without its docstring.
 
-A longer one says why in a comment that names a benchmark. `LONG` lists those from before this rule: it only shrinks.
+A longer one says why in a comment that names a benchmark.
 """
 
 from __future__ import annotations
@@ -12,16 +12,6 @@ import gradtape
 
 PACKAGE = Path(gradtape.__file__).parent
 LIMIT = 40
-LONG: dict[str, int] = {
-    "_src/arrays/numpy/random.py:_binomials": 45,
-    "_src/inspect/layout.py:_layers": 56,
-    "_src/inspect/op_table.py:op_table": 70,
-    "_src/inspect/picture.py:_page_data": 90,
-    "_src/ops/attention.py:_gradient_vjp": 45,
-    "_src/tf/indexing.py:bincount": 50,
-    "_src/tf/random.py:_sampler": 48,
-}
-"""Module and function -> its lines."""
 
 
 def long_functions() -> dict[str, int]:
@@ -40,9 +30,4 @@ def long_functions() -> dict[str, int]:
 
 
 def test_no_function_is_too_long():
-    longer = {name: length for name, length in long_functions().items() if length > LONG.get(name, LIMIT)}
-    assert longer == {}, "split them, or name the benchmark that forbids it in a comment"
-
-
-def test_the_list_shrinks():
-    assert sorted(set(LONG) - set(long_functions())) == [], "take them off the list: they are short enough by now"
+    assert long_functions() == {}, "split them, or name the benchmark that forbids it in a comment"

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -246,13 +247,51 @@ def _layers(box: Box, crossings: _Crossings) -> dict[_Key, Route]:
     bends, links = _bends(cells, pairs, rank, layers, after)
     before, after = _neighbours(len(cells), links)
     _untangle(layers, before, after)
-    centre = _spread(cells, layers, before, after)
+    grid = _placed(box, cells, layers, _centres(cells, layers, before, after))
+    routes: dict[_Key, Route] = {}
+    for n, (key, (u, v)) in enumerate(pairs.items()):
+        way = bends.get(key, [])
+        if way or u is None or len(after[u]) <= FAN:
+            routes[key] = grid.route([i for i in (u, *way, v) if i is not None], (n % 7 - 3) * 6)
+    return routes
+
+
+class _Grid(NamedTuple):
+    """Cells in their places: layers from top to bottom, in columns where there are many."""
+
+    cells: list[Box]
+    layer_of: dict[int, int]
+    tops: list[float]
+    heights: list[float]
+    column_of: list[int]
+    gaps: list[float]  # the middle of the space to the left of each column
+
+    def ends(self, i: int) -> tuple[float, float]:
+        """The top and the bottom of a cell; a bend goes through the whole layer."""
+        cell, layer = self.cells[i], self.layer_of[i]
+        if cell.kind == "bend":
+            return self.tops[layer], self.tops[layer] + self.heights[layer]
+        return cell.y, cell.y + cell.height
+
+    def route(self, chain: list[int], aside: float) -> Route:
+        """Where an edge through these cells bends; `aside` keeps it beside other edges between columns."""
+        points: Route = []
+        for i, before in zip(chain, [None, *chain], strict=False):
+            cell, column = self.cells[i], self.column_of[self.layer_of[i]]
+            if before is not None and self.column_of[self.layer_of[before]] != column:
+                gap = self.gaps[column] + aside  # up between the columns
+                points += [(gap, self.ends(before)[1]), (gap, self.ends(i)[0])]
+            if cell.kind == "bend":  # straight through the layer, between its boxes
+                points += [(cell.x + cell.width / 2, end) for end in self.ends(i)]
+        return points
+
+
+def _placed(box: Box, cells: list[Box], layers: list[list[int]], centre: list[float]) -> _Grid:
+    """Give the cells of a box their places, and the box its size."""
     header = 0.0 if box.kind == "root" else HEADER
     padding = 24.0 if box.kind == "root" else PADDING
     heights = [max(cells[i].height for i in layer) for layer in layers]
-    tops = [0.0] * len(layers)
-    column_of = [0] * len(layers)
-    gaps: list[float] = []  # the middle of the space to the left of each column
+    tops, column_of, gaps = [0.0] * len(layers), [0] * len(layers), list[float]()
     left = padding
     box.height = 0.0
     for column, start, width in _columns(cells, layers, heights, centre, box.kind == "root"):
@@ -268,29 +307,7 @@ def _layers(box: Box, crossings: _Crossings) -> dict[_Key, Route]:
         left += width + COLUMN
     box.width = left - COLUMN + padding
     layer_of = {i: k for k, layer in enumerate(layers) for i in layer}
-
-    def ends(i: int) -> tuple[float, float]:
-        """The top and the bottom of a cell; a bend goes through the whole layer."""
-        if cells[i].kind == "bend":
-            return tops[layer_of[i]], tops[layer_of[i]] + heights[layer_of[i]]
-        return cells[i].y, cells[i].y + cells[i].height
-
-    routes: dict[_Key, Route] = {}
-    for n, (key, (u, v)) in enumerate(pairs.items()):
-        way = bends.get(key, [])
-        if not way and u is not None and len(after[u]) > FAN:
-            continue
-        points: Route = []
-        chain = [i for i in (u, *way, v) if i is not None]
-        for i, before_it in zip(chain, [None, *chain], strict=False):
-            x, k = cells[i].x + cells[i].width / 2, layer_of[i]
-            if before_it is not None and column_of[layer_of[before_it]] != column_of[k]:
-                gap = gaps[column_of[k]] + (n % 7 - 3) * 6  # up between the columns, beside other edges
-                points += [(gap, ends(before_it)[1]), (gap, ends(i)[0])]
-            if cells[i].kind == "bend":  # straight through the layer, between its boxes
-                points += [(x, end) for end in ends(i)]
-        routes[key] = points
-    return routes
+    return _Grid(cells, layer_of, tops, heights, column_of, gaps)
 
 
 def _neighbours(n: int, pairs: Iterable[tuple[int, int]]) -> tuple[list[list[int]], list[list[int]]]:
@@ -362,7 +379,7 @@ def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list
                     at[i] = (k + 0.5) / len(layer)
 
 
-def _spread(cells: list[Box], layers: list[list[int]], before: list[list[int]], after: list[list[int]]) -> list[float]:
+def _centres(cells: list[Box], layers: list[list[int]], before: list[list[int]], after: list[list[int]]) -> list[float]:
     """The x of every cell's centre: near its neighbours, in order, and not over one another."""
     centre = [0.0] * len(cells)
     for layer in layers:

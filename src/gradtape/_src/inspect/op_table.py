@@ -7,7 +7,7 @@ its op logger (`lines=True`, `profile=True`) or its summary has, and `OpTable.re
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gradtape._src.variable import Variable, peek, unwrapped
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
+    from gradtape._src.autodiff.recording import Recording
 
 Shape = tuple[int, ...]
 
@@ -82,7 +83,7 @@ class OpTable:
     constants: dict[tuple[int, int], Source]  # of Python and NumPy operands, by (op, position)
     holdings: list[Holding]
     targets: list[int]
-    asked: list[int]
+    requested: list[int]
     state: str
     remark: str = ""
     profiled: bool = False
@@ -92,43 +93,71 @@ class OpTable:
 def op_table(tape: Tape, target: Any = None, sources: Any = None, names: dict[int, str] | None = None) -> OpTable:
     """Read a tape, in whatever state it is."""
     names = {**(names or {}), **_structure_names(target), **_structure_names(sources)}
-    targets, asked = _uids(target, "target"), _uids(sources, "sources")
-    recording = tape._recording
+    targets, requested = _uids(target, "target"), _uids(sources, "sources")
     lines = events.lines_of(tape)
-    profiler = tape._profiler
-    remark = ""
-    holdings: list[Holding] = []
-    saved: list[int | None] = []
-    records: list[Any] = []
-    shapes: dict[int, Shape] = {}
-    if recording is not None:
-        records = [Record.of(record) for record in recording.records]
-        variables, roots = recording.variables, recording.roots
-        holdings = holdings_of(tape, lines)
-        saved = [0] * len(records)
-        for held in holdings:
-            if held.kind in ("result", "input"):
-                saved[held.index] = (saved[held.index] or 0) + held.nbytes
-        shapes = {**_seen_shapes(tape), **recording.tracked}
-        for record in records:
-            for value in record[3]:
-                if value is not None and value.uid not in shapes:
-                    shapes[value.uid] = tuple(value.array.shape)
-    else:
-        facts = events.Facts(tape)
-        variables, roots = facts.variables, set(facts.roots)
-        nodes = [node for node in facts.nodes if node.recorded]
-        records = [(n.op, n.inputs, n.outputs, (), {}, n.dtype) for n in nodes]
-        shapes = dict(facts.tracked)
-        for node in nodes:
-            shapes.update(zip(node.outputs, node.shapes, strict=False))
-        kept = {} if profiler is None else profiler.saved
-        saved = [kept.get(node.outputs[0]) for node in nodes]
-        remark = _what_is_missing(tape, facts.complete, len(nodes))
-    used = _used(records, targets) if targets else None
-    forward, backward = ({}, {}) if profiler is None else profiler.times()
+    known = _freed(tape) if tape._recording is None else _recorded(tape, tape._recording, lines)
+    rows = _rows(tape, known, lines, _used(known.records, targets) if targets else None)
+    found, constants = _sources(known.records, rows, known.variables, known.roots, known.shapes, names)
+    return OpTable(
+        rows,
+        found,
+        constants,
+        known.holdings,
+        targets,
+        requested,
+        tape._state(),
+        known.remark,
+        tape._profiler is not None,
+        names,
+    )
+
+
+class _Known(NamedTuple):
+    """What is known of the ops of a tape."""
+
+    records: list[Any]
+    variables: dict[int, Variable]
+    roots: set[int]
+    shapes: dict[int, Shape]
+    saved: list[int | None]
+    holdings: list[Holding]
+    remark: str
+
+
+def _recorded(tape: Tape, recording: Recording, lines: dict[int, Line]) -> _Known:
+    """What a tape that has its records knows."""
+    records = [Record.of(record) for record in recording.records]
+    holdings = holdings_of(tape, lines)
+    saved: list[int | None] = [0] * len(records)
+    for holding in holdings:
+        if holding.kind in ("result", "input"):
+            saved[holding.index] = (saved[holding.index] or 0) + holding.nbytes
+    shapes = {**_seen_shapes(tape), **recording.tracked}
+    for record in records:
+        for value in record.values:
+            if value is not None and value.uid not in shapes:
+                shapes[value.uid] = tuple(value.array.shape)
+    return _Known(records, recording.variables, recording.roots, shapes, saved, holdings, "")
+
+
+def _freed(tape: Tape) -> _Known:
+    """What is left of a tape that has freed its records."""
+    facts, profiler = events.Facts(tape), tape._profiler
+    nodes = [node for node in facts.nodes if node.recorded]
+    records: list[Any] = [(n.op, n.inputs, n.outputs, (), {}, n.dtype) for n in nodes]
+    shapes = dict(facts.tracked)
+    for node in nodes:
+        shapes.update(zip(node.outputs, node.shapes, strict=False))
+    kept = {} if profiler is None else profiler.saved
+    saved = [kept.get(node.outputs[0]) for node in nodes]
+    remark = _what_is_missing(tape, facts.complete, len(nodes))
+    return _Known(records, facts.variables, set(facts.roots), shapes, saved, [], remark)
+
+
+def _rows(tape: Tape, known: _Known, lines: dict[int, Line], used: set[int] | None) -> list[Row]:
+    forward, backward = ({}, {}) if tape._profiler is None else tape._profiler.times()
     rows = []
-    for i, (op, inputs, output, _, attrs, dtype) in enumerate(records):
+    for i, (op, inputs, output, _, attrs, dtype) in enumerate(known.records):
         outputs = output if type(output) is tuple else (output,)
         dtypes = dtype if type(dtype) is tuple else (dtype,)
         rows.append(
@@ -137,9 +166,9 @@ def op_table(tape: Tape, target: Any = None, sources: Any = None, names: dict[in
                 op.name,
                 tuple(inputs),
                 outputs,
-                tuple([shapes.get(uid) for uid in outputs]),
+                tuple([known.shapes.get(uid) for uid in outputs]),
                 tuple([_dtype_name(d) for d in dtypes]),
-                saved[i],
+                known.saved[i],
                 forward.get(outputs[0]),
                 backward.get(outputs[0]),
                 lines.get(outputs[0]),
@@ -148,19 +177,7 @@ def op_table(tape: Tape, target: Any = None, sources: Any = None, names: dict[in
                 _attrs_text(attrs),
             )
         )
-    found, constants = _sources(records, rows, variables, roots, shapes, names)
-    return OpTable(
-        rows,
-        found,
-        constants,
-        holdings,
-        targets,
-        asked,
-        tape._state(),
-        remark,
-        profiler is not None,
-        names,
-    )
+    return rows
 
 
 def _seen_shapes(tape: Tape) -> dict[int, Shape]:

@@ -77,8 +77,8 @@ class _Graph:
                     taken.add(begin)
                     self.edges.append((begin, i))
         self.targets = {producer[uid] for uid in facts.targets if uid in producer}
-        self.asked = {producer[uid] for uid in facts.asked if uid in producer}
-        self.asked_sources = {k for k, (_, uid) in enumerate(self.sources) if uid in facts.asked}
+        self.requested = {producer[uid] for uid in facts.requested if uid in producer}
+        self.requested_sources = {k for k, (_, uid) in enumerate(self.sources) if uid in facts.requested}
         self.target_sources = {k for k, (_, uid) in enumerate(self.sources) if uid and uid in facts.targets}
 
     def _add(self, source: Source, uid: int) -> int:
@@ -239,74 +239,8 @@ class Page:
 def _page_data(picture: _Picture) -> dict[str, Any]:
     graph, facts = picture.graph, picture.graph.facts
     lines: dict[str, int] = {}
-
-    def line(row: Row) -> int:
-        text = "" if row.line is None else f"{row.line[0]}:{row.line[1]}"
-        return lines.setdefault(text, len(lines)) if text else -1
-
     boxes = [box for box in picture.root.walk() if box.kind not in ("op", "source")]
     number = {id(box): k for k, box in enumerate(boxes)}
-
-    def where(box: Box) -> list[float]:
-        return [round(box.x, 1), round(box.y, 1), round(box.width, 1), round(box.height, 1)]
-
-    ops = []
-    for i, row in enumerate(graph.rows):
-        box = picture.ops[i]
-        mark = (1 if i in graph.targets else 0) | (2 if i in graph.asked else 0)
-        ops.append(
-            [
-                row.index,
-                row.op,
-                graph.label(i),
-                *where(box),
-                number[id(box.parent)],
-                _output_text(row),
-                ", ".join(dict.fromkeys(row.dtypes)),
-                row.saved,
-                row.forward,
-                row.backward,
-                line(row),
-                -1 if row.used is None else int(row.used),
-                KINDS.index(kind_of(row.op, row.differentiable)),
-                mark,
-                row.attrs,
-            ]
-        )
-    sources = []
-    for k, (source, _) in enumerate(graph.sources):
-        mark = (1 if k in graph.target_sources else 0) | (2 if k in graph.asked_sources else 0)
-        box = picture.sources[k]
-        sources.append(
-            [
-                source.name,
-                source.kind,
-                *where(box),
-                number[id(box.parent)],
-                "" if source.shape is None else shape_text(source.shape),
-                source.dtype,
-                source.nbytes,
-                mark,
-            ]
-        )
-    groups = []
-    for box in boxes:
-        rows = graph.rows[box.first : box.last]
-        title = "" if box.kind == "root" else picture.title(box)
-        parent = -1 if box.parent is None else number[id(box.parent)]
-        groups.append(
-            [
-                box.kind,
-                title,
-                *where(box),
-                parent,
-                box.first,
-                box.last,
-                _total([row.saved for row in rows]),
-                _total([row.forward for row in rows]),
-                _total([row.backward for row in rows]),
-            ]
-        )
     edges = [
         [u, v, *[round(n, 1) for point in route for n in point]]
         for (u, v), route in zip(graph.edges, picture.routes, strict=True)
@@ -315,9 +249,9 @@ def _page_data(picture: _Picture) -> dict[str, Any]:
     if graph.left_out:
         remarks.append(f"Only the last {MOST_OPS:,} of {len(facts.rows):,} ops are drawn.")
     return {
-        "ops": ops,
-        "sources": sources,
-        "groups": groups,
+        "ops": [_op_data(picture, i, number, lines) for i in range(len(graph.rows))],
+        "sources": [_source_data(picture, k, number) for k in range(len(graph.sources))],
+        "groups": [_group_data(picture, box, number) for box in boxes],
         "edges": edges,
         "kinds": KINDS,
         "lines": list(lines),
@@ -327,6 +261,64 @@ def _page_data(picture: _Picture) -> dict[str, Any]:
         "forward": _total([row.forward for row in facts.rows]),
         "backward": _total([row.backward for row in facts.rows]),
     }
+
+
+def _place(box: Box) -> list[float]:
+    return [round(box.x, 1), round(box.y, 1), round(box.width, 1), round(box.height, 1)]
+
+
+def _op_data(picture: _Picture, i: int, number: dict[int, int], lines: dict[str, int]) -> list[Any]:
+    """What the page shows of an op; lines of the user's code are numbered."""
+    graph, box = picture.graph, picture.ops[i]
+    row = graph.rows[i]
+    text = "" if row.line is None else f"{row.line[0]}:{row.line[1]}"
+    return [
+        row.index,
+        row.op,
+        graph.label(i),
+        *_place(box),
+        number[id(box.parent)],
+        _output_text(row),
+        ", ".join(dict.fromkeys(row.dtypes)),
+        row.saved,
+        row.forward,
+        row.backward,
+        lines.setdefault(text, len(lines)) if text else -1,
+        -1 if row.used is None else int(row.used),
+        KINDS.index(kind_of(row.op, row.differentiable)),
+        (1 if i in graph.targets else 0) | (2 if i in graph.requested else 0),
+        row.attrs,
+    ]
+
+
+def _source_data(picture: _Picture, k: int, number: dict[int, int]) -> list[Any]:
+    graph, box = picture.graph, picture.sources[k]
+    source, _ = graph.sources[k]
+    return [
+        source.name,
+        source.kind,
+        *_place(box),
+        number[id(box.parent)],
+        "" if source.shape is None else shape_text(source.shape),
+        source.dtype,
+        source.nbytes,
+        (1 if k in graph.target_sources else 0) | (2 if k in graph.requested_sources else 0),
+    ]
+
+
+def _group_data(picture: _Picture, box: Box, number: dict[int, int]) -> list[Any]:
+    rows = picture.graph.rows[box.first : box.last]
+    return [
+        box.kind,
+        "" if box.kind == "root" else picture.title(box),
+        *_place(box),
+        -1 if box.parent is None else number[id(box.parent)],
+        box.first,
+        box.last,
+        _total([row.saved for row in rows]),
+        _total([row.forward for row in rows]),
+        _total([row.backward for row in rows]),
+    ]
 
 
 def _total(values: Sequence[int | None]) -> int | None:
@@ -441,7 +433,7 @@ def _svg_group(box: Box, title: str) -> str:
 def _svg_op(graph: _Graph, box: Box) -> str:
     row = graph.rows[box.key]
     colour = COLOURS[KINDS.index(kind_of(row.op, row.differentiable))]
-    mark = " t" if box.key in graph.targets else " a" if box.key in graph.asked else ""
+    mark = " t" if box.key in graph.targets else " a" if box.key in graph.requested else ""
     pale = " p" if row.used is False else ""
     return (
         f'<g class="op{pale}"><title>{escape(_facts_text(row))}</title>'
@@ -465,7 +457,7 @@ def _facts_text(row: Row) -> str:
 
 def _svg_source(graph: _Graph, box: Box) -> str:
     source = graph.sources[box.key][0]
-    mark = " t" if box.key in graph.target_sources else " a" if box.key in graph.asked_sources else ""
+    mark = " t" if box.key in graph.target_sources else " a" if box.key in graph.requested_sources else ""
     title = f"{source.kind} {graph.source_label(box.key)} {source.dtype}"
     colour = _SOURCE_COLOURS[source.kind]
     return (
@@ -497,11 +489,11 @@ def to_dot(tape: Tape, target: Any = None, sources: Any = None) -> str:
     graph = _graph(tape, target, sources)
     lines = ["digraph tape {", "  rankdir=TB;", '  node [fontname="Helvetica", fontsize=11];']
     for k, (source, _) in enumerate(graph.sources):
-        marked = k in graph.asked_sources or k in graph.target_sources
+        marked = k in graph.requested_sources or k in graph.target_sources
         label = _quoted(source.name, "" if source.shape is None else shape_text(source.shape))
         lines.append(f"  s{k} [label={label}, shape=ellipse{', penwidth=3' if marked else ''}];")
     for i, row in enumerate(graph.rows):
-        extra = ", penwidth=3" if i in graph.targets or i in graph.asked else ""
+        extra = ", penwidth=3" if i in graph.targets or i in graph.requested else ""
         extra += ", style=dashed" if row.used is False else ""
         label = _quoted(graph.label(i), _output_text(row), line_text(row.line))
         lines.append(f"  n{i} [label={label}, shape=box{extra}];")
@@ -528,11 +520,11 @@ def to_mermaid(tape: Tape, target: Any = None, sources: Any = None) -> str:
         lines.append(f'  n{i}["{_mermaid(graph.label(i), _output_text(row), line_text(row.line))}"]')
     lines += [f"  {_id(u)} --> n{v}" for u, v in graph.edges]
     marked = [f"n{i}" for i in sorted(graph.targets)] + [f"s{k}" for k in sorted(graph.target_sources)]
-    asked = [f"n{i}" for i in sorted(graph.asked)] + [f"s{k}" for k in sorted(graph.asked_sources)]
+    requested = [f"n{i}" for i in sorted(graph.requested)] + [f"s{k}" for k in sorted(graph.requested_sources)]
     pale = [f"n{i}" for i, row in enumerate(graph.rows) if row.used is False]
     for name, style, nodes in (
         ("target", "stroke:#d6336c,stroke-width:3px", marked),
-        ("source", "stroke:#2f6fde,stroke-width:3px", asked),
+        ("source", "stroke:#2f6fde,stroke-width:3px", requested),
         ("unused", "opacity:0.4", pale),
     ):
         if nodes:

@@ -7,6 +7,7 @@ is the engine's own matter: it goes to `attention_gradient` and nowhere else.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,39 +40,29 @@ def _gradient_vjp(_, cotangents, needs, *saved, scale, causal, with_scores):
     a, b, c, e, *_ = *map(_wide, cotangents), None
     xp = common_namespace([x for x in (*cotangents, d, q, k, v, *mask) if x is not None])
     last = len(q.shape) - 1
-
-    def product(x, y):
-        return xp.matmul(x, y, adjoint_x=False, adjoint_y=False)
-
-    def outer(x, y):
-        return xp.matmul(x, y, adjoint_x=False, adjoint_y=True)
-
-    def inner(x, y):
-        return xp.matmul(x, y, adjoint_x=True, adjoint_y=False)
+    product = partial(xp.matmul, adjoint_x=False, adjoint_y=False)
+    outer = partial(xp.matmul, adjoint_x=False, adjoint_y=True)
+    inner = partial(xp.matmul, adjoint_x=True, adjoint_y=False)
 
     def row_sum(x):
         return xp.sum(x, axis=(last,), keepdims=True)
 
-    def total(*terms):
-        known = [t for t in terms if t is not None]
-        return sum(known[1:], known[0]) if known else None
-
     p = _weights(q, k, mask, scale, causal)
     s = outer(d, v)
     centred = s - row_sum(p * s)
-    u = total(None if a is None else outer(a, k) * scale, None if b is None else outer(q, b) * scale, e)
+    u = _total(None if a is None else outer(a, k) * scale, None if b is None else outer(q, b) * scale, e)
     if u is not None:
         mean = row_sum(p * u)
         through = p * (u - mean)  # what s gets
-    slope = total(None if u is None else u * centred - mean * s, None if c is None else outer(d, c))
+    slope = _total(None if u is None else u * centred - mean * s, None if c is None else outer(d, c))
     if slope is None:
         return [None] * len(needs)
     bent = p * (slope - row_sum(p * slope))  # what the scores get
     steep = p * centred  # what u gets
     wanted = [
-        lambda: total(None if u is None else product(through, v), None if c is None else product(p, c)),
-        lambda: total(product(bent, k) * scale, None if b is None else product(steep, b) * scale),
-        lambda: total(inner(bent, q) * scale, None if a is None else inner(steep, a) * scale),
+        lambda: _total(None if u is None else product(through, v), None if c is None else product(p, c)),
+        lambda: _total(product(bent, k) * scale, None if b is None else product(steep, b) * scale),
+        lambda: _total(inner(bent, q) * scale, None if a is None else inner(steep, a) * scale),
         lambda: None if u is None else inner(through, d),
         lambda: None,
         lambda: None,
@@ -79,6 +70,12 @@ def _gradient_vjp(_, cotangents, needs, *saved, scale, causal, with_scores):
     ]
     found = [None if need is None else rule() for need, rule in zip(needs, wanted, strict=False)]
     return [None if x is None else _cast(x, dtype) for x in found]
+
+
+def _total(*terms):
+    """The sum of the terms that there are; None if there are none."""
+    known = [t for t in terms if t is not None]
+    return sum(known[1:], known[0]) if known else None
 
 
 def _wide(x):

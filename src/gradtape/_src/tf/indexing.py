@@ -16,7 +16,7 @@ from gradtape._src.arrays.symbolic import Symbolic, as_value, call, current_grap
 from gradtape._src.conversion import convert, is_library, operand, operands, wrap
 from gradtape._src.core.composites import dispatched, register_loader
 from gradtape._src.core.primitive import narrowed, widened
-from gradtape._src.dtypes import as_dtype, int32
+from gradtape._src.dtypes import DType, as_dtype, int32
 from gradtape._src.ops import array, index, math, reduce, scatter
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import (
@@ -572,44 +572,24 @@ def bincount(
     >>> bincount([1, 1, 3]).numpy().tolist()
     [0, 2, 0, 1]
     """
-    op, numbers, binary_output = "DenseBincount", operand(arr), flag(binary_output, "binary_output")
+    numbers, binary_output = operand(arr), flag(binary_output, "binary_output")
     if weights is not None and binary_output:
         raise ValueError("Arguments `binary_output` and `weights` are mutually exclusive. Please specify only one.")
     wanted = as_dtype("int32" if dtype is None else dtype)
     values = non_negative(numbers.array if numbers.dtype.is_integer else cast(numbers, "int32").array)
-    if wanted.name not in ("int32", "int64", "float32", "float64"):
-        raise errors.unsupported_dtype(op, wanted, "int32, int64, float, double")
-    known = is_known(values)
-    if known:
+    _check_counts(wanted)
+    if is_known(values):
         values = np.asarray(values)
     if isinstance(axis, Tensor) and axis.array.dtype.kind in "bO":
         raise TypeError(f"Expected an int for argument 'axis', but got {axis!r}.")
     if axis is not None and (not isinstance(axis, (int, np.integer)) or axis not in (0, -1)):
         raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
-    least, most = (None if bound is None else integer(bound, op, fixed=True) for bound in (minlength, maxlength))
-    if most is not None and most < 0:
-        raise errors.invalid_argument(f"maxlength must be non-negative, got {most}", op)
-    if known:
-        length = max(int(values.max()) + 1 if values.size else 0, least or 0)
-    elif most is not None and (least or 0) >= most:
-        length = most
-    else:
-        raise unknown_shape("tf.math.bincount", "Pass the same number as minlength and as maxlength.", op)
-    if most is not None:
-        length = min(length, most)
+    length = _count_of_bins(values, minlength, maxlength)
     by_row = axis == -1 and values.ndim > 1
     rows = values.reshape(_math.prod(values.shape[:-1]), values.shape[-1]) if by_row else values.reshape(1, -1)
-    given = None if weights is None else operand(weights)
-    if given is not None and given.dtype.name not in ("int32", "int64", "float32", "float64"):
-        raise errors.unsupported_dtype(op, given.dtype, "int32, int64, float, double")
+    given = None if weights is None else _weights_of_counts(operand(weights), values)
     if given is not None and 0 in given.array.shape:  # the weight of all is 1, in that dtype
         wanted, given = given.dtype, None
-    if given is not None and tuple(given.array.shape) != values.shape:
-        raise errors.refused_value(
-            "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "
-            f"equal to 1. Received {errors.brackets(given.array.shape)}",
-            op,
-        )
     # Every row counts into a block of its own; what is too large counts into one place behind them all.
     count, xp = len(rows) * length, namespace_of(rows)
     blocks = (length * np.arange(len(rows))[:, None]).astype(np.int64)
@@ -622,6 +602,41 @@ def bincount(
         total = scatter.dense_bincount(array.reshape(given, shape=(values.size,)), wrap(places), count=count)
     result: Tensor = array.reshape(total, shape=(len(rows), length) if by_row else (length,))
     return result
+
+
+_BINCOUNT = "DenseBincount"
+
+
+def _check_counts(dtype: DType) -> None:
+    if dtype.name not in ("int32", "int64", "float32", "float64"):
+        raise errors.unsupported_dtype(_BINCOUNT, dtype, "int32, int64, float, double")
+
+
+def _count_of_bins(values: Any, minlength: Any, maxlength: Any) -> int:
+    """How many integers are counted, from 0 on."""
+    op = _BINCOUNT
+    least, most = (None if bound is None else integer(bound, op, fixed=True) for bound in (minlength, maxlength))
+    if most is not None and most < 0:
+        raise errors.invalid_argument(f"maxlength must be non-negative, got {most}", op)
+    if is_known(values):
+        length = max(int(values.max()) + 1 if values.size else 0, least or 0)
+    elif most is not None and (least or 0) >= most:
+        length = most
+    else:
+        raise unknown_shape("tf.math.bincount", "Pass the same number as minlength and as maxlength.", op)
+    return length if most is None else min(length, most)
+
+
+def _weights_of_counts(weights: Tensor, values: Any) -> Tensor:
+    """The weights, which there are as many of as values, or none."""
+    _check_counts(weights.dtype)
+    if 0 not in weights.array.shape and tuple(weights.array.shape) != values.shape:
+        raise errors.refused_value(
+            "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all weights "
+            f"equal to 1. Received {errors.brackets(weights.array.shape)}",
+            _BINCOUNT,
+        )
+    return weights
 
 
 def non_negative(values: TensorLike) -> Any:

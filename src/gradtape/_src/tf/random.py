@@ -1049,23 +1049,14 @@ def _sampler(
                 f"{given.dtype.word} tensor",
                 op,
             )
-        true, unique, own = given.array, required_flag(unique, "unique"), _op_seed(seed)
-        wanted, classes, columns = (
-            as_int(value, word)
-            for word, value in (("num_sampled", num_sampled), ("range_max", range_max), ("num_true", num_true))
-        )
-        for word, value in (("num_sampled", wanted), ("range_max", classes), ("num_true", columns)):
-            if value < 1:
-                raise errors.invalid_argument(f"Value for attr '{word}' of {value} must be at least minimum 1", op)
-        if true.ndim != 2 or true.shape[1] != columns:
-            raise errors.invalid_argument(
-                f"true_classes must have num_true = {num_true} columns, got shape {errors.brackets(true.shape)}", op
-            )
-        true, sample = verify(_TRUE_CLASSES, true, size=classes, op=op), samples(classes)
+        unique, own = required_flag(unique, "unique"), _op_seed(seed)
+        wanted, classes, columns = _sampler_sizes(op, num_sampled=num_sampled, range_max=range_max, num_true=num_true)
+        true = _checked_classes(given.array, columns, classes, op)
         if unique and wanted > classes:
             raise errors.invalid_argument(
                 f"Sampler's range is too small. Range: {classes}, number of distinct classes asked for: {wanted}", op
             )
+        sample = samples(classes)
         key = (op, columns, wanted, unique, classes)
         drawn = _on_host(
             (wanted + 1,), _INT64, key, own, 512 * wanted, lambda stream: _candidates(stream, wanted, unique, sample)
@@ -1081,6 +1072,24 @@ def _sampler(
         return wrap(chosen), expected(true), expected(chosen)
 
     return sampler
+
+
+def _sampler_sizes(op: str, **given: Any) -> list[int]:
+    """Sizes by the names of their arguments, none of them below 1."""
+    sizes = {word: as_int(value, word) for word, value in given.items()}
+    for word, size in sizes.items():
+        if size < 1:
+            raise errors.invalid_argument(f"Value for attr '{word}' of {size} must be at least minimum 1", op)
+    return list(sizes.values())
+
+
+def _checked_classes(true: Any, columns: int, classes: int, op: str) -> Any:
+    """The classes of the examples, `columns` of each, all below `classes`."""
+    if true.ndim != 2 or true.shape[1] != columns:
+        raise errors.invalid_argument(
+            f"true_classes must have num_true = {columns} columns, got shape {errors.brackets(true.shape)}", op
+        )
+    return verify(_TRUE_CLASSES, true, size=classes, op=op)
 
 
 def _no_true_class(true: Any, size: int, op: str) -> Exception:

@@ -596,7 +596,6 @@ def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Arr
     expected, n, p = counts * p, counts.astype(np.float64), p.astype(np.float64)
     some = (n > 0) & (p > 0) & np.isfinite(n)
     large = expected >= 10
-    uniform = _Numbers(stream, number * _RESERVED, _uniforms64)
     result = np.where((np.isnan(p) | ~np.isfinite(n)) & ~(n <= 0), np.nan, 0.0)
     few, many = np.flatnonzero(some & ~large), np.flatnonzero(some & large)
     total, failure = np.zeros(n.size), np.log1p(-p)
@@ -607,7 +606,12 @@ def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Arr
         return ~(trials > n[elements])
 
     result[few] = _counted(stream, number * np.uint64(42), few, add)
+    _until_accepted(result, many, _binomial_proposals(n, p, _Numbers(stream, number * _RESERVED, _uniforms64)))
+    return np.where(mirrored & (n > 0), n - result, result)
 
+
+def _binomial_proposals(n: Array, p: Array, uniform: _Numbers) -> Callable[[Array], tuple[Array, Array]]:
+    """Hörmann's transformed rejection: numbers of successes for some elements, and whether they are accepted."""
     deviation = np.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -634,8 +638,7 @@ def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Arr
         )
         return k, accepted
 
-    _until_accepted(result, many, propose)
-    return np.where(mirrored & (n > 0), n - result, result)
+    return propose
 
 
 def random_categorical(stream: Array, logits: Array, *, count: int, dtype: Any) -> Array:
