@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 
@@ -147,7 +150,7 @@ def test_what_cannot_be_saved(tmp_path):
     module.f = tf.function(lambda x: x + tf.random.normal([1]), input_signature=spec)
     with pytest.raises(tf.errors.UnimplementedError, match="random numbers"):
         tf.saved_model.save(module, str(tmp_path / "m"))
-    module.f = tf.function(tf.strings.upper, input_signature=[tf.TensorSpec([None], tf.string)])
+    module.f = tf.function(tf.strings.split, input_signature=[tf.TensorSpec([None], tf.string)])
     with pytest.raises(tf.errors.UnimplementedError, match="XLA cannot run it"):
         tf.saved_model.save(module, str(tmp_path / "m"))
     with pytest.raises(ValueError, match="Expected an object of type `Trackable`"):
@@ -158,3 +161,97 @@ def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(TypeError, match="unexpected keyword"):
         tf.saved_model.SaveOptions(what=1)
     assert not list(tmp_path.iterdir())
+
+
+class Words(tf.Module):
+    """A vocabulary from a file, a table from tensors, and an asset."""
+
+    def __init__(self, path):
+        super().__init__(name="words")
+        kinds = tf.lookup.TextFileIndex
+        init = tf.lookup.TextFileInitializer(path, tf.string, kinds.WHOLE_LINE, tf.int64, kinds.LINE_NUMBER)
+        self.table = tf.lookup.StaticVocabularyTable(init, num_oov_buckets=2)
+        pairs = tf.lookup.KeyValueTensorInitializer([0, 1], ["warm", "cold"], tf.int64, tf.string)
+        self.names = tf.lookup.StaticHashTable(pairs, default_value="?")
+        self.file = tf.saved_model.Asset(path)
+        self.w = tf.Variable(np.arange(8, dtype="float32").reshape(4, 2))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
+    def __call__(self, texts):
+        lower = tf.strings.lower(tf.strings.strip(texts))
+        ids = self.table.lookup(lower)
+        rows = tf.gather(self.w, ids) * tf.cast(tf.strings.length(lower), tf.float32)[:, None]
+        joined = tf.strings.join([self.names.lookup(ids), tf.strings.as_string(ids)], separator=":")
+        return {"rows": rows, "red": tf.boolean_mask(rows, lower == "red"), "names": tf.reshape(joined, [-1, 1])}
+
+    @tf.function(input_signature=[])
+    def content(self):
+        return tf.strings.join([self.file.asset_path, tf.io.read_file(self.file.asset_path)], " ")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_strings_tables_and_assets(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("red\nblue\n")
+    model = Words(str(path))
+    tf.saved_model.save(model, str(tmp_path / "saved"), signatures=model.__call__)
+    path.unlink()
+    shutil.move(tmp_path / "saved", tmp_path / "elsewhere")
+    loaded = tf.saved_model.load(str(tmp_path / "elsewhere"))
+    for texts in (["Red ", "green"], ["x", "y"]):
+        results = []
+        for owner in (model, loaded):
+            with tf.GradientTape() as tape:
+                found = owner(tf.constant(texts))
+                loss = tf.reduce_sum(found["rows"] ** 2) + tf.reduce_sum(found["red"])
+            results.append([*tf.nest.flatten(found), tf.convert_to_tensor(tape.gradient(loss, owner.w))])
+        for one, other in zip(*results, strict=True):
+            assert np.array_equal(one.numpy(), other.numpy())
+    assert loaded.signatures["serving_default"](texts=tf.constant(["a"]))["names"].shape == [1, 1]
+    assert loaded.content().numpy().decode() == f"{tmp_path / 'elsewhere' / 'assets' / 'words.txt'} red\nblue\n"
+    assert os.listdir(tmp_path / "elsewhere" / "assets") == ["words.txt"]
+
+
+SHAPES = {
+    "tile and slice": lambda y, n: (tf.tile(y, [1, n]), y[:n] * 2.0),
+    "unique and range": lambda y, n: (*tf.unique(tf.cast(tf.round(y[:, 1]), tf.int32)), tf.range(n) * 2),
+    "where and fill": lambda y, n: (tf.where(y[:, 0] > 0), tf.fill([n, 2], tf.reduce_sum(y)), tf.zeros([n])),
+    "reshape": lambda y, n: (tf.reshape(y, [n - n + 1, -1]), tf.broadcast_to(y[0], [n, 3]), tf.ones([n, 1])),
+    "partition": lambda y, n: tf.dynamic_partition(y, tf.cast(y[:, 0] > 0, tf.int32), 2),
+    "counts": lambda y, n: tf.unique_with_counts(tf.cast(tf.round(y[:, 1]), tf.int32)),
+    "mask of two axes": lambda y, n: [tf.boolean_mask(y, y > 0)],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "what", ["tile and slice", *(pytest.param(each, marks=pytest.mark.slow) for each in list(SHAPES)[1:])]
+)
+def test_shapes_that_depend_on_values(tmp_path, what):
+    module = tf.Module()
+    module.scale = tf.Variable([1.0, 2.0, 3.0])
+    specs = [tf.TensorSpec([None, 3], tf.float32), tf.TensorSpec([], tf.int32)]
+    module.shapes = tf.function(lambda x, n: list(SHAPES[what](x * module.scale, n)), input_signature=specs)
+    tf.saved_model.save(module, str(tmp_path / "m"))
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    for rows, n in ((4, 3), (1 if what in ("reshape", "mask of two axes") else 0, 0)):
+        x = tf.constant(np.random.default_rng(rows).normal(size=(rows, 3)).astype("float32"))
+        results = []
+        for owner in (module, loaded):
+            with tf.GradientTape() as tape:
+                found = owner.shapes(x, tf.constant(n))
+                loss = sum(tf.reduce_sum(each**2) for each in found if each.dtype.is_floating)
+            gradient = tape.gradient(loss, owner.scale) if isinstance(loss, tf.Tensor) else None
+            results.append([*found, tf.zeros([3]) if gradient is None else gradient])
+        for one, other in zip(*results, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_names_of_specifications_are_those_of_signatures(tmp_path):
+    module = tf.Module()
+    module.f = tf.function(lambda a, b: a + b)
+    specs = [tf.TensorSpec([None], tf.float32, name=name) for name in ("left", "right")]
+    concrete = module.f.get_concrete_function(b=specs[1], a=specs[0])
+    tf.saved_model.save(module, str(tmp_path / "m"), signatures={"add": concrete})
+    found = tf.saved_model.load(str(tmp_path / "m")).signatures["add"]
+    assert sorted(found.structured_input_signature[1]) == ["left", "right"]

@@ -30,6 +30,7 @@ from gradtape._src.arrays.dimensions import (
     late_variable,
     variables_in,
 )
+from gradtape._src.arrays.graph_ops import NeedsEagerError as NeedsEagerError, in_graph
 from gradtape._src.errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, invalid_argument
 from gradtape._src.interrupts import contextmanager, graph_traced as graph_traced, setting
 from gradtape._src.memory import LazyArray
@@ -149,18 +150,6 @@ def is_known(array: Any) -> bool:
     while hasattr(array, "array"):  # a tensor, a batch
         array = array.array
     return type(array) is not Symbolic
-
-
-class NeedsEagerError(BaseException):
-    """A function that is being traced does something that only works eagerly: it will run eagerly.
-
-    Not an Exception, so that code of the user, or of Keras, that catches errors does not catch it. `reason` is the
-    error for a function that must not run eagerly (`jit_compile=True`).
-    """
-
-    def __init__(self, reason: Exception) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
 
 
 _eager_function: ContextVar[bool] = ContextVar("gradtape_eager_function", default=False)
@@ -361,12 +350,12 @@ class Graph:
     def own(self, value: Any) -> Any:
         """A value as this graph's nodes may refer to it."""
         if type(value) is Symbolic:
+            if value.dtype.kind == "O":
+                raise only_eager(_no_strings())
             return value if value.graph is self else self._from(value)
         if isinstance(value, np.ndarray):
             if value.dtype.kind == "O":
-                raise only_eager(
-                    TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
-                )
+                raise only_eager(_no_strings())
             return self.capture(value) if value.nbytes > _LITERAL_BYTES else value
         if hasattr(value, "settled"):
             return self.own(value.settled())
@@ -427,6 +416,10 @@ class Graph:
             or (self.outer is not None and self.outer.reaches(graph))
             or (self.first is not None and self.first.reaches(graph))
         )
+
+
+def _no_strings() -> TypeError:
+    return TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
 
 
 def _is_residual(value: Any, graph: Graph) -> bool:
@@ -518,7 +511,10 @@ def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     graph = current_graph()
     if graph is None:
         raise _out_of_scope(next(a for a in args if type(a) is Symbolic))
-    owned = tuple([graph.own(a) for a in args])
+    try:
+        owned = tuple([graph.own(a) for a in args])
+    except NeedsEagerError as error:
+        return in_graph(f"primitive {name}", args, attrs, error)
     several, specs = infer(name, owned, attrs)
     if not all(graph.has(n) for shape, _ in specs for n in shape if type(n) is not int):
         return _call_late(graph, name, owned, attrs, specs, several)
@@ -649,7 +645,9 @@ def arange(first: Any, last: Any, step: int, dtype: Any) -> Any:
 
 def _arange(xp: Any, *, first: int, count: int, step: int, dtype: Any) -> Any:
     if not is_known_shape((first, count)):
-        return xp.zeros((count,), dtype)
+        if not _dimensions_are_values.get():
+            return xp.zeros((count,), dtype)
+        return (first + step * xp.library.arange(count)).astype(dtype)
     return (first + step * np.arange(count)).astype(dtype)
 
 

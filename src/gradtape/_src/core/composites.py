@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, TypeVar
 
+from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph
+
 Handler = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 """What computes an op, given by its name and its dense call, of arguments of which one is composite."""
 
@@ -105,6 +107,8 @@ def dispatched(function: _F) -> _F:
             return function(*args, **kwargs)
         except NotDenseError:
             return call_on_composites(name, function, args, kwargs)
+        except NeedsEagerError as error:
+            return in_graph(name, args, kwargs, error)
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise

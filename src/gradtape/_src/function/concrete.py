@@ -16,7 +16,7 @@ from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, curr
 from gradtape._src.conversion import convert
 from gradtape._src.devices import chosen, placement
 from gradtape._src.function.arguments import Arguments, arguments_of, distinct, plain, split_keywords
-from gradtape._src.function.signature import named, paired, spec_of, spec_text
+from gradtape._src.function.signature import example, named, paired, spec_of, spec_text
 from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import (
@@ -64,6 +64,7 @@ class ConcreteFunction:
 
     patterns: Any = None  # the shapes of its arguments, where they have unknown dimensions
     _eager: ConcreteFunction | None = None  # what runs calls with sizes that the trace is not for
+    names: list[str | None] | None = None  # of the tensors among its arguments, where specifications gave them names
 
     def __init__(self, origin: FunctionRef, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
         self._origin, self.name = origin, origin.name
@@ -97,6 +98,23 @@ class ConcreteFunction:
         return self._traced
 
     @property
+    def origin(self) -> FunctionRef:
+        """The function that it was traced from."""
+        return self._origin
+
+    @property
+    def template(self) -> Any:
+        """What the traced code returned: tensors without values in their structure."""
+        return self._template
+
+    def staged(self) -> Any:
+        """The function traced for a file, where ops that XLA has no place for are nodes between programs."""
+        declared = self.declared_shapes
+        specs = nest.flatten(self._given, expand_composites=True)
+        tensors = example([s for s in specs if isinstance(s, TensorSpec)], {})
+        return self._origin.function().staged(self._arguments(tensors, []), declared)
+
+    @property
     def structured_outputs(self) -> Any:
         """The results as `TensorSpec`s in their structure."""
         return self._structure
@@ -104,7 +122,12 @@ class ConcreteFunction:
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as `TensorSpec`s in their structure, and keyword-only ones."""
-        args, kwargs = split_keywords(tuple(self._given))
+        given = self._given
+        if self.names is not None:
+            remaining, leaves = iter(self.names), nest.flatten(given, expand_composites=True)
+            specs = [_renamed(leaf, next(remaining)) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
+            given = nest.pack_sequence_as(given, specs, expand_composites=True)
+        args, kwargs = split_keywords(tuple(given))
         if self._origin.parameters is None:
             return args, kwargs
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -315,6 +338,10 @@ class ConcreteFunction:
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.pretty_printed_signature(False)}>"
+
+
+def _renamed(spec: TensorSpec, name: str | None) -> TensorSpec:
+    return spec if name is None else TensorSpec(spec.shape, spec.dtype, name)
 
 
 def _is_on_host(variable: Variable) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from gradtape._src import forks
 from gradtape._src.arrays.seeds import OpStreams, drawing_from
 from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.function.arguments import Arguments, arguments_of, flattened
 from gradtape._src.function.cache import Cache
@@ -26,6 +27,8 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
 
 if TYPE_CHECKING:
+    from gradtape._src.function.staged import StagedTrace
+    from gradtape._src.shape import TensorShape
     from gradtape._src.typing import P, PolymorphicFunction, R
 
 
@@ -239,8 +242,11 @@ class Function:
         arguments = arguments_of(given)
         if unknown:
             with self._tracing:
-                return self._polymorphic.for_specs(arguments, unknown)
-        return self._cache.find(arguments.key, arguments.passed) or self.trace(arguments)
+                found = self._polymorphic.for_specs(arguments, unknown)
+        else:
+            found = self._cache.find(arguments.key, arguments.passed) or self.trace(arguments)
+        found.names = self._signature.names(args, kwargs) or found.names
+        return found
 
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._signature.declared is not None:
@@ -299,6 +305,21 @@ class Function:
     def eager(self, arguments: Arguments, reason: Exception) -> ConcreteFunction:
         """What runs the code as it is, for calls with arguments like these."""
         return self._tracer.eager(arguments, reason)
+
+    def staged(self, arguments: Arguments, declared: Sequence[TensorShape]) -> StagedTrace:
+        """A trace for a file, for arguments of declared shapes."""
+        from gradtape._src.function.staged import staged
+
+        with self._tracing:
+            return staged(self._tracer, arguments, declared)
+
+    def trace_for(self, symbols: Sequence[Any]) -> ConcreteFunction:
+        """A trace for arguments with the shapes and dtypes of symbolic arrays, whatever their dimensions are."""
+        examples = [np.zeros([n if isinstance(n, int) else 1 for n in s.shape], s.dtype) for s in symbols]
+        arguments = arguments_of(tuple([wrap(each) for each in examples]))
+        with self._tracing:
+            found: ConcreteFunction = self._tracer.trace(arguments, [tuple(s.shape) for s in symbols])
+            return found
 
     def replace_by_eager(self, old: ConcreteFunction, arguments: Arguments, reason: Exception) -> ConcreteFunction:
         """Run the code as it is from now on, where a concrete function turned out not to do."""

@@ -129,12 +129,7 @@ class ShapePolymorphicTraces:
                 return function
         found: ConcreteFunction | None = None
         if all(d.rank is not None for d in declared):
-            general = [_of_rank(d, len(t.array.shape)) for d, t in zip(declared, tensors, strict=True)]
-            unknown = _unknown(general)
-            apart: dict[tuple[int, int], Any] = {at: at for at in unknown}
-            batches = {at: at[1] == 0 or at for at in unknown}
-            axes: dict[tuple[int, int], Any] = {at: at[1] for at in unknown}
-            found = self._traced(arguments, group, _patterns(general, [apart, batches, axes]))
+            found = self._traced(arguments, group, candidates(tensors, declared))
         if found is None:
             found = self._tracer.trace_or_eager(arguments, ShapePolymorphicFunction)
             found.declare_shapes(declared)
@@ -173,6 +168,20 @@ class ShapePolymorphicTraces:
                 group.functions.insert(0, function)
             return function
         return None
+
+
+def candidates(tensors: Sequence[Tensor], declared: Sequence[TensorShape]) -> Iterator[Patterns]:
+    """Patterns for tensors of declared shapes: unknown dimensions are all different, or the first ones are one (a
+    batch), or those of each axis.
+    """
+    if any(d.rank is None for d in declared):
+        return
+    general = [_of_rank(d, len(t.array.shape)) for d, t in zip(declared, tensors, strict=True)]
+    unknown = _unknown(general)
+    apart: dict[tuple[int, int], Any] = {at: at for at in unknown}
+    batches = {at: at[1] == 0 or at for at in unknown}
+    axes: dict[tuple[int, int], Any] = {at: at[1] for at in unknown}
+    yield from _patterns(general, [apart, batches, axes])
 
 
 def _unknown(shapes: Sequence[tuple[int | None, ...]]) -> list[tuple[int, int]]:

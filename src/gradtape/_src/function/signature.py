@@ -78,6 +78,16 @@ class Signature:
                 f"for signature: {self.declared}."
             ) from None
 
+    def names(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str | None] | None:
+        """The names that specifications in a call give tensors; None if there are none, or tensors among them."""
+        bound = self.parameters.bind(*args, **kwargs) if kwargs else None
+        given = args if bound is None else (*bound.args, *(bound.kwargs[name] for name in sorted(bound.kwargs)))
+        leaves = nest.flatten(given, expand_composites=True)
+        if any(isinstance(leaf, (Tensor, Variable)) for leaf in leaves):
+            return None
+        found = [leaf.name for leaf in leaves if isinstance(leaf, TensorSpec)]
+        return found if any(found) else None
+
     @functools.cached_property
     def shapes(self) -> list[Any]:
         """The declared shapes of tensors."""

@@ -18,6 +18,7 @@ import numpy as np
 from gradtape._src import errors, nest
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import require
+from gradtape._src.arrays.graph_ops import in_graph
 from gradtape._src.arrays.symbolic import (
     Graph,
     Symbolic,
@@ -453,12 +454,14 @@ class Range:
         """The numbers as a tensor, of a length that the program finds out."""
         count = self.count()
         if not may_be_late() or type(count.array) is not Symbolic:
-            raise only_eager(
+            error = only_eager(
                 errors.OperatorNotAllowedInGraphError(
                     "The length of this tf.range is not known while the function is being traced, so that it has no "
                     "shape. A loop can go over it: `for i in tf.range(n)`. For a tensor pass `n` as a Python number."
                 )
             )
+            made: Tensor = in_graph("range", (self.start, self.limit, self.delta, self.start.dtype), {}, error)
+            return made
         return self.at(wrap(arange(0, sizes_from(count.array).item(), 1, count.array.dtype)))
 
     def __getattr__(self, name: str) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape._src import errors, nest
 from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.graph_ops import collector
 from gradtape._src.arrays.seeds import seeds
 from gradtape._src.arrays.symbolic import FollowConstantsError, Graph, NeedsEagerError, Symbolic, no_value, tracing
 from gradtape._src.conversion import wrap
@@ -129,18 +130,23 @@ class Tracer:
         graph.seed, graph.executor = seeds.seed, executor_of(self._jit_compile)
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.polymorphic = shapes is not None
-        graph.static = bool(self._jit_compile)
+        ops = collector()
+        graph.static = bool(self._jit_compile) or ops is not None
         graph.follows_constants = self.follows_constants
         graph.passed.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.passed))
         self.count += 1
         trace = Trace(graph)
         tensors = arguments.tensors
+        if ops is not None:
+            ops.begin(graph, trace)
         with tracing(graph), stack.use_recorders((trace,)):
-            if any(map(is_text, tensors)):
+            if ops is None and any(map(is_text, tensors)):
                 raise NeedsEagerError(TypeError(f"'{graph.name}' takes a string, and XLA has numbers only."))
             inputs = _inputs(graph, tensors, shapes)
             for tensor in inputs:
                 trace.track(tensor)
+            if ops is not None:
+                ops.measure(inputs)
             graph.concrete = _evaluator(graph, inputs, tensors, arguments.passed)
             leaves = _filled(arguments.leaves, inputs, graph)
             empty = shapes is None and self.may_generalise and any(0 in t.array.shape for t in tensors)

@@ -62,6 +62,10 @@ _TEXT_LAYERS = (
 )  # fmt: skip
 _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFlow, when they are used
     "keras.src.backend.common.dtypes": "PYTHON_DTYPES_MAP['int'] = 'int64'",  # an optimizer's steps, as TensorFlow's
+    "keras.src.export.tfsm_layer": (
+        "import gradtape as tf\nfrom gradtape._src.keras_backend.interface import BackendAsTensorFlow\n"
+        "backend = BackendAsTensorFlow(backend)"
+    ),
     "keras.src.legacy.backend": (
         "import gradtape\nfrom gradtape._src.keras_backend.interface import LegacyTensorFlow\n"
         "tf = LegacyTensorFlow(gradtape)"

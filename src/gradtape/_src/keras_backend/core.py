@@ -64,6 +64,9 @@ class Variable(KerasVariable):
     _layout: Any = None  # how `keras.distribution` divides it
 
     def _initialize(self, value: Any) -> None:
+        if isinstance(value, variables.Variable):  # of a loaded model: it stays the same variable
+            self._value = value
+            return
         if global_state.get_global_attribute("distribution") is not None:
             value = dense(value)
             self._shape = self._validate_shape(value.shape)  # which the layout depends on

@@ -13,7 +13,7 @@ from keras.src.backend import config
 from keras.src.backend.common.backend_utils import vectorize_impl
 
 from gradtape._src.arrays.checks import checked
-from gradtape._src.arrays.symbolic import is_known
+from gradtape._src.arrays.symbolic import filled, is_known
 from gradtape._src.conversion import wrap
 from gradtape._src.core.composites import is_composite
 from gradtape._src.dtypes import as_dtype
@@ -65,11 +65,11 @@ def full(shape, fill_value, dtype=None):
 
 
 def zeros(shape, dtype=None):
-    return wrap(np.zeros(shape_of(shape), as_dtype(dtype or config.floatx()).numpy_dtype))
+    return wrap(filled(shape_of(shape), as_dtype(dtype or config.floatx()).numpy_dtype, 0))
 
 
 def ones(shape, dtype=None):
-    return wrap(np.ones(shape_of(shape), as_dtype(dtype or config.floatx()).numpy_dtype))
+    return wrap(filled(shape_of(shape), as_dtype(dtype or config.floatx()).numpy_dtype, 1))
 
 
 def empty(shape, dtype=None):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import numpy as np
 from keras.src import tree
 
+from gradtape._src.arrays.symbolic import filled
 from gradtape._src.conversion import wrap
 from gradtape._src.keras_backend.core import dense as convert_to_tensor, is_traced, scan, unstack
 from gradtape._src.ops import array, math as elementwise
@@ -70,7 +70,7 @@ def _looped(step: Any, states: Any, rows: Any, go_backwards: bool) -> tuple[Any,
         from gradtape._src.graph.control_flow import abstract_eval  # JAX comes with it
 
         like = abstract_eval(lambda *row: step(None, states, *row)[0], tree.map_structure(lambda row: row[0], rows))
-        carried = (wrap(np.zeros(like.array.shape, like.array.dtype)),)
+        carried = (wrap(filled(like.array.shape, like.array.dtype, 0)),)
 
     def iterate(carry: Any, row: Any) -> tuple[Any, Any]:
         before, now = carry

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked
+from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, kept_in_graph
 from gradtape._src.arrays.symbolic import Symbolic, call, is_known, may_be_late, number, sizes_from, unknown_shape
 from gradtape._src.conversion import operand
 from gradtape._src.ops import array, index, math
@@ -24,7 +25,11 @@ def get_item(x: Any, key: Any) -> Tensor:
     x = operand(x)
     if _is_mask(key):
         return boolean_mask(x, key)
-    parts = checked_index(key, x.array.shape)
+    try:
+        parts = checked_index(key, x.array.shape)
+    except NeedsEagerError as error:
+        sliced: Tensor = in_graph("getitem", (x, key), {}, error)
+        return sliced
     later = {i: part for i, part in enumerate(parts) if isinstance(part, Tensor)}
     if not later:
         result: Tensor = array.getitem(x, index=parts)
@@ -135,6 +140,7 @@ def _position(part: Any, axis: int, shape: tuple[int, ...]) -> Any:
     return position
 
 
+@kept_in_graph("boolean_mask")
 def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     """The rows of x (along `axis`) where the mask is true."""
     truth = operand(mask)

@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gradtape._src import errors, nest
-from gradtape._src.arrays.dimensions import evaluated, is_dimension, register_kind, variables_in
+from gradtape._src.arrays.dimensions import (
+    UnknownDimensionError,
+    evaluated,
+    is_dimension,
+    register_kind,
+    variables_in,
+)
 from gradtape._src.arrays.symbolic import NeedsEagerError, dimensions_as_values
 from gradtape._src.autodiff.arguments import UnconnectedGradients
 from gradtape._src.conversion import convert
 from gradtape._src.dtypes import DType, dtype_of
 from gradtape._src.formats.protobuf import encode
-from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.function.concrete import ConcreteFunction, is_text
 from gradtape._src.function.eager import EagerFunction
 from gradtape._src.function.function import Function
+from gradtape._src.function.staged import GraphOp, is_symbolic
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.interrupts import contextmanager, is_interrupt
 from gradtape._src.saved_model import programs
-from gradtape._src.shape import TensorShape, TensorSpec
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import Tensor
 from gradtape._src.variable import StreamState, Variable
 
 if TYPE_CHECKING:
@@ -41,7 +51,7 @@ class Exported(NamedTuple):
 
     `stored` is what gradtape runs again. `backward` takes the inputs and the cotangents of floating results, and gives
     the cotangents of floating inputs; None where there is no derivative. `arguments` are the numbers of the function's
-    inputs that it takes first, then come the values of `variables`. Its results are those of the function, then the new
+    values that it takes first, then come the values of `variables`. Its results are those of the function, then the new
     values of `assigned`.
     """
 
@@ -55,43 +65,220 @@ class Exported(NamedTuple):
     outputs: list[Value]
     assigned: list[Variable]
 
+
+class Program(NamedTuple):
+    """A step of a function: a program, and the numbers that its results have among the function's values."""
+
+    exported: Exported
+    results: list[int]
+
+
+class Op(NamedTuple):
+    """A step of a function: an op of TensorFlow's on values (numbers), constants (tensors), lists of both and objects;
+    and the numbers of its results.
+    """
+
+    name: str
+    inputs: dict[str, Any]
+    attrs: dict[str, Any]
+    results: list[int]
+
+
+class Body(NamedTuple):
+    """A function for a file.
+
+    Its values are numbered: first `inputs`, then the results of steps in their order. `results` are numbers, or tensors
+    that are constants.
+    """
+
+    inputs: list[Value]
+    steps: list[Program | Op]
+    results: list[Any]
+    outputs: list[Value]
+    dtypes: dict[int, DType]
+
     @property
-    def captured(self) -> list[Variable]:
+    def programs(self) -> list[Program]:
+        """The steps that are programs."""
+        return [step for step in self.steps if isinstance(step, Program)]
+
+    @property
+    def variables(self) -> list[Variable]:
         """All variables, each once: the order of the handles that a function takes."""
-        return list({id(variable): variable for variable in (*self.variables, *self.assigned)}.values())
+        found = [v for step in self.programs for v in (*step.exported.variables, *step.exported.assigned)]
+        return list({id(variable): variable for variable in found}.values())
+
+    @property
+    def objects(self) -> list[Any]:
+        """Tables and the like, each once: their handles come after those of variables."""
+        found = [
+            each for step in self.steps if isinstance(step, Op) for each in step.inputs.values() if _is_object(each)
+        ]
+        return list({id(each): each for each in found}.values())
 
 
 class Level(NamedTuple):
     """A function, or a vjp of one: what it was traced to, and the inputs of its program.
 
-    An input is the number of an argument, or a variable. The program of the function itself gives new values of
-    variables after its results; that of a vjp, which runs the function again, leaves them out.
+    An input is the number of an argument, or a variable. The program of a function gives new values of variables after
+    its results if it `updates` them; that of a vjp, which runs the function again, leaves them out.
     """
 
     concrete: ConcreteFunction
     inputs: list[int | Variable]
-    is_vjp: bool
+    updates: bool
 
 
-def exported(concrete: ConcreteFunction) -> Exported:
-    """The program of a traced function, for sizes of unknown dimensions that a call decides."""
-    traced = concrete.traced
-    _check(traced, concrete.name)
-    variables = [feed.value for feed in traced.plain.feeds if feed.kind == "variable"]
-    level = Level(concrete, [*range(len(traced.inputs)), *variables], is_vjp=False)
+def _is_object(value: Any) -> bool:
+    return not isinstance(value, (int, Tensor, list))
+
+
+def exported(concrete: ConcreteFunction, has_assets: bool = False) -> tuple[ConcreteFunction, Body]:
+    """A function for a file, for sizes of unknown dimensions that a call decides; and the trace that it comes from.
+
+    With `has_assets` it is traced anew: it may use the path of an asset, which is another one when the file is loaded.
+    """
+    ops: list[GraphOp] = []
+    needs_ops = isinstance(concrete, EagerFunction) or concrete.is_for_each_size or concrete.traced.plain.is_late
+    if needs_ops or has_assets:
+        try:
+            concrete, ops = _staged(concrete)
+        except errors.UnimplementedError:
+            if needs_ops:
+                raise
     with _without_source_lines(), dimensions_as_values():
-        found = _program(level)
-        orders = [found, *_derivatives(level)]
+        return concrete, _Exporter(concrete, ops).body()
+
+
+def _staged(concrete: ConcreteFunction) -> tuple[ConcreteFunction, list[GraphOp]]:
+    """The function traced for a file."""
+    from gradtape._src.saved_model import graph_rules  # noqa: F401 - registers what ops functions are
+
+    try:
+        return concrete.staged()
+    except NeedsEagerError as error:
+        raise errors.UnimplementedError(
+            None, None, f"The function {concrete.name!r} cannot be saved, as XLA cannot run it: {error.reason}"
+        ) from error
+    except UnknownDimensionError as error:
+        raise errors.UnimplementedError(
+            None,
+            None,
+            f"The function {concrete.name!r} cannot be saved for unknown dimensions: {error} Give its input_signature "
+            "complete shapes, or compute shapes from tf.shape(x) alone.",
+        ) from error
+
+
+class _Exporter:
+    """Divides a trace into programs and ops."""
+
+    def __init__(self, concrete: ConcreteFunction, ops: list[GraphOp]) -> None:
+        self.concrete, self.ops, self.traced = concrete, ops, concrete.traced
+        self.tensors = [*self.traced.inputs, *(tensor for op in ops for tensor in op.results)]
+        self.numbers = {id(tensor.array): i for i, tensor in enumerate(self.tensors)}
+        self.count = len(self.tensors)
+        self.dtypes: dict[int, DType] = {}  # of what programs compute
+        _check(self._part([], self.tensors), concrete.name)
+
+    def body(self) -> Body:
+        """The function: every op after a program that computes its inputs, then a program for the results."""
+        steps: list[Program | Op] = []
+        there = len(self.traced.inputs)
+        for op in self.ops:
+            computed = [each for each in nest.flatten(list(op.inputs.values())) if self._is_computed(each)]
+            if computed:
+                steps.append(self._program(computed, there, updates=False))
+            inputs = {name: self._reference(each) for name, each in op.inputs.items()}
+            steps.append(Op(op.name, inputs, op.attrs, list(range(there, there + len(op.results)))))
+            there += len(op.results)
+        leaves = [leaf for leaf in nest.flatten(self.concrete.template, expand_composites=True) if leaf is not None]
+        computed = [leaf for leaf in leaves if not self._is_given(leaf)]
+        if computed or self.traced.state:
+            steps.append(self._program(computed, there, updates=True))
+        results = [self._reference(leaf) for leaf in leaves]
+        specs = [Value(leaf.dtype, TensorShape(_shape(leaf.array))) for leaf in leaves]
+        inputs_ = [Value(each.dtype, TensorShape(_shape(each.array))) for each in self.traced.inputs]
+        dtypes = {i: tensor.dtype for i, tensor in enumerate(self.tensors)} | self.dtypes
+        return Body(inputs_, _needed(steps, results), results, specs, dtypes)
+
+    def _is_given(self, leaf: Tensor) -> bool:
+        """Whether no program computes a result: texts, and results of ops."""
+        return is_text(leaf) or self.numbers.get(id(leaf.array), 0) >= len(self.traced.inputs)
+
+    def _is_computed(self, value: Any) -> bool:
+        return is_symbolic(value) and id(value.array) not in self.numbers
+
+    def _reference(self, value: Any) -> Any:
+        """The number of a value; constants and objects as they are."""
+        if isinstance(value, list):
+            return [self._reference(each) for each in value]
+        return self.numbers.get(id(value.array), value) if isinstance(value, Tensor) else value
+
+    def _program(self, outputs: list[Tensor], there: int, updates: bool) -> Program:
+        """A program for some values, from those with smaller numbers."""
+        given = [tensor for tensor in self.tensors[:there] if not is_text(tensor)]
+        whole = self._part(outputs, given)
+        program = whole.plain if updates else whole.plain.with_outputs([each.array for each in outputs])
+        places = {number for _, number in program.plan[0]}
+        used = [given[i] for i in sorted(_with_sizes(given, places))]
+        part = self._part(outputs, used)
+        concrete = ConcreteFunction(self.concrete.origin, tuple(used), list(used), part, list(outputs))
+        variables = [feed.value for feed in program.feeds if feed.kind == "variable"]
+        level = Level(concrete, [*range(len(used)), *variables], updates)
+        results = []
+        for tensor in outputs:
+            number = self.numbers.setdefault(id(tensor.array), self.count)
+            self.count += number == self.count
+            self.dtypes[number] = tensor.dtype
+            results.append(number)
+        return Program(_exported(level, [self.numbers[id(tensor.array)] for tensor in used], variables), results)
+
+    def _part(self, outputs: list[Tensor], inputs: list[Tensor]) -> Traced:
+        traced = self.traced
+        return type(traced)(traced.graph, traced.trace, inputs, outputs)
+
+
+def _with_sizes(given: list[Tensor], used: set[int]) -> set[int]:
+    """The numbers of inputs with those that say the sizes of dimensions which no other one says."""
+    wanted = set(used)
+    plain = [{str(n) for n in tensor.array.shape if is_dimension(n)} for tensor in given]
+    known = {name for i in used for name in plain[i]}
+    for i, names in enumerate(plain):
+        if names - known:
+            wanted.add(i)
+            known |= names
+    return wanted
+
+
+def _needed(steps: list[Program | Op], results: list[Any]) -> list[Program | Op]:
+    """The steps without ops whose results nothing uses."""
+    used = {each for each in results if isinstance(each, int)}
+    kept: list[Program | Op] = []
+    for step in reversed(steps):
+        if isinstance(step, Program):
+            used.update(step.exported.arguments)
+        elif used.isdisjoint(step.results):
+            continue
+        else:
+            used.update(each for each in nest.flatten(list(step.inputs.values())) if isinstance(each, int))
+        kept.append(step)
+    return kept[::-1]
+
+
+def _exported(level: Level, arguments: list[int], variables: list[Variable]) -> Exported:
+    found = _program(level)
+    orders = [found, *_derivatives(level)]
+    count = len(level.concrete.traced.outputs)
     return Exported(
         bytes(found.mlir_module_serialized),
         found.calling_convention_version,
-        encode([(4, len(traced.outputs)), *((1, programs.stored(each)) for each in orders)]),
+        encode([(4, count), *((1, programs.stored(each)) for each in orders)]),
         bytes(orders[1].mlir_module_serialized) if len(orders) > 1 else None,
-        list(range(len(traced.inputs))),
+        arguments,
         variables,
         [_value(each) for each in found.in_avals],
         [_value(each) for each in found.out_avals],
-        [state.variable for state in traced.state],
+        [state.variable for state in level.concrete.traced.state] if level.updates else [],
     )
 
 
@@ -99,13 +286,6 @@ def _check(traced: Traced, name: str) -> None:
     program = traced.plain
     _, _, passed, supplies = program.plan
     draws = any(type(feed.value) is StreamState for feed in program.feeds)
-    if program.is_late:
-        raise errors.UnimplementedError(
-            None,
-            None,
-            f"The function {name!r} cannot be saved: shapes in it depend on values, and a SavedModel of gradtape holds "
-            "programs of XLA, whose shapes do not.",
-        )
     if program.has_effects or passed or supplies or draws:
         raise errors.UnimplementedError(
             None,
@@ -116,15 +296,39 @@ def _check(traced: Traced, name: str) -> None:
 
 
 def _program(level: Level) -> Any:
-    """A level's program, exported."""
+    """A level's program, exported: for sizes from 0 on, as far as JAX can decide with such sizes what it has to.
+
+    If it cannot, those of arguments (d0, ...) are at least 1, and at last those that depend on values (s0, ...).
+    """
+    for may_be_empty in ("ds", "s"):
+        try:
+            return _program_for(level, may_be_empty)
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+    return _program_for(level, "")
+
+
+def _sizes_for_jax(shapes: Sequence[Any], may_be_empty: str) -> dict[str, Any]:
+    """JAX's dimensions for the variables in shapes, by name: at least 1, and less 1 for what may be 0."""
+    from jax import export
+
+    scope = export.SymbolicScope()
+    found = {name: export.symbolic_shape(name, scope=scope)[0] for name in variables_in(shapes)}
+    for size in found.values():
+        register_kind(type(size))
+    return {name: size - int(name[0] in may_be_empty) for name, size in found.items()}
+
+
+def _program_for(level: Level, may_be_empty: str) -> Any:
     import jax
     from jax import export
 
     traced = level.concrete.traced
     program = traced.plain
-    if level.is_vjp:
+    if not level.updates:
         program = program.with_outputs([each.array for each in traced.outputs])
-    sizes = _sizes_for_jax([symbol.shape for symbol in traced.symbols])
+    sizes = _sizes_for_jax([symbol.shape for symbol in traced.symbols], may_be_empty)
     program = program.with_sizes(tuple(sizes.items())) if sizes else program
     places, variables, _, _ = program.plan
     numbers = {("argument", number): slot for slot, number in places}
@@ -146,17 +350,6 @@ def _program(level: Level) -> Any:
         shape = each.shape.as_list() if isinstance(each, Variable) else symbol.shape
         specs.append(jax.ShapeDtypeStruct(evaluated(tuple(shape), sizes), dtype))
     return export.export(jax.jit(call, keep_unused=True), platforms=PLATFORMS)(*specs)
-
-
-def _sizes_for_jax(shapes: Sequence[Any]) -> dict[str, Any]:
-    """JAX's dimensions for the variables in shapes, by their names."""
-    from jax import export
-
-    scope = export.SymbolicScope()
-    sizes = {name: export.symbolic_shape(name, scope=scope)[0] for name in variables_in(shapes)}
-    for size in sizes.values():
-        register_kind(type(size))
-    return sizes
 
 
 def _derivatives(level: Level) -> list[Any]:
@@ -194,13 +387,11 @@ def _vjp(level: Level) -> Level:
         )
         return [convert(each) for each in found]
 
-    cotangents = [TensorSpec(outputs[i].shape, outputs[i].dtype) for i in floats]
-    made = Function(backward).get_concrete_function(*specs, *cotangents)
-    if made.is_for_each_size or isinstance(made, EagerFunction):
-        raise LookupError("the gradient has no program for unknown sizes")
+    symbols = [*(t.array for t in concrete.traced.inputs), *(concrete.traced.outputs[i].array for i in floats)]
+    made = Function(backward, jit_compile=True).trace_for(symbols)
     _check(made.traced, concrete.name)
     new = list(range(len(specs), len(specs) + len(floats)))
-    return Level(made, [*level.inputs, *new], is_vjp=True)
+    return Level(made, [*level.inputs, *new], updates=False)
 
 
 _ZERO = UnconnectedGradients.ZERO
@@ -211,10 +402,11 @@ def _is_float(spec: Any) -> bool:
 
 
 def _value(array: Any) -> Value:
-    import numpy as np
+    return Value(dtype_of(np.empty(0, array.dtype)), TensorShape(_shape(array)))
 
-    shape = [None if is_dimension(n) or not isinstance(n, int) else n for n in array.shape]
-    return Value(dtype_of(np.empty(0, array.dtype)), TensorShape(shape))
+
+def _shape(array: Any) -> list[int | None]:
+    return [None if is_dimension(n) or not isinstance(n, (int, np.integer)) else int(n) for n in array.shape]
 
 
 @contextmanager

@@ -7,9 +7,13 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from gradtape._src import errors
+from gradtape._src.arrays.graph_ops import collector
+from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.checkpoint.tracking import GRAPH, VALUE, attributes_of
-from gradtape._src.dtypes import as_dtype
+from gradtape._src.dtypes import as_dtype, string
 from gradtape._src.formats import tensor_bundle
 from gradtape._src.saved_model.functions import (
     SPECS,
@@ -83,7 +87,16 @@ class Asset:
     """
 
     def __init__(self, path: Any) -> None:
-        self.asset_path: Tensor = constant(os.fsdecode(path.numpy().item() if isinstance(path, Tensor) else path))
+        self.path = os.fsdecode(np.asarray(path.array).item() if isinstance(path, Tensor) else path)
+
+    @property
+    def asset_path(self) -> Tensor:
+        """The path, as a tensor: in a function that is saved it is where the model is loaded from."""
+        ops = collector()
+        if ops is not None and current_graph() is not None:
+            found: Tensor = ops.add("Identity", {"input": self}, {}, [((), string)])[0]
+            return found
+        return constant(self.path)
 
     def _trackable_children(self) -> dict[str, Any]:
         return {}

@@ -15,19 +15,18 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from gradtape._src import errors, nest
+from gradtape._src import nest
 from gradtape._src.checkpoint.tracking import GRAPH, VALUE, Found, described, is_trackable, objects_below
+from gradtape._src.dtypes import int32, resource
 from gradtape._src.formats import tensor_bundle
 from gradtape._src.formats.protobuf import Message, encode
 from gradtape._src.function.concrete import ConcreteFunction
-from gradtape._src.function.eager import EagerFunction
 from gradtape._src.function.function import BoundFunction, Function
 from gradtape._src.saved_model import writing
-from gradtape._src.saved_model.export import Value, exported
+from gradtape._src.saved_model.export import exported
 from gradtape._src.saved_model.load import FILE, VARIABLES, Asset
-from gradtape._src.saved_model.programs import GRADIENT
+from gradtape._src.saved_model.resources import RESOURCES, Assets, SavedTable, init_parts, outer_nodes
 from gradtape._src.shape import TensorShape, TensorSpec
-from gradtape._src.tf.lookup.tables import LookupInterface
 from gradtape._src.variable import Variable
 
 FINGERPRINT = "fingerprint.pb"
@@ -59,11 +58,11 @@ class SaveOptions:
 
 
 class SavedFunction(NamedTuple):
-    """A concrete function in the file."""
+    """A concrete function in the file, and what it captures: variables, tables, assets."""
 
     name: str
     concrete: ConcreteFunction
-    captured: list[Variable]
+    captured: list[Any]
 
 
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions | None = None) -> None:
@@ -121,19 +120,24 @@ class Saver:
         self.library: list[Message] = []
         self.signatures: dict[str, str] = {}
         self.wrappers: dict[str, Any] = {}
-        self.gradients: dict[str, tuple[str, writing.Gradient]] = {}
+        self.plain: dict[str, tuple[list[Any], TensorSpec]] = {}  # functions without arguments: captures, result
+        self.gradients: list[tuple[str, writing.Gradient]] = []
+        self.assets = Assets()
+        self.tables: dict[int, SavedTable] = {}
         for each in self.found:
             self.objects.append(self._object(each))
+        self._add_tables()
         declared = self._add_functions()
         self._add_signatures(_chosen(obj, signatures, declared))
 
     # -- objects -----------------------------------------------------------------------------------------------------
     def _object(self, found: Found) -> Message:
         value = found.value
-        if isinstance(value, (LookupInterface, Asset)):
-            raise errors.UnimplementedError(
-                None, None, f"{type(value).__name__} at {found.key!r} cannot be saved: tables and assets are planned."
-            )
+        if isinstance(value, Asset):
+            return [(5, [(1, self.assets.number(value) or None)])]
+        if isinstance(value, RESOURCES):
+            self.tables[id(value)] = SavedTable(value, len(self.tables), self.assets)
+            return [(10, [])]
         if isinstance(value, Variable):
             return [(7, [
                 (1, value.dtype.as_datatype_enum),
@@ -149,6 +153,25 @@ class Saver:
         self.objects.append(message)
         self.children.append([])
         return len(self.objects) - 1
+
+    def _add_tables(self) -> None:
+        """Add the functions of tables, and the assets that they are made from."""
+        for table in self.tables.values():
+            owner = self.numbers[id(table.table)]
+            if table.asset is not None and id(table.asset) not in self.numbers:
+                self.numbers[id(table.asset)] = self._add([(5, [(1, self.assets.number(table.asset) or None)])])
+            if table.asset is not None:
+                initializer = self._add(_user_object("_generic_user_object"))
+                self.children[initializer].append(("_filename", self.numbers[id(table.asset)]))
+                self.children[owner].append(("_initializer", initializer))
+            for name, each in zip(
+                ("_create_resource", "_initialize", "_destroy_resource"), table.functions(), strict=True
+            ):
+                self.library.append(each.function)
+                number = self._add([(6, [(1, writing.text(each.name)), (2, _NO_ARGUMENTS)])])
+                self.children[owner].append((name, number))
+                output = TensorSpec([], resource) if each.gives_handle else TensorSpec([], int32)
+                self.plain[each.name] = (each.captured, output)
 
     # -- functions ---------------------------------------------------------------------------------------------------
     def _add_functions(self) -> list[Any]:
@@ -167,38 +190,23 @@ class Saver:
     def function(self, concrete: ConcreteFunction) -> SavedFunction:
         """A concrete function, added to the library once."""
         if id(concrete) not in self.functions:
-            if isinstance(concrete, EagerFunction):
-                raise errors.UnimplementedError(
-                    None,
-                    None,
-                    f"The function {concrete.name!r} cannot be saved, as XLA cannot run it: {concrete.reason}",
-                )
-            if concrete.is_for_each_size:
-                raise errors.UnimplementedError(
-                    None,
-                    None,
-                    f"The function {concrete.name!r} cannot be saved for unknown dimensions: it is traced for "
-                    "each size. Give its input_signature complete shapes, or compute shapes from tf.shape(x) alone.",
-                )
             name = f"__inference_{concrete.name}_{len(self.library)}"
-            inputs = [Value(spec.dtype, spec.shape) for spec in concrete.inputs]
-            program = exported(concrete)
-            self.library.append(writing.program_function(name, inputs, program))
-            self._check_tracked(concrete.name, program.captured)
-            if program.backward is not None:
-                gradient = f"__inference_gradient_{concrete.name}_{len(self.library)}"
-                made = writing.gradient_function(gradient, program, program.backward)
-                self.library.append(made.function)
-                self.gradients[name] = (gradient, made)
-            self.functions[id(concrete)] = SavedFunction(name, concrete, program.captured)
+            traced, body = exported(concrete, has_assets=any(isinstance(each.value, Asset) for each in self.found))
+            made, gradients = writing.body_function(name, body)
+            captured = [*body.variables, *body.objects]
+            self._check_tracked(concrete.name, captured)
+            self.library += [made, *(each.function for each in gradients)]
+            self.gradients += [(name, each) for each in gradients]
+            self.functions[id(concrete)] = SavedFunction(name, traced, captured)
         return self.functions[id(concrete)]
 
-    def _check_tracked(self, name: str, captured: list[Variable]) -> None:
-        for variable in captured:
-            if id(variable) not in self.numbers:
+    def _check_tracked(self, name: str, captured: list[Any]) -> None:
+        for each in captured:
+            if id(each) not in self.numbers:
+                what = f"variable {each.name!r}" if isinstance(each, Variable) else f"object {each!r}"
                 raise AssertionError(
                     f"Tried to export a function which references an 'untracked' resource: the function {name!r} uses "
-                    f"the variable {variable.name!r}. Assign it to an attribute of the object that is saved."
+                    f"the {what}. Assign it to an attribute of the object that is saved."
                 )
 
     def _add_signatures(self, signatures: dict[str, ConcreteFunction]) -> None:
@@ -221,12 +229,14 @@ class Saver:
         order = sorted(specs)
         results = _named_outputs(key, concrete.structured_outputs)
         name = f"__inference_signature_wrapper_{concrete.name}_{len(self.library)}"
-        handles = [f"variable_{i}" for i in range(len(saved.captured))]
-        types = [spec.dtype.as_datatype_enum for spec in concrete.outputs]
-        tin = [spec.dtype.as_datatype_enum for spec in specs.values()] + [writing.RESOURCE] * len(handles)
+        handles = [f"captured_{i}" for i in range(len(saved.captured))]
+        kinds = [writing.handle_type(each) for each in saved.captured]
+        leaves = nest.flatten(concrete.structured_outputs, expand_composites=True)
+        types = [spec.dtype.as_datatype_enum for spec in leaves if isinstance(spec, TensorSpec)]
+        tin = [spec.dtype.as_datatype_enum for spec in specs.values()] + kinds
         call = writing.call("call", saved.name, [*specs, *handles], tin, types)
         given = [writing.arg(each, specs[each].dtype.as_datatype_enum) for each in order]
-        given += [writing.arg(each, writing.RESOURCE) for each in handles]
+        given += [writing.arg(each, kind) for each, kind in zip(handles, kinds, strict=True)]
         places = {each: i for i, each in enumerate(results)}
         outputs = [writing.arg(each, types[places[each]]) for each in sorted(results)]
         returned = {each: f"call:output:{places[each]}" for each in sorted(results)}
@@ -254,6 +264,7 @@ class Saver:
             keys.append(own)
         values[GRAPH] = np.array(described(self.found, keys), object)
         tensor_bundle.write(os.path.join(folder, VARIABLES), values)
+        self.assets.copy(os.path.join(folder, "assets"))
         data = encode([(1, 1), (2, self._meta_graph())])
         with open(os.path.join(folder, FILE), "wb") as file:
             file.write(data)
@@ -264,23 +275,23 @@ class Saver:
         info: Message = [(2, [(1, writing.program_op())]), (4, b"serve"), (5, b"2.21.0"), (7, 1)]
         nodes, signatures, saver = self._outer_graph()
         library: Message = [(1, each) for each in self.library]
-        for name, (gradient, _) in self.gradients.items():
-            library.append((3, [(1, writing.text(gradient)), (2, writing.text(GRADIENT + name))]))
+        for _, each in self.gradients:
+            library.append((3, [(1, writing.text(each.name)), (2, writing.text(each.kind))]))
         graph: Message = [*((1, each) for each in nodes), (2, library), (4, _VERSIONS)]
         objects: Message = []
         for message, children in zip(self.objects, self.children, strict=True):
             refs: Message = [(1, [(1, number or None), (2, writing.text(name))]) for name, number in children]
             objects.append((1, [*refs, *message]))
         functions = self._concrete_functions()
-        for name, (gradient, made) in self.gradients.items():
+        for name, made in self.gradients:
             bound = []
             for tensor in made.captured:  # after all others, as nothing else refers to them
                 bound.append((2, len(objects)))
                 objects.append((1, [(12, [(1, writing.text(tensor)), (2, writing.text(name))])]))
             inputs = writing.structured(((None, *made.inputs), {}))
-            functions[gradient] = [*bound, (3, inputs), (4, writing.structured(made.outputs))]
+            functions[made.name] = [*bound, (3, inputs), (4, writing.structured(made.outputs))]
         objects += [writing.entry(2, name, entry) for name, entry in functions.items()]
-        return [(1, info), (2, graph), *saver, *signatures, (7, objects)]
+        return [(1, info), (2, graph), *saver, *signatures, *self.assets.file_defs(), (7, objects)]
 
     def _outer_graph(self) -> tuple[list[Message], Message, Message]:
         """Nodes, signatures and saver with which a session, as servers have one, restores variables and runs."""
@@ -288,26 +299,40 @@ class Saver:
         handles = {id(each.value): name for name, each in variables}
         nodes = [writing.handle(name, each.value.dtype.as_datatype_enum, each.value.shape) for name, each in variables]
         signatures: Message = []
+        if self.tables or self.assets.names:
+            tables = [(f"table_{i}", table) for i, table in enumerate(self.tables.values())]
+            handles |= {id(table.table): name for name, table in tables}
+            files = {id(each): self.assets.number(each) for each in self._assets()}
+            handles |= {key: f"asset_{number}_path" for key, number in files.items()}
+            nodes += outer_nodes(tables, self.assets, files)
+            signatures += init_parts()
         for key, name in self.signatures.items():
             (_, specs), outputs, saved = self.wrappers[name]
-            captured = [handles[id(variable)] for variable in saved.captured]
+            captured = [(handles[id(each)], writing.handle_type(each)) for each in saved.captured]
             nodes += writing.signature_nodes(key, name, specs, outputs, captured)
             signatures.append(writing.entry(5, key, writing.signature(key, specs, outputs)))
         if not variables:
             return nodes, signatures, []
         return [*nodes, *_saver_nodes(variables)], signatures, _SAVER
 
+    def _assets(self) -> list[Asset]:
+        """The assets among the objects, and those of tables."""
+        own = [table.asset for table in self.tables.values() if table.asset is not None]
+        return [*(each.value for each in self.found if isinstance(each.value, Asset)), *own]
+
     def _concrete_functions(self) -> dict[str, Message]:
         found = {}
         for saved in self.functions.values():
             signature = saved.concrete.structured_input_signature
-            found[saved.name] = self._concrete(saved, signature, saved.concrete.structured_outputs)
+            found[saved.name] = self._concrete(saved.captured, signature, saved.concrete.structured_outputs)
         for name, (inputs, outputs, saved) in self.wrappers.items():
-            found[name] = self._concrete(saved, inputs, outputs)
+            found[name] = self._concrete(saved.captured, inputs, outputs)
+        for name, (captured, output) in self.plain.items():
+            found[name] = self._concrete(captured, ((), {}), output)
         return found
 
-    def _concrete(self, saved: SavedFunction, inputs: Any, outputs: Any) -> Message:
-        bound: Message = [(2, self.numbers[id(variable)]) for variable in saved.captured]
+    def _concrete(self, captured: list[Any], inputs: Any, outputs: Any) -> Message:
+        bound: Message = [(2, self.numbers[id(each)]) for each in captured]
         return [*bound, (3, writing.structured(inputs)), (4, writing.structured(outputs))]
 
 
@@ -380,16 +405,18 @@ def _traces(function: Any) -> list[ConcreteFunction]:
     return list(function.traces())
 
 
+_FULL_ARG_SPEC: Any = cast("Any", namedtuple)(
+    "FullArgSpec", ["args", "varargs", "varkw", "defaults", "kwonlyargs", "kwonlydefaults", "annotations"]
+)
+
+
 def _function_spec(function: Any) -> Message:
-    kind = cast("Any", namedtuple)(
-        "FullArgSpec", ["args", "varargs", "varkw", "defaults", "kwonlyargs", "kwonlydefaults", "annotations"]
-    )
     parameters = list(function.function_type.parameters.values())
     of = {each: [p for p in parameters if p.kind == each] for each in {p.kind for p in parameters}}
     plain = [*of.get(0, []), *of.get(1, [])]
     keyword = of.get(3, [])
     defaults = tuple(p.default for p in plain if p.default is not p.empty)
-    spec = kind(
+    spec = _FULL_ARG_SPEC(
         [p.name for p in plain],
         of[2][0].name if 2 in of else None,
         of[4][0].name if 4 in of else None,
@@ -400,6 +427,13 @@ def _function_spec(function: Any) -> Message:
     )
     signature = function.input_signature
     return [(1, writing.structured(spec)), (5, writing.structured(None if signature is None else tuple(signature)))]
+
+
+_NO_ARGUMENTS: Message = [
+    (1, writing.structured(_FULL_ARG_SPEC([], None, None, None, [], None, {}))),
+    (5, writing.structured(None)),
+]
+"""The FunctionSpec of a function without parameters."""
 
 
 # -- signatures ------------------------------------------------------------------------------------------------------

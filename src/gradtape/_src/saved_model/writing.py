@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gradtape._src.dtypes import DType
 from gradtape._src.formats.protobuf import Fixed64, Message
-from gradtape._src.saved_model.export import Exported, Value
+from gradtape._src.raw_ops.definition import definition
+from gradtape._src.saved_model.export import Body, Exported, Op, Program, Value
 from gradtape._src.saved_model.programs import ATTR, GRADIENT
 from gradtape._src.shape import TensorShape, TensorSpec
+from gradtape._src.tensor import Tensor
+from gradtape._src.variable import Variable
 
 RESOURCE = 20
 """The number of the type of handles."""
+
+STRING = 7
+"""The number of the type of texts."""
 
 
 def text(value: str) -> bytes:
@@ -87,53 +96,176 @@ def function(
     ]
 
 
-def program_function(name: str, inputs: list[Value], found: Exported) -> Message:
-    """A FunctionDef that runs an exported program: inputs, then handles of variables."""
-    handles = found.captured
-    places = {id(variable): f"variable_{i}" for i, variable in enumerate(handles)}
-    nodes, reads = [], []
-    for i, variable in enumerate(found.variables):
-        dtype = {"dtype": type_attr(variable.dtype.as_datatype_enum)}
-        nodes.append(node(f"read_{i}", "ReadVariableOp", [places[id(variable)]], dtype))
-        reads.append(f"read_{i}:value:0")
-    types = [value.dtype.as_datatype_enum for value in found.outputs]
-    given = [*(f"input_{i}" for i in found.arguments), *reads]
-    attrs = {ATTR: [(2, found.stored)]}
-    nodes.append(call_module("program", found.module, found.version, given, found.inputs, found.outputs, attrs))
-    count = len(found.outputs) - len(found.assigned)
-    controls = []
-    for i, variable in enumerate(found.assigned):
-        dtype = {"dtype": type_attr(variable.dtype.as_datatype_enum)}
-        origin = [places[id(variable)], f"program:output:{count + i}", *(f"^read_{j}" for j in range(len(reads)))]
-        nodes.append(node(f"assign_{i}", "AssignVariableOp", origin, dtype))
-        controls.append(f"assign_{i}")
-    sources = _tied(name, found, given, nodes)
-    results = {}
-    for i, source in enumerate(sources):
-        waits = [f"^{each}" for each in controls]
-        nodes.append(node(f"result_{i}", "Identity", [source, *waits], {"T": type_attr(types[i])}))
-        results[f"output_{i}"] = f"result_{i}:output:0"
-    arguments = [arg(f"input_{i}", value.dtype.as_datatype_enum) for i, value in enumerate(inputs)]
-    arguments += [arg(places[id(variable)], RESOURCE) for variable in handles]
-    outputs = [arg(f"output_{i}", types[i]) for i in range(count)]
-    return function(name, arguments, outputs, nodes, results, ["program", *controls])
+class _Writer:
+    """Writes a function's steps as nodes."""
 
+    def __init__(self, name: str, body: Body) -> None:
+        self.name, self.body = name, body
+        self.handles = {id(variable): f"variable_{i}" for i, variable in enumerate(body.variables)}
+        self.objects = {id(each): f"object_{i}" for i, each in enumerate(body.objects)}
+        self.values = {i: f"input_{i}" for i in range(len(body.inputs))}
+        self.flat = {i: f"input_{i}:0" for i in range(len(body.inputs))}
+        self.nodes: list[Message] = []
+        self.controls: list[str] = []
+        self.gradients: list[Gradient] = []
+        self.reads: dict[int, str] = {}
 
-def _tied(name: str, found: Exported, given: list[str], nodes: list[Message]) -> list[str]:
-    """The results of the program; those that have a gradient go through an op that says which function it is."""
-    count = len(found.outputs) - len(found.assigned)
-    sources = [f"program:output:{i}" for i in range(count)]
-    if found.backward is None:
+    def function(self) -> Message:
+        """The FunctionDef: inputs, handles of variables, then those of objects."""
+        body = self.body
+        for variable in body.variables:
+            if any(variable is each for step in body.programs for each in step.exported.variables):
+                self._read(variable)
+        for step in body.steps:
+            self._program(step) if isinstance(step, Program) else self._op(step)
+        results = {}
+        for i, (result, value) in enumerate(zip(body.results, body.outputs, strict=True)):
+            waits = [f"^{each}" for each in self.controls if each.startswith("assign")]
+            kind = {"T": type_attr(value.dtype.as_datatype_enum)}
+            self.nodes.append(node(f"result_{i}", "Identity", [self._source(result), *waits], kind))
+            results[f"output_{i}"] = f"result_{i}:output:0"
+        arguments = [arg(f"input_{i}", value.dtype.as_datatype_enum) for i, value in enumerate(body.inputs)]
+        arguments += [arg(self.handles[id(variable)], RESOURCE) for variable in body.variables]
+        arguments += [arg(self.objects[id(each)], handle_type(each)) for each in body.objects]
+        outputs = [arg(f"output_{i}", value.dtype.as_datatype_enum) for i, value in enumerate(body.outputs)]
+        return function(self.name, arguments, outputs, self.nodes, results, self.controls)
+
+    def _read(self, variable: Variable) -> None:
+        name = f"read_{len(self.reads)}"
+        kind = {"dtype": type_attr(variable.dtype.as_datatype_enum)}
+        self.nodes.append(node(name, "ReadVariableOp", [self.handles[id(variable)]], kind))
+        self.reads[id(variable)] = name
+
+    def _source(self, value: Any) -> str:
+        """The node that gives a value; a constant gets one."""
+        if isinstance(value, int):
+            return self.values[value]
+        if isinstance(value, Tensor):
+            name = f"constant_{len(self.nodes)}"
+            self.nodes.append(constant(name, value))
+            return f"{name}:output:0"
+        return self.objects[id(value)]
+
+    def _op(self, step: Op) -> None:
+        spec = definition(step.name)
+        name = f"op_{len(self.nodes)}"
+        given = [step.inputs[each.name] for each in spec.inputs]
+        sources = [self._source(each) for value in given for each in (value if isinstance(value, list) else [value])]
+        self.nodes.append(node(name, step.name, sources, self._attrs(step)))
+        self.controls.append(name)
+        place = 0
+        for output in spec.outputs:
+            count = len(step.results) if output.number else 1
+            for i in range(count):
+                self.values[step.results[place]] = f"{name}:{output.name}:{i}"
+                self.flat[step.results[place]] = f"{name}:{place}"
+                place += 1
+
+    def _attrs(self, step: Op) -> dict[str, Message]:
+        """The attrs of an op: those given, and those that its inputs say."""
+        spec = definition(step.name)
+        found = {
+            attr.node_name: attr_of(attr.kind, step.attrs[attr.name]) for attr in spec.attrs if attr.name in step.attrs
+        }
+        for each in spec.inputs:
+            value = step.inputs[each.name]
+            if each.number:
+                found[each.number] = [(3, len(value))]
+            first = value[0] if isinstance(value, list) else value
+            if each.type not in _TYPES:
+                found[each.type] = type_attr(self._dtype(first))
+        if step.name.startswith("LookupTableFind"):
+            table = step.inputs["table_handle"]
+            found |= {"Tin": type_attr(table.key_dtype.as_datatype_enum)}
+        return found
+
+    def _dtype(self, value: Any) -> int:
+        if isinstance(value, Tensor):
+            return value.dtype.as_datatype_enum
+        return self.dtypes[value].as_datatype_enum if isinstance(value, int) else handle_type(value)
+
+    @functools.cached_property
+    def dtypes(self) -> dict[int, DType]:
+        """The dtypes of the function's values."""
+        return self.body.dtypes
+
+    def _program(self, step: Program) -> None:
+        found, number = step.exported, sum(each.startswith("program") for each in self.controls)
+        name = f"program_{number}"
+        reads = [self.reads[id(variable)] for variable in found.variables]
+        given = [*(self.values[i] for i in found.arguments), *(f"{each}:value:0" for each in reads)]
+        attrs = {ATTR: [(2, found.stored)]}
+        self.nodes.append(call_module(name, found.module, found.version, given, found.inputs, found.outputs, attrs))
+        self.controls.append(name)
+        count = len(step.results)
+        for i, variable in enumerate(found.assigned):
+            kind = {"dtype": type_attr(variable.dtype.as_datatype_enum)}
+            waits = [f"^{each}" for each in self.reads.values()]
+            origin = [self.handles[id(variable)], f"{name}:output:{count + i}", *waits]
+            self.nodes.append(node(f"assign_{i}", "AssignVariableOp", origin, kind))
+            self.controls.append(f"assign_{i}")
+        for i, result in enumerate(self._tied(name, found, given)):
+            self.values[step.results[i]] = result
+        captured = [*(self.flat[i] for i in found.arguments), *(f"{each}:0" for each in reads)]
+        if found.backward is not None:
+            self.gradients.append(_gradient(f"{self.name}_{name}", found, found.backward, captured))
+
+    def _tied(self, name: str, found: Exported, given: list[str]) -> list[str]:
+        """The results of a program; those that have a gradient go through an op that says which function it is."""
+        count = len(found.outputs) - len(found.assigned)
+        sources = [f"{name}:output:{i}" for i in range(count)]
+        if found.backward is None:
+            return sources
+        floats, passed = _differentiable(found.outputs[:count]), _differentiable(found.inputs)
+        tied = [*(sources[i] for i in floats), *(given[i] for i in passed)]
+        values = [*(found.outputs[i] for i in floats), *(found.inputs[i] for i in passed)]
+        numbers = [value.dtype.as_datatype_enum for value in values]
+        kind = {"T": types_attr(numbers), "_gradient_op_type": [(2, text(f"{GRADIENT}{self.name}_{name}"))]}
+        self.nodes.append(node(f"{name}_with_gradient", "IdentityN", tied, kind))
+        for place, i in enumerate(floats):
+            sources[i] = f"{name}_with_gradient:output:{place}"
         return sources
-    floats, passed = _differentiable(found.outputs[:count]), _differentiable(found.inputs)
-    tied = [*(sources[i] for i in floats), *(given[i] for i in passed)]
-    values = [*(found.outputs[i] for i in floats), *(found.inputs[i] for i in passed)]
-    numbers = [value.dtype.as_datatype_enum for value in values]
-    kind = {"T": types_attr(numbers), "_gradient_op_type": [(2, text(GRADIENT + name))]}
-    nodes.append(node("with_gradient", "IdentityN", tied, kind))
-    for place, i in enumerate(floats):
-        sources[i] = f"with_gradient:output:{place}"
-    return sources
+
+
+_TYPES = frozenset({"string", "resource", "variant", "bool", "int32", "int64", "float32", "float64", "uint8"})
+"""Types of inputs that are no attrs."""
+
+
+def handle_type(value: Any) -> int:
+    """The type of what a function takes for an object: a handle, or the path of an asset."""
+    return STRING if hasattr(value, "asset_path") else RESOURCE
+
+
+def body_function(name: str, body: Body) -> tuple[Message, list[Gradient]]:
+    """A FunctionDef, and the gradients of the programs in it."""
+    writer = _Writer(name, body)
+    return writer.function(), writer.gradients
+
+
+def constant(name: str, value: Tensor) -> Message:
+    """A node with a value."""
+    found = np.asarray(value.array)
+    kind = value.dtype.as_datatype_enum
+    return node(name, "Const", [], {"dtype": type_attr(kind), "value": [(8, tensor_proto(found, kind))]})
+
+
+def tensor_proto(value: np.ndarray, kind: int) -> Message:
+    """A TensorProto."""
+    proto: Message = [(1, kind), (2, [(2, [(1, n)]) for n in value.shape])]
+    if value.dtype.kind == "O":
+        return [*proto, *((8, each) for each in value.ravel().tolist())]
+    return [*proto, (4, np.ascontiguousarray(value).tobytes())]
+
+
+def attr_of(kind: str, value: Any) -> Message:
+    """An AttrValue of an op."""
+    if kind == "type":
+        return type_attr(value.as_datatype_enum)
+    if kind == "string":
+        return [(2, text(value))]
+    if kind == "list(int)":
+        return [(1, [(3, int(each)) for each in value])]
+    return [(5 if kind == "bool" else 3, int(value))]
 
 
 def call_module(
@@ -157,23 +289,23 @@ def _differentiable(values: list[Value]) -> list[int]:
 
 
 class Gradient(NamedTuple):
-    """The gradient of a program in TensorFlow: its function, the tensors of the forward function that it captures, and
-    what it takes and returns.
+    """The gradient of a program in TensorFlow: the type of the op that it belongs to, its function, the tensors of the
+    forward function that it captures, and what it takes and returns.
     """
 
+    kind: str
+    name: str
     function: Message
     captured: list[str]
     inputs: list[TensorSpec]
     outputs: list[TensorSpec | None]
 
 
-def gradient_function(name: str, found: Exported, backward: bytes) -> Gradient:
+def _gradient(of: str, found: Exported, backward: bytes, captured: list[str]) -> Gradient:
     """The function that TensorFlow calls with cotangents of floating results, and of inputs that are passed on."""
     count = len(found.outputs) - len(found.assigned)
     floats, passed = _differentiable(found.outputs[:count]), _differentiable(found.inputs)
     taken = [*(found.outputs[i] for i in floats), *(found.inputs[i] for i in passed)]
-    reads = [f"read_{i}:0" for i in range(len(found.variables))]
-    captured = [*(f"input_{i}:0" for i in found.arguments), *reads]
     inputs = [*(f"captured_{i}" for i in range(len(found.inputs))), *(f"g_{i}" for i in range(len(floats)))]
     given = [*found.inputs, *(found.outputs[i] for i in floats)]
     results = [found.inputs[i] for i in passed]
@@ -182,11 +314,12 @@ def gradient_function(name: str, found: Exported, backward: bytes) -> Gradient:
     arguments += [arg(f"captured_{i}", value.dtype.as_datatype_enum) for i, value in enumerate(found.inputs)]
     outputs = [arg(f"output_{i}", value.dtype.as_datatype_enum) for i, value in enumerate(results)]
     returned = {f"output_{i}": f"backward:output:{i}" for i in range(len(results))}
+    name = f"{of}_gradient"
     made = function(name, arguments, outputs, nodes, returned, ["backward"])
     specs = [TensorSpec(value.shape, value.dtype, f"result_grads_{i}") for i, value in enumerate(taken)]
     shown: list[TensorSpec | None] = [None] * len(floats)
     shown += [TensorSpec(value.shape, value.dtype) for value in results]
-    return Gradient(made, captured, specs, shown)
+    return Gradient(f"{GRADIENT}{of}", name, made, captured, specs, shown)
 
 
 def program_op() -> Message:
@@ -228,13 +361,16 @@ def call(name: str, function_name: str, inputs: list[str], tin: list[int], tout:
 
 
 def signature_nodes(
-    key: str, name: str, specs: dict[str, TensorSpec], outputs: dict[str, TensorSpec], captured: list[str]
+    key: str, name: str, specs: dict[str, TensorSpec], outputs: dict[str, TensorSpec], captured: list[tuple[str, int]]
 ) -> list[Message]:
     """Placeholders of a signature, and the call of its function."""
     made = [placeholder(f"{key}_{arg}", spec.dtype.as_datatype_enum, spec.shape) for arg, spec in specs.items()]
-    tin = [spec.dtype.as_datatype_enum for spec in specs.values()] + [RESOURCE] * len(captured)
+    tin = [spec.dtype.as_datatype_enum for spec in specs.values()] + [kind for _, kind in captured]
     tout = [spec.dtype.as_datatype_enum for spec in outputs.values()]
-    return [*made, call(f"call_{key}", name, [*(f"{key}_{arg}" for arg in specs), *captured], tin, tout)]
+    return [
+        *made,
+        call(f"call_{key}", name, [*(f"{key}_{arg}" for arg in specs), *(name for name, _ in captured)], tin, tout),
+    ]
 
 
 def signature(key: str, specs: dict[str, TensorSpec], outputs: dict[str, TensorSpec]) -> Message:

@@ -12,6 +12,7 @@ import numpy as np
 from gradtape._src import devices, errors
 from gradtape._src.arrays import common_namespace, numpy_namespace
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension, variables_in
+from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph
 from gradtape._src.arrays.symbolic import (
     Symbolic,
     arange,
@@ -342,11 +343,13 @@ def range(
         first, last, step = (integer(p) for p in parts)
         return wrap(arange(first, last, step, kind.numpy_dtype))
     if not all(map(is_known, parts)):
-        raise unknown_shape(
+        error = unknown_shape(
             "tf.range",
             "Pass Python numbers, or what tf.shape gives. In a `for` over tf.range tensors will do.",
             "Range",
         )
+        counted: Tensor = in_graph("range", (*parts, kind), {}, error)
+        return counted
     first, last, step = (np.asarray(p.array).real.astype(kind.numpy_dtype).item() for p in parts)
     _check_range(first, last, step)
     numbers = np.arange(first, last, step, dtype=np.float64 if kind.is_floating else kind.numpy_dtype)
@@ -595,6 +598,9 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
         wanted, have = shape_of(_without_minus_one(shape, x)), _math.prod(x.array.shape)
     except NotDenseError:
         return call_on_composites("reshape", reshape, (tensor, shape), {})
+    except NeedsEagerError as error:
+        reshaped: Tensor = in_graph("reshape", (tensor, shape), {}, error)
+        return reshaped
     for i, n in enumerate(wanted):
         if n < -1:
             raise errors.invalid_argument(f"Size {i} must be non-negative, not {n}", "Reshape")

@@ -12,6 +12,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.checks import Rule, verify
+from gradtape._src.arrays.graph_ops import kept_in_graph
 from gradtape._src.arrays.symbolic import Symbolic, as_value, call, current_graph, is_known, may_be_late, unknown_shape
 from gradtape._src.conversion import convert, is_library, operand, operands, wrap
 from gradtape._src.core.composites import dispatched, register_loader
@@ -390,6 +391,7 @@ class UniqueWithCounts(NamedTuple):
     count: Tensor  # type: ignore[assignment]  # TensorFlow's name, although tuples have a method of that name
 
 
+@kept_in_graph("unique")
 def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Unique:
     """The distinct elements in the order in which they first occur, and where each element's is.
 
@@ -401,6 +403,7 @@ def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Un
     return Unique(y, _as(idx, out_idx))
 
 
+@kept_in_graph("unique_with_counts")
 def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
     """Like `unique`, and the number of occurrences of each element.
 

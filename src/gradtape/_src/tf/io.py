@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src import errors
+from gradtape._src.arrays.graph_ops import kept_in_graph
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.atomic import named_errors, open_to_read, write
@@ -19,6 +20,7 @@ from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import as_int, flag, integer, shape_of, truth
 from gradtape._src.tf.array import cast, saturate_cast
+from gradtape._src.tf.string_arrays import known
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -43,7 +45,7 @@ def _strings(value: Any, op: str) -> Any:
             f"{tensor.dtype.word} tensor",
             op,
         )
-    return np.asarray(tensor.array)
+    return known(tensor)
 
 
 def _bytes(contents: Any, op: str, what: str = "contents") -> bytes:
@@ -405,6 +407,7 @@ def _file_systems() -> Any:
     return importlib.import_module("gradtape._src.formats.file_systems")
 
 
+@kept_in_graph("read_file")
 def read_file(filename: Any, name: str | None = None) -> Tensor:
     """Read a file, as a scalar string tensor."""
     path = _path(filename, "ReadFile")

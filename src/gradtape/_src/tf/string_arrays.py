@@ -10,6 +10,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors
+from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph
 from gradtape._src.arrays.symbolic import is_known, only_eager
 from gradtape._src.conversion import convert, is_library, operand, wrap
 from gradtape._src.dtypes import DType, string
@@ -30,7 +31,10 @@ def elementwise(function: Function) -> Function:
     def mapped(input: Any, *args: Any, **kwargs: Any) -> Any:
         if is_ragged(input):
             return input.with_flat_values(function(input.flat_values, *args, **kwargs))
-        return function(input, *args, **kwargs)
+        try:
+            return function(input, *args, **kwargs)
+        except NeedsEagerError as error:
+            return in_graph(f"strings.{function.__name__}", (input, *args), kwargs, error)
 
     return mapped  # type: ignore[return-value]
 

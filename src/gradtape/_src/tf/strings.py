@@ -12,6 +12,7 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import element_text
+from gradtape._src.arrays.graph_ops import kept_in_graph
 from gradtape._src.conversion import is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
 from gradtape._src.tensor import Tensor
@@ -186,6 +187,7 @@ def _characters(i: int, row: bytes, start: int, count: int) -> bytes:
 
 
 # -- joining ---------------------------------------------------------------------------------------------------------
+@kept_in_graph("strings.join")
 def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
     """Join the texts of several tensors, element by element; scalars go with every element.
 

@@ -105,43 +105,41 @@ class TextFileInitializer(TableInitializer):
         if vocab_size is not None and vocab_size <= 0:
             raise ValueError(f"`vocab_size` should be > 0, received: {vocab_size}")
         path = filename if isinstance(filename, (str, bytes, os.PathLike)) else known(convert(filename, string)).item()
-        self._path = os.fsdecode(path)
-        self._columns, self._size, self._delimiter = (key_index, value_index), vocab_size, delimiter
-        self._offset = value_index_offset
+        self.path = os.fsdecode(path)
+        self.columns, self.size, self.delimiter = (key_index, value_index), vocab_size, delimiter
+        self.offset = value_index_offset
 
     def pairs(self) -> tuple[ndarray, ndarray]:
-        if len(self._delimiter) != 1:
+        if len(self.delimiter) != 1:
             raise errors.invalid_argument("delimiter should be only 1 char", _OP)
         lines = self._lines()
-        most = max(self._columns)
-        fields = [line.split(self._delimiter.encode()) for line in lines] if most >= 0 else []
+        most = max(self.columns)
+        fields = [line.split(self.delimiter.encode()) for line in lines] if most >= 0 else []
         for number, (line, row) in enumerate(zip(lines, fields, strict=False)):
             if len(row) <= most:
                 raise errors.invalid_argument(
-                    f"Invalid number of columns in {self._path} line {number} ({line.decode(errors='replace')}) : "
+                    f"Invalid number of columns in {self.path} line {number} ({line.decode(errors='replace')}) : "
                     f"expected at least {most + 1} got {len(row)}",
                     _OP,
                 )
-        key, value = self._columns
+        key, value = self.columns
         return (
             _column(lines, fields, key, self.key_dtype, 0),
-            _column(lines, fields, value, self.value_dtype, self._offset),
+            _column(lines, fields, value, self.value_dtype, self.offset),
         )
 
     def _lines(self) -> list[bytes]:
-        with open_to_read(self._path, _OP) as file:
+        with open_to_read(self.path, _OP) as file:
             lines: list[bytes] = [line.removesuffix(b"\r") for line in file.read().split(b"\n")]
         if lines[-1] == b"":
             lines.pop()
-        lines = lines[: self._size]
+        lines = lines[: self.size]
         if b"" in lines:
             where = sum(len(line) + 1 for line in lines[: lines.index(b"")]) + 1
+            raise errors.invalid_argument(f"Invalid content in {self.path}: empty line found at position {where}.", _OP)
+        if self.size is not None and len(lines) < self.size:
             raise errors.invalid_argument(
-                f"Invalid content in {self._path}: empty line found at position {where}.", _OP
-            )
-        if self._size is not None and len(lines) < self._size:
-            raise errors.invalid_argument(
-                f"Invalid vocab_size in {self._path}: expected {self._size} but got {len(lines)}", _OP
+                f"Invalid vocab_size in {self.path}: expected {self.size} but got {len(lines)}", _OP
             )
         return lines
 

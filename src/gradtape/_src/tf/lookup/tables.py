@@ -9,6 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors
+from gradtape._src.arrays.graph_ops import in_graph
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.checkpoint.checkpoint import TensorState
 from gradtape._src.conversion import convert, is_library, operand, wrap
@@ -43,6 +44,8 @@ def needs_eager() -> None:
 class LookupInterface:
     """What tables have in common."""
 
+    _cells: Cells
+
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
 
@@ -62,6 +65,15 @@ class LookupInterface:
     def size(self, name: str | None = None) -> Tensor:
         """How many keys there are."""
         raise NotImplementedError
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """The shape of one value."""
+        return tuple(self._cells.shape)
+
+    def content(self) -> tuple[Tensor, Tensor]:
+        """All keys and all values, whatever the table uses to hold them."""
+        return _exported(self._cells, self.key_dtype, getattr(self, "_key_shape", ()))
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The values of keys."""
@@ -118,6 +130,7 @@ class StaticHashTable(LookupInterface):
         if default.ndim:
             raise ValueError(f"Shapes {default.shape} and () are not compatible")
         self._cells = Cells(self.value_dtype.numpy_dtype, default)
+        self.initializer = initializer
         initializer.initialize(self)
 
     @property
@@ -159,7 +172,11 @@ class StaticHashTable(LookupInterface):
             return SparseTensor(keys.indices, self.lookup(keys.values), keys.dense_shape)
         if is_ragged(keys):
             return keys.with_flat_values(self.lookup(keys.flat_values))
-        array = known(_typed_keys(keys, self.key_dtype))
+        tensor = _typed_keys(keys, self.key_dtype)
+        try:
+            array = known(tensor)
+        except NeedsEagerError as error:
+            return in_graph("table.lookup", (self, tensor, self._default_value), {}, error)
         return wrap(self._cells.find(rows(array, ()), array.shape))
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -254,12 +271,17 @@ class StaticVocabularyTable(LookupInterface):
         return buckets.astype(np.int64).reshape(array.shape) + self._words()
 
     def _trackable_children(self) -> dict[str, Any]:
-        return {}
+        return {} if self._table is None else {"_table": self._table}
 
 
 @elementwise
 def _mapped_ids(keys: Any, table: StaticVocabularyTable) -> Any:
-    return wrap(table.ids_of(known(_typed_keys(keys, table.key_dtype))))
+    tensor = _typed_keys(keys, table.key_dtype)
+    try:
+        array = known(tensor)
+    except NeedsEagerError as error:
+        return in_graph("vocabulary.lookup", (table._table, tensor, table._buckets), {}, error)
+    return wrap(table.ids_of(array))
 
 
 # -- tables that change ----------------------------------------------------------------------------------------------

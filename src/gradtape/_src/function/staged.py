@@ -1,0 +1,108 @@
+"""Functions traced for a file: programs, and between them ops that XLA has no place for.
+
+Such an op has results that are inputs of the programs after it. Where their sizes depend on values, they have
+dimensions of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradtape._src.arrays.dimensions import is_known_shape, variable
+from gradtape._src.arrays.graph_ops import collecting
+from gradtape._src.arrays.symbolic import NeedsEagerError, Symbolic
+from gradtape._src.conversion import wrap
+from gradtape._src.dtypes import int32, string
+from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.function.polymorphic import candidates
+from gradtape._src.interrupts import is_interrupt
+from gradtape._src.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradtape._src.arrays.symbolic import Graph
+    from gradtape._src.dtypes import DType
+    from gradtape._src.function.arguments import Arguments
+    from gradtape._src.function.tracing import Tracer
+    from gradtape._src.graph.trace import Trace
+    from gradtape._src.shape import TensorShape
+
+
+class GraphOp(NamedTuple):
+    """An op of TensorFlow's in a traced function.
+
+    Inputs are by name tensors, lists of tensors, or objects that a graph refers to by handles; results are tensors that
+    programs take as inputs.
+    """
+
+    name: str
+    inputs: dict[str, Any]
+    attrs: dict[str, Any]
+    results: tuple[Tensor, ...]
+
+
+class StagedTrace(NamedTuple):
+    """A function for a file: its trace, and the ops between its programs in the order in which they run."""
+
+    concrete: ConcreteFunction
+    ops: list[GraphOp]
+
+
+class Collector:
+    """Collects the ops of one trace."""
+
+    def __init__(self) -> None:
+        self.graph: Graph | None = None
+        self.ops: list[GraphOp] = []
+
+    def begin(self, graph: Graph, trace: Trace) -> None:
+        """A trace begins, perhaps anew."""
+        self.graph, self._trace, self.ops = graph, trace, []
+        self._sizes = 0
+
+    def measure(self, inputs: Sequence[Tensor]) -> None:
+        """Programs take no strings: where they need the sizes of such an input, the lengths of its texts have them."""
+        for tensor in inputs:
+            if tensor.dtype == string and not is_known_shape(tensor.array.shape):
+                self.add("StringLength", {"input": tensor}, {}, [(tensor.array.shape, int32)])
+
+    def add(
+        self, op: str, inputs: dict[str, Any], attrs: dict[str, Any], results: Sequence[tuple[Sequence[Any], DType]]
+    ) -> list[Tensor]:
+        """Add an op; `results` are shapes and dtypes, None in a shape is a size that depends on values."""
+        assert self.graph is not None
+        made = []
+        for shape, dtype in results:
+            known = tuple([self._size() if n is None else n for n in shape])
+            tensor = wrap(self.graph.argument(known, dtype.numpy_dtype))
+            self._trace.track(tensor)
+            made.append(tensor)
+        self.ops.append(GraphOp(op, inputs, attrs, tuple(made)))
+        return made
+
+    def _size(self) -> Any:
+        self._sizes += 1
+        return variable(f"s{self._sizes - 1}")
+
+
+def staged(tracer: Tracer, arguments: Arguments, declared: Sequence[TensorShape]) -> StagedTrace:
+    """Trace a function for arguments of declared shapes; the error of the last try where no pattern of sizes fits."""
+    failure: BaseException = NeedsEagerError(ValueError("its arguments have unknown ranks"))
+    for patterns in candidates(arguments.tensors, declared):
+        collector, count = Collector(), tracer.count
+        try:
+            with collecting(collector):
+                concrete = tracer.trace(arguments, patterns)
+            return StagedTrace(concrete, collector.ops)
+        except (Exception, NeedsEagerError) as error:
+            if not isinstance(error, NeedsEagerError) and is_interrupt(error):
+                raise
+            failure = error
+        finally:
+            tracer.count = count
+    raise failure
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a tensor is computed by the traced function."""
+    return isinstance(value, Tensor) and type(value.array) is Symbolic
