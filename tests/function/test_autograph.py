@@ -582,6 +582,24 @@ def test_inner_functions_and_defaults():
     assert (result.numpy(), values(several)) == (-2.0, [1.0, -2.0])
 
 
+def outer(x):
+    return x * 2.0
+
+
+def inner(x):
+    return x + 1.0
+
+
+def test_functions_around_may_have_any_name():
+    @tf.function
+    def f(x):
+        if x > 0.0:
+            return inner(outer(x))
+        return outer(inner(x))
+
+    assert (f(tf.constant(3.0)).numpy(), f(tf.constant(-3.0)).numpy()) == (7.0, -4.0)
+
+
 def test_do_not_convert():
     @tf.autograph.experimental.do_not_convert
     def plain(x):

@@ -281,14 +281,17 @@ _OPERATORS = (
 )
 
 
+_OUTER, _INNER = "ag__outer", "ag__inner"  # names that the code around a converted function does not have
+
+
 def _factory(function: FunctionType) -> Callable[[FunctionType], FunctionType]:
     """What makes converted functions of all functions with this code, each with its own closure and defaults."""
     definition, name = _converted_definition(function)
     free = function.__code__.co_freevars
     module = ast.parse(
-        "def outer():\n"
+        f"def {_OUTER}():\n"
         + "".join(f" {variable} = None\n" for variable in free)
-        + f" def inner(ag__):\n  pass\n  return {name}\n return inner"
+        + f" def {_INNER}(ag__):\n  pass\n  return {name}\n return {_INNER}"
     )
     outer: Any = module.body[0]
     outer.body[-2].body[0] = definition
@@ -298,7 +301,7 @@ def _factory(function: FunctionType) -> Callable[[FunctionType], FunctionType]:
     )
     space: dict[str, Any] = {}
     exec(_renamed(code, name, function.__name__), space)
-    inner_code = space["outer"]().__code__
+    inner_code = space[_OUTER]().__code__
     for variable in inner_code.co_freevars:
         if variable not in free:
             raise ValueError(f"the converted function would need a variable {variable!r} of its surroundings")
@@ -306,7 +309,7 @@ def _factory(function: FunctionType) -> Callable[[FunctionType], FunctionType]:
     def make(original: FunctionType) -> FunctionType:
         cells = dict(zip(free, original.__closure__ or (), strict=True))
         closure = tuple([cells[variable] for variable in inner_code.co_freevars])
-        bound = FunctionType(inner_code, original.__globals__, "inner", None, closure)
+        bound = FunctionType(inner_code, original.__globals__, _INNER, None, closure)
         made: FunctionType = bound(_operators())
         made.__defaults__, made.__kwdefaults__ = original.__defaults__, original.__kwdefaults__
         made.__name__, made.__qualname__ = original.__name__, original.__qualname__
@@ -480,7 +483,7 @@ def _renamed(code: CodeType, name: str, shown: str) -> CodeType:
     def rename(part: CodeType, within: str) -> CodeType:
         if part.co_name == name or part.co_name.rstrip("_0123456789") in _HELPERS:
             part = part.replace(co_name=within)
-        name_inside = shown if part.co_name in ("outer", "inner") else part.co_name
+        name_inside = shown if part.co_name in (_OUTER, _INNER) else part.co_name
         constants = [rename(c, name_inside) if isinstance(c, CodeType) else c for c in part.co_consts]
         return part.replace(co_consts=tuple(constants))
 
