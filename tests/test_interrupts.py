@@ -12,17 +12,19 @@ import re
 import signal
 import threading
 import time
+from contextvars import ContextVar
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-from interrupts import every_interrupt, interrupted_at
+from interrupts import Interrupt, every_interrupt, interrupted_at
 
 import gradtape as tf
 from gradtape import keras
-from gradtape._src import devices, interrupts, tensor, variable
+from gradtape._src import devices, interrupts, tensor, threads, variable
 from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.arrays.xla import xla_namespace
 from gradtape._src.checkpoint.checkpoint import saving
 from gradtape._src.core import observe, tape as stack
 from gradtape._src.formats import atomic
@@ -600,3 +602,64 @@ def test_blocks_follow_the_rules():
     careless = re.compile(r"np\.errstate\(|from contextlib import .*contextmanager|contextlib\.contextmanager\b")
     files = [path for path in source.rglob("*.py") if path.name not in allowed]
     assert [str(path) for path in files if careless.search(path.read_text("utf-8"))] == []
+
+
+# -- code of JAX's ---------------------------------------------------------------------------------------------------
+def test_apart_runs_where_no_handler_does():
+    setting = ContextVar("setting", default=0)
+    setting.set(3)
+    ran = threads.apart(lambda: (threading.current_thread() is threading.main_thread(), setting.get()))
+    assert ran == (False, 3)
+    assert not [t for t in threading.enumerate() if t.name == "gradtape-errand"]
+    with pytest.raises(KeyError):
+        threads.apart(lambda: {}["missing"])
+
+
+def test_a_handler_that_raises_does_not_end_what_runs_apart():
+    done = []
+    arrived = threading.Event()
+
+    def work():
+        signal.raise_signal(signal.SIGUSR1)  # Python runs the handler on the main thread
+        arrived.wait(30)
+        done.append(1)
+
+    def handler(number, frame):
+        raise Interrupt
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(Interrupt):
+            threads.apart(work)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not done
+    arrived.set()
+    for thread in threading.enumerate():
+        if thread.name == "gradtape-errand":
+            thread.join()
+    assert done
+
+
+def test_jax_traces_apart(monkeypatch):
+    """An exception in the middle of a trace would stay in JAX's caches."""
+    traced_by = []
+    sinh = xla_namespace.sinh
+
+    def seen(x):
+        traced_by.append(threading.current_thread())
+        return sinh(x)
+
+    monkeypatch.setattr(xla_namespace, "sinh", seen)
+    v, k = tf.Variable([1.0, 2.0]), tf.constant([3.0, 4.0])
+    update = tf.function(lambda x: v.assign_add(tf.sinh(x) * k), jit_compile=True)
+    value = tf.function(lambda x: tf.sinh(x) * k, jit_compile=True)
+    for _ in range(2):
+        update(k)
+        value(k)
+    with tf.GradientTape() as tape:
+        tape.watch(k)
+        y = value(k)
+    tape.jacobian(y, k)
+    assert traced_by
+    assert threading.main_thread() not in traced_by

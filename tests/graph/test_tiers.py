@@ -25,6 +25,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA compiles a program after its first call."""
     monkeypatch.setattr(tiers, "_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_SECONDS_PER_NODE", 0.0)
+    monkeypatch.setattr(tiers, "_LAUNCH", 0.0)
     monkeypatch.setattr(modes, "_jit", ["auto"])
 
 
@@ -201,3 +202,45 @@ print(sum(float(f(x)) for f in functions))
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True)
     assert (float(done.stdout), done.stderr) == (190 * 400.0, "")
+
+
+def test_what_takes_less_than_a_launch_stays_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "_LAUNCH", 1.0)
+    submitted: list[Any] = []
+    monkeypatch.setattr(tiers._compiler, "submit", submitted.append)
+    f = tf.function(lambda x: x + 1.0)
+    assert f(tf.constant(1.0)) == 2.0
+    tier = tier_of(f)
+    assert (tier.on_numpy, tier.is_settled, submitted) == (True, True, [])
+    assert "less than XLA takes to launch a program" in tier.reason
+
+
+def test_a_signal_while_the_compiler_is_started() -> None:
+    """The thread may be dead before it has begun: the next program starts another one."""
+
+    class Dead(threading.Thread):
+        def is_alive(self) -> bool:
+            return False
+
+    compiler = tiers._Compiler()
+    compiler._thread = Dead()
+    done: list[int] = []
+    compiler.submit(lambda: done.append(1))
+    compiler.wait()
+    assert done == [1]
+
+
+def test_an_interrupted_submission_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    def submit(compile_: Any) -> None:
+        calls.append(compile_)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tiers._compiler, "submit", submit)
+    f = tf.function(lambda x: x * 3.0)
+    with pytest.raises(KeyboardInterrupt):
+        f(tf.constant(1.0))
+    f(tf.constant(1.0))
+    assert len(calls) == 2

@@ -11,12 +11,14 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gradtape._src import forks
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
+
+T = TypeVar("T")
 
 MOST = 16
 """Largest number of threads: memory is the limit beyond."""
@@ -147,3 +149,39 @@ def run(work: Callable[[int], Any], count: int) -> None:
         job.finish()
     if job.error is not None:
         raise job.error
+
+
+class _Errand(threading.Thread):
+    """One call of a function in a thread of its own."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        super().__init__(name="gradtape-errand")
+        self._function, self._context = function, contextvars.copy_context()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        background.append(None)
+        try:
+            self.result = self._context.run(self._function)
+        except BaseException as error:
+            self.error = error
+        finally:
+            background.pop()
+
+
+def apart(function: Callable[[], T]) -> T:
+    """Call a function where no signal handler runs: on another thread, if this is the main one.
+
+    For code that does not survive an exception in its middle. A handler that raises does so while the main thread
+    waits; the function runs to its end, and its result is dropped.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    errand = _Errand(function)
+    errand.start()
+    errand.join()
+    if errand.error is not None:
+        raise errand.error
+    result: T = errand.result
+    return result

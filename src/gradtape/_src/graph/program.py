@@ -188,11 +188,14 @@ class Program:
 
     def _placed_constants(self, on_numpy: bool) -> list[Any]:
         """Arrays that the program captured, which stay where it runs; None for other inputs."""
-        placed = np.asarray if on_numpy else _xla_namespace().library.asarray
-        found = self._constants[on_numpy] = [
-            placed(feed.value) if feed.kind == "array" and id(feed.symbol) not in self._numbers else None
-            for feed in self.feeds
+        values = [
+            feed.value if feed.kind == "array" and id(feed.symbol) not in self._numbers else None for feed in self.feeds
         ]
+        if on_numpy:
+            found = [None if value is None else np.asarray(value) for value in values]
+        else:
+            found = self.xla.placed(values)
+        self._constants[on_numpy] = found
         return found
 
     def constants_for_xla(self) -> list[Any]:
@@ -245,6 +248,10 @@ class Program:
         """Run it as straight-line Python. What a check or a callback raises is raised by the call."""
         with float_errors_ignored():
             return self.on_numpy(*map(_in_memory if forks.without_xla else np.asarray, arrays))
+
+    def write_for_numpy(self) -> None:
+        """Write the code for NumPy, if that has not happened."""
+        self.on_numpy  # noqa: B018 - a cached property
 
     @property
     def is_made_for_numpy(self) -> bool:

@@ -27,6 +27,9 @@ _TRIALS = 4
 _SECONDS, _SECONDS_PER_NODE = 0.02, 0.0005
 """The time on NumPy after which compiling is worthwhile: about a tenth of what XLA takes to compile a program."""
 
+_LAUNCH = 8e-6
+"""What XLA takes to launch any program: one that takes less on NumPy stays there, and JAX is not imported for it."""
+
 
 class Tier:
     """Which executor runs a program.
@@ -64,7 +67,10 @@ class Tier:
             self._best[True] = seconds if self._calls <= 2 else min(self._best[True], seconds)  # the first writes code
             self._spent += seconds
             if self._spent > _SECONDS + _SECONDS_PER_NODE * len(self._program.nodes) and not self._compiling:
-                self._compile()
+                if self._best[True] < _LAUNCH:
+                    self._stay()
+                else:
+                    self._compile()
             return
         self._trials += 1
         if self._trials > 1:
@@ -78,7 +84,11 @@ class Tier:
                 return
             self._compiling = True
         self.reason = "until XLA has compiled it"
-        _compiler.submit(self._compiled)
+        try:
+            _compiler.submit(self._compiled)
+        except BaseException:  # of a signal handler
+            self._compiling = False
+            raise
 
     def _compiled(self) -> None:
         """Compile the program, in the background thread; the next calls try it."""
@@ -93,6 +103,10 @@ class Tier:
         else:
             self.on_numpy = False
             self.reason = "XLA is being measured"
+
+    def _stay(self) -> None:
+        self.is_settled = True
+        self.reason = f"NumPy takes {1e6 * self._best[True]:.2g} µs, less than XLA takes to launch a program"
 
     def _settle(self, on_numpy: bool) -> None:
         self.on_numpy, self.is_settled = on_numpy, True
@@ -119,7 +133,7 @@ class _Compiler:
                 self._thread, self._generation = None, forks.generation
                 self._waiting = queue.SimpleQueue()
             self._waiting.put(compile_)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # a signal may have ended it while it was started
                 self._thread = threading.Thread(target=self._run, name="gradtape-compiler")
                 self._thread.start()
 

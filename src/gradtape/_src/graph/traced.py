@@ -227,7 +227,10 @@ class Traced:
         changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
         on_numpy = program.is_on_numpy(host, passed)
         tier = program.tier
-        began = 0.0 if tier is None or tier.is_settled or not host else perf_counter()  # until the faster one is known
+        began = 0.0
+        if tier is not None and host and not tier.is_settled:  # until the faster one is known
+            program.write_for_numpy()
+            began = perf_counter()
         try:
             if on_numpy:  # a check that fails raises
                 results = self._launched(program, arrays, passed, changing, NONE, on_numpy)

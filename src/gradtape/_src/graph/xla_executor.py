@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache, cached_property
 from itertools import chain, starmap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from gradtape._src import errors, forks
@@ -23,11 +24,15 @@ from gradtape._src.arrays.dimensions import sized
 from gradtape._src.graph import xla_checks
 from gradtape._src.graph.checks import NONE, Mode
 from gradtape._src.graph.options import compiler_options
-from gradtape._src.interrupts import setting
+from gradtape._src.interrupts import is_interrupt, setting
+from gradtape._src.threads import apart
 from gradtape._src.variable import Loan, Storage, commit
 
 if TYPE_CHECKING:
     from gradtape._src.graph.program import Program
+
+
+T = TypeVar("T")
 
 
 class XlaExecutor:
@@ -49,6 +54,10 @@ class XlaExecutor:
         self._batched: dict[Any, Callable[..., Any]] = {}
         self._checked: dict[Mode, Callable[..., Any]] = {}
         self._explaining: dict[Any, Callable[..., Any]] = {}
+
+    def placed(self, values: Sequence[Any]) -> list[Any]:
+        """Values as arrays of JAX's; None stays."""
+        return _apart(lambda: [None if value is None else jnp.asarray(value) for value in values])
 
     @cached_property
     def jitted(self) -> Callable[..., Any]:
@@ -91,15 +100,23 @@ class XlaExecutor:
     def __call__(self, arrays: Sequence[Any], mode: Mode = NONE) -> tuple[Any, ...]:
         """Run it; within a trace of JAX's, as a part of that. With checks as `checked` says."""
         run: Any = (self._checked.get(mode) or self.checked(mode)) if mode else self.jitted
+        results: tuple[Any, ...]
         if self.first_seconds is not None:
-            return run(*arrays)
+            try:
+                results = run(*arrays)
+            except BaseException as error:
+                if is_interrupt(error):  # JAX may have been setting up the launch
+                    self._forget_compiled()
+                raise
+            return results
         with self._lock:
             specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are given away
             began = time.perf_counter()
             try:
-                if self._program.donated and not self._new_bytes:
-                    self._new_bytes = _new_bytes(run.lower(*arrays).compile())
-                results: tuple[Any, ...] = run(*arrays)
+                if not any(isinstance(a, jax.core.Tracer) for a in arrays):
+                    compiled = _apart(lambda: run.lower(*arrays).compile())
+                    self._new_bytes = _new_bytes(compiled) if self._program.donated else 0
+                results = run(*arrays)
             except BaseException:
                 self._forget_compiled()
                 raise
@@ -149,11 +166,8 @@ class XlaExecutor:
         """Run it without giving memory away, to the end."""
         donated = self._program.donated
         first = self.first_seconds is None
-        for slot in donated:
-            if type(arrays[slot]) is not np.ndarray:
-                arrays[slot] = arrays[slot].copy()
-            elif first:  # as JAX will have it from the second call on
-                arrays[slot] = jax.device_put(arrays[slot])
+        if donated:
+            _apart(lambda: _copy_donated(arrays, donated, first))
         try:
             found = self(arrays, mode)
         except BaseException:
@@ -170,7 +184,7 @@ class XlaExecutor:
         if found is None:
             run = xla_checks.checked(self._program, mode) if mode else self._program.replay
             batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags])
-            found = jax.jit(batched, compiler_options=dict(compiler_options) or None)
+            found = _set_up_apart(jax.jit(batched, compiler_options=dict(compiler_options) or None))
             self._batched[flags, mode] = found
         return found
 
@@ -180,7 +194,7 @@ class XlaExecutor:
         if found is None:
             run = xla_checks.explaining(self._program, number)
             batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags]) if any(flags) else run
-            found = self._explaining[number, flags] = jax.jit(batched)
+            found = self._explaining[number, flags] = _set_up_apart(jax.jit(batched))
         return found
 
     def failure(self, number: int, arrays: Sequence[Any], batched: Sequence[bool] = ()) -> Exception:
@@ -206,6 +220,46 @@ class XlaExecutor:
         if memory is not None:
             known["temporary"] = float(memory.temp_size_in_bytes)
         return known
+
+
+# -- signals ---------------------------------------------------------------------------------------------------------
+def _apart(function: Callable[[], T]) -> T:
+    """Run Python code of JAX's where no signal handler runs: on another thread, for the same device.
+
+    An exception in the middle of it stays in JAX's caches: what was being traced or compiled, `jnp.where` for some
+    shapes, say, raises `RecursionError` from then on, in every program.
+    """
+    device = _DefaultDevice.get()
+
+    def run() -> T:
+        if _DefaultDevice.get() is not device:
+            _DefaultDevice.set(device)
+        return function()
+
+    return apart(run)
+
+
+def _set_up_apart(run: Any) -> Callable[..., Any]:
+    """A function of JAX's, compiled where no signal handler runs."""
+    seen: set[Any] = set()
+
+    def call(*arrays: Any) -> Any:
+        kinds = tuple([(np.shape(a), type(a)) for a in arrays])
+        if kinds not in seen:
+            _apart(lambda: run.lower(*arrays).compile())
+            seen.add(kinds)
+        return run(*arrays)
+
+    return call
+
+
+def _copy_donated(arrays: list[Any], donated: Sequence[int], first: bool) -> None:
+    """Replace arrays whose memory the program may write to by copies."""
+    for slot in donated:
+        if type(arrays[slot]) is not np.ndarray:
+            arrays[slot] = arrays[slot].copy()
+        elif first:  # as JAX will have it from the second call on
+            arrays[slot] = jax.device_put(arrays[slot])
 
 
 def _new_bytes(compiled: Any) -> int:
