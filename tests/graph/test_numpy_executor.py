@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -379,3 +380,29 @@ def test_training_is_the_same_as_by_xla():
 
     for a, b in zip(train(False), train(True), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+JUMPS: dict[str, Callable[..., Any]] = {
+    "sign": tf.sign,
+    "floor": tf.floor,
+    "ceil": tf.math.ceil,
+    "cast": lambda x: tf.cast(x, tf.bool),
+    "floormod": lambda x: tf.math.floormod(tf.ones_like(x), x),
+    "xdivy": lambda x: tf.math.xdivy(x, tf.zeros_like(x)),
+    "divide_no_nan": lambda x: tf.math.divide_no_nan(tf.ones_like(x), x),
+    "xlogy": lambda x: tf.math.xlogy(x, tf.zeros_like(x)),
+    "zero_fraction": tf.math.zero_fraction,
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_functions_that_jump_at_0_take_denormal_numbers_for_0(name: str) -> None:
+    """As XLA's programs do on a processor, and TensorFlow's kernels: a result must not depend on the executor."""
+    function = JUMPS[name]
+    for dtype, small in (("float32", 1e-40), ("float64", 1e-310), ("bfloat16", 1e-40)):
+        x = tf.constant([small, -small, 0.0, 1.5, -2.5], dtype)
+        zero = tf.constant([0.0, 0.0, 0.0, 1.5, -2.5], dtype)
+        results = [function(zero), function(x), *(tf.function(function, jit_compile=c)(x) for c in (False, True))]
+        expected, *found = [np.abs(tf.cast(y, "float64")) for y in results]
+        for y in found:
+            np.testing.assert_array_equal(y, expected)

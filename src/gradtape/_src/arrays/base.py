@@ -15,11 +15,11 @@ generic_kernels: dict[str, Callable[..., Any]] = {}
 """Kernels for every engine: functions of `xp` and arrays. A primitive's declaration names its generic kernel."""
 
 LIBRARY_FUNCTIONS = frozenset({
-    "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "bitwise_and",
-    "bitwise_or", "bitwise_xor", "ceil", "clip", "copysign", "cos", "cosh", "divide", "equal", "exp", "expm1",
-    "floor", "fmod", "greater", "greater_equal", "invert", "isfinite", "isinf", "isnan", "isposinf", "left_shift",
+    "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "clip", "copysign", "cos", "cosh", "divide", "equal", "exp", "expm1",
+    "greater", "greater_equal", "invert", "isfinite", "isinf", "isnan", "isposinf", "left_shift",
     "less", "less_equal", "log", "log1p", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
-    "minimum", "mod", "multiply", "negative", "nextafter", "not_equal", "right_shift", "rint", "sin", "sinh",
+    "minimum", "multiply", "negative", "nextafter", "not_equal", "right_shift", "rint", "sin", "sinh",
     "sqrt", "square", "subtract", "tan", "tanh",
 })  # fmt: skip
 """What NumPy and jax.numpy have under the same name, with the meaning that TensorFlow gives it: the kernel of every

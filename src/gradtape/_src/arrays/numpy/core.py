@@ -19,6 +19,7 @@ from gradtape._src import memory
 from gradtape._src.arrays.half import HALF, in_float32, mean_dtype, sum_dtype, widened
 from gradtape._src.arrays.numpy.blas import SEVERAL, alone, by_size
 from gradtape._src.arrays.numpy.blocks import LARGE, by_rows
+from gradtape._src.arrays.numpy.frames import flushed
 
 Array = Any
 Axes = tuple[int, ...]
@@ -37,11 +38,33 @@ _ZERO, _ONE, _FORTY = np.zeros((), np.float32), np.ones((), np.float32), np.full
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
 def sign(x: Array) -> Array:
-    if x.dtype is _FLOAT32 or x.dtype.kind != "c" or np.isfinite(size := np.absolute(x)).all():
+    if x.dtype.kind != "c":
+        return np.sign(flushed(x))
+    if np.isfinite(size := np.absolute(x)).all():
         return np.sign(x)
     unit = complex(x.real / size, x.imag / size).astype(x.dtype, copy=False)
     unit = np.where(np.isinf(size), x.dtype.type(complex_nan), unit)
     return np.where(size == 0, x.dtype.type(0), unit)
+
+
+def floor(x: Array) -> Array:
+    return np.floor(flushed(x))
+
+
+def ceil(x: Array) -> Array:
+    return np.ceil(flushed(x))
+
+
+def mod(x: Array, y: Array) -> Array:
+    return np.mod(x, flushed(y))
+
+
+def fmod(x: Array, y: Array) -> Array:
+    return np.fmod(x, flushed(y))
+
+
+def arctan2(x: Array, y: Array) -> Array:
+    return np.arctan2(x, flushed(y))
 
 
 complex_nan = builtins.complex(np.nan, np.nan)
@@ -205,7 +228,7 @@ def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
     if dtype.kind in "iu" and x.dtype.kind not in "iub":
         return _saturated(x, dtype)
     if dtype.kind == "b":
-        return np.not_equal(x, 0)
+        return np.not_equal(flushed(x), 0)
     return x.astype(dtype)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from gradtape._src.arrays.numpy.blocks import BLOCK, elementwise
@@ -68,6 +69,29 @@ def while_loop(goes_on: Callable[[Any], Any], step: Callable[[Any], Any], state:
     while goes_on(state):
         state = step(state)
     return state
+
+
+_TINY: Any = {"f": np.float32(2.0**-126), "E": ml_dtypes.bfloat16(2.0**-126), "d": np.float64(2.0**-1022)}
+"""The smallest numbers that are not denormal. float16 has none that count: it is computed in float32."""
+
+
+def is_zero(x: Array) -> Array:
+    """Where x is 0 for XLA's programs and TensorFlow's kernels, which flush denormal numbers."""
+    if x.dtype.kind == "c":
+        return is_zero(x.real) & is_zero(x.imag)
+    tiny = _TINY.get(x.dtype.char)
+    return np.equal(x, 0) if tiny is None else np.less(np.absolute(x), tiny)
+
+
+def flushed(x: Array) -> Array:
+    """x with 0 for denormal numbers: for functions that jump at 0. Arithmetic and comparisons keep these numbers."""
+    tiny = _TINY.get(x.dtype.char) if hasattr(x, "dtype") else None  # a Python number is not denormal
+    if tiny is None or not x.size:
+        return x
+    size = np.absolute(x)
+    if not np.fmin.reduce(size, None) < tiny:  # a scalar's is a NumPy scalar; NaN is not below anything
+        return x
+    return np.where(size < tiny, np.copysign(tiny.dtype.type(0), x), x)
 
 
 def zero_where(zero: Array, value: Array) -> Array:

@@ -72,19 +72,19 @@ def multiply_no_nan(xp: Any, x: Array, y: Array) -> Array:
 
 
 def divide_no_nan(xp: Any, x: Array, y: Array) -> Array:
-    return xp.zero_where(xp.equal(y, 0), xp.divide(x, y))
+    return xp.zero_where(xp.is_zero(y), xp.divide(x, y))
 
 
 def xlogy(xp: Any, x: Array, y: Array) -> Array:
-    return xp.zero_where(xp.equal(x, 0), x * xp.log(y))
+    return xp.zero_where(xp.is_zero(x), x * xp.log(y))
 
 
 def xlog1py(xp: Any, x: Array, y: Array) -> Array:
-    return xp.zero_where(xp.equal(x, 0), x * xp.log1p(y))
+    return xp.zero_where(xp.is_zero(x), x * xp.log1p(y))
 
 
 def xdivy(xp: Any, x: Array, y: Array) -> Array:
-    return xp.zero_where(xp.equal(x, 0), xp.divide(x, y))
+    return xp.zero_where(xp.is_zero(x), xp.divide(x, y))
 
 
 # -- integers --------------------------------------------------------------------------------------------------------

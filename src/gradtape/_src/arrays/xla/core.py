@@ -16,11 +16,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.numpy import ones_like, sign, zeros, zeros_like  # noqa: F401 - these are the kernels
+from jax.numpy import (  # noqa: F401 - these are the kernels
+    arctan2,
+    ceil,
+    floor,
+    fmod,
+    mod,
+    ones_like,
+    sign,
+    zeros,
+    zeros_like,
+)
 
 from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.half import in_float32, is_half, mean_dtype, sum_dtype, widened
 from gradtape._src.arrays.symbolic import only_eager
+from gradtape._src.arrays.xla.frames import is_zero
 
 Array = Any
 Axes = tuple[int, ...]
@@ -118,7 +129,7 @@ def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
     if is_complex(x) and dtype.kind != "c":
         x = jnp.real(x)
     if dtype.kind == "b":
-        return x != 0
+        return jnp.logical_not(is_zero(x))
     return x.astype(dtype)  # XLA saturates by itself, and makes 0 of NaN
 
 

@@ -67,6 +67,13 @@ def _filled(result: Array, where: Array, formula: Kernel, operands: Sequence[Arr
     return lax.cond(jnp.any(where), fill, lambda result: result, result)
 
 
+def is_zero(x: Array) -> Array:
+    """Where x is 0. Programs on a processor flush denormal numbers."""
+    if x.dtype.name == "bfloat16":  # `equal` compares the bits
+        return jnp.absolute(x) <= 0
+    return jnp.equal(x, 0)
+
+
 def zero_where(zero: Array, value: Array) -> Array:
     """The value, and 0 where `zero` holds."""
     return jnp.where(zero, 0, value)
