@@ -436,9 +436,7 @@ def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str, allowe
         raise errors.unsupported_dtype(op, wanted, allowed, "output_type")
     shape, at = tuple(x.array.shape), 0 if axis is None else _position(axis, op)
     if not -len(shape) <= at < len(shape):
-        raise errors.invalid_argument(
-            f"Expected dimension in the range [{-len(shape)}, {len(shape)}), but got {at}", op
-        )
+        raise errors.refused_value(f"Expected dimension in the range [{-len(shape)}, {len(shape)}), but got {at}", op)
     at += len(shape) if at < 0 else 0
     if not shape[at]:
         raise errors.refused_value(f"Reduction axis {at} is empty in shape {errors.brackets(shape)}", op)
