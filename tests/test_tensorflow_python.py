@@ -67,3 +67,40 @@ def test_what_is_missing_says_so(statement, words):
         from gradtape._src.hooks.tensorflow import uninstall_as_tensorflow
 
         uninstall_as_tensorflow()
+
+
+def test_settings_are_read_where_libraries_read_them():
+    import gradtape as tf
+    from gradtape._src.hooks.tensorflow_python import find
+
+    context, config = find("eager.context"), find("framework.config")
+    tf.random.set_seed(5)
+    assert context.global_seed() == 5
+    tf.random.set_seed(None)
+    assert context.global_seed() is None
+    before = tf.config.optimizer.get_jit()
+    config.enable_op_determinism()
+    assert config.is_op_determinism_enabled()
+    config.disable_op_determinism()
+    assert not config.is_op_determinism_enabled()
+    assert tf.config.optimizer.get_jit() == before
+
+
+def test_sizes_of_convolutions_are_those_of_keras_2():
+    from gradtape._src.hooks.tensorflow_python import find
+
+    sizes = find("keras.utils.conv_utils")
+    assert sizes.normalize_tuple((3, 5), 2, "kernel_size") == (3, 5)
+    with pytest.raises(ValueError, match="tuple of 2 integers"):
+        sizes.normalize_tuple((3, 5, 7), 2, "kernel_size")
+    assert sizes.conv_output_length(10, 3, "valid", 1, dilation=2) == 6
+    assert find("keras.utils").to_categorical is not None
+
+
+def test_limits_of_dtypes_take_tensorflows():
+    import gradtape as tf
+
+    tnp = tf.experimental.numpy
+    assert tnp.finfo(tf.float16).eps == tnp.finfo("float16").eps
+    assert tnp.iinfo(tf.int8).max == 127
+    assert tnp.issubdtype(tf.int32, tnp.int32)

@@ -120,6 +120,11 @@ class Seeds:
 seeds = Seeds()
 
 
+def global_seed() -> Any:
+    """The seed of `tf.random.set_seed`, or None."""
+    return seeds.seed
+
+
 class OpStreams:
     """How far the ops of a function that runs eagerly have read.
 

@@ -27,6 +27,7 @@ _JIT = {"xla": "autoclustering", "numpy": "", "auto": "auto"}  # executors, and 
 _jit = [os.environ.get("GRADTAPE_JIT", "auto")]
 if _jit[0] not in _JIT:
     raise ValueError(f"The environment variable GRADTAPE_JIT is 'xla', 'numpy' or 'auto'. Received {_jit[0]!r}.")
+_deterministic = [False]
 _warnings: set[str] = set()
 
 
@@ -81,8 +82,21 @@ def enable_op_determinism() -> None:
     >>> tf.config.experimental.enable_op_determinism()
     >>> tf.config.optimizer.set_jit("auto")
     """
+    _deterministic[0] = True
     if _jit[0] == "auto":
         _jit[0] = "xla"
+
+
+def is_op_determinism_enabled() -> bool:
+    """Whether `enable_op_determinism` was called last."""
+    return _deterministic[0]
+
+
+def disable_op_determinism() -> None:
+    """Undo `enable_op_determinism`: measured times decide again what runs functions."""
+    if _deterministic[0] and _jit[0] == "xla":
+        _jit[0] = os.environ.get("GRADTAPE_JIT", "auto")
+    _deterministic[0] = False
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:

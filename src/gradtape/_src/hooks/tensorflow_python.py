@@ -1,7 +1,8 @@
 """`tensorflow.python.*` under the alias: TensorFlow's private modules, as far as their names are public elsewhere.
 
 One table. A module has the names of the public namespaces that are listed for it, searched in order; `name=tf.other` is
-one that is public under another name. Nothing here is implemented for a private module alone.
+one that is public under another name. Nothing here is implemented for a private module alone, except what reads a
+setting that has a public function to write it, and the arithmetic of Keras 2's `conv_utils`.
 """
 
 from __future__ import annotations
@@ -37,11 +38,17 @@ _TENSOR_UTIL = (
 )
 _CONTEXT = (
     "executing_eagerly=tf.executing_eagerly eager_mode=tf.init_scope device=tf.device "
-    "set_global_seed=tf.random.set_seed tf.config tf.compat.v1"
+    "set_global_seed=tf.random.set_seed global_seed=gradtape._src.arrays.seeds.global_seed tf.config tf.compat.v1"
 )
 _GRADIENTS = "gradients_v2=tf.gradients HessiansV2=tf.hessians tf"
 _INITIALIZERS = "Initializer=tf.zeros_initializer tf.compat.v1 tf.compat.v1.initializers"
 _STRATEGY = "in_cross_replica_context=tf.distribute.in_cross_replica_context tf.distribute"
+
+_CONV_UTILS = " ".join(
+    f"{name}=gradtape._src.keras_backend.conv_utils.{name}"
+    for name in ("normalize_tuple", "normalize_padding", "normalize_data_format", "conv_output_length",
+                 "conv_input_length", "deconv_output_length")
+)  # fmt: skip
 
 TABLE: dict[str, str] = {
     "autograph.impl.api": "do_not_convert=tf.autograph.experimental.do_not_convert tf.autograph",
@@ -67,7 +74,8 @@ TABLE: dict[str, str] = {
     "eager.function": "function=tf.function defun=tf.function",
     "eager.polymorphic_function.def_function": "function=tf.function",
     "eager.polymorphic_function.polymorphic_function": "function=tf.function",
-    "framework.config": "tf.config tf.config.experimental",
+    "framework.config": "is_op_determinism_enabled=gradtape._src.function.modes.is_op_determinism_enabled "
+    "disable_op_determinism=gradtape._src.function.modes.disable_op_determinism tf.config tf.config.experimental",
     "framework.constant_op": "constant_v1=tf.constant tf",
     "framework.device": "DeviceSpec=tf.DeviceSpec tf",
     "framework.dtypes": "tf.dtypes tf",
@@ -87,6 +95,8 @@ TABLE: dict[str, str] = {
     "framework.type_spec": "tf",
     "framework.versions": "VERSION=tf.version.VERSION tf.version",
     "keras": "tf.keras",
+    "keras.utils": "tf.keras.utils",
+    "keras.utils.conv_utils": _CONV_UTILS,
     "lib.io.file_io": _FILES,
     "lib.io.tf_record": "tf.io",
     "module.module": "tf",
@@ -248,7 +258,7 @@ def _is_known(path: str) -> bool:
 @functools.cache
 def find(path: str) -> ModuleType | None:
     """The module `tensorflow.python.path`; None if the table has none. Below `keras` it is Keras' own module."""
-    if path.startswith("keras."):
+    if path.startswith("keras.") and path not in TABLE:
         found = _public("tf." + path)
         return found if isinstance(found, ModuleType) else None
     return _Private(path) if not path or _is_known(path) else None

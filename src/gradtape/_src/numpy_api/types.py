@@ -19,8 +19,39 @@ uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
 float16, float32, float64, float_ = np.float16, np.float32, np.float64, np.float64
 complex64, complex128, complex_ = np.complex64, np.complex128, np.complex128
 inexact, ndarray = np.inexact, Tensor
-finfo, iinfo, issubdtype = np.finfo, np.iinfo, np.issubdtype
 pi, e, inf, newaxis = np.pi, np.e, np.inf, None
+
+
+def _numpys(dtype: Any) -> Any:
+    return dtype.as_numpy_dtype if isinstance(dtype, DType) else dtype
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a floating type, as NumPy describes them.
+
+    >>> float(finfo(as_dtype("float32")).eps)
+    1.1920928955078125e-07
+    """
+    return np.finfo(_numpys(dtype))
+
+
+def iinfo(int_type: Any) -> Any:
+    """The limits of an integer type, as NumPy describes them.
+
+    >>> iinfo(as_dtype("int8")).max
+    127
+    """
+    return np.iinfo(_numpys(int_type))
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype is of a kind.
+
+    >>> issubdtype(as_dtype("float32"), np.floating)
+    True
+    """
+    return bool(np.issubdtype(_numpys(arg1), _numpys(arg2)))
+
 
 _NARROW = {"float64": "float32", "int64": "int32", "complex128": "complex64"}
 
