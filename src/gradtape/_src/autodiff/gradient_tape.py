@@ -17,6 +17,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import nest
+from gradtape._src.arrays.lazy import end_step
 from gradtape._src.autodiff import directional, jacobian as jacobians
 from gradtape._src.autodiff.arguments import (
     UnconnectedGradients,
@@ -40,6 +41,7 @@ from gradtape._src.core.fast.backward import backward_pass, traced_backward_pass
 from gradtape._src.core.observe import Observer
 from gradtape._src.core.tape import Record, Recorder
 from gradtape._src.core.zero_preserving import as_plain, zero_preserving
+from gradtape._src.devices import placement
 from gradtape._src.interrupts import float_errors_ignored, guarded
 from gradtape._src.tensor import Tensor, is_differentiable, next_uid
 from gradtape._src.variable import Variable, unwrapped
@@ -61,7 +63,8 @@ class Tape:
 
     Additions to TensorFlow, off by default: `check_numerics` raises an error at the first NaN or Inf, forward or
     backward; `strong_zeros` preserves cotangents of exactly zero, so that the branch that `where` did not take cannot
-    make a gradient NaN; `profile` measures every op; `lines` records the user's line of every op.
+    make a gradient NaN; `profile` measures every op; `lines` records the user's line of every op; `graph` lets what is
+    watched, and all that is computed from it, run from graphs, as `tf.config.set_graph_mode("auto")` does for a program.
 
     >>> import gradtape as tf
     >>> x = tf.Variable(3.0)
@@ -96,6 +99,7 @@ class Tape:
         strong_zeros: bool = False,
         profile: bool = False,
         lines: bool | None = None,
+        graph: bool = False,
         **unknown: NoReturn,
     ) -> None:
         if unknown:
@@ -104,12 +108,13 @@ class Tape:
         self._watch_accessed = bool(watch_accessed_variables)
         if lines is None:
             lines = settings.none_policy != "none"
-        if check_numerics or strong_zeros or profile or lines:
+        if check_numerics or strong_zeros or profile or lines or graph:
             chosen = {
                 "check_numerics": check_numerics,
                 "strong_zeros": strong_zeros,
                 "profile": profile,
                 "lines": lines,
+                "graph": graph,
             }
             self.options = {name: value for name, value in chosen.items() if value}
         self._log: list[Any] = []  # the fields of events: recording begins and ends, something is watched
@@ -122,6 +127,8 @@ class Tape:
             return self
         if self._active:
             raise ValueError("Tape is still recording, This can happen if you try to re-enter an already-active tape.")
+        if (placement.places or self.options) and stack.active_stack() is None:
+            end_step("a new tape begins")
         try:
             self._blocks += ("record",)
             self._start()
@@ -160,6 +167,7 @@ class Tape:
         if self._recording is None:
             self._recording = Recording(self._watch_accessed)
             if self.options:
+                self._recording.lazy = "graph" in self.options
                 self._observe(self._recording)
         stack.start(self._recording)
         self._active = True

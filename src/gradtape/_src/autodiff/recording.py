@@ -6,9 +6,14 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from numpy import ndarray
+
+from gradtape._src.arrays.lazy import lazy_array
+from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.call_sites import Line, line_of_escape
 from gradtape._src.core.observe import Observer
 from gradtape._src.core.tape import Recorder
+from gradtape._src.devices import placement
 from gradtape._src.tensor import Tensor, is_differentiable, next_uid
 from gradtape._src.variable import Variable, peek
 
@@ -40,6 +45,7 @@ class Recording(Recorder):
     __slots__ = (
         "consumed",
         "events",
+        "lazy",
         "observer",
         "roots",
         "size",
@@ -62,6 +68,7 @@ class Recording(Recorder):
         self.sources: frozenset[int] = _NOTHING  # of the last backward pass
         self.size = 0  # how many records there were when it began
         self.observer: Observer | None = None
+        self.lazy = placement.lazy  # whether what it tracks becomes lazy
 
     def copy(self) -> Recording:
         """A new recording with the same records."""
@@ -100,6 +107,8 @@ class Recording(Recorder):
             source = peek(source)
         value = source.array
         if is_differentiable(value) and uid not in self.tracked:
+            if self.lazy and type(value) is ndarray and type(source) is Tensor and current_graph() is None:
+                source.array = lazy_array(value)
             self.tracked[uid] = tuple(value.shape)
             self.roots.add(uid)  # the result of a recorded op that is watched later is no root
 

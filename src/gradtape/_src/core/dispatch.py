@@ -488,6 +488,8 @@ def _kernel(op: Op, xp: Any) -> Callable[..., Any]:
     """The kernel of a primitive in a namespace."""
     if xp is numpy_namespace:
         return op.kernel
+    if xp is lazy_namespace:
+        return op.recorder
     return observe.wrapped(op, getattr(xp, op.name))
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape._src import forks
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.arrays.lazy import lazy_namespace
+from gradtape._src.arrays.lazy import computing, lazy_namespace
 from gradtape._src.arrays.numpy.blocks import spread
 from gradtape._src.core.primitive import Op, registry
 
@@ -132,9 +132,15 @@ def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
 def _set_kernels() -> None:
     ops = with_kernel()
     kernels = [wrapped(op, numpy_kernel(op)) for op in ops]
-    recorders = [wrapped(op, getattr(lazy_namespace, op.name)) for op in ops]
+    recorders = [recorder(op) for op in ops]
     setting = (map(vars(Op)["kernel"].__set__, ops, kernels), map(vars(Op)["recorder"].__set__, ops, recorders))
     any(chain(*setting))  # one call of C code: no signal handler runs in between
+
+
+def recorder(op: Op) -> Kernel:
+    """The kernel of a primitive on lazy arrays: with wrappers it computes, so that they see what they look at."""
+    kernel: Kernel = getattr(lazy_namespace, op.name)
+    return wrapped(op, computing(kernel)) if _wrappers else kernel
 
 
 def wrapped(op: Op, kernel: Kernel) -> Kernel:

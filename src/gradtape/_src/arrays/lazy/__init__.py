@@ -63,6 +63,18 @@ class LazyNamespace(Interpreter):
         return lazy_array(jax.device_put(value, device), device)
 
 
+def computing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of lazy arrays that computes its results before it returns them."""
+
+    def call(*args: Any, **attrs: Any) -> Any:
+        result = function(*args, **attrs)
+        for array in result if type(result) is tuple else (result,):
+            settled(array, "an observer looks at it")
+        return result
+
+    return call
+
+
 def is_lazy_on_host(array: Any) -> bool:
     """Whether an array is lazy, and NumPy computes it."""
     return type(array) is Lazy and array.spec.device is None

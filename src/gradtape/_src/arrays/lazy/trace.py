@@ -407,7 +407,7 @@ def record(name: str, args: tuple[Any, ...], attrs: dict[str, Any], device: Any 
             device = found[0]
             if found.count(device) != len(found):
                 device, args = _together(args)
-        if device is None and name in refusals:
+        if name in refusals and (device is None or device.platform == "cpu"):
             return run_immediately(name, args, attrs)
         kind = kind_of(name, tuple([_spec(a, device) for a in args]), attrs, device)
     except UnknownKindError:

@@ -14,7 +14,7 @@ from numpy import ndarray
 from gradtape._src.arrays import common_namespace, namespaces
 from gradtape._src.arrays.half import is_half
 from gradtape._src.arrays.lazy import Lazy
-from gradtape._src.core.fast.calls import vjps_of
+from gradtape._src.core.fast.calls import recorder_fast, vjps_of
 from gradtape._src.core.observe import Observer, in_rule
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
 from gradtape._src.core.sparse_cotangent import SparseCotangent
@@ -108,7 +108,7 @@ def _pass(  # noqa: C901 - a call for each record costs more than its kernel (be
             found[output] = g
         if dtype is fast_dtype and (
             (type(g) is ndarray and (fast := op.fast) is not None)
-            or (type(g) is Lazy and (fast := op.recorder_fast) is not None)
+            or (type(g) is Lazy and (fast := op.recorder_fast or recorder_fast(op)) is not None)
         ):
             # One or two operands of an elementwise op, without loop and vjps (benchmark: chain).
             rule, slot, second = fast

@@ -46,6 +46,13 @@ def write_vjps(op: Op) -> None:
     write_fast_path(op)
 
 
+def recorder_fast(op: Op) -> Any:
+    """The fast path of lazy arrays, written with the first record of an op: each pass records the same calls."""
+    if op.vjps is None and op.vjp_all is None:
+        write_vjps(op)
+    return op.recorder_fast
+
+
 def _write(op: Op, *forms: str) -> None:
     for form in forms:
         setattr(op, form, tuple(_vjp(op, i, rule, form) for i, rule in enumerate(op.rules)))
