@@ -63,12 +63,19 @@ def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
     rows = _unbatched(arrays)
     if any(type(a) is Symbolic for a in rows) or any(map(is_dimension, _leaves(params))):
         return _staged(rule, first, rows, params)
+    if not rule.always and any(map(_is_on_accelerator, rows)):
+        return first  # as in a program there; a check would wait for the device
     known = _values(rows, rule.needed)
     if known is None or not np.any(rule.fails(np, *known, **params)):
         return first
     if current_graph() is None:
         raise rule.error(*known, **params)
     return _staged(rule, first, known, params)
+
+
+def _is_on_accelerator(array: Any) -> bool:
+    found = array.devices() if hasattr(array, "devices") and hasattr(array, "committed") else ()
+    return any(device is not None and device.platform != "cpu" for device in found)
 
 
 def _values(arrays: Sequence[Any], needed: bool) -> list[Any] | None:

@@ -64,7 +64,7 @@ class Tape:
     Additions to TensorFlow, off by default: `check_numerics` raises an error at the first NaN or Inf, forward or
     backward; `strong_zeros` preserves cotangents of exactly zero, so that the branch that `where` did not take cannot
     make a gradient NaN; `profile` measures every op; `lines` records the user's line of every op; `graph` lets what is
-    watched, and all that is computed from it, run from graphs, as `tf.config.set_graph_mode("auto")` does for a program.
+    watched, and what is computed from it, run from graphs, as `tf.config.set_graph_mode("auto")` does for a program.
 
     >>> import gradtape as tf
     >>> x = tf.Variable(3.0)

@@ -74,7 +74,7 @@ class _OnHost:
             results: Any = program.run_on_numpy(arrays)
         else:
             with program.xla.on_processor():
-                results = [*map(to_numpy, program.xla(*arrays))]
+                results = [*map(to_numpy, program.xla(arrays))]
         if not tier.is_settled:
             tier.add(on_numpy, perf_counter() - began)
         into.append(results)
@@ -97,7 +97,7 @@ class _OnDevice:
             seen = (donated, *map(type, arrays))
             if seen not in self._kinds:  # JAX runs Python code around the launch, where a signal may arrive
                 given = [array.copy() if i in donated else array for i, array in enumerate(arrays)]
-                into.append(program.xla(*given))
+                into.append(program.xla(given))
                 self._kinds.add(seen)
                 return
             into.extend(starmap(program.xla.jitted, (arrays,)))  # one call of C code: no result is lost

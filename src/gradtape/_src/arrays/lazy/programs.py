@@ -105,7 +105,10 @@ class LazyProgram:
         except Exception as error:
             if is_interrupt(error) or any(getattr(feeds[i], "is_deleted", bool)() for i in dying):
                 raise
-            into.append(self.run_by_op(feeds, literals, lines))  # finds out which op it was
+            values = self.run_by_op(feeds, literals, lines)  # finds out which op it was
+            if not any(type(value) is Failure for value in values):
+                self._runner, self.problem = None, f"{type(error).__name__}: {error}"
+            into.append(values)
 
     def executor(self) -> str:
         """What runs it, in words."""

@@ -301,7 +301,8 @@ class LazyTrace:
             if alive:
                 self._compute(alive, reason)
             self.is_done = True
-            self.results, self.feeds, self.literals, self.lines, self._launched = [], {}, {}, {}, []
+            for part in (self.results, self.feeds, self.literals, self.lines, self._launched):
+                part.clear()
 
     def _compute(self, alive: list[Lazy], reason: str) -> None:
         slots = tuple([array.slot for array in alive])
@@ -340,6 +341,7 @@ class LazyTrace:
             and getrefcount(array) <= _UNUSED_FEED
             and type(array.value) is not ndarray
             and getrefcount(array.value) <= _UNUSED_VALUE
+            and (self.device.platform != "cpu" or getattr(array.value, "_npy_value", None) is None)  # a view of NumPy's
         }
 
 
