@@ -217,6 +217,7 @@ class Graph:
     scopes  how often each name scope was opened (shared with the graphs inside)
     repeated  the random ops of a loop that is written out: the same ones in each iteration
     op_seeds  how many random ops there are that have no seed of their own: the next one's
+    replicas  the replicas of a strategy whose nodes are in it, if any: see `graph/lanes.py`
     executor (of the root) what runs its programs where their arguments are NumPy arrays: "xla", "numpy", or "auto"
     late    (of the root) by name, the dimensions that the running program finds out, and the values that they are
     static  (of the root) whether there must be none of these, because XLA has to compile it
@@ -238,6 +239,7 @@ class Graph:
         self.op_seeds = 0
         self.scopes: dict[str, int] = {} if around is None else around.scopes
         self.repeated: Repeated | None = None if around is None else around.repeated
+        self.replicas: Any = None
         self.passed: dict[int, Any] = {} if around is None else around.passed
         self.also_captured: set[int] = set() if around is None else around.also_captured
         self.nodes: list[Node] = []

@@ -12,6 +12,8 @@ from gradtape._src import errors
 from gradtape._src.calls import calls
 from gradtape._src.conversion import cast, convert
 from gradtape._src.dtypes import as_dtype
+from gradtape._src.graph import lanes
+from gradtape._src.graph.lanes import Layout
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops import array
 from gradtape._src.tensor import Tensor
@@ -48,42 +50,61 @@ def as_reduce_op(op: Any) -> ReduceOp:
     return op
 
 
-def reduced(op: ReduceOp, parts: Sequence[Any]) -> Any:
-    """The sum or mean of the parts of replicas."""
+def reduced(op: ReduceOp, parts: Sequence[Any], layout: Layout | None = None) -> Any:
+    """The sum or mean of the parts of replicas, which are where the layout says."""
     if any(isinstance(part, IndexedSlices) for part in parts):
-        return _reduced_slices(op, parts)
-    total = fold(add, [convert(part) for part in parts])
-    return total / len(parts) if op is ReduceOp.MEAN else _own(total, parts)
+        return _reduced_slices(op, parts, layout)
+    total = summed([convert(part) for part in parts], layout)
+    return total / (len(parts) if layout is None else layout.total) if op is ReduceOp.MEAN else total
 
 
-def _own(total: Tensor, parts: Sequence[Any]) -> Tensor:
-    result: Tensor = array.identity(total) if total is parts[0] else total
-    return result
+def summed(tensors: Sequence[Tensor], layout: Layout | None = None) -> Tensor:
+    """The sum over replicas, as a tensor of its own."""
+    if layout is not None:
+        tensors = [lanes.in_program(layout, tensor) for tensor in tensors]
+    start = lanes.position()
+    total: Tensor = fold(add, tensors)
+    total = array.identity(total) if total is tensors[0] else total
+    if layout is not None:
+        lanes.mark(layout, "sum", start, tensors, total)
+    return total
 
 
-def _reduced_slices(op: ReduceOp, parts: Sequence[Any]) -> IndexedSlices:
+def _reduced_slices(op: ReduceOp, parts: Sequence[Any], layout: Layout | None) -> IndexedSlices:
     if not all(isinstance(part, IndexedSlices) for part in parts):
         raise ValueError(f"Gradients of replicas are IndexedSlices in all of them, or in none. Received: {parts}")
-    values = concatenated([convert(part.values) for part in parts], 0)
-    indices = concatenated([convert(part.indices) for part in parts], 0)
-    return IndexedSlices(values / len(parts) if op is ReduceOp.MEAN else values, indices, parts[0].dense_shape)
+    values = concatenated([convert(part.values) for part in parts], 0, layout)
+    indices = concatenated([convert(part.indices) for part in parts], 0, layout)
+    count = len(parts) if layout is None else layout.total
+    return IndexedSlices(values / count if op is ReduceOp.MEAN else values, indices, parts[0].dense_shape)
 
 
-def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any) -> Tensor:
+def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any, layout: Layout | None = None) -> Tensor:
     """The sum or mean over replicas and over an axis of their parts, which may have different sizes there."""
     tensors = [convert(part) for part in parts]
     axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
     _check_axes(tensors, axes)
-    total: Tensor = fold(add, [calls["sum"](t, axis=tuple(a % t.ndim for a in axes)) for t in tensors])
+    total = summed(_sums(tensors, axes, layout), layout)
     if op is ReduceOp.SUM:
         return total
-    count = sum(rows_of(t, axis) for t in tensors)
+    count = sum(rows_of(t, axis) for t in tensors) * (1 if layout is None else layout.workers)
     divisor = convert(count, total.dtype) if total.dtype.is_floating or total.dtype.is_complex else convert(count)
     if total.dtype.is_integer:
         result: Tensor = cast(total, as_dtype("float64")) / float(count)
         return result
     quotient: Tensor = total / divisor
     return quotient
+
+
+def _sums(tensors: Sequence[Tensor], axes: tuple[Any, ...], layout: Layout | None) -> list[Tensor]:
+    found, ranges = [], []
+    for tensor in tensors:
+        start = lanes.position()
+        found.append(calls["sum"](tensor, axis=tuple(a % tensor.ndim for a in axes)))
+        ranges.append((start, lanes.position()))
+    if layout is not None:
+        lanes.mark_each(layout, ranges)
+    return found
 
 
 def rows_of(tensor: Tensor, axis: Any) -> Any:
@@ -103,14 +124,19 @@ def _check_axes(tensors: Sequence[Tensor], axes: tuple[Any, ...]) -> None:
                 )
 
 
-def concatenated(parts: Sequence[Any], axis: Any) -> Tensor:
+def concatenated(parts: Sequence[Any], axis: Any, layout: Layout | None = None) -> Tensor:
     """The parts of replicas along an axis."""
     tensors = [convert(part) for part in parts]
+    if layout is not None:
+        tensors = [lanes.in_program(layout, tensor) for tensor in tensors]
     if axis is None:
         raise ValueError("None values not supported.")
     if any(t.ndim == 0 for t in tensors):
         raise ValueError("Scalars cannot be gathered: they have no axis to concatenate along. Use tf.reshape(x, [1]).")
+    start = lanes.position()
     result: Tensor = array.concatenate(*tensors, axis=axis % tensors[0].ndim)
+    if layout is not None:
+        lanes.mark(layout, "gather", start, tensors, result, axis % tensors[0].ndim)
     return result
 
 

@@ -22,6 +22,7 @@ from gradtape._src.distribute import reduction
 from gradtape._src.distribute.context import Mode, mode
 from gradtape._src.distribute.values import PerReplica, regroup, select
 from gradtape._src.function.modes import traced_for
+from gradtape._src.graph import lanes
 from gradtape._src.graph.trace import Trace
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.interrupts import setting
@@ -264,10 +265,14 @@ def run_replicas(strategy: Strategy, function: Callable[..., Any], args: Any, kw
     merged: list[Any] = [None] * len(threads)
     try:
         while True:
+            ranges = []
             for thread, result in zip(threads, merged, strict=True):
+                start = lanes.position()
                 thread.proceed(result)
                 if thread.error is not None:
                     raise thread.error
+                ranges.append((start, lanes.position()))
+            lanes.mark_each(strategy.extended.layout, ranges)
             if all(thread.ended for thread in threads):
                 return [thread.result for thread in threads]
             merged = _merged(strategy, threads)

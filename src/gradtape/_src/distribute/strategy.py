@@ -20,6 +20,7 @@ from gradtape._src.distribute.replica import ReplicaContext, run_replicas
 from gradtape._src.distribute.values import PerReplica, local_structures, regroup, select
 from gradtape._src.function.modes import traced_for
 from gradtape._src.function.python_code import converted
+from gradtape._src.graph import lanes
 from gradtape._src.graph.trace import Trace
 from gradtape._src.interrupts import setting, settings
 from gradtape._src.variable import Variable, copies_of, is_distributed, variable_maker
@@ -234,6 +235,11 @@ class StrategyExtended:
         return 0
 
     @property
+    def layout(self) -> lanes.Layout:
+        """Where the replicas are, for graphs that they are traced into."""
+        return lanes.Layout(self.devices)
+
+    @property
     def worker_devices(self) -> tuple[str, ...]:
         """The names of the devices that replicas run on."""
         return tuple(device.name for device in self.devices)
@@ -287,11 +293,13 @@ class StrategyExtended:
 
     def across(self, op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
         """The parts of the replicas of this process, reduced with those of all others."""
-        return reduction.reduced(op, parts) if axis is None else reduction.reduced_over_axis(op, parts, axis)
+        if axis is None:
+            return reduction.reduced(op, parts, self.layout)
+        return reduction.reduced_over_axis(op, parts, axis, self.layout)
 
     def gathered(self, value: Any, axis: int) -> Any:
         """The parts of a value along an axis."""
-        return reduction.concatenated(value.parts, axis) if isinstance(value, PerReplica) else value
+        return reduction.concatenated(value.parts, axis, self.layout) if isinstance(value, PerReplica) else value
 
     def all_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sizes that the replicas of this process have, with those of all others."""
@@ -322,10 +330,13 @@ class StrategyExtended:
         require_cross_replica(self._strategy)
         kwargs = {} if kwargs is None else kwargs
         copies = copies_of(var) if isinstance(var, Variable) else (var,)
-        results = []
+        results, ranges = [], []
         for number, copy in enumerate(copies):
+            start = lanes.position()
             with setting(mode, Mode(self._strategy, None, number)):
                 results.append(fn(copy, *select(number, tuple(args)), **select(number, kwargs)))
+            ranges.append((start, lanes.position()))
+        lanes.mark_each(self.layout, ranges)
         if group:
             return None
         return tuple(results) if len(results) > 1 else results[0]

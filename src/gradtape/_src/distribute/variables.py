@@ -12,6 +12,7 @@ from gradtape._src.devices import Device
 from gradtape._src.distribute.context import Mode, default_strategy, mode, require_same
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.distribute.values import DistributedValues, select
+from gradtape._src.graph import lanes
 from gradtape._src.interrupts import setting
 from gradtape._src.ops import array
 from gradtape._src.tensor import Reference, Tensor
@@ -170,6 +171,11 @@ class DistributedVariable(DistributedValues, VariableView):
         """Whether an assignment in a replica is one of all replicas."""
         return self.aggregation is not VariableAggregation.NONE
 
+    @property
+    def is_kept_equal(self) -> bool:
+        """Whether all copies have the same value, because every assignment is one to all of them."""
+        return self._merges()
+
     def _merged(self, strategy: Strategy, call: Any, value: Any) -> None:
         if self.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             value = select(0, value)
@@ -180,8 +186,12 @@ class DistributedVariable(DistributedValues, VariableView):
         self._write_all(*first.args[:1], value, *first.args[1:], **first.kwargs)
 
     def _write_all(self, method: str, value: Any, *args: Any, **kwargs: Any) -> None:
+        ranges = []
         for number, copy in enumerate(self._copies):
+            start = lanes.position()
             getattr(copy, method)(select(number, value), *args, **kwargs)
+            ranges.append((start, lanes.position()))
+        lanes.mark_each(self._strategy.extended.layout, ranges)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._copies[0].__reduce__()

@@ -22,6 +22,7 @@ from gradtape._src.distribute.input import InputContext
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.distribute.strategy import MirroredExtended, Strategy
 from gradtape._src.distribute.values import PerReplica
+from gradtape._src.graph.lanes import Layout
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.jax_setup import configure
 from gradtape._src.tensor import Tensor
@@ -45,8 +46,12 @@ class WorkersExtended(MirroredExtended):
     def input_context(self) -> InputContext:
         return InputContext(self._workers, self._worker, self.num_replicas)
 
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.devices, self._workers, self._worker)
+
     def across(self, op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
-        if self._workers == 1:
+        if self._workers == 1 or current_graph() is not None:
             return super().across(op, parts, axis)
         total = super().across(ReduceOp.SUM, parts, axis)
         if isinstance(total, IndexedSlices):
@@ -68,7 +73,9 @@ class WorkersExtended(MirroredExtended):
     def gathered(self, value: Any, axis: int) -> Any:
         value = self._as_part(value)
         local = super().gathered(value, axis)
-        return local if self._workers == 1 or not isinstance(value, PerReplica) else self._joined(local, axis)
+        if self._workers == 1 or not isinstance(value, PerReplica) or current_graph() is not None:
+            return local
+        return self._joined(local, axis)
 
     def _as_part(self, value: Any) -> Any:
         """What the only replica of this process returned is a part of what all processes have."""
@@ -87,6 +94,8 @@ class WorkersExtended(MirroredExtended):
     def all_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         if self._workers == 1:
             return tuple(sizes)
+        if current_graph() is not None:  # replicas of one program have the same shapes
+            return tuple(sizes) * self._workers
         return tuple(int(n) for n in _of_all_workers(convert(np.array(sizes, np.int64))).flat)
 
     def initial_value(self, value: Any) -> Any:

@@ -60,13 +60,14 @@ def _where(program: Program) -> tuple[str, str]:
     """The executor of the next call, and the seconds that XLA took to compile the program."""
     if not (program.is_compiled or program.is_made_for_numpy):
         return "not run", "-"
-    where = "NumPy" if program.is_on_numpy(host=True) else "XLA"
-    return where, f"{program.xla.first_seconds:.2f} s" if program.is_compiled else "-"
+    devices = program.device_count
+    where = "NumPy" if program.is_on_numpy(host=True) else "XLA" if devices == 1 else f"XLA on {devices} devices"
+    return where, f"{program.first_seconds:.2f} s" if program.is_compiled else "-"
 
 
 def _numbers(program: Program) -> tuple[str, str, str]:
     """Flops, bytes read and written, and memory beside arguments and results, as XLA counts them."""
-    known = program.xla.cost() if program.is_compiled else {}
+    known = program.cost() if program.is_compiled else {}
     return _count(known.get("flops")), _bytes(known.get("bytes accessed")), _bytes(known.get("temporary"))
 
 

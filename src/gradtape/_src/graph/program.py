@@ -20,7 +20,7 @@ from gradtape._src.arrays.dimensions import Sizes, evaluated
 from gradtape._src.arrays.lazy import settled
 from gradtape._src.arrays.numpy import control
 from gradtape._src.arrays.symbolic import Feed, Graph, Node, Symbolic, current_graph
-from gradtape._src.devices import chosen, on_same_devices, placement
+from gradtape._src.devices import chosen, has_jax, on_same_devices, placement
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.batched_replay import replay_rows
 from gradtape._src.graph.bounds import Given, without_proved
@@ -29,6 +29,7 @@ from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commit, lend_all, peek, updating
 
 if TYPE_CHECKING:
+    from gradtape._src.graph.spmd_executor import SpmdExecutor
     from gradtape._src.graph.xla_executor import XlaExecutor
 
 
@@ -81,6 +82,8 @@ class Program:
         self.numpy_nodes = 0  # how many nodes are left for NumPy, once code was written for it
         self.is_late = bool(graph.root.late)  # shapes depend on values
         self.tier = Tier(self) if graph.root.executor == "auto" and not graph.root.late else None
+        self.may_divide = False  # whether it is for values alone, and not for a derivative of the function
+        self.undivided = ""  # why replicas run on one device, where they do
 
     def with_sizes(self, sizes: Sizes) -> Program:
         """The same program for these sizes of unknown dimensions, compiled by itself."""
@@ -92,7 +95,7 @@ class Program:
             found.nodes = without_proved([_sized(node, by_name) for node in self.nodes], self._given, by_name)
             found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated
             found.has_effects, found.restored, found.unread = self.has_effects, self.restored, self.unread
-            found._state = self._state
+            found._state, found.may_divide = self._state, self.may_divide
             found.checks = checks.found_in(found.nodes) if self.checks else {}
             self._sized[sizes] = found
         return found
@@ -110,10 +113,56 @@ class Program:
             self._xla = self._xla or XlaExecutor(self)
         return self._xla
 
+    @cached_property
+    def over_replicas(self) -> SpmdExecutor | None:
+        """What compiles and runs it by XLA on the devices of all replicas that are in it; None if there are none, or
+        if they cannot be one program.
+        """
+        graph = self._graph
+        if graph.replicas is None or not self.may_divide or forks.without_xla or not has_jax():
+            return None
+        from gradtape._src.graph.spmd import Divided, NotAlikeError
+
+        try:
+            if self.has_effects:
+                raise NotAlikeError("the function calls Python")
+            divided = Divided(graph, dict(self.sizes), self.outputs)
+            divided.nodes = without_proved(divided.nodes, self._given, dict(self.sizes))
+            from gradtape._src.graph.spmd_executor import SpmdExecutor
+
+            return SpmdExecutor(self, divided, self._state)
+        except NotAlikeError as error:
+            self.undivided = str(error)
+            return None
+
+    def compile(self, mode: checks.Mode) -> None:
+        """Compile it by XLA without running it."""
+        (self.over_replicas or self.xla).compile(mode)
+
     @property
     def is_compiled(self) -> bool:
         """Whether XLA has compiled it."""
-        return self._xla is not None and self._xla.first_seconds is not None
+        return self.first_seconds is not None
+
+    @property
+    def first_seconds(self) -> float | None:
+        """How long its first call took, compilation included."""
+        executor = vars(self).get("over_replicas") or self._xla
+        return None if executor is None else executor.first_seconds
+
+    @property
+    def device_count(self) -> int:
+        """How many devices it runs on."""
+        found = vars(self).get("over_replicas")
+        return 1 if found is None else int(found.layout.total)
+
+    def cost(self) -> dict[str, float]:
+        """What XLA says of the compiled program: flops, bytes moved, bytes of temporary memory."""
+        return (vars(self).get("over_replicas") or self.xla).cost()
+
+    def number_of(self, feed: Feed) -> int:
+        """Which of the arguments an input is."""
+        return self._numbers[id(feed.symbol)]
 
     def replay(self, *arrays: Any, xp: Any = None) -> tuple[Any, ...]:
         """Run the nodes on arrays that stand for the feeds; without `xp` on those of the XLA engine."""

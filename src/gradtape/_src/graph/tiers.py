@@ -94,7 +94,7 @@ class Tier:
         """Compile the program, in the background thread; the next calls try it."""
         program = self._program
         try:
-            program.xla.compile(program.modes[True])
+            program.compile(program.modes[True])
         except Exception as error:
             if is_interrupt(error):
                 raise

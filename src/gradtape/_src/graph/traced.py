@@ -174,7 +174,11 @@ class Traced:
     @cached_property
     def in_parts(self) -> InParts | None:
         """The program for callers who can write large results themselves, if there are such results."""
-        if self.graph.polymorphic or all(type(t.array) is not Symbolic or t.array.lazy is None for t in self.outputs):
+        if (
+            self.graph.polymorphic
+            or self.graph.replicas is not None
+            or all(type(t.array) is not Symbolic or t.array.lazy is None for t in self.outputs)
+        ):
             return None
         with self._building:  # it adds to the graph
             return InParts(self)
@@ -197,6 +201,7 @@ class Traced:
         """The program without anything for derivatives."""
         if self._plain is None:
             self._plain = self.program([])
+            self._plain.may_divide = self.graph.replicas is not None
         return self._plain
 
     def program(self, residuals: Sequence[Residual], results: Any = None) -> Program:
@@ -255,7 +260,9 @@ class Traced:
         passed: Sequence[Variable],
         changing: Sequence[Storage],
     ) -> Sequence[Any]:
-        """What XLA gives, on the device that is chosen, or where the arrays are."""
+        """What XLA gives, on the devices of all replicas, on the device that is chosen, or where the arrays are."""
+        if (over_replicas := program.over_replicas) is not None:
+            return over_replicas.run(arrays, passed, changing, program.modes[over_replicas.on_processor], host)
         processor = program.xla.default_is_processor
         if host and not processor:
             with program.xla.on_processor():

@@ -213,13 +213,17 @@ class XlaExecutor:
         """What XLA says of the compiled program: flops, bytes moved, bytes of temporary memory."""
         if self.specs is None:
             return {}
-        compiled = self.jitted.lower(*self.specs).compile()  # type: ignore[attr-defined]
-        analysis = compiled.cost_analysis() or {}
-        memory = compiled.memory_analysis()
-        known = dict(analysis[0] if isinstance(analysis, list) else analysis)
-        if memory is not None:
-            known["temporary"] = float(memory.temp_size_in_bytes)
-        return known
+        return cost_of(self.jitted.lower(*self.specs).compile())  # type: ignore[attr-defined]
+
+
+def cost_of(compiled: Any) -> dict[str, float]:
+    """What XLA says of a compiled program."""
+    analysis = compiled.cost_analysis() or {}
+    memory = compiled.memory_analysis()
+    known = dict(analysis[0] if isinstance(analysis, list) else analysis)
+    if memory is not None:
+        known["temporary"] = float(memory.temp_size_in_bytes)
+    return known
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from gradtape._src.distribute.context import get_strategy, has_strategy
 from gradtape._src.distribute.input import part_of
 from gradtape._src.distribute.strategy import Strategy
 from gradtape._src.distribute.values import PerReplica
+from gradtape._src.graph import lanes
 from gradtape._src.ops import reduce
 from gradtape._src.tensor import Tensor
 
@@ -74,7 +75,10 @@ class ReplicatedStep:
         def per_replica(leaf: Any) -> Any:
             if leaf is None:
                 return None
-            return PerReplica([part_of(leaf, first + i, total) for i in range(extended.local_replicas)])
+            start = lanes.position()
+            parts = [part_of(leaf, first + i, total) for i in range(extended.local_replicas)]
+            lanes.mark(extended.layout, "split", start, parts, leaf)
+            return PerReplica(parts)
 
         results = extended.run(self._step, (tree.map_structure(per_replica, batch),), {})
         return tree.map_structure(self._joined, results)

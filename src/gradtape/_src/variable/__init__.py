@@ -2,13 +2,18 @@
 
 from gradtape._src.variable.params import StreamState, VariableParam, stored
 from gradtape._src.variable.storage import (
+    LaneBuffer,
     Loan,
+    Mirror,
     Storage,
     called_back,
     commit,
     deferred_restores,
     lend_all,
+    mirror,
+    mirror_of,
     on_host,
+    set_whole,
     updating,
 )
 from gradtape._src.variable.variable import (
@@ -36,7 +41,9 @@ from gradtape._src.variable.wrappers import all_unwrapped, register_wrapper, unw
 
 __all__ = [
     "Creations",
+    "LaneBuffer",
     "Loan",
+    "Mirror",
     "Storage",
     "StreamState",
     "Variable",
@@ -54,6 +61,8 @@ __all__ = [
     "is_distributed",
     "is_local_to",
     "lend_all",
+    "mirror",
+    "mirror_of",
     "name_prefix",
     "notice_reading",
     "on_host",
@@ -61,6 +70,7 @@ __all__ = [
     "read",
     "register_wrapper",
     "scope_within",
+    "set_whole",
     "state_in",
     "store",
     "stored",

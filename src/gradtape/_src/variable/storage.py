@@ -31,6 +31,67 @@ deferred_restores: list[Callable[[], None]] = []
 """Restored checkpoints that have values for variables which do not exist yet. Each call assigns what it can by now."""
 
 
+class Mirror:
+    """The values of a variable in all replicas, as one array of JAX's over their devices, which has a copy on each.
+
+    JAX takes the copies for equal. Those of variables without aggregation are not: they are read one by one only.
+    """
+
+    __slots__ = ("whole",)
+
+    def __init__(self, whole: Any) -> None:
+        self.whole = whole
+
+
+class LaneBuffer:
+    """What a program over all devices left in one of them: the part of a replica. It is read when it is needed."""
+
+    __slots__ = ("_read", "mirror", "number")
+
+    def __init__(self, mirror: Mirror, number: int) -> None:
+        self.mirror, self.number = mirror, number
+        self._read: tuple[Any, Tensor] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.mirror.whole.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.mirror.whole.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.mirror.whole.nbytes)
+
+    def devices(self) -> Any:
+        """The device that it is on."""
+        return self._part().devices()
+
+    def is_deleted(self) -> bool:
+        """Whether a running program has the memory."""
+        return bool(self.mirror.whole.is_deleted())
+
+    def _part(self) -> Any:
+        return self.mirror.whole.addressable_shards[self.number].data
+
+    def alone(self) -> Any:
+        """The value as an array of its device."""
+        return self._part().copy()
+
+    copy = alone
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
+        return np.array(self._part(), dtype)
+
+    def tensor(self, reading: Callable[[Any], Tensor]) -> Tensor:
+        """The value for eager code."""
+        whole = self.mirror.whole
+        if self._read is None or self._read[0] is not whole:
+            self._read = (whole, reading(np.array(self) if on_host(self) else self.alone()))
+        return self._read[1]
+
+
 class Storage:
     """The value of one variable.
 
@@ -98,6 +159,8 @@ class Storage:
             value = self._buffer
             if type(value) is ndarray:
                 return self._restored(value)
+            if type(value) is LaneBuffer:  # the tensor is not kept here: the next program replaces all parts at once
+                return value.tensor(self.reading)
             if on_host(value):
                 value = np.array(value)
             else:
@@ -159,6 +222,8 @@ class Storage:
             tensor = self.tensor
             value = settled((self.fetch() if tensor is None else tensor).array)
             return value if keep or type(value) is ndarray else value.copy()
+        if type(buffer) is LaneBuffer:
+            return buffer.alone()
         if keep:
             self._aliased = True
         elif self._aliased:
@@ -214,6 +279,27 @@ def lend_all(slots: Slots, arrays: list[Any]) -> None:
             arrays[slot] = storage.lend(keep=True)
 
 
+def mirror_of(storages: Sequence[Storage]) -> Mirror | None:
+    """What has the values of these storages as one array, if a program over all devices left them so."""
+    first = storages[0]._buffer
+    if type(first) is not LaneBuffer:
+        return None
+    mirror = first.mirror
+    for number, storage in enumerate(storages):
+        buffer = storage._buffer
+        if type(buffer) is not LaneBuffer or buffer.mirror is not mirror or buffer.number != number:
+            return None
+    return mirror
+
+
+def mirror(storages: Sequence[Storage], whole: Any) -> Mirror:
+    """Let one array over all devices have the values of storages, one for each replica."""
+    made = Mirror(whole)
+    for number, storage in enumerate(storages):
+        storage._buffer, storage._aliased, storage.tensor = LaneBuffer(made, number), True, None
+    return made
+
+
 def commit(storages: Sequence[Storage], values: Iterable[Any]) -> None:
     """Replace the values of all storages by those of a program to which no memory was donated: all, or none."""
     found = [np.asarray(value) if isinstance(value, np.generic) else value for value in values]
@@ -232,6 +318,7 @@ def _committing(storages: Iterable[Storage], values: Iterable[Any], stale: Seque
 # Attributes are set without Python code, and nothing is returned.
 _set_buffer, _set_tensor, _set_aliased = [vars(Storage)[name].__set__ for name in ("_buffer", "tensor", "_aliased")]
 _NONE, _FALSE = repeat(None), repeat(False)
+set_whole: Callable[[Mirror, Any], None] = vars(Mirror)["whole"].__set__
 
 
 def on_host(array: Any) -> bool:
