@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gradtape._src import errors, nest
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.data.iterator import Optional, refuse_tracing
-from gradtape._src.distribute.values import PerReplica, PerReplicaSpec
+from gradtape._src.distribute.values import PerReplica, PerReplicaSpec, UnevenPerReplica
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
 
@@ -161,7 +161,11 @@ class DistributedDataset:
         for batch in self._dataset:
             parts = partial(part_of, replicas=extended.num_replicas)
             numbers = range(extended.first_replica, extended.first_replica + extended.local_replicas)
-            yield self._per_replica([nest.map_structure(partial(parts, replica=i), batch) for i in numbers])
+            uneven = extended.layout.workers > 1 and any(
+                leaf.array.shape[0] % extended.num_replicas for leaf in nest.flatten(batch)
+            )
+            kind = UnevenPerReplica if uneven else PerReplica
+            yield self._per_replica([nest.map_structure(partial(parts, replica=i), batch) for i in numbers], kind)
 
     def _taken_in_turn(self) -> Iterator[Any]:
         batches = iter(self._dataset)
@@ -173,10 +177,10 @@ class DistributedDataset:
             empty = nest.map_structure(lambda leaf: leaf[:0], step[0])
             yield self._per_replica(step + [empty] * (count - len(step)))
 
-    def _per_replica(self, parts: list[Any]) -> Any:
+    def _per_replica(self, parts: list[Any], kind: type[PerReplica] = PerReplica) -> Any:
         leaves = [nest.flatten(part) for part in parts]
         devices = self._strategy.extended.devices
-        return nest.pack_sequence_as(parts[0], [PerReplica(leaf, devices) for leaf in zip(*leaves, strict=True)])
+        return nest.pack_sequence_as(parts[0], [kind(leaf, devices) for leaf in zip(*leaves, strict=True)])
 
     def __len__(self) -> int:
         return len(self._dataset) if self._divides else -(-len(self._dataset) // self._strategy.extended.local_replicas)

@@ -53,11 +53,18 @@ class PerReplica(DistributedValues):
         return self._text(str)
 
 
+class UnevenPerReplica(PerReplica):
+    """A part of a batch that does not divide evenly: replicas in other processes have parts of other sizes."""
+
+    __slots__ = ()
+
+
 def _same_kind(whole: PerReplica, parts: Sequence[Any]) -> PerReplica:
-    return PerReplica(parts, whole.devices)
+    return type(whole)(parts, whole.devices)
 
 
-nest.register_composite(PerReplica, lambda whole: whole.parts, _same_kind)
+for _kind in (PerReplica, UnevenPerReplica):
+    nest.register_composite(_kind, lambda whole: whole.parts, _same_kind)
 
 
 class PerReplicaSpec:

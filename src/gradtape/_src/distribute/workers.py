@@ -7,25 +7,39 @@ processes runs its code eagerly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import atexit
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from gradtape._src import errors
+from gradtape._src import nest
 from gradtape._src.arrays.symbolic import current_graph, only_eager
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.devices import Device, has_jax, logical_devices
-from gradtape._src.distribute import reduction
+from gradtape._src.distribute import coordinator, reduction
 from gradtape._src.distribute.cluster_resolver import ClusterResolver, TFConfigClusterResolver
 from gradtape._src.distribute.input import InputContext
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.distribute.strategy import MirroredExtended, Strategy
-from gradtape._src.distribute.values import PerReplica
-from gradtape._src.graph.lanes import Layout
+from gradtape._src.distribute.values import PerReplica, UnevenPerReplica
+from gradtape._src.graph.lanes import Layout, lost, unavailable
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.jax_setup import configure
 from gradtape._src.tensor import Tensor
+
+HEARTBEAT = 10
+"""Seconds after which a process that has not been heard of is lost."""
+
+_PATIENCE = 300
+"""Seconds in which all processes have to start."""
+
+_services: list[Any] = []
+"""The process of the coordination service, if this one has started it."""
 
 
 class WorkersExtended(MirroredExtended):
@@ -49,6 +63,18 @@ class WorkersExtended(MirroredExtended):
     @property
     def layout(self) -> Layout:
         return Layout(self.devices, self._workers, self._worker)
+
+    def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
+        if current_graph() is not None:
+            for leaf in nest.flatten((args, kwargs)):
+                if isinstance(leaf, UnevenPerReplica):  # every process knows that it is, and does the same
+                    raise only_eager(
+                        ValueError(
+                            "Replicas in several processes that get different numbers of rows cannot be one program. "
+                            "`batch(..., drop_remainder=True)` leaves such a batch out."
+                        )
+                    )
+        return super().run(fn, args, kwargs)
 
     def across(self, op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
         if self._workers == 1 or current_graph() is not None:
@@ -115,9 +141,7 @@ def _of_all_workers(tensor: Tensor) -> np.ndarray:
     try:
         return np.asarray(multihost_utils.process_allgather(np.asarray(tensor.array), tiled=False))
     except Exception as error:
-        raise errors.UnavailableError(
-            None, None, f"Another worker of MultiWorkerMirroredStrategy cannot be reached: {error}"
-        ) from error
+        raise unavailable(error) from error
 
 
 class MultiWorkerMirroredStrategy(Strategy):
@@ -171,9 +195,64 @@ def _connect(addresses: Sequence[str], worker: int) -> None:
     settings: Any = jax.config
     settings.update("jax_cpu_collectives_implementation", "gloo")
     try:
-        jax.distributed.initialize(addresses[0], len(addresses), worker)
+        _join(addresses, worker)
     except RuntimeError as error:
         raise RuntimeError(
             "Collective ops must be configured at program startup. Create the MultiWorkerMirroredStrategy before the "
             f"first tensor that JAX computes. JAX says: {error}"
         ) from None
+
+
+def _join(addresses: Sequence[str], worker: int) -> None:
+    """What `jax.distributed.initialize` does, with the service in a process of its own: see `coordinator.py`."""
+    import jax
+    from jax._src import distributed, xla_bridge
+    from jaxlib import _jax
+
+    if xla_bridge.backends_are_initialized():
+        raise RuntimeError("it has computed something.")
+    state: Any = distributed.global_state
+    try:
+        client = _jax.get_distributed_runtime_client(
+            addresses[0],
+            worker,
+            init_timeout=_PATIENCE,
+            use_compression=True,
+            heartbeat_timeout=HEARTBEAT,
+            shutdown_timeout=HEARTBEAT,
+        )
+        fields = (state.client, state.coordinator_address, state.num_processes, state.process_id)
+        assert fields[0] is None
+    except (AttributeError, TypeError):  # another version of JAX
+        jax.distributed.initialize(addresses[0], len(addresses), worker, heartbeat_timeout_seconds=HEARTBEAT)
+        return
+    if worker == 0:
+        _start_service(addresses)
+    client.connect()
+    state.client, state.coordinator_address = client, addresses[0]
+    state.num_processes, state.process_id = len(addresses), worker
+    atexit.register(_wait_for_others, client)
+
+
+def _start_service(addresses: Sequence[str]) -> None:
+    port = addresses[0].rsplit(":", 1)[1]
+    arguments = [coordinator.__file__, f"[::]:{port}", str(len(addresses)), str(HEARTBEAT)]
+    service = subprocess.Popen(
+        [sys.executable, *arguments],
+        stdin=subprocess.PIPE,  # which the system closes when this process ends
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        text=True,
+        start_new_session=True,  # an interrupt of the terminal is not for it
+    )
+    assert service.stdout is not None
+    if service.stdout.readline() != "ready\n":
+        raise RuntimeError(f"its coordination service does not start on port {port}.")
+    _services.append(service)
+
+
+def _wait_for_others(client: Any) -> None:
+    """At the end of the process: wait for the others, unless one of them is lost, or this one has failed."""
+    if not lost and not hasattr(sys, "last_value"):
+        with suppress(Exception):  # not all have come to their end
+            client.wait_at_barrier("gradtape_end", 1000 * _PATIENCE)

@@ -158,9 +158,9 @@ class Tracer:
                 graph.own(out.array)  # raises for a value of a branch or a loop that was kept and not returned
         graph.watched = ()
         graph.concrete = no_value  # the arguments of this call go with it
-        made: ConcreteFunction = kind(
-            self.origin, arguments.given, leaves, Traced(graph, trace, inputs, outputs), result
-        )
+        traced = Traced(graph, trace, inputs, outputs)
+        traced.check_divided()
+        made: ConcreteFunction = kind(self.origin, arguments.given, leaves, traced, result)
         return made
 
     def _run_late(self, graph: Graph, given: tuple[Any, ...], may_create: bool, knows_shapes: bool) -> Any:

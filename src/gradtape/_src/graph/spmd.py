@@ -102,7 +102,7 @@ class Divided:
     def _group_nodes(self, nodes: Sequence[Node]) -> None:
         first = nodes[0]
         for node in nodes[1:]:
-            if node.name != first.name or len(node.args) != len(first.args) or not alike(node.attrs, first.attrs):
+            if not _calls_alike(node, first):
                 raise NotAlikeError(f"replicas do different things: {first.name} of one is {node.name} of another")
         for values in zip(*[node.args for node in nodes], strict=True):
             self._check_lane(values)
@@ -325,6 +325,13 @@ def alike(a: Any, b: Any) -> bool:
         return False
 
 
+def _calls_alike(a: Node, b: Node) -> bool:
+    """Whether two nodes call the same function with the same attributes; every check has a number of its own."""
+    if a.name != b.name or len(a.args) != len(b.args) or a.attrs.keys() != b.attrs.keys():
+        return False
+    return all(alike(a.attrs[key], b.attrs[key]) for key in a.attrs if a.name != "check" or key != "number")
+
+
 def _functions_alike(a: Any, b: Any) -> bool:
     cells = [[cell.cell_contents for cell in f.__closure__ or ()] for f in (a, b)]
     return a.__code__ is b.__code__ and alike(a.__defaults__, b.__defaults__) and alike(*cells)
@@ -342,9 +349,7 @@ def _programs_alike(a: Any, b: Any) -> bool:
         if x.kind != y.kind or x.symbol.shape != y.symbol.shape or x.symbol.dtype != y.symbol.dtype:
             return False
     for m, n in zip(a.nodes, b.nodes, strict=True):
-        if m.name != n.name or len(m.args) != len(n.args) or not alike(m.attrs, n.attrs):
-            return False
-        if not all(map(same, m.args, n.args)):
+        if not _calls_alike(m, n) or not all(map(same, m.args, n.args)):
             return False
         paired.update((id(x), y) for x, y in zip(m.outputs, n.outputs, strict=True))
     return all(map(same, a.outputs, b.outputs))

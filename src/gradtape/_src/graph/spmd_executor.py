@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from itertools import chain, islice, starmap
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -26,17 +25,27 @@ from gradtape._src.arrays.xla import xla_namespace
 from gradtape._src.arrays.xla.checks import Collector, collecting, first
 from gradtape._src.devices import jax_devices
 from gradtape._src.graph.checks import ASSERTIONS, Mode
-from gradtape._src.graph.lanes import Layout
+from gradtape._src.graph.lanes import Layout, unavailable
 from gradtape._src.graph.options import compiler_options
 from gradtape._src.graph.spmd import Divided, Input, NotAlikeError, Output
 from gradtape._src.graph.xla_executor import cost_of
-from gradtape._src.variable import Mirror, Storage, Variable, commit, mirror, mirror_of, set_whole, updating
+from gradtape._src.variable import (
+    Mirror,
+    Storage,
+    Variable,
+    VariableParam,
+    buffer_of,
+    commit,
+    mirror,
+    mirror_of,
+    set_whole,
+    updating,
+)
 
 if TYPE_CHECKING:
     from gradtape._src.graph.program import Program
 
 _AXIS = "replica"
-_whole, _buffer = attrgetter("whole"), attrgetter("_buffer")
 
 
 @cache
@@ -251,10 +260,10 @@ class SpmdExecutor:
         results: list[Any] = []
         with updating():
             arrays = self._arrays(given, passed)
-            try:
+            if self.layout.workers == 1:
                 self._launch(arrays, results, mode)
-            except jax.errors.JaxRuntimeError as error:
-                raise self._unavailable(error) from error
+            else:
+                self._launch_with_others(arrays, results, mode)
             if mode and int(np.asarray(results[-1].addressable_data(0))):
                 raise self._failure(given, passed)
             self._commit_others(changing, results, host)
@@ -315,12 +324,13 @@ class SpmdExecutor:
             return error
         return errors.invalid_argument("A check of the values failed", program.name)
 
-    def _unavailable(self, error: Exception) -> Exception:
-        if self.layout.workers == 1:
-            return error
-        return errors.UnavailableError(
-            None, None, f"Another worker of MultiWorkerMirroredStrategy cannot be reached: {error}"
-        )
+    def _launch_with_others(self, arrays: list[Any], results: list[Any], mode: Mode) -> None:
+        """Launch it in this process as in all others, and wait: an error tells that one of them is lost."""
+        try:
+            self._launch(arrays, results, mode)
+            jax.block_until_ready(results)
+        except (RuntimeError, ValueError) as error:  # JAX has both
+            raise unavailable(error) from error
 
     # -- inputs ------------------------------------------------------------------------------------------------------
     @cached_property
@@ -330,18 +340,18 @@ class SpmdExecutor:
         others: list[tuple[int, Input]] = []
         for slot, given in enumerate(self.inputs):
             (variables if _is_variable(given) else others).append((slot, given))
-        fixed = not any(feed.value.storage is None or feed.value._is_param for _, i in variables for feed in i.feeds)
+        fixed = not any(isinstance(feed.value, VariableParam) for _, i in variables for feed in i.feeds)
         flat = [feed.value.storage for _, i in variables for feed in i.feeds] if fixed else None
         return variables, others, flat
 
     def _arrays(self, given: Sequence[Any], passed: Sequence[Variable]) -> list[Any]:
         arrays: list[Any] = [None] * len(self.inputs)
         variables, others, flat = self._plan
-        if flat is None or list(map(_buffer, flat)) != self._expected or not self._mirrors:
+        if flat is None or list(map(buffer_of, flat)) != self._expected or not self._mirrors:
             self._mirrors = [None] * len(self.inputs)  # type: ignore[list-item]
             for slot, i in variables:
                 self._mirrors[slot] = self._mirrored([_bound(feed.value, passed).storage for feed in i.feeds])
-            self._expected = [] if flat is None else list(map(_buffer, flat))
+            self._expected = [] if flat is None else list(map(buffer_of, flat))
         for slot, _ in variables:
             arrays[slot] = self._mirrors[slot].whole
         for slot, i in others:

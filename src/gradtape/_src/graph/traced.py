@@ -137,6 +137,7 @@ class Traced:
         then computed a second time is the same in the same program, and XLA computes it once. Where variables change
         the inputs are not the same later, and the derivative is made now.
         """
+        self._refuse_across_processes("A function within a function")
         recorders = active_recorders()
         uids = self.outer_uids(tensors, passed)
         if self._changing and self.graph.outer is None:
@@ -203,6 +204,24 @@ class Traced:
             self._plain = self.program([])
             self._plain.may_divide = self.graph.replicas is not None
         return self._plain
+
+    @property
+    def _crosses_processes(self) -> bool:
+        return self.graph.replicas is not None and self.graph.replicas.crosses_processes
+
+    def check_divided(self) -> None:
+        """Refuse to compile replicas of several processes that cannot be one program."""
+        if self._crosses_processes and not self.graph.polymorphic and self.plain.over_replicas is None:
+            raise NeedsEagerError(
+                RuntimeError(
+                    f"The replicas of several processes cannot be one program: {self.plain.undivided}. Their "
+                    "reductions take place when they are called."
+                )
+            )
+
+    def _refuse_across_processes(self, what: str) -> None:
+        if self._crosses_processes:
+            raise NeedsEagerError(RuntimeError(f"{what} of replicas in several processes cannot be compiled."))
 
     def program(self, residuals: Sequence[Residual], results: Any = None) -> Program:
         """The program with the results (or others), the residuals, and the new values of variables as outputs."""
@@ -328,6 +347,7 @@ class Traced:
         """
         found = self.derivatives.get((wanted, modes))
         if found is None:
+            self._refuse_across_processes("The derivative of a function")
             with self._building:
                 found = self.derivatives.get((wanted, modes))
                 if found is None:

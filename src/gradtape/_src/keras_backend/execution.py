@@ -61,7 +61,7 @@ class CompiledSteps(EagerSteps):
         return self._joined([self._run(self._one, [batch]) for batch in batches])
 
     def _run(self, function: Function, batches: Sequence[Any]) -> Any:
-        if self._cannot or functions_run_eagerly() or is_for_host(batches):
+        if self._cannot or functions_run_eagerly() or is_for_host(batches) or self._is_uneven(batches):
             return super().__call__(batches)
         given = tree.map_structure(_as_argument, tuple(batches))
         try:
@@ -80,6 +80,10 @@ class CompiledSteps(EagerSteps):
             reason,
         )
         return results
+
+    def _is_uneven(self, batches: Sequence[Any]) -> bool:
+        found = getattr(self._step, "is_uneven", None)
+        return found is not None and bool(found(batches))
 
     def _loop(self, *batches: Any) -> Any:
         """A step for each batch, as a loop of the program."""

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from keras.src import tree
 
 from gradtape._src.distribute.context import get_strategy, has_strategy
@@ -67,6 +68,12 @@ class ReplicatedStep:
     def __init__(self, step: Callable[[Any], Any], strategy: Strategy, all_results: bool) -> None:
         self._step, self._strategy, self._all_results = step, strategy, all_results
         functools.update_wrapper(self, step)
+
+    def is_uneven(self, batches: Any) -> bool:
+        """Whether replicas in other processes get more or fewer rows than those of this one: no program for all."""
+        layout = self._strategy.extended.layout
+        rows = [np.shape(leaf)[0] for leaf in tree.flatten(batches) if leaf is not None]
+        return layout.workers > 1 and any(count % layout.total for count in rows)
 
     def __call__(self, batch: Any) -> Any:
         extended = self._strategy.extended

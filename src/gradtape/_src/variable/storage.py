@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import chain, repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,8 @@ class LaneBuffer:
         return self.mirror.whole.addressable_shards[self.number].data
 
     def alone(self) -> Any:
-        """The value as an array of its device."""
-        return self._part().copy()
+        """The value as an array of its device; on the processor, one of NumPy's."""
+        return np.array(self) if on_host(self) else self._part().copy()
 
     copy = alone
 
@@ -88,7 +89,7 @@ class LaneBuffer:
         """The value for eager code."""
         whole = self.mirror.whole
         if self._read is None or self._read[0] is not whole:
-            self._read = (whole, reading(np.array(self) if on_host(self) else self.alone()))
+            self._read = (whole, reading(self.alone()))
         return self._read[1]
 
 
@@ -318,6 +319,7 @@ def _committing(storages: Iterable[Storage], values: Iterable[Any], stale: Seque
 # Attributes are set without Python code, and nothing is returned.
 _set_buffer, _set_tensor, _set_aliased = [vars(Storage)[name].__set__ for name in ("_buffer", "tensor", "_aliased")]
 _NONE, _FALSE = repeat(None), repeat(False)
+buffer_of: Callable[[Storage], Any] = attrgetter("_buffer")
 set_whole: Callable[[Mirror, Any], None] = vars(Mirror)["whole"].__set__
 
 
