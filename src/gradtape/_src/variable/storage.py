@@ -160,7 +160,7 @@ class Storage:
             value = self._buffer
             if type(value) is ndarray:
                 return self._restored(value)
-            if type(value) is LaneBuffer:  # the tensor is not kept here: the next program replaces all parts at once
+            if type(value) is LaneBuffer:  # which the next program replaces: the tensor is not kept here
                 return value.tensor(self.reading)
             if on_host(value):
                 value = np.array(value)
