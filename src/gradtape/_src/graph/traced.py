@@ -211,7 +211,9 @@ class Traced:
 
     def check_divided(self) -> None:
         """Refuse to compile replicas of several processes that cannot be one program."""
-        if self._crosses_processes and not self.graph.polymorphic and self.plain.over_replicas is None:
+        if not self._crosses_processes or (self.graph.polymorphic and not self.graph.root.late):
+            return
+        if self.graph.root.late or self.plain.over_replicas is None:
             raise NeedsEagerError(
                 RuntimeError(
                     f"The replicas of several processes cannot be one program: {self.plain.undivided}. Their "
@@ -282,6 +284,7 @@ class Traced:
         """What XLA gives, on the devices of all replicas, on the device that is chosen, or where the arrays are."""
         if (over_replicas := program.over_replicas) is not None:
             return over_replicas.run(arrays, passed, changing, program.modes[over_replicas.on_processor], host)
+        self._refuse_across_processes(f"A program ({program.undivided})")
         processor = program.xla.default_is_processor
         if host and not processor:
             with program.xla.on_processor():
