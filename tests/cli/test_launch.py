@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from gradtape._src.cli.launch import free_ports, parsed
 from gradtape._src.cli.main import main
 
 COMMAND = [sys.executable, "-m", "gradtape", "launch"]
@@ -75,9 +76,61 @@ def test_usage(capsys):
         ["launch", "--nproc", "0", "x.py"],
         ["launch", "--nproc"],
         ["launch", "--what", "x.py"],
+        ["launch", "--nnodes", "2", "x.py"],
+        ["launch", "--nnodes", "2", "--node-rank", "2", "--rendezvous", "a:1", "x.py"],
     ):
         assert main(arguments) == 2
-        assert "launch" in (said := capsys.readouterr().err) or "--nproc" in said
+        assert "launch" in (said := capsys.readouterr().err) or "--n" in said
+
+
+def test_machines_meet_and_end_together(tmp_path):
+    script = tmp_path / "script.py"
+    source = """
+    print(json.dumps(config), os.environ["GRADTAPE_RESTART"], flush=True)
+    if os.environ["GRADTAPE_RESTART"] == "0":
+        sys.exit(5) if index == 2 else time.sleep(100)
+    """
+    script.write_text(WHO + textwrap.dedent(source))
+    (port,) = free_ports(1)
+    options = ["--nnodes", "2", "--nproc", "2", "--max-restarts", "1", "--rendezvous", f"127.0.0.1:{port}"]
+    nodes = [
+        subprocess.Popen([*COMMAND, *options, "--node-rank", str(node), str(script)], stdout=subprocess.PIPE, text=True)
+        for node in (0, 1)
+    ]
+    outputs = [node.communicate(timeout=120)[0] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0]
+    for first, output in zip((0, 2), outputs, strict=True):
+        again = [line for line in output.splitlines() if line.endswith(" 1")]
+        configs = [json.loads(line.split("] ", 1)[1][:-2]) for line in again]
+        assert sorted(config["task"]["index"] for config in configs) == [first, first + 1]
+        assert all(len(config["cluster"]["worker"]) == 4 for config in configs)
+
+
+def test_clusters_describe_the_machines():
+    slurm = {"SLURM_NNODES": "3", "SLURM_NODEID": "1", "SLURM_JOB_NODELIST": "n[07-09]", "SLURM_JOB_ID": "12"}
+    assert parsed(["--nproc", "4", "t.py"], slurm)[1:7] == (4, 0, 3, 1, "n07", 20012)
+    pods = {"JOB_COMPLETION_INDEX": "2", "NNODES": "4", "MASTER_ADDR": "job-0.svc", "MASTER_PORT": "5000"}
+    assert parsed(["t.py"], pods)[3:7] == (4, 2, "job-0.svc", 5000)
+    assert parsed(["--nnodes", "1", "t.py"], slurm)[3:5] == (1, 0)
+    assert parsed(["t.py"], {})[1:5] == (2, 0, 1, 0)
+
+
+def test_output_goes_to_files(tmp_path):
+    done = launched(tmp_path, WHO + "print('I am', index)", "--logs", str(tmp_path / "logs"))
+    assert (done.returncode, done.stdout) == (0, "[0] I am 0\n")
+    assert [(tmp_path / "logs" / f"worker-{i}.log").read_text() for i in (0, 1)] == ["I am 0\n", "I am 1\n"]
+
+
+def test_other_signals_do_not_end_the_group(tmp_path):
+    source = "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: sys.exit(0))\n"
+    script = tmp_path / "script.py"
+    script.write_text(WHO + source + "print('ready', flush=True)\ntime.sleep(100)")
+    process = subprocess.Popen([*COMMAND, str(script)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert {process.stdout.readline().strip() for _ in range(2)} == {"[0] ready", "[1] ready"}
+    process.send_signal(signal.SIGUSR1)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 TRAINING = """
@@ -100,9 +153,15 @@ def replica(x, y):
     number = tf.reshape(tf.cast(context.replica_id_in_sync_group, tf.float32), [1])
     return loss, context.all_gather(number, axis=0)
 
+@tf.function
+def step(batch):
+    return strategy.run(replica, args=batch)
+
 for _ in range(3):
     for batch in data:
-        loss, numbers = strategy.run(replica, args=batch)
+        loss, numbers = step(batch)
+if strategy.num_replicas_in_sync > 1:
+    assert step.get_concrete_function(batch).traced.plain.device_count == 2
 loss = strategy.reduce("SUM", loss, axis=None)
 rows = strategy.reduce("MEAN", strategy.run(lambda: tf.constant([1.0, 2.0])), axis=0)
 mean = strategy.reduce("MEAN", strategy.run(lambda: random[0]), axis=None)

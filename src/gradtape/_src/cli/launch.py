@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import signal
@@ -10,30 +11,69 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from gradtape._src.cli import UsageError
+from gradtape._src.cli.rendezvous import Node, Server
+from gradtape._src.distribute.cluster_resolver import expand_hostlist
 
 HELP = """\
-usage: gradtape launch [--nproc N] [--max-restarts K] SCRIPT [ARG ...]
-       gradtape launch [--nproc N] [--max-restarts K] -m MODULE [ARG ...]
+usage: gradtape launch [OPTION ...] SCRIPT [ARG ...]
+       gradtape launch [OPTION ...] -m MODULE [ARG ...]
 
-Starts N processes of a program on this machine, as `gradtape run` does, with
-TF_CONFIG set for tf.distribute.MultiWorkerMirroredStrategy. Each line of
-output begins with the number of its process.
+Starts processes of a program, as `gradtape run` does, with TF_CONFIG set for
+tf.distribute.MultiWorkerMirroredStrategy. Each line of output begins with
+the number of its process. Process 0 alone shows a progress bar of `fit`.
 
-  --nproc N         how many processes (default: 2)
-  --max-restarts K  after a process has failed, start all of them again, at
-                    most K times (default: 0); GRADTAPE_RESTART counts
+  --nproc N             how many processes on this machine (default: 2)
+  --logs FOLDER         write the output of process 1 to FOLDER/worker-1.log,
+                        and so on; that of process 0 is shown, too
+  --max-restarts K      after a process has failed, start all of them again, at
+                        most K times (default: 0); GRADTAPE_RESTART counts
 
-If a process fails, the others are ended, and its exit code is that of the
-command. Interrupts and SIGTERM are passed on to all processes.
+On several machines, start it on each of them:
+
+  --nnodes M            how many machines (default: 1)
+  --node-rank R         which of them this is, from 0
+  --rendezvous HOST:PORT  where they meet: an address of machine 0
+
+What is not given is taken from the variables of SLURM (start it once on each
+node: srun --ntasks-per-node=1 gradtape launch ...) and of Kubernetes (indexed
+jobs; MASTER_ADDR, MASTER_PORT and NNODES or WORLD_SIZE have to be set).
+
+If a process fails, all others are ended, on all machines, and its exit code is
+that of the command. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on
+to all processes of this machine.
 """
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+                 if hasattr(signal, name))  # fmt: skip
 _PATIENCE = 10.0
 """Seconds between the request to end and the end by force."""
+
+_NOTICE = 1.0
+"""Seconds that the other processes have to notice that one is lost, and to end by themselves."""
+
+
+class Plan(NamedTuple):
+    """What to start.
+
+    nodes, node  how many machines there are, and which this is
+    host, port   where the launchers meet
+    """
+
+    program: list[str]
+    processes: int = 2
+    restarts: int = 0
+    nodes: int = 1
+    node: int = 0
+    host: str = "127.0.0.1"
+    port: int = 0
+    logs: str | None = None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -46,67 +86,151 @@ def main(arguments: Sequence[str]) -> int:
     if any(option in arguments[:1] for option in ("-h", "--help")):
         print(HELP, end="")
         return 0
-    count, restarts, program = _parsed(list(arguments))
-    for restart in range(restarts + 1):
-        group = Group(program, count, restart)
+    plan = parsed(list(arguments), os.environ)
+    server = Server(plan.port, plan.nodes) if plan.nodes > 1 and plan.node == 0 else None
+    node = Node(plan.host, plan.port, plan.node) if plan.nodes > 1 else None
+    try:
+        return _rounds(plan, node)
+    finally:
+        if node is not None:
+            node.close()
+        if server is not None:
+            time.sleep(_NOTICE)  # the others read the end of the last round
+            server.close()
+
+
+def _rounds(plan: Plan, node: Node | None) -> int:
+    """Start the group, again after a failure; its exit code."""
+    for restart in range(plan.restarts + 1):
+        own = [f"{'127.0.0.1' if node is None else node.host}:{port}" for port in free_ports(plan.processes)]
+        everywhere = [own] if node is None else node.join(own)
+        if everywhere is None:
+            print(f"gradtape launch: not all of {plan.nodes} machines have come", file=sys.stderr)
+            return 1
+        group = Group(plan, everywhere, restart, None if node is None else lambda: node.stopped is not None)
         code = group.wait()
-        if code == 0 or group.interrupted or restart == restarts:
+        code = code if node is None else node.end(code)
+        if code == 0 or group.interrupted or restart == plan.restarts:
             return code
-        says = f"gradtape launch: a process failed with exit code {code}; restart {restart + 1} of {restarts}"
+        says = f"gradtape launch: a process failed with exit code {code}; restart {restart + 1} of {plan.restarts}"
         print(says, file=sys.stderr)
     return 0
 
 
-def _parsed(arguments: list[str]) -> tuple[int, int, list[str]]:
-    numbers = {"--nproc": 2, "--max-restarts": 0}
-    while arguments and arguments[0].partition("=")[0] in numbers:
+# -- options ---------------------------------------------------------------------------------------------------------
+_NUMBERS = {"--nproc": "processes", "--max-restarts": "restarts", "--nnodes": "nodes", "--node-rank": "node"}
+_TEXTS = {"--logs": "logs", "--rendezvous": "rendezvous"}
+
+
+def parsed(arguments: list[str], environment: Mapping[str, str]) -> Plan:
+    """The plan that options and the variables of a cluster describe.
+
+    >>> parsed(["--nproc", "4", "train.py", "--fast"], {})[:2]
+    (['train.py', '--fast'], 4)
+    """
+    given: dict[str, Any] = {}
+    while arguments and arguments[0].partition("=")[0] in {**_NUMBERS, **_TEXTS}:
         option, equals, value = arguments.pop(0).partition("=")
         if not equals:
             if not arguments:
-                raise UsageError(f"{option} needs a number; try `gradtape launch --help`")
+                raise UsageError(f"{option} needs a value; try `gradtape launch --help`")
             value = arguments.pop(0)
-        if not value.isdigit() or (option == "--nproc" and int(value) == 0):
+        if option in _NUMBERS and (not value.isdigit() or (option in ("--nproc", "--nnodes") and int(value) == 0)):
             raise UsageError(f"{option} needs a number, not {value!r}")
-        numbers[option] = int(value)
+        given[{**_NUMBERS, **_TEXTS}[option]] = int(value) if option in _NUMBERS else value
     if not arguments or (arguments[0].startswith("-") and arguments[0] != "-m"):
         raise UsageError("`launch` needs a script, or -m and a module; try `gradtape launch --help`")
-    return numbers["--nproc"], numbers["--max-restarts"], arguments
+    return _completed(arguments, given, environment)
 
 
+def _completed(program: list[str], given: dict[str, Any], environment: Mapping[str, str]) -> Plan:
+    found = {**_from_slurm(environment), **_from_kubernetes(environment)} if "nodes" not in given else {}
+    meeting = given.pop("rendezvous", None) or found.pop("rendezvous", None)
+    found.pop("rendezvous", None)
+    plan = Plan(program)._replace(**found)._replace(**given)
+    if plan.node >= plan.nodes:
+        raise UsageError(f"--node-rank {plan.node} is not among {plan.nodes} machines, which are counted from 0")
+    if plan.nodes == 1:
+        return plan
+    host, colon, port = (meeting or "").rpartition(":")
+    if not colon or not port.isdigit():
+        raise UsageError(f"--nnodes {plan.nodes} needs --rendezvous HOST:PORT, an address of machine 0")
+    return plan._replace(host=host, port=int(port))
+
+
+def _from_slurm(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The nodes of a SLURM job, where this is started once on each of them."""
+    nodes = environment.get("SLURM_STEP_NUM_NODES") or environment.get("SLURM_NNODES")
+    hosts = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST")
+    if not nodes or not hosts or "SLURM_NODEID" not in environment:
+        return {}
+    port = 20000 + int(environment.get("SLURM_JOB_ID", "0")) % 20000
+    first = expand_hostlist(hosts)[0]
+    return {"nodes": int(nodes), "node": int(environment["SLURM_NODEID"]), "rendezvous": f"{first}:{port}"}
+
+
+def _from_kubernetes(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The pods of an indexed job, or of a training operator."""
+    rank = environment.get("JOB_COMPLETION_INDEX") or environment.get("RANK")
+    nodes = environment.get("NNODES") or environment.get("PET_NNODES") or environment.get("WORLD_SIZE")
+    host, port = environment.get("MASTER_ADDR"), environment.get("MASTER_PORT")
+    if rank is None or nodes is None or host is None or not nodes.isdigit():
+        return {}
+    return {"nodes": int(nodes), "node": int(rank), "rendezvous": f"{host}:{port or 29400}"}
+
+
+# -- processes -------------------------------------------------------------------------------------------------------
 class Group:
-    """Processes that end together."""
+    """The processes of this machine, which end together."""
 
-    def __init__(self, program: Sequence[str], count: int, restart: int) -> None:
+    def __init__(
+        self, plan: Plan, addresses: list[list[str]], restart: int, is_over: Callable[[], bool] | None = None
+    ) -> None:
         self.interrupted = False
-        addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
-        self._processes: list[subprocess.Popen[str]] = []
+        self._is_over = is_over or (lambda: False)
+        everywhere = [address for node in addresses for address in node]
+        first = sum(map(len, addresses[: plan.node]))
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._readers: list[threading.Thread] = []
-        for index in range(count):
-            config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-            environment = {**os.environ, "TF_CONFIG": json.dumps(config), "GRADTAPE_RESTART": str(restart)}
-            self._processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-u", "-m", "gradtape", "run", *program],
-                    env=environment,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    errors="replace",
-                    start_new_session=True,  # signals of the terminal reach them through this process only
-                )
-            )
-        for index, process in enumerate(self._processes):
-            for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
-                reader = threading.Thread(target=_copy_lines, args=(f"[{index}] ", source, target), daemon=True)
-                reader.start()
-                self._readers.append(reader)
+        for index in range(first, first + plan.processes):
+            config = {"cluster": {"worker": everywhere}, "task": {"type": "worker", "index": index}}
+            environment = {
+                **os.environ,
+                "TF_CONFIG": json.dumps(config),
+                "GRADTAPE_RESTART": str(restart),
+                "GRADTAPE_PROGRESS": "1" if index == 0 else "0",
+            }
+            self._start(plan, index, environment)
+
+    def _start(self, plan: Plan, index: int, environment: dict[str, str]) -> None:
+        shown = _terminal() if index == 0 else None
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "gradtape", "run", *plan.program],
+            env=environment,
+            stdout=subprocess.PIPE if shown is None else shown[1],
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # signals of the terminal reach them through this process only
+        )
+        self._processes.append(process)
+        if shown is not None:
+            os.close(shown[1])
+        log = None if plan.logs is None else _log(plan.logs, index)
+        quiet = log is not None and index != 0
+        outputs = (process.stdout.fileno() if process.stdout else shown[0] if shown else -1, sys.stdout)
+        errors = (process.stderr.fileno() if process.stderr else -1, sys.stderr)
+        for source, target in (outputs, errors):
+            is_terminal = shown is not None and target is sys.stdout
+            copier = _Copier(f"[{index}] ", source, None if quiet else target, log, is_terminal)
+            reader = threading.Thread(target=copier.run, daemon=True)
+            reader.start()
+            self._readers.append(reader)
 
     def wait(self) -> int:
-        """Wait until all have ended, or one has failed; the first exit code that is not 0."""
+        """Wait until all have ended, or one has failed, here or elsewhere; the first exit code that is not 0."""
         before = {number: signal.signal(number, self._forward) for number in _SIGNALS}
         try:
             codes = self._codes()
-            while None in codes and not any(codes):
+            while None in codes and not any(codes) and not self._is_over():
                 time.sleep(0.05)
                 codes = self._codes()
             failed = next((code for code in codes if code), 0)
@@ -123,13 +247,16 @@ class Group:
         return [process.poll() for process in self._processes]
 
     def _forward(self, number: int, frame: Any) -> None:
-        self.interrupted = True
+        self.interrupted = self.interrupted or number in _ENDING
         for process in self._processes:
             if process.poll() is None:
                 process.send_signal(number)
 
     def _end(self) -> None:
-        """End those that still run: by request, and by force if they do not."""
+        """End those that still run: when they have had time to notice, by request, and by force if they do not."""
+        limit = time.monotonic() + _NOTICE
+        while None in self._codes() and time.monotonic() < limit and not self.interrupted:
+            time.sleep(0.05)
         running = [process for process in self._processes if process.poll() is None]
         for process in running:
             process.terminate()
@@ -142,10 +269,63 @@ class Group:
                 process.wait()
 
 
-def _copy_lines(prefix: str, source: IO[str] | None, target: IO[str]) -> None:
-    for line in source or ():
-        target.write(prefix + (line if line.endswith("\n") else line + "\n"))
-        target.flush()
+# -- output ----------------------------------------------------------------------------------------------------------
+class _Copier:
+    """Copies the output of a process line by line, each with the number of the process in front.
+
+    What comes from a terminal is copied as it comes: a line of progress is written again and again.
+    """
+
+    def __init__(self, prefix: str, source: int, target: Any, log: Any, is_terminal: bool) -> None:
+        self._prefix, self._source, self._target, self._log = prefix, source, target, log
+        self._is_terminal = is_terminal
+        self._rest, self._begins = "", True
+
+    def run(self) -> None:
+        """Copy up to the end."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        with suppress(OSError):  # a terminal whose process has ended
+            while data := os.read(self._source, 65536):
+                self._add(decoder.decode(data).replace("\r\n", "\n"))
+        if self._rest or not self._begins:
+            self._write(self._rest + "\n")
+
+    def _add(self, text: str) -> None:
+        if self._is_terminal:
+            self._write(text)
+            return
+        whole, newline, self._rest = (self._rest + text).rpartition("\n")
+        if newline:
+            self._write(whole + newline)
+
+    def _write(self, text: str) -> None:
+        for target, prefix in ((self._log, ""), (self._target, self._prefix)):
+            if target is not None:
+                target.write("".join(self._numbered(text, prefix)))
+                target.flush()
+        self._begins = text.endswith(("\n", "\r"))
+
+    def _numbered(self, text: str, prefix: str) -> Iterator[str]:
+        begins = self._begins
+        for line in text.splitlines(keepends=True):
+            yield prefix + line if begins else line
+            begins = line.endswith(("\n", "\r"))
+
+
+def _terminal() -> tuple[int, int] | None:
+    """Both ends of a terminal for process 0, so that it shows progress as it does alone, if there is one here."""
+    if not sys.stdout.isatty():
+        return None
+    try:
+        import pty
+    except ImportError:  # not on this system
+        return None
+    return pty.openpty()
+
+
+def _log(folder: str, index: int) -> Any:
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return Path(folder, f"worker-{index}.log").open("a", encoding="utf-8")
 
 
 def free_ports(count: int) -> list[int]:

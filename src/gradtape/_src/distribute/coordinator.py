@@ -1,27 +1,48 @@
 """The process in which JAX's coordination service runs, for processes that train together.
 
-The first of them starts it. Were the service a part of that process, JAX would end all others when it is killed. So
-they live on, and learn of the loss by an error of their next reduction. It needs nothing but jaxlib, and ends a while
-after its standard input is closed, which happens when the process that started it has ended in any way.
+The first of them starts it. Were the service a part of that process, JAX would end all others when it is killed or has
+come to its end. So they live on, and learn of a loss by an error of their next reduction. It needs nothing but jaxlib.
+Every process holds a connection to it, which the system closes when the process ends in any way; when the last one is
+closed, the service ends.
 """
 
 from __future__ import annotations
 
+import selectors
+import socket
 import sys
-import time
+import threading
 
 
 def main(address: str, processes: int, heartbeat: int) -> None:
-    """Run the service until the process that started it has ended."""
+    """Run the service until all processes have ended."""
     from jaxlib import _jax
 
     service = _jax.get_distributed_runtime_service(
         address, processes, heartbeat_timeout=heartbeat, shutdown_timeout=heartbeat, recoverable=True
     )
-    print("ready", flush=True)
-    sys.stdin.read()
-    time.sleep(2 * heartbeat)  # the others may be about to find out
+    listener = socket.create_server(("", 0), backlog=processes)
+    print(listener.getsockname()[1], flush=True)
+    parent = threading.Thread(target=sys.stdin.read, daemon=True)  # to its end: that of the process that started it
+    parent.start()
+    wait_for_all(listener, parent, heartbeat)
     service.shutdown()
+
+
+def wait_for_all(listener: socket.socket, parent: threading.Thread, heartbeat: float) -> None:
+    """Until the parent has ended and, for as long as a heartbeat, no process holds a connection."""
+    connections = selectors.DefaultSelector()
+    connections.register(listener, selectors.EVENT_READ)
+    quiet = False
+    while not quiet:
+        events = connections.select(timeout=heartbeat)
+        for key, _ in events:
+            if key.fileobj is listener:
+                connections.register(listener.accept()[0], selectors.EVENT_READ)
+            else:
+                connections.unregister(key.fileobj)
+                key.fileobj.close()  # type: ignore[union-attr]
+        quiet = not events and not parent.is_alive() and len(connections.get_map()) == 1
 
 
 if __name__ == "__main__":

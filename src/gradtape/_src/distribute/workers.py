@@ -7,8 +7,8 @@ processes runs its code eagerly.
 
 from __future__ import annotations
 
-import atexit
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from gradtape._src.distribute.input import InputContext
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.distribute.strategy import MirroredExtended, Strategy
 from gradtape._src.distribute.values import PerReplica, UnevenPerReplica
-from gradtape._src.graph.lanes import Layout, lost, unavailable
+from gradtape._src.graph.lanes import Layout, unavailable
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.jax_setup import configure
 from gradtape._src.tensor import Tensor
@@ -38,8 +38,11 @@ HEARTBEAT = 10
 _PATIENCE = 300
 """Seconds in which all processes have to start."""
 
-_services: list[Any] = []
-"""The process of the coordination service, if this one has started it."""
+_PORT = "gradtape/coordinator"
+"""The key of the service under which its port for connections is."""
+
+_held: list[Any] = []
+"""The connection to the process of the service, and the process, if this one has started it."""
 
 
 class WorkersExtended(MirroredExtended):
@@ -226,15 +229,19 @@ def _join(addresses: Sequence[str], worker: int) -> None:
     except (AttributeError, TypeError):  # another version of JAX
         jax.distributed.initialize(addresses[0], len(addresses), worker, heartbeat_timeout_seconds=HEARTBEAT)
         return
-    if worker == 0:
-        _start_service(addresses)
+    port = _start_service(addresses) if worker == 0 else ""
     client.connect()
     state.client, state.coordinator_address = client, addresses[0]
     state.num_processes, state.process_id = len(addresses), worker
-    atexit.register(_wait_for_others, client)
+    if worker == 0:
+        client.key_value_set(_PORT, port)
+    with suppress(OSError):  # then the service ends with the first process
+        where = (addresses[0].rsplit(":", 1)[0], int(client.blocking_key_value_get(_PORT, 1000 * HEARTBEAT)))
+        _held.append(socket.create_connection(where, HEARTBEAT))
 
 
-def _start_service(addresses: Sequence[str]) -> None:
+def _start_service(addresses: Sequence[str]) -> str:
+    """Start the process of the service; the port that processes hold a connection to."""
     port = addresses[0].rsplit(":", 1)[1]
     arguments = [coordinator.__file__, f"[::]:{port}", str(len(addresses)), str(HEARTBEAT)]
     service = subprocess.Popen(
@@ -246,13 +253,8 @@ def _start_service(addresses: Sequence[str]) -> None:
         start_new_session=True,  # an interrupt of the terminal is not for it
     )
     assert service.stdout is not None
-    if service.stdout.readline() != "ready\n":
+    found = service.stdout.readline().strip()
+    if not found:
         raise RuntimeError(f"its coordination service does not start on port {port}.")
-    _services.append(service)
-
-
-def _wait_for_others(client: Any) -> None:
-    """At the end of the process: wait for the others, unless one of them is lost, or this one has failed."""
-    if not lost and not hasattr(sys, "last_value"):
-        with suppress(Exception):  # not all have come to their end
-            client.wait_at_barrier("gradtape_end", 1000 * _PATIENCE)
+    _held.append(service)
+    return found

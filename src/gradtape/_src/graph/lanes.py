@@ -130,13 +130,8 @@ def in_program(layout: Layout, tensor: Tensor) -> Tensor:
 
 
 # -- other processes -------------------------------------------------------------------------------------------------
-lost: list[str] = []
-"""The errors by which this process has learned that another one is lost."""
-
-
 def unavailable(error: Exception) -> errors.UnavailableError:
     """The error for a reduction that another process has not taken part in."""
-    lost.append(str(error))
     return errors.UnavailableError(
         None, None, f"Another worker of MultiWorkerMirroredStrategy cannot be reached: {error}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -312,7 +313,7 @@ class Trainer(base_trainer.Trainer):
             return callbacks
         return callbacks_module.CallbackList(
             callbacks,
-            add_progbar=verbose != 0,
+            add_progbar=verbose != 0 and os.environ.get("GRADTAPE_PROGRESS") != "0",  # `gradtape launch` sets it
             verbose=verbose,
             epochs=epochs,
             steps=batches.num_batches,

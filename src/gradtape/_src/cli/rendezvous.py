@@ -1,0 +1,155 @@
+"""How the launchers of several machines find one another, and end and restart their processes together.
+
+The launcher of node 0 listens at the address of the rendezvous; every launcher, that one too, connects to it and keeps
+the connection. A round begins when all have joined it: each sends the addresses that its processes will use, and gets
+those of all. It ends when all processes have ended well, or when the first of them has failed. A connection that closes
+is a node that is lost. Messages are lines of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+_LOST = 255
+"""The exit code of a group one of whose nodes is lost."""
+
+
+class Server:
+    """The meeting point of all nodes, in the launcher of node 0."""
+
+    def __init__(self, port: int, nodes: int) -> None:
+        self._listener = socket.create_server(("", port), backlog=nodes, reuse_port=False)
+        self.port = int(self._listener.getsockname()[1])
+        self._nodes = nodes
+        self._lock = threading.Lock()
+        self._files: dict[int, Any] = {}
+        self._joined: dict[int, list[str]] = {}
+        self._codes: dict[int, int] = {}
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # it is closed
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        file = connection.makefile("rw", encoding="utf-8")
+        node = None
+        try:
+            for line in file:
+                message = json.loads(line)
+                node = int(message["node"])
+                with self._lock:
+                    self._files[node] = file
+                    self._handle(node, message)
+        except (OSError, ValueError):
+            pass
+        with self._lock:
+            if node is not None and self._files.get(node) is file:
+                del self._files[node]
+                self._joined.pop(node, None)
+                if self._codes.get(node) != 0:
+                    self._send({"stop": _LOST})
+
+    def _handle(self, node: int, message: dict[str, Any]) -> None:
+        if "join" in message:
+            self._joined[node] = message["join"]
+            if len(self._joined) == self._nodes:
+                addresses = [self._joined[i] for i in sorted(self._joined)]
+                self._joined, self._codes = {}, {}
+                self._send({"begin": addresses})
+        else:
+            self._codes[node] = int(message["code"])
+            if self._codes[node]:
+                self._send({"stop": self._codes[node]})
+            elif len(self._codes) == self._nodes and not any(self._codes.values()):
+                self._send({"stop": 0})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        for file in self._files.values():
+            try:
+                file.write(json.dumps(message) + "\n")
+                file.flush()
+            except OSError:
+                pass
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.close()
+
+
+class Node:
+    """The connection of one launcher."""
+
+    def __init__(self, host: str, port: int, node: int, patience: float = 300.0) -> None:
+        self._node = node
+        self._socket = _connected(host, port, patience)
+        self.host = "127.0.0.1" if host in ("localhost", "127.0.0.1") else self._socket.getsockname()[0]
+        self._file = self._socket.makefile("rw", encoding="utf-8")
+        self.stopped: int | None = None  # the exit code of the group, once its round is over
+        self._begun: list[list[str]] | None = None
+        self._changed = threading.Condition()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        try:
+            for line in self._file:
+                message = json.loads(line)
+                with self._changed:
+                    if "begin" in message:
+                        self._begun, self.stopped = message["begin"], None
+                    elif self.stopped is None:
+                        self.stopped = int(message["stop"])
+                    self._changed.notify_all()
+        except (OSError, ValueError):
+            pass
+        with self._changed:
+            self.stopped = _LOST if self.stopped is None else self.stopped
+            self._changed.notify_all()
+
+    def _say(self, **message: Any) -> None:
+        try:
+            self._file.write(json.dumps({"node": self._node, **message}) + "\n")
+            self._file.flush()
+        except OSError:
+            with self._changed:
+                self.stopped = _LOST
+
+    def join(self, addresses: Sequence[str], patience: float = 300.0) -> list[list[str]] | None:
+        """Begin a round with the addresses of this node's processes; those of all nodes, None if they do not come."""
+        with self._changed:
+            self._begun = None
+        self._say(join=list(addresses))
+        with self._changed:
+            self._changed.wait_for(lambda: self._begun is not None, patience)
+            return self._begun
+
+    def end(self, code: int, patience: float = 60.0) -> int:
+        """Tell all that the processes of this node have ended; the exit code of the group."""
+        self._say(code=code)
+        with self._changed:
+            self._changed.wait_for(lambda: self.stopped is not None, None if code == 0 else patience)
+        return code if self.stopped is None else self.stopped
+
+    def close(self) -> None:
+        """Leave."""
+        self._socket.close()
+
+
+def _connected(host: str, port: int, patience: float) -> socket.socket:
+    limit = time.monotonic() + patience
+    while True:
+        try:
+            return socket.create_connection((host, port), timeout=None)
+        except OSError:
+            if time.monotonic() > limit:
+                raise
+            time.sleep(0.2)
