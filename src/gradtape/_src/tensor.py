@@ -102,6 +102,24 @@ class _Absent:
         raise AttributeError(self._reason)
 
 
+class _InGraph(_Absent):
+    """An attribute that only tensors of a graph have: `name` and `graph`; others are absent there, too."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Tensor.{name} is undefined when eager execution is enabled.")
+        self._name = name
+
+    def __get__(self, tensor: Any, owner: type) -> Any:
+        graph = None if tensor is None else getattr(tensor.array, "graph", None)
+        if graph is not None and self._name == "name":
+            return graph.name_of(tensor.array)
+        if graph is not None and self._name == "graph":
+            return graph
+        return super().__get__(tensor, owner)
+
+
 @exports_buffers
 class Tensor:
     """An immutable n-dimensional array that a `GradientTape` can watch.
@@ -370,7 +388,7 @@ for _name in _NUMPY_STYLE:
     )
     setattr(Tensor, _name, _Absent(_reason))
 for _name in _GRAPH_ONLY:
-    setattr(Tensor, _name, _Absent(f"Tensor.{_name} is undefined when eager execution is enabled."))
+    setattr(Tensor, _name, _InGraph(_name))
 
 
 _shown: ContextVar[bool] = ContextVar("gradtape_shown", default=False)

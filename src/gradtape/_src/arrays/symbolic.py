@@ -379,14 +379,21 @@ class Graph:
 
     def name_of(self, symbol: Symbolic) -> str:
         """What to call a value in text: after its op, numbered, or the number of the argument that it is."""
+        return self.names().get(id(symbol), f"{self.name}/input:0")
+
+    def names(self) -> dict[int, str]:
+        """The names of all inputs and values, by the ids of the symbols."""
+        names: dict[int, str] = {}
         counts: dict[str, int] = {}
+        for feed in self.feeds:
+            kind = {"argument": "args", "variable": "variable"}.get(feed.kind, "input")
+            counts[kind] = counts.get(kind, -1) + 1
+            names[id(feed.symbol)] = f"{kind}_{counts[kind]}:0"
         for node in self.nodes:
             count = counts[node.name] = counts.get(node.name, -1) + 1
-            for i, output in enumerate(node.outputs):
-                if output is symbol:
-                    return f"{node.name}_{count}:{i}" if count else f"{node.name}:{i}"
-        inputs = [feed.symbol for feed in self.feeds if feed.kind == "argument"]
-        return next((f"args_{i}:0" for i, argument in enumerate(inputs) if argument is symbol), f"{self.name}/input:0")
+            name = f"{node.name}_{count}" if count else node.name
+            names.update((id(output), f"{name}:{i}") for i, output in enumerate(node.outputs))
+        return names
 
     def shape_outside(self, uid: int) -> Shape | None:
         """The shape of a tensor from before the trace, if an outer tape tracks it."""

@@ -86,6 +86,10 @@ class ConcreteFunction:
         """What was traced: nodes, inputs, variables."""
         return self._traced.graph
 
+    def xla(self) -> Any:
+        """What compiles its program by XLA."""
+        return self._traced.plain.xla
+
     @property
     def is_for_each_size(self) -> bool:
         """Whether dimensions are unknown that the trace took for numbers: calls trace it anew."""

@@ -11,13 +11,14 @@ from typing import Any
 
 from gradtape._src import nest
 from gradtape._src.arrays.seeds import OpStreams, drawing_from
-from gradtape._src.arrays.symbolic import Graph, running_eagerly
+from gradtape._src.arrays.symbolic import running_eagerly
 from gradtape._src.core import tape as stack
 from gradtape._src.core.tape import Recorder
 from gradtape._src.function.arguments import Arguments, arguments_kept, distinct, split_keywords
 from gradtape._src.function.concrete import ConcreteFunction, FunctionRef
 from gradtape._src.function.python_code import call_python
 from gradtape._src.function.signature import spec_of
+from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.shape import TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Creations, Variable, creating, is_distributed
@@ -65,14 +66,14 @@ class EagerFunction(ConcreteFunction):
         pairs = zip(leaves, plain, strict=True)
         specs = [_variable_spec(leaf, passed) if is_plain else spec_of(leaf) for leaf, is_plain in pairs]
         self._given = nest.pack_sequence_as(given, specs, expand_composites=True)
-        self._graph = Graph(self.name)
+        self._graph = FuncGraph(self.name)
         self._captured: list[Variable] = []
         self._structure: Any = None
         self._op_streams = OpStreams()
         self._ran = False
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> FuncGraph:
         """Empty: nothing was traced to its end."""
         return self._graph
 

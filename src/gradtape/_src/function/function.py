@@ -248,6 +248,33 @@ class Function:
         found.names = self._signature.names(args, kwargs) or found.names
         return found
 
+    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str | bytes]:
+        """What XLA compiles for arguments like these: a function of the stage.
+
+        Stages are "hlo", "hlo_serialized", "stablehlo", "optimized_hlo", "optimized_hlo_serialized" and
+        "optimized_hlo_dot" (a drawing for Graphviz).
+
+        >>> import gradtape as tf
+        >>> f = tf.function(lambda x: x * x, jit_compile=True)
+        >>> f.experimental_get_compiler_ir(tf.constant(2.0))(stage="hlo")[:9]
+        'HloModule'
+        """
+        if not self._jit_compile:
+            raise ValueError(
+                "Compiler IR can only be returned for functions marked with 'jit_compile=True'. Received a function "
+                f"with jit_compile={self._jit_compile}."
+            )
+        executor = self.get_concrete_function(*args, **kwargs).xla()
+
+        def compiler_ir(stage: str = "hlo", device_name: str | None = None, platform_name: str | None = None) -> Any:
+            from gradtape._src.graph.xla_executor import STAGES
+
+            if stage not in STAGES:
+                raise ValueError(f"Invalid stage selected: '{stage}'. Valid values are: {', '.join(map(repr, STAGES))}")
+            return executor.compiler_ir(stage)
+
+        return compiler_ir
+
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._signature.declared is not None:
             args, kwargs = self._signature.canonical(args, kwargs), {}

@@ -124,9 +124,10 @@ class Tracer:
         self, arguments: Arguments, may_create: bool, shapes: Any = None, kind: Kind = ConcreteFunction
     ) -> ConcreteFunction:
         """Run the code; `may_create`: it may create variables."""
+        from gradtape._src.graph.operations import FuncGraph
         from gradtape._src.graph.traced import Traced
 
-        graph = Graph(self.origin.name)
+        graph = FuncGraph(self.origin.name)
         graph.seed, graph.executor = seeds.seed, executor_of(self._jit_compile)
         graph.watched = tuple(recorder.tracked for recorder in stack.active_recorders())
         graph.polymorphic = shapes is not None

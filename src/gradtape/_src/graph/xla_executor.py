@@ -85,17 +85,25 @@ class XlaExecutor:
         donated = self._program.donated
         return jax.jit(program, donate_argnums=donated, compiler_options=dict(compiler_options) or None)
 
+    def _specs(self) -> list[Any]:
+        symbols = [feed.symbol for feed in self._program.feeds]
+        return [jax.ShapeDtypeStruct(sized(s.shape, self._program.sizes), s.dtype) for s in symbols]
+
     def compile(self, mode: Mode) -> None:
         """Compile it without running it."""
         run: Any = self.checked(mode) if mode else self.jitted
-        symbols = [feed.symbol for feed in self._program.feeds]
-        specs = [jax.ShapeDtypeStruct(sized(s.shape, self._program.sizes), s.dtype) for s in symbols]
+        specs = self._specs()
         with self._lock:
             began = time.perf_counter()
             compiled = run.lower(*specs).compile()
             if self.first_seconds is None:
                 self._new_bytes = _new_bytes(compiled) if self._program.donated else 0
                 self.specs, self.first_seconds = specs, time.perf_counter() - began
+
+    def compiler_ir(self, stage: str) -> str | bytes:
+        """The program before XLA optimises it, or after, as text or as a message."""
+        lowered: Any = self.jitted.lower(*self._specs())  # type: ignore[attr-defined]
+        return STAGES[stage](lowered)
 
     def __call__(self, arrays: Sequence[Any], mode: Mode = NONE) -> tuple[Any, ...]:
         """Run it; within a trace of JAX's, as a part of that. With checks as `checked` says."""
@@ -321,3 +329,26 @@ def _first_device() -> Any:
 def default_is_processor() -> bool:
     """Whether programs run on the processor where nothing else is said."""
     return bool(jax.default_backend() == "cpu")
+
+
+def _optimized(lowered: Any) -> Any:
+    """The module of an optimised program."""
+    return lowered.compile().runtime_executable().hlo_modules()[0]
+
+
+def _as_dot(lowered: Any) -> str:
+    computation = type(lowered.compiler_ir("hlo"))
+    text: str = computation(_optimized(lowered).as_serialized_hlo_module_proto()).as_hlo_dot_graph()
+    return text
+
+
+STAGES: dict[str, Callable[[Any], str | bytes]] = {
+    "hlo": lambda lowered: lowered.as_text("hlo"),
+    "hlo_no_metadata": lambda lowered: lowered.as_text("hlo"),
+    "hlo_serialized": lambda lowered: lowered.compiler_ir("hlo").as_serialized_hlo_module_proto(),
+    "stablehlo": lambda lowered: lowered.as_text("stablehlo"),
+    "optimized_hlo": lambda lowered: lowered.compile().as_text(),
+    "optimized_hlo_serialized": lambda lowered: _optimized(lowered).as_serialized_hlo_module_proto(),
+    "optimized_hlo_dot": _as_dot,
+}
+"""What `experimental_get_compiler_ir` shows, by TensorFlow's names for it."""

@@ -5,52 +5,17 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gradtape._src.arrays.symbolic import Graph, Symbolic, current_graph
+from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import convert
-from gradtape._src.dtypes import as_dtype
-from gradtape._src.formats.event import AttrValue, Event, GraphDef, NodeDef, RunMetadata, shape_proto
+from gradtape._src.formats.event import Event, RunMetadata
 from gradtape._src.formats.protobuf import encode
 from gradtape._src.formats.tensor_proto import serialized
 from gradtape._src.function.concrete import on_concrete
+from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.summary_writer import current_writer, should_record_summaries, step_value
 
-__all__ = ["graph", "graph_def", "trace_export", "trace_off", "trace_on"]
-
-
-def graph_def(traced: Graph) -> GraphDef:
-    """A graph as the message `GraphDef`: a node for each input and each op, with dtypes and shapes.
-
-    >>> import gradtape as tf
-    >>> square = tf.function(lambda x: x * x).get_concrete_function(tf.constant(2.0))
-    >>> [node.op for node in graph_def(square.graph).node]
-    ['Placeholder', 'multiply']
-    """
-    names: dict[int, str] = {}
-    nodes: list[NodeDef] = []
-    counts: dict[str, int] = {}
-
-    def add(op: str, name: str, inputs: list[str], outputs: tuple[Symbolic, ...]) -> None:
-        number = counts[name] = counts.get(name, -1) + 1
-        own = f"{name}_{number}" if number else name
-        attrs = {"_output_shapes": AttrValue(shape=_shape(outputs[0]))} if outputs else {}
-        if outputs:
-            attrs["dtype"] = AttrValue(type=as_dtype(outputs[0].dtype).as_datatype_enum)
-        nodes.append(NodeDef(name=own, op=op, input=inputs, attr=attrs))
-        names.update({id(out): own if not i else f"{own}:{i}" for i, out in enumerate(outputs)})
-
-    for feed in traced.feeds:
-        kind = {"argument": "Placeholder", "variable": "VarHandleOp"}.get(feed.kind, "Const")
-        name = getattr(feed.value, "name", "") or feed.kind
-        add(kind, name.partition(":")[0], [], (feed.symbol,))
-    for node in traced.nodes:
-        inputs = [names[id(a)] for a in node.args if type(a) is Symbolic and id(a) in names]
-        add(node.name, node.name, inputs, node.outputs)
-    return GraphDef(node=nodes)
-
-
-def _shape(symbol: Symbolic) -> Any:
-    return shape_proto(n if isinstance(n, int) else None for n in symbol.shape)
+__all__ = ["graph", "trace_export", "trace_off", "trace_on"]
 
 
 def graph(graph_data: Any) -> Tensor:
@@ -66,14 +31,14 @@ def graph(graph_data: Any) -> Tensor:
     if current_graph() is not None:
         raise errors_in_function()
     writer = current_writer()
-    if not isinstance(graph_data, Graph) and not hasattr(graph_data, "SerializeToString"):
+    if not isinstance(graph_data, FuncGraph) and not hasattr(graph_data, "SerializeToString"):
         raise ValueError(
             f"Argument 'graph_data' is not tf.Graph or tf.compat.v1.GraphDef. Received graph_data={graph_data} of type "
             f"{type(graph_data).__name__}. A concrete function has one: f.get_concrete_function(...).graph"
         )
     if writer is None or not should_record_summaries():
         return convert(False)
-    message = graph_def(graph_data) if isinstance(graph_data, Graph) else graph_data
+    message = graph_data.as_graph_def() if isinstance(graph_data, FuncGraph) else graph_data
     writer.file.add(Event(wall_time=time.time(), graph_def=message.SerializeToString()).SerializeToString())
     return convert(True)
 
@@ -88,7 +53,7 @@ class _Trace:
 
     def __init__(self, graphs: bool, profiler_outdir: str | None) -> None:
         self.with_graphs, self.profiler_outdir = graphs, profiler_outdir
-        self.graphs: list[Graph] = []
+        self.graphs: list[FuncGraph] = []
 
 
 _open: list[_Trace] = []
@@ -157,7 +122,7 @@ def trace_export(name: str, step: Any = None, profiler_outdir: str | None = None
         raise ValueError("Must enable trace before export through tf.summary.trace_on.")
     trace, writer = _open[0], current_writer()
     if trace.with_graphs and writer is not None:
-        graphs = [graph_def(found).SerializeToString() for found in trace.graphs]
+        graphs = [found.as_graph_def().SerializeToString() for found in trace.graphs]
         metadata = RunMetadata(
             partition_graphs=graphs, function_graphs=[{"pre_optimization_graph": found} for found in graphs]
         )
