@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class LazyNamespace(Interpreter):
         return record(name, args, attrs)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        return constant(shape, np.zeros((), dtype))
+        return constant(shape, _number(0, np.dtype(dtype)))
 
     def ones_like(self, x: Any) -> Any:
         return _filled(x, 1)
@@ -84,7 +85,13 @@ def _filled(x: Any, number: int) -> Any:
     """A constant of the shape, dtype and device of an array, which the program makes."""
     if type(x) is not Lazy:
         return np.full(x.shape, number, x.dtype)
-    return constant(x.shape, np.full((), number, x.dtype), x.spec.device)
+    return constant(x.shape, _number(number, x.dtype), x.spec.device)
+
+
+@cache
+def _number(number: int, dtype: Any) -> np.ndarray:
+    """One object for each number: a program sees that it has not changed."""
+    return np.full((), number, dtype)
 
 
 lazy_namespace: Any = LazyNamespace()
