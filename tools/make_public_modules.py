@@ -32,7 +32,10 @@ SOURCES = {  # public module: its implementation
     "debugging": "tf.debugging",
     "distribute": "distribute",
     "distribute.cluster_resolver": "distribute.cluster_resolver",
+    "distribute.coordinator": "distribute.parameter_server",
     "distribute.experimental": "distribute.experimental",
+    "distribute.experimental.coordinator": "distribute.parameter_server",
+    "distribute.experimental.partitioners": "distribute.partitioners",
     "errors": "errors",
     "experimental": "experimental",
     "experimental.dtensor": "dtensor",
@@ -87,7 +90,8 @@ def text_of(public: str) -> str:
     checking = "import typing as _typing\n\n" if lazy else ""
     text = f'"""{summary}"""\n\n{checking}{_primitives(public, module.__all__)}{listed}'
     if public_modules:
-        text += f"from gradtape.{public} import {', '.join(f'{name} as {name}' for name in public_modules)}\n"
+        line = f"from gradtape.{public} import {', '.join(f'{name} as {name}' for name in public_modules)}\n"
+        text += line if len(line) <= 121 else _import(f"gradtape.{public}", public_modules)
     if lazy:  # a type checker would take every misspelled name for one that is loaded on first use
         seen = indent(_import(module.__name__, lazy), "    ")
         loads = f"    from {module.__name__} import __getattr__ as __getattr__\n"

@@ -13,6 +13,7 @@ from gradtape._src.distribute import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
     NcclAllReduce as NcclAllReduce,
     OneDeviceStrategy as OneDeviceStrategy,
+    ParameterServerStrategy as ParameterServerStrategy,
     ReduceOp as ReduceOp,
     ReductionToOneDevice as ReductionToOneDevice,
     ReplicaContext as ReplicaContext,
@@ -26,4 +27,8 @@ from gradtape._src.distribute import (
     has_strategy as has_strategy,
     in_cross_replica_context as in_cross_replica_context,
 )
-from gradtape.distribute import cluster_resolver as cluster_resolver, experimental as experimental
+from gradtape.distribute import (
+    cluster_resolver as cluster_resolver,
+    coordinator as coordinator,
+    experimental as experimental,
+)

@@ -2,8 +2,12 @@
 
 from gradtape._src.distribute.cluster_resolver import (
     ClusterResolver as ClusterResolver,
+    GCEClusterResolver as GCEClusterResolver,
+    KubernetesClusterResolver as KubernetesClusterResolver,
+    KubernetesExecutableLocation as KubernetesExecutableLocation,
     SimpleClusterResolver as SimpleClusterResolver,
     SlurmClusterResolver as SlurmClusterResolver,
     TFConfigClusterResolver as TFConfigClusterResolver,
+    TPUClusterResolver as TPUClusterResolver,
     UnionResolver as UnionResolver,
 )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gradtape._src.distribute import cluster_resolver as cluster_resolver, experimental as experimental
+from gradtape._src.distribute import (
+    cluster_resolver as cluster_resolver,
+    experimental as experimental,
+    parameter_server as coordinator,
+)
 from gradtape._src.distribute.context import (
     experimental_set_strategy as experimental_set_strategy,
     get_replica_context as get_replica_context,
@@ -23,6 +27,7 @@ from gradtape._src.distribute.input import (
     InputOptions as InputOptions,
     InputReplicationMode as InputReplicationMode,
 )
+from gradtape._src.distribute.parameter_server import ParameterServerStrategy as ParameterServerStrategy
 from gradtape._src.distribute.reduction import ReduceOp as ReduceOp
 from gradtape._src.distribute.replica import ReplicaContext as ReplicaContext
 from gradtape._src.distribute.strategy import (
@@ -49,6 +54,7 @@ __all__ = [
     "MultiWorkerMirroredStrategy",
     "NcclAllReduce",
     "OneDeviceStrategy",
+    "ParameterServerStrategy",
     "ReduceOp",
     "ReductionToOneDevice",
     "ReplicaContext",
@@ -57,6 +63,7 @@ __all__ = [
     "StrategyExtended",
     "TPUStrategy",
     "cluster_resolver",
+    "coordinator",
     "experimental",
     "experimental_set_strategy",
     "get_replica_context",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 from gradtape._src.cluster_spec import ClusterSpec
@@ -13,9 +15,13 @@ from gradtape._src.devices import logical_devices
 
 __all__ = [
     "ClusterResolver",
+    "GCEClusterResolver",
+    "KubernetesClusterResolver",
+    "KubernetesExecutableLocation",
     "SimpleClusterResolver",
     "SlurmClusterResolver",
     "TFConfigClusterResolver",
+    "TPUClusterResolver",
     "UnionResolver",
 ]
 
@@ -290,3 +296,178 @@ def expand_hostlist(text: str) -> list[str]:
             numbers = range(int(first), int(last) + 1) if last else [first]
             hosts += [f"{prefix}{str(n).zfill(len(first))}{suffix}" for n in numbers]
     return hosts
+
+
+# -- clusters that their own services describe -----------------------------------------------------------------------
+class KubernetesExecutableLocation(Enum):
+    """Where the program runs: in a pod of the cluster, or outside, with a `kubeconfig`."""
+
+    WITHIN_CLUSTER = 0
+    OFF_CLUSTER = 1
+
+
+class KubernetesClusterResolver(ClusterResolver):
+    """The pods of a Kubernetes cluster whose labels name a job. It needs the package `kubernetes`, or a client.
+
+    >>> import gradtape as tf
+    >>> tf.distribute.cluster_resolver.KubernetesExecutableLocation.OFF_CLUSTER.value
+    1
+    """
+
+    def __init__(
+        self,
+        job_to_label_mapping: dict[str, Sequence[str]] | None = None,
+        tf_server_port: int = 8470,
+        rpc_layer: str | None = "grpc",
+        override_client: Any = None,
+        executable_location: KubernetesExecutableLocation = KubernetesExecutableLocation.WITHIN_CLUSTER,
+    ) -> None:
+        if not isinstance(executable_location, KubernetesExecutableLocation):
+            raise ValueError("The executable location provided is invalid.")
+        self._labels = job_to_label_mapping or {"worker": ["job-name=tensorflow"]}
+        self._port, self.rpc_layer = tf_server_port, rpc_layer
+        self._client = override_client or _kubernetes_client(executable_location)
+
+    def cluster_spec(self) -> ClusterSpec:
+        return ClusterSpec({job: self._addresses(labels) for job, labels in self._labels.items()})
+
+    def _addresses(self, labels: Sequence[str]) -> list[str]:
+        pods = [
+            pod
+            for label in labels
+            for pod in sorted(
+                self._client.list_pod_for_all_namespaces(label_selector=label).items, key=lambda pod: pod.metadata.name
+            )
+        ]
+        for pod in pods:
+            if pod.status.phase != "Running":
+                raise RuntimeError(f'Pod "{pod.metadata.name}" is not running; phase: "{pod.status.phase}"')
+        return [f"{pod.status.host_ip}:{self._port}" for pod in pods]
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        kind, number = task_type or self.task_type, self.task_id if task_id is None else task_id
+        if kind is None or number is None:
+            return ""
+        return _address(self.cluster_spec().task_address(kind, number), rpc_layer or self.rpc_layer)
+
+
+def _kubernetes_client(location: KubernetesExecutableLocation) -> Any:
+    try:
+        client, config = (importlib.import_module(f"kubernetes.{name}") for name in ("client", "config"))
+    except ImportError:
+        raise ImportError(
+            "The Kubernetes Python client must be installed before using the Kubernetes Cluster Resolver. To install "
+            "the Kubernetes Python client, run `pip install kubernetes` on your command line."
+        ) from None
+    if location is KubernetesExecutableLocation.WITHIN_CLUSTER:
+        config.load_incluster_config()
+    else:
+        config.load_kube_config()
+    return client.CoreV1Api()
+
+
+class GCEClusterResolver(ClusterResolver):
+    """The machines of an instance group of Google Compute Engine. It needs `googleapiclient`, or a service."""
+
+    def __init__(
+        self,
+        project: str,
+        zone: str,
+        instance_group: str,
+        port: int,
+        task_type: str = "worker",
+        task_id: int = 0,
+        rpc_layer: str | None = "grpc",
+        credentials: Any = "default",
+        service: Any = None,
+    ) -> None:
+        self._where = {"project": project, "zone": zone}
+        self._group, self._port = instance_group, port
+        self.task_type, self.task_id, self.rpc_layer = task_type, task_id, rpc_layer
+        self._service = service or _compute_service(credentials)
+
+    def cluster_spec(self) -> ClusterSpec:
+        groups, instances = self._service.instanceGroups(), self._service.instances()
+        request = groups.listInstances(
+            **self._where, instanceGroup=self._group, body={"instanceState": "RUNNING"}, orderBy="name"
+        )
+        addresses = []
+        while request is not None:
+            response = request.execute()
+            for item in response["items"]:
+                details = instances.get(**self._where, instance=item["instance"].split("/")[-1]).execute()
+                addresses.append(f"{details['networkInterfaces'][0]['networkIP']}:{self._port}")
+            request = groups.listInstances_next(previous_request=request, previous_response=response)
+        return ClusterSpec({self.task_type or "worker": sorted(addresses)})
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        kind, number = task_type or self.task_type, self.task_id if task_id is None else task_id
+        if kind is None or number is None:
+            return ""
+        return _address(self.cluster_spec().task_address(kind, number), rpc_layer or self.rpc_layer)
+
+
+def _compute_service(credentials: Any) -> Any:
+    try:
+        discovery = importlib.import_module("googleapiclient.discovery")
+    except ImportError:
+        raise ImportError(
+            "googleapiclient must be installed before using the GCE cluster resolver: pip install "
+            "google-api-python-client."
+        ) from None
+    given = {} if credentials == "default" else {"credentials": credentials}
+    return discovery.build("compute", "v1", **given)
+
+
+class TPUClusterResolver(ClusterResolver):
+    """The TPU cores of this machine: `tpu="local"`. JAX reaches a TPU from the machine that it is a part of only.
+
+    >>> import gradtape as tf
+    >>> tf.distribute.cluster_resolver.TPUClusterResolver("local").master()
+    'local'
+    """
+
+    def __init__(
+        self,
+        tpu: str | None = None,
+        zone: str | None = None,
+        project: str | None = None,
+        job_name: str = "worker",
+        coordinator_name: str | None = None,
+        coordinator_address: str | None = None,
+        credentials: Any = "default",
+        service: Any = None,
+        discovery_url: str | None = None,
+    ) -> None:
+        name = tpu if tpu is not None else os.environ.get("TPU_NAME")
+        if name is None:
+            raise ValueError("Please provide a TPU Name to connect to.")
+        if name not in ("", "local"):
+            raise ValueError(
+                f"Could not lookup TPU metadata from name '{name}'. gradtape reaches the TPU of the machine that it "
+                "runs on, through JAX: run the program there, with TPUClusterResolver('local')."
+            )
+        self._name, self._job = name, job_name
+        self.task_type, self.task_id = job_name, 0
+
+    @staticmethod
+    def connect(tpu: str | None = None, zone: str | None = None, project: str | None = None) -> TPUClusterResolver:
+        """The resolver; there is nothing to connect to."""
+        return TPUClusterResolver(tpu, zone, project)
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        return self._name
+
+    get_master = master
+
+    def get_job_name(self) -> str:
+        """The job of the TPU workers."""
+        return self._job
+
+    def cluster_spec(self) -> ClusterSpec:
+        return ClusterSpec({})
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        return {"TPU": len(logical_devices("TPU"))}

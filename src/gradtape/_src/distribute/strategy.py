@@ -450,7 +450,7 @@ class OneDeviceStrategy(Strategy):
     """
 
     def __init__(self, device: Any) -> None:
-        super().__init__(SingleExtended([_device(device)]))
+        super().__init__(SingleExtended([device_of(device)]))
 
 
 # -- several replicas ------------------------------------------------------------------------------------------------
@@ -491,7 +491,7 @@ class MirroredStrategy(Strategy):
     """
 
     def __init__(self, devices: Any = None, cross_device_ops: Any = None) -> None:
-        super().__init__(MirroredExtended(_devices(devices), cross_device_ops))
+        super().__init__(MirroredExtended(devices_of(devices), cross_device_ops))
 
 
 class TPUStrategy(Strategy):
@@ -514,7 +514,8 @@ class TPUStrategy(Strategy):
         return self._resolver
 
 
-def _devices(devices: Any) -> list[Device]:
+def devices_of(devices: Any) -> list[Device]:
+    """Devices by their names; without any, all GPUs or all logical CPUs."""
     if not devices:
         return logical_devices("GPU") or logical_devices("CPU")
     if isinstance(devices, str):
@@ -523,7 +524,7 @@ def _devices(devices: Any) -> list[Device]:
     whole = [name.startswith("/job:") for name in names]
     if any(whole) and not all(whole):
         raise RuntimeError("In-graph multi-worker training with `MirroredStrategy` is not supported in eager mode.")
-    found = [_device(name) for name in names]
+    found = [device_of(name) for name in names]
     full = tuple(device.name for device in found)
     assert len(set(found)) == len(found), f"No duplicates allowed in `devices` argument: {full}"
     return found
@@ -533,7 +534,8 @@ def _name(device: Any) -> str:
     return str(device.to_string() if hasattr(device, "to_string") else getattr(device, "name", device))
 
 
-def _device(device: Any) -> Device:
+def device_of(device: Any) -> Device:
+    """A device by its name."""
     name = _name(device)
     found = parse(name)
     if found is None or found.kind not in ("CPU", "GPU", "TPU"):

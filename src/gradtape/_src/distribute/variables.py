@@ -231,6 +231,31 @@ class MirroredVariable(DistributedVariable):
     __slots__ = ()
 
 
+class AggregatingVariable(DistributedVariable):
+    """A variable that replicas share: there is one copy, and assignments in replicas are aggregated first."""
+
+    __slots__ = ()
+
+    @property
+    def variable(self) -> Variable:  # type: ignore[override]
+        return self._copies[0]
+
+    def _write(self, method: str, value: Any, *args: Any, read_value: bool = True, **kwargs: Any) -> Any:
+        found = mode.get()
+        in_replica = found is not None and found.replica is not None and found.strategy.num_replicas_in_sync > 1
+        if in_replica and self.aggregation is VariableAggregation.NONE:
+            raise ValueError(
+                "You must specify an aggregation method to update a AggregatingVariable in Replica Context. You can do "
+                "so by passing an explicit value for argument `aggregation` to tf.Variable(..).e.g. "
+                "`tf.Variable(..., aggregation=tf.VariableAggregation.SUM)`"
+            )
+        return super()._write(method, value, *args, read_value=read_value, **kwargs)
+
+    def _merges(self) -> bool:
+        found = mode.get()
+        return found is not None and found.strategy.num_replicas_in_sync > 1
+
+
 class SyncOnReadVariable(DistributedVariable):
     """A variable whose copies are aggregated when it is read across replicas, as those of metrics are."""
 
@@ -294,7 +319,9 @@ def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> D
              "import_scope", "constraint", "synchronization", "aggregation", "shape")  # fmt: skip
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     on_read = given.get("synchronization") is VariableSynchronization.ON_READ
-    whole: DistributedVariable = object.__new__(SyncOnReadVariable if on_read else MirroredVariable)
+    is_shared = len(strategy.extended.parameter_places) < strategy.extended.local_replicas
+    kind = AggregatingVariable if is_shared else SyncOnReadVariable if on_read else MirroredVariable
+    whole: DistributedVariable = object.__new__(kind)
     copies: list[VariableCopy] = []
     name = given.pop("name", None)
     with setting(variable_maker, None):

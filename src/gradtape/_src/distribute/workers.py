@@ -258,3 +258,42 @@ def _start_service(addresses: Sequence[str]) -> str:
         raise RuntimeError(f"its coordination service does not start on port {port}.")
     _held.append(service)
     return found
+
+
+# -- what processes tell one another ---------------------------------------------------------------------------------
+def client() -> Any:
+    """The connection to the service that all processes share; None in a process that is alone."""
+    if "jax" not in sys.modules:
+        return None
+    from jax._src import distributed
+
+    return distributed.global_state.client
+
+
+def number() -> int:
+    """The number of this process."""
+    if client() is None:
+        return 0
+    import jax
+
+    return int(jax.process_index())
+
+
+def publish(key: str, value: str) -> None:
+    """Let all processes read a value; the first one that is published stays."""
+    with suppress(Exception):  # there is one
+        client().key_value_set(key, value)
+
+
+def published(key: str) -> str | None:
+    """A value that a process has published."""
+    try:
+        return str(client().key_value_try_get(key))
+    except Exception:  # there is none
+        return None
+
+
+def wait_for_all(name: str) -> None:
+    """Until all processes are here."""
+    if client() is not None:
+        client().wait_at_barrier(name.replace("/", "_"), 1000 * _PATIENCE)
