@@ -18,7 +18,20 @@ def test_replaced_terms_are_not_used():
     assert [f"{hit.file}:{hit.line}: {hit.text!r}, write {hit.advice}" for hit in hits] == []
 
 
-@pytest.mark.parametrize("line", ["the way back frees it", "a pull of tanh", "nobody follows it", "one sweep"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "the way back frees it",
+        "a pull of tanh",
+        "nobody follows it",
+        "one sweep",
+        "the tape answered another question",
+        "uids that a tape may follow.",
+        "spread over the axes",
+        "primitives in families",
+        "the joint rule",
+    ],
+)
 def test_a_replaced_term_is_found(line, tmp_path, monkeypatch):
     monkeypatch.setattr(check_vocabulary, "ROOT", tmp_path)
     (tmp_path / "page.md").write_text(f"# A page\n\n{line}\n", encoding="utf-8")

@@ -40,6 +40,14 @@ TERMS = {
     r"\bstorms?\b|\brehears(?:e|ed|al)s?\b|Glimpse\b|\b(?:Pulled|Passed)(?=[\(\]`])": "retracing, abstract_eval, peek",
     r"\b[Nn]obody\b|\b[Ss]omebody\b|\banybody\b|\bwhoever\b": "say what happens, in the passive or with a subject",
     r"\b(?:by|of) (?:who|whoever)\b|\bwho (?:reads|asks|calls|holds|wants|needs|is)\b": "what uses it, the caller",
+    r"\b_?spread(?:s|ing|_\w+)?\b": "say which: in blocks, broadcast, divided, dilated, repeated",
+    r"\b(?:same_)?questions?\b(?!,| marks?)|\banswer(?:s|ed) (?:one|another|more)\b": "gradient call; predicate",
+    r"\b(?:can|may|must)(?:not)? follow\b(?= it| them|\"|\.|,|$)|\bfollowable\b": "watch, track, record",
+    r"\bfamilies\b|\bfamily on\b": "kernel modules, kinds",
+    r"\b(?:asker|asking|asks)\b|\bask more\b": "caller, call",
+    r"\b(?:one|a|the) (?:program|trace|function)s? serves?\b": "runs, matches",
+    r"\b(?:open|blind) graphs?\b|\b(?:graphs?|shapes?) behind\b": "shape-polymorphic, unknown shapes, lookup",
+    r"\b(?:joint|at_hand|skeletons?|twins?|delivered)\b": "vjp_all, pending, summary, copy, to_device",
     r"\bgradients? at kinks?\b": "subgradient",
     r"\b(?:loss of the deceit|value of now|as many as memory bears|is no more|without a word)\b": "plain words",
 }
@@ -56,6 +64,8 @@ class Hit(NamedTuple):
 
 
 ALLOWED = {
+    ("src/gradtape/_src/checkpoint/checkpoint.py", "values in question"),  # TensorFlow's sentence
+    ("CONTRIBUTING.md", "Bug reports, questions and changes"),
     ("src/gradtape/_src/tf/random.py", "number of distinct classes asked for"),
 }
 """(file, phrase) where the term has its ordinary meaning. The phrase must be in the line."""

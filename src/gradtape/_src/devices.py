@@ -92,7 +92,7 @@ def jax_devices(kind: str) -> list[Any]:
 
 
 def logical_devices(kind: str | None = None) -> list[Device]:
-    """The devices that ops can be put on. Only a question for the processor alone does not start JAX."""
+    """The devices that ops can be put on. Only for the processor alone JAX is not started."""
     if kind == "CPU" and "jax" not in sys.modules:
         return [Device("CPU", i) for i in range(cpu_count() or 1)]
     count = len(jax_devices("CPU")) or cpu_count() or 1
@@ -444,7 +444,7 @@ def identity(x: Tensor) -> Tensor:
 
 # -- arrays of two devices -------------------------------------------------------------------------------------------
 _NOWHERE = object()
-"""The device of what is not on one device: values that are being traced, arrays spread over several devices."""
+"""The device of what is not on one device: values that are being traced, arrays divided over several devices."""
 
 POLICIES = ("silent", "silent_for_int32", "warn", "explicit")
 _policy = "silent"

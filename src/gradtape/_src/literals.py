@@ -141,9 +141,9 @@ _TRIED_FIRST = {
 def _kind(cls: type) -> str:
     found = _KINDS.get(cls)
     if found is None:
-        families = ((bool, "b"), (np.bool_, "B"), ((int, np.integer), "i"), ((float, np.floating), "f"))
+        kinds = ((bool, "b"), (np.bool_, "B"), ((int, np.integer), "i"), ((float, np.floating), "f"))
         rest: tuple[Any, ...] = (((complex, np.complexfloating), "c"), ((str, bytes), "s"))
-        found = next((letter for family, letter in (*families, *rest) if issubclass(cls, family)), "x")
+        found = next((letter for kind, letter in (*kinds, *rest) if issubclass(cls, kind)), "x")
         _KINDS[cls] = found
     return found
 
@@ -180,9 +180,9 @@ def _first_try(dtype: DType, letters: set[str]) -> str | None:
     return "f" if dtype.is_floating else "c" if dtype.is_complex else "i"
 
 
-def _inferred(leaves: Any, shape: list[int], letters: set[str], letter: str, first: Any, asked: bool) -> ndarray:
+def _inferred(leaves: Any, shape: list[int], letters: set[str], letter: str, first: Any, requested: bool) -> ndarray:
     """The array whose dtype the first element decides; doubles and long integers where it will be cast."""
-    target: np.dtype[Any] = _FLOAT64 if asked else _FLOAT32
+    target: np.dtype[Any] = _FLOAT64 if requested else _FLOAT32
     if letter == "f":
         if isinstance(first, (np.float64, np.float16)):
             target = first.dtype
@@ -198,7 +198,7 @@ def _inferred(leaves: Any, shape: list[int], letters: set[str], letter: str, fir
     if problem is not None:
         raise ValueError(problem)
     found = _block(leaves, shape, wanted, target)
-    if wanted == "i" and not asked:
+    if wanted == "i" and not requested:
         return found.astype(_int_dtype(int(found.min()), int(found.max())), copy=False)
     if target == _FLOAT32 and np.isinf(found).any() and not np.array_equal(np.isinf(found), np.isinf(
         _block(leaves, shape, "f", _FLOAT64)

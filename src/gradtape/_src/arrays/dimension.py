@@ -258,8 +258,8 @@ def _assumed(difference: Dimension) -> bool | None:
     return answer if any(assume(difference, answer) for assume in _assume) else None
 
 
-def _undecided(question: str) -> UnknownDimensionError:
-    return UnknownDimensionError(f"Whether {question} is not known while a function is traced.")
+def _undecided(statement: str) -> UnknownDimensionError:
+    return UnknownDimensionError(f"Whether {statement} is not known while a function is traced.")
 
 
 def _terms(value: Any) -> Mapping[Monomial, int] | None:

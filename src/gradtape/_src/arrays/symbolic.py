@@ -210,7 +210,7 @@ class Graph:
     first   the graph whose derivative this one computes, and whose values are inputs of its own: the residuals
     iteration  in the body of a loop, the number of the iteration
     polymorphic  whether there are dimensions without a number among the shapes
-    passed  by uid, what stands for the variables among the arguments; a call says which variables they are
+    variable_params  by uid, what stands for the variables among the arguments; a call says which they are
     also_captured  which of these the code reaches in another way, too: the program is for these variables only
     root    the graph in which all this is, in the end
     seed    the global seed when the trace began
@@ -240,7 +240,7 @@ class Graph:
         self.scopes: dict[str, int] = {} if around is None else around.scopes
         self.repeated: Repeated | None = None if around is None else around.repeated
         self.replicas: Any = None
-        self.passed: dict[int, Any] = {} if around is None else around.passed
+        self.variable_params: dict[int, Any] = {} if around is None else around.variable_params
         self.also_captured: set[int] = set() if around is None else around.also_captured
         self.nodes: list[Node] = []
         self.feeds: list[Feed] = []

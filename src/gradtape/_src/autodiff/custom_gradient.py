@@ -301,8 +301,8 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
                     tape.watch(tensors)
                     again = f(*own, **kwargs)
                 sources = [*nest.flatten(own), *variables]
-                asked = [s for s in sources if isinstance(s, (Tensor, Variable))]
-                found = iter(tape.gradient(nest.flatten(again), asked, output_gradients=list(upstream)))
+                requested = [s for s in sources if isinstance(s, (Tensor, Variable))]
+                found = iter(tape.gradient(nest.flatten(again), requested, output_gradients=list(upstream)))
                 grads = [next(found) if isinstance(s, (Tensor, Variable)) else None for s in sources]
                 count = len(grads) - len(variables)
                 flat = grads[:count]

@@ -634,7 +634,7 @@ class Tape:
                 first = "This tape was never entered: open it with `with tape:` first."
             else:
                 where = ":".join(map(str, self._used_at))
-                first = f"It was used at {where}. Create it with persistent=True to ask more than once."
+                first = f"It was used at {where}. Create it with persistent=True to compute more than one gradient."
             raise RuntimeError(
                 "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians). "
                 + first

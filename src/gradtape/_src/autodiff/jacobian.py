@@ -89,7 +89,7 @@ def _checked(target: Any, sources: Any) -> tuple[Any, list[Any]]:
 
 
 def _vectorised(
-    tape: Tape, recording: Any, target: Any, sources: list[Any], traced: bool, asked: int | None
+    tape: Tape, recording: Any, target: Any, sources: list[Any], traced: bool, requested: int | None
 ) -> tuple[list[list[Any]], int]:
     """Blocks of rows for each source, and the axis along which they are joined.
 
@@ -100,9 +100,9 @@ def _vectorised(
     block_diagonal = len(shape) > 0 and shape[0] > 1
     unit = row_bytes(recording, sources, dtype.itemsize) * (shape[0] if block_diagonal else 1)
     columns = math.prod(shape[1:]) if block_diagonal else math.prod(shape)
-    if asked is not None and block_diagonal:
-        asked = max(1, asked // shape[0])
-    spans = chunks(columns, unit, asked)
+    if requested is not None and block_diagonal:
+        requested = max(1, requested // shape[0])
+    spans = chunks(columns, unit, requested)
     blocks: list[list[Any]] = [[] for _ in sources]
     for start, stop in spans:
         hot = _columns(shape if block_diagonal else (1, *(shape or (1,))), start, stop, dtype)

@@ -27,9 +27,9 @@ def only_tensor(name: str, value: Any) -> Any:
     return value
 
 
-def chunks(total: int, unit_bytes: int, asked: int | None) -> list[tuple[int, int]]:
+def chunks(total: int, unit_bytes: int, requested: int | None) -> list[tuple[int, int]]:
     """Split `total` units of work into spans of the requested size, or of the size that the budget allows."""
-    size = asked if asked is not None and asked > 0 else max(1, ROWS_BUDGET // max(unit_bytes, 1))
+    size = requested if requested is not None and requested > 0 else max(1, ROWS_BUDGET // max(unit_bytes, 1))
     return [(i, min(i + size, total)) for i in range(0, total, size)] or [(0, 0)]
 
 

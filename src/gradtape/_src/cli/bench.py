@@ -181,8 +181,8 @@ def main(arguments: list[str]) -> int:
         parser.error(f"no workload {', '.join(map(repr, unknown))}; there are {', '.join(works)}")
 
     printer = Printer()
-    asked = [work for work in works if not options.work or work in options.work]
-    report = _measure(benchmarks, options, asked, printer)
+    requested = [work for work in works if not options.work or work in options.work]
+    report = _measure(benchmarks, options, requested, printer)
     if options.json:
         print(json.dumps(report, indent=2))
         return 0

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from gradtape._src import forks
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.lazy import computing, lazy_namespace
-from gradtape._src.arrays.numpy.blocks import spread
+from gradtape._src.arrays.numpy.blocks import blockwise
 from gradtape._src.core.primitive import Op, registry
 
 if TYPE_CHECKING:
@@ -91,19 +91,19 @@ def with_kernel() -> list[Op]:
 def numpy_kernel(op: Op) -> Kernel:
     """The kernel of a primitive on NumPy; of an elementwise one in blocks, once there are large arrays."""
     kernel: Kernel = getattr(numpy_namespace, op.name)
-    return _spread(kernel) if _spreads and op.elementwise else kernel
+    return _blockwise(kernel) if _large_arrays and op.elementwise else kernel
 
 
-_spread = cache(spread)
+_blockwise = cache(blockwise)
 """One function for each kernel: comparisons tell whether a kernel is the one that it was."""
 
 
-_spreads: list[None] = []
+_large_arrays: list[None] = []
 
 
 def has_large_arrays() -> bool:
     """Whether elementwise kernels and rules run in blocks."""
-    return bool(_spreads)
+    return bool(_large_arrays)
 
 
 def expect_large_arrays() -> None:
@@ -111,7 +111,7 @@ def expect_large_arrays() -> None:
 
     Programs without large arrays call the kernels themselves: to look at a size costs as much as a tenth of a small op.
     """
-    _spreads[:] = [None]
+    _large_arrays[:] = [None]
     with _lock:
         _set_kernels()
 

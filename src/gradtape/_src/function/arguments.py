@@ -26,7 +26,7 @@ class Arguments(NamedTuple):
 
     given   a tuple that is the same however they were passed
     leaves  the leaves of that structure, arrays converted to tensors
-    key     equal for calls that one program serves
+    key     equal for calls that run one program
     passed  the variables among the leaves, each once
     """
 

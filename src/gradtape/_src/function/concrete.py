@@ -267,7 +267,7 @@ class ConcreteFunction:
         own = [v.uid for v in self._captured]
         return all(
             v.uid == uid or (uid not in also_captured and v.uid not in own)
-            for uid, v in zip(self.graph.passed, passed, strict=True)
+            for uid, v in zip(self.graph.variable_params, passed, strict=True)
         )
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:

@@ -134,7 +134,7 @@ class Tracer:
         ops = collector()
         graph.static = bool(self._jit_compile) or ops is not None
         graph.follows_constants = self.follows_constants
-        graph.passed.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.passed))
+        graph.variable_params.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.passed))
         self.count += 1
         trace = Trace(graph)
         tensors = arguments.tensors
@@ -217,7 +217,7 @@ def _filled(leaves: Sequence[Any], inputs: Sequence[Tensor], graph: Graph) -> li
     def inside(leaf: Any) -> Any:
         if type(leaf) is Tensor:
             return next(remaining)
-        return graph.passed[leaf.uid] if isinstance(leaf, Variable) and not is_distributed(leaf) else leaf
+        return graph.variable_params[leaf.uid] if isinstance(leaf, Variable) and not is_distributed(leaf) else leaf
 
     return [inside(leaf) for leaf in leaves]
 

@@ -95,7 +95,7 @@ class Derivative:
     def _known_shapes(self) -> dict[int, Shape]:
         traced = self.traced
         shapes = {t.uid: tuple(t.array.shape) for t in traced.inputs if is_differentiable(t.array)}
-        for uid, variable in traced.graph.passed.items():
+        for uid, variable in traced.graph.variable_params.items():
             if is_differentiable(abstract_value(variable)):
                 shapes[uid] = tuple(abstract_value(variable).shape)
         for uid in traced.captured:

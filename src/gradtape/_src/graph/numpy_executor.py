@@ -23,7 +23,7 @@ import numpy as np
 
 from gradtape._src import threads
 from gradtape._src.arrays.dimensions import is_known_shape
-from gradtape._src.arrays.numpy.blocks import LARGE, spread
+from gradtape._src.arrays.numpy.blocks import LARGE, blockwise
 from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
 from gradtape._src.graph.passes import Code
@@ -77,7 +77,7 @@ def _takes_out(node: Node, kernel: Any) -> bool:
     return node.name == "matmul" and is_matrix and np.dtype(node.outputs[0].dtype).char in "fd"
 
 
-def _is_spread(node: Node) -> bool:
+def _is_blockwise(node: Node) -> bool:
     """Whether an op is elementwise and its result so large that it runs on several cores."""
     op = registry.get(node.name)
     if op is None or not op.elementwise or len(node.outputs) != 1 or threads.limit() == 1:
@@ -146,7 +146,7 @@ class _Writer:
     def _statement(self, i: int, node: Node) -> str:
         kernel = getattr(self._xp, node.name)
         function = f"{node.name}_{i}"
-        self.names[function] = spread(kernel) if _is_spread(node) else kernel
+        self.names[function] = blockwise(kernel) if _is_blockwise(node) else kernel
         arguments = [self._text(a) for a in node.args]
         arguments += [f"{name}={self._text(value)}" for name, value in node.attrs.items()]
         target = self._reused(i, node, kernel)

@@ -79,7 +79,7 @@ class Traced:
         captured = {uid for record in trace.records for uid in record[1] if 0 < uid < before.before}
         captured.update(t.uid for t in outputs if 0 < t.uid < before.before)
         captured.update(v.uid for v in self.variables)
-        self.captured = tuple(sorted(captured - own))  # uids from outside that a tape there may follow
+        self.captured = tuple(sorted(captured - own))  # uids from outside that a tape there may watch
         # Memory is used again for a value of the same size: where the shape is not declared it may be another.
         self._donated = frozenset(s.variable.uid for s in self.state if s.reading.array.shape == s.read.shape)
         self.unknown: dict[str, tuple[int, int]] = {}  # where the sizes of unknown dimensions are read: input and axis
@@ -185,10 +185,10 @@ class Traced:
             return InParts(self)
 
     def outer_uids(self, tensors: Sequence[Tensor], passed: Sequence[Variable]) -> tuple[int, ...]:
-        """The uids outside of all that a tape there may follow."""
+        """The uids outside of all that a tape there may watch."""
         captured: Sequence[int] = self.captured
         if passed:
-            places = self.graph.passed
+            places = self.graph.variable_params
             captured = [passed[places[uid].number].uid if uid in places else uid for uid in captured]
         return (*[t.uid for t in tensors], *captured)
 
@@ -378,7 +378,7 @@ class Traced:
         return [t.uid in reached for t in self.outputs]
 
     def inner_uids(self) -> list[int]:
-        """The uids inside the trace of all that a tape outside may follow, in the order of the call's record."""
+        """The uids inside the trace of all that a tape outside may watch, in the order of the call's record."""
         return [*[t.uid for t in self.inputs], *self.captured]
 
     def dtype_of(self, uid: int) -> Any:

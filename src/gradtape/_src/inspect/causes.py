@@ -121,8 +121,8 @@ class Operand(NamedTuple):
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.dtype}{list(self.shape)}"]
         if self.low is not None:
-            spread = f"= {self.low:.6g}" if self.low == self.high else f"{self.low:.6g} … {self.high:.6g}"
-            parts.append(spread)
+            values = f"= {self.low:.6g}" if self.low == self.high else f"{self.low:.6g} … {self.high:.6g}"
+            parts.append(values)
         parts += [f"{n} {word}" for n, word in ((self.nans, "NaN"), (self.infs, "Inf"), (self.zeros, "zero")) if n]
         if self.first_bad is not None and self.shape:
             parts.append(f"first bad at {list(self.first_bad)}")

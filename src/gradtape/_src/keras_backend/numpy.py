@@ -628,7 +628,7 @@ def logical_not(x):
     return math.logical_not(truth(x))
 
 
-def _question(function, x):
+def _predicate(function, x):
     """What only floats can be: NaN, infinite."""
     x = convert_to_tensor(x)
     if x.dtype.is_complex:
@@ -637,11 +637,11 @@ def _question(function, x):
 
 
 def isnan(x):
-    return _question(math.isnan, x)
+    return _predicate(math.isnan, x)
 
 
 def isinf(x):
-    return _question(math.isinf, x)
+    return _predicate(math.isinf, x)
 
 
 def isfinite(x):
@@ -1241,7 +1241,7 @@ def unique(
         counts = np.pad(counts[:size], (0, missing))
         first = np.pad(first[:size], (0, missing), constant_values=1)
     extras = [(return_index, first), (return_inverse, inverse), (return_counts, counts)]
-    found = [values, *(wrap(extra.astype(np.int32)) for asked, extra in extras if asked)]
+    found = [values, *(wrap(extra.astype(np.int32)) for requested, extra in extras if requested)]
     return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -1523,8 +1523,8 @@ def tile(x, repeats):
     times = (1,) * (rank - len(times)) + times
     sizes = (1,) * (rank - len(sizes_of(x))) + sizes_of(x)
     apart = ops.reshape(x, shape=tuple(m for n in sizes for m in (1, n)))
-    spread = broadcast(apart, tuple(m for t, n in zip(times, sizes, strict=True) for m in (t, n)))
-    return ops.reshape(spread, shape=tuple(t * n for t, n in zip(times, sizes, strict=True)))
+    repeated = broadcast(apart, tuple(m for t, n in zip(times, sizes, strict=True) for m in (t, n)))
+    return ops.reshape(repeated, shape=tuple(t * n for t, n in zip(times, sizes, strict=True)))
 
 
 def repeat(x, repeats, axis=None):

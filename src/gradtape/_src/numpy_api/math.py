@@ -739,9 +739,9 @@ def kron(a: Any, b: Any) -> Tensor:
     x, y = promoted(a, b)
     rank = np.maximum(x.shape.rank or 0, y.shape.rank or 0)
     x, y = (array.reshape(each, [1] * (int(rank) - len(each.shape)) + sizes(each)) for each in (x, y))
-    spread = array.reshape(x, [n for size in sizes(x) for n in (size, 1)])
+    separated = array.reshape(x, [n for size in sizes(x) for n in (size, 1)])
     inserted = array.reshape(y, [n for size in sizes(y) for n in (1, size)])
-    return array.reshape(spread * inserted, [m * n for m, n in zip(sizes(x), sizes(y), strict=True)])
+    return array.reshape(separated * inserted, [m * n for m, n in zip(sizes(x), sizes(y), strict=True)])
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Tensor:

@@ -1,1 +1,1 @@
-"""The primitives, in families: kernel, derivative and batching of each in one declaration."""
+"""The primitives, by subject: kernel, derivative and batching of each in one declaration."""

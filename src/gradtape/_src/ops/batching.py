@@ -1,4 +1,4 @@
-"""Batch rules that several families share: what a primitive does when its operands carry a hidden first axis."""
+"""Batch rules that several modules share: what a primitive does when its operands carry a hidden first axis."""
 
 from __future__ import annotations
 

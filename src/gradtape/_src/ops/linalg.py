@@ -1,4 +1,4 @@
-"""Linear algebra: the matrix product (more in families of their own)."""
+"""Linear algebra: the matrix product (more in modules of their own)."""
 
 from __future__ import annotations
 
@@ -238,7 +238,9 @@ def _einsum_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, equation: str) -
             result.append(None)
             continue
         others = [(t, x) for j, (t, x) in enumerate(zip(terms, operands, strict=True)) if j != i]
-        once = "".join(dict.fromkeys(term))  # a repeated index (a diagonal) is written once, and spread afterwards
+        once = "".join(
+            dict.fromkeys(term)
+        )  # a repeated index (a diagonal) is written once, and put on a diagonal afterwards
         known = set(output).union(*(t for t, _ in others))
         reduced = "".join(c for c in once if c in known)
         given = [g, *(xp.conj(x) if type(g) is type(x) else _conjugate(x) for _, x in others)]
@@ -247,7 +249,7 @@ def _einsum_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, equation: str) -
         if reduced != once:  # an index that only this operand has was summed away: every position gets the same
             part = xp.reshape(part, shape=tuple(sizes[c] if c in reduced else 1 for c in once))
             part = xp.broadcast_to(part, shape=tuple(sizes[c] for c in once))
-        result.append(part if once == term else _spread_diagonal(xp, part, once, term, sizes))
+        result.append(part if once == term else _on_diagonal(xp, part, once, term, sizes))
     return result
 
 
@@ -255,7 +257,7 @@ def _conjugate(x: Any) -> Any:
     return namespace_of(x).conj(x)
 
 
-def _spread_diagonal(xp: Any, part: Any, once: str, term: str, sizes: dict[str, int]) -> Any:
+def _on_diagonal(xp: Any, part: Any, once: str, term: str, sizes: dict[str, int]) -> Any:
     """Put values on the diagonal of repeated indices, zeros elsewhere."""
     shape = tuple(sizes[c] for c in term)
     grids = np.indices(shape)

@@ -25,7 +25,7 @@ def _expand(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
     return xp.reshape(g, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
 
 
-def _spread(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
+def _broadcast_back(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
     """Repeat a reduced array along the axes that were reduced."""
     return xp.broadcast_to(_expand(g, xp, axis, shape), shape=shape)
 
@@ -45,7 +45,7 @@ def _sum_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], *, axis:
 
 
 sum_ = linear(
-    "sum", lambda g, x_shape, xp, axis: _spread(g, xp, axis, x_shape), batch=shift_axis("sum"),
+    "sum", lambda g, x_shape, xp, axis: _broadcast_back(g, xp, axis, x_shape), batch=shift_axis("sum"),
     block_diagonal=_sum_block_diagonal,
     names=("reduce_sum",), doc="The sum over some axes.", category="reduction", hazards=("sum",),
 )  # fmt: skip
@@ -59,7 +59,7 @@ def _mean_dx(g: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
             each.fill(g.item() / count)
             return each
         return xp.broadcast_to(g / count, shape=x_shape)
-    return _spread(g / _count([x_shape[i] for i in axis], g), xp, axis, x_shape)
+    return _broadcast_back(g / _count([x_shape[i] for i in axis], g), xp, axis, x_shape)
 
 
 def _count(lengths: Any, g: Any) -> Any:

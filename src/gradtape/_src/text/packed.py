@@ -26,7 +26,7 @@ class Packed:
         data = _BETWEEN.join(texts) + _SPACE
         self.bytes: ndarray = np.frombuffer(data, np.uint8)
         ends = np.flatnonzero(self.bytes[: len(data) - 8] == 0)
-        if len(ends) == len(texts):  # faster than asking each text for its length
+        if len(ends) == len(texts):  # faster than the length of each text
             self.starts: ndarray = np.concatenate([[0], ends[:-1] + 1])
             self.lengths: ndarray = ends - self.starts
         else:  # some text has a byte 0

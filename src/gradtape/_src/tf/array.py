@@ -489,7 +489,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
     return result
 
 
-# -- asking ----------------------------------------------------------------------------------------------------------
+# -- shapes and sizes ------------------------------------------------------------------------------------------------
 @dispatched
 def shape(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
     """The shape as a tensor."""

@@ -201,7 +201,7 @@ class Variable(IndexedUpdates):
 
     def _state_in(self, graph: Graph) -> VariableState:
         """The state of this variable in a graph, to which it is an input from now on."""
-        if self.uid in graph.passed and not self._is_param:
+        if self.uid in graph.variable_params and not self._is_param:
             graph.also_captured.add(self.uid)  # an argument, which the code reaches in another way
         state = graph.variables.get(self.uid)
         if state is None:
@@ -506,7 +506,7 @@ class Variable(IndexedUpdates):
         self._notice_origin(value)
 
     def _notice_origin(self, value: Any) -> None:
-        """Tell tapes that a value goes on in this variable, where they cannot follow it."""
+        """Tell tapes that a value goes on in this variable, where they do not record it."""
         if isinstance(value, (Tensor, Variable)):
             for recorder in active_recorders():
                 recorder.on_escape("assign", value.uid, self.uid)

@@ -28,7 +28,7 @@ BLOCK = 2**15
 _NO_ATTRS: dict[str, Any] = {}
 
 
-def spread(function: Function) -> Function:
+def blockwise(function: Function) -> Function:
     """An elementwise function that runs in blocks on large arrays; on others as it is.
 
     A ufunc may be given memory for its result (`out`), which may be that of an operand.

@@ -175,13 +175,13 @@ def unsample(x: Array, *, axis: int, size: int, method: str, antialias: bool = F
 
 def _weighed(x: Array, axis: int, index: Array, weights: Array) -> Array:
     """One pass for each tap: what it points at, times its weight."""
-    spread = (slice(None),) + (None,) * (x.ndim - axis - 1)
+    expanded = (slice(None),) + (None,) * (x.ndim - axis - 1)
     weights = weights.astype(x.dtype)
     result = np.take(x, index[:, 0], axis)
-    result *= weights[:, 0][spread]
+    result *= weights[:, 0][expanded]
     for k in range(1, index.shape[1]):
         part = np.take(x, index[:, k], axis)
-        part *= weights[:, k][spread]
+        part *= weights[:, k][expanded]
         result += part
     return result
 

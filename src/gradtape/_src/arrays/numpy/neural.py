@@ -163,7 +163,7 @@ def _room(size: int, dtype: Any) -> Array:
 def conv_input_grad(
     z: Array, y: Array, *, shape: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
-    """The transpose of `conv` in x: spread z through the filters y, into images of `shape` (their axes of space)."""
+    """The transpose of `conv` in x: z through the filters y, into images of `shape` (their axes of space)."""
     window, depth, channels = y.shape[:-2], y.shape[-2], y.shape[-1]
     batch, out = z.shape[0], z.shape[1:-1]
     taps = list(_taps(shape, window, out, strides, dilations, padding))
@@ -176,9 +176,9 @@ def conv_input_grad(
     if depth < _SHORT // 2:  # a product that gives few columns is slow: all taps in one, channels first
         result = np.zeros((depth, batch, *shape), z.dtype)
         matrix = y.reshape(prod(window) * depth, channels)
-        spread = np.matmul(matrix, z.reshape(-1, channels).T).reshape(*window, depth, batch, *out)
+        products = np.matmul(matrix, z.reshape(-1, channels).T).reshape(*window, depth, batch, *out)
         for tap, positions, places in taps:
-            result[(slice(None), *places)] += spread[tap][(slice(None), *positions)]
+            result[(slice(None), *places)] += products[tap][(slice(None), *positions)]
         return np.ascontiguousarray(np.moveaxis(result, 0, -1))
     result = np.zeros((batch, *shape, depth), z.dtype)
     step = max(_PIECE // max(prod(out) * (depth + channels), 1), 1)
@@ -461,13 +461,13 @@ def attention(q: Array, k: Array, v: Array, mask: Array = None, *, scale: float,
         return out.astype(q.dtype), total
     weights = _scores(q, k, mask, scale, causal)
     top = np.maximum.reduce(weights, axis=-1, keepdims=True, initial=-np.inf)
-    blind = np.isneginf(top)
-    if blind.any():
-        top[blind] = 0
+    masked_out = np.isneginf(top)
+    if masked_out.any():
+        top[masked_out] = 0
     weights -= top
     np.exp(weights, out=weights)
     total = np.add.reduce(weights, axis=-1, keepdims=True)
-    total[blind] = np.inf
+    total[masked_out] = np.inf
     out = np.matmul(weights, v)
     out /= total
     return out, np.squeeze(np.log(total) + top, -1)

@@ -42,10 +42,10 @@ def _sum_type(x: Array) -> Any:
 
 def _weighed(x: Array, axis: int, index: Array, weights: Array) -> Array:
     """A lookup for each tap, which XLA adds up in one pass."""
-    spread = (slice(None),) + (None,) * (x.ndim - axis - 1)
+    expanded = (slice(None),) + (None,) * (x.ndim - axis - 1)
     dtype = _sum_type(x)
     parts = [
-        jnp.take(x, index[:, k], axis).astype(dtype) * weights[:, k].astype(dtype)[spread]
+        jnp.take(x, index[:, k], axis).astype(dtype) * weights[:, k].astype(dtype)[expanded]
         for k in range(index.shape[1])
     ]
     return sum(parts[1:], parts[0]).astype(x.dtype)

@@ -76,7 +76,7 @@ def conv_filter_grad(
     """The images under the outputs, which are a filter with a tap at every position; the batch is what is summed."""
     rank = len(strides)
     ends = tuple(
-        (low, (k - 1) * d + _spread(m, s) - n - low)
+        (low, (k - 1) * d + _dilated_length(m, s) - n - low)
         for n, m, k, s, d, (low, _) in zip(
             x.shape[1:-1], z.shape[1:-1], window, strides, dilations, padding, strict=True
         )
@@ -94,17 +94,17 @@ def conv_filter_grad(
     )
 
 
-def _spread(count: int, stride: int) -> int:
+def _dilated_length(count: int, stride: int) -> int:
     """How long so many positions are, a stride apart."""
     return (count - 1) * stride + 1 if count else 0
 
 
 def _outward(out: Sizes, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Pairs:
-    """What to add around spread outputs so that all windows that see a place of `shape` are inside of one there."""
+    """What to add around dilated outputs so that all windows that see a place of `shape` are inside of one there."""
     pairs = []
     for m, n, k, s, d, (low, _) in zip(out, shape, window, strides, dilations, padding, strict=True):
         reach = (k - 1) * d
-        pairs.append((reach - low, n - _spread(m, s) + low))
+        pairs.append((reach - low, n - _dilated_length(m, s) + low))
     return tuple(pairs)
 
 
@@ -124,13 +124,13 @@ def _cropped(x: Array, padding: Pairs) -> Array:
 
 def _pick(x: Array, axis: int, start: int, count: int, stride: int) -> Array:
     """`count` places of one axis, a stride apart."""
-    return lax.slice_in_dim(x, start, start + _spread(count, stride), stride, axis)
+    return lax.slice_in_dim(x, start, start + _dilated_length(count, stride), stride, axis)
 
 
 def _put(x: Array, axis: int, start: int, size: int, stride: int) -> Array:
     """The transpose of `_pick`: zeros of `size` along an axis, with x at the places."""
     config = [(0, 0, 0)] * x.ndim
-    config[axis] = (start, size - start - _spread(x.shape[axis], stride), stride - 1)
+    config[axis] = (start, size - start - _dilated_length(x.shape[axis], stride), stride - 1)
     return lax.pad(x, np.zeros((), x.dtype), config)
 
 
@@ -200,9 +200,9 @@ def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilatio
     """Numbers with zeros between them, under windows of ones."""
     around = _outward(x.shape[1:-1], shape, window, strides, dilations, padding)
     config = [(low, high, s - 1) for (low, high), s in zip(around, strides, strict=True)]
-    spread = lax.pad(x, np.zeros((), x.dtype), [(0, 0, 0), *config, (0, 0, 0)])
+    dilated = lax.pad(x, np.zeros((), x.dtype), [(0, 0, 0), *config, (0, 0, 0)])
     ones, none = (1,) * len(window), ((0, 0),) * len(window)
-    return _pool(lax.add, 0, spread, window, ones, dilations, none)
+    return _pool(lax.add, 0, dilated, window, ones, dilations, none)
 
 
 # The place of a maximum is the number of its tap. There is a term for each tap, and XLA makes one pass of them.

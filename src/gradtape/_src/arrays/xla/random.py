@@ -1,4 +1,4 @@
-"""The random family on JAX arrays: see arrays/numpy/random.py for what each function means.
+"""Random numbers on JAX arrays: see arrays/numpy/random.py for what each function means.
 
 The same stream gives the same bits. Numbers that go through logarithms and the like may differ in their last bit.
 Rejection runs all elements together until the last one has accepted, each on blocks of its own as there.

@@ -75,8 +75,8 @@ def bitcast(x: Array, *, dtype: Any) -> Array:
 
 
 def searchsorted(rows: Array, values: Array, *, side: str) -> Array:
-    def one(row: Array, asked: Array) -> Array:
-        return jnp.searchsorted(row, asked, side=side)
+    def one(row: Array, requested: Array) -> Array:
+        return jnp.searchsorted(row, requested, side=side)
 
     flat, wanted = jnp.reshape(rows, (-1, rows.shape[-1])), jnp.reshape(values, (-1, values.shape[-1]))
     found = jnp.reshape(jax.vmap(one)(flat, wanted), values.shape).astype(np.int64)

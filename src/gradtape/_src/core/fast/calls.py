@@ -9,7 +9,7 @@ import numpy as np
 from gradtape._src import memory, threads
 from gradtape._src.arrays import common_namespace, namespace_of, namespaces
 from gradtape._src.arrays.half import is_half
-from gradtape._src.arrays.numpy.blocks import spread
+from gradtape._src.arrays.numpy.blocks import blockwise
 from gradtape._src.core.fast.elementwise import write_fast_path
 from gradtape._src.core.observe import expect_large_arrays, has_large_arrays
 from gradtape._src.core.primitive import (
@@ -89,7 +89,7 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
         call = f"c if {fits} else unbroadcast(c, shape)"
     source = f"lambda g, values, attrs, shape: {call}"
     scope = {
-        "rule": spread(rule) if op.elementwise and not traced and has_large_arrays() else rule,
+        "rule": blockwise(rule) if op.elementwise and not traced and has_large_arrays() else rule,
         "namespaces": namespaces,
         "common_namespace": common_namespace,
         "kind_of": kind_of,

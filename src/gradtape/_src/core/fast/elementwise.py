@@ -24,7 +24,7 @@ from numpy import ndarray
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.lazy import lazy_namespace
-from gradtape._src.arrays.numpy.blocks import spread
+from gradtape._src.arrays.numpy.blocks import blockwise
 from gradtape._src.arrays.symbolic import symbolic_namespace, symbolic_rules
 from gradtape._src.core.observe import has_large_arrays
 from gradtape._src.core.primitive import Op, Rule, parameters
@@ -61,7 +61,7 @@ def write_fast_path(op: Op) -> None:
 def _function(op: Op, rule: Rule) -> Function:
     names = [name for name in parameters(rule)[1:] if op.slot(name) is not None]
     slots = [op.slot(name) for name in names]
-    written = spread(_written(op, rule)) if has_large_arrays() else _written(op, rule)
+    written = blockwise(_written(op, rule)) if has_large_arrays() else _written(op, rule)
     if len(names) < 2:
         return written, slots[0] if slots else None
     if len(op.args) == 1:  # the record of an op with one input saves both in order

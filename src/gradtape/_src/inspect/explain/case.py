@@ -34,7 +34,7 @@ class Case:
             self.name = f"{python} ('{given}')"
         self.target = name_of(targets[0], frame) or "the target" if targets else "the target"
         self.tracked = self.uid in facts.tracked
-        self.same_question = sorted(facts.tape._targets) == sorted(self.uids)  # as the last one that was answered
+        self.is_same_call = sorted(facts.tape._targets) == sorted(self.uids)  # as in the last gradient call
         self.made = max(self.uids, default=0)  # when the (last) target was computed
         if any(isinstance(t, Variable) for t in targets):
             self.made = sys.maxsize  # a variable is what it is now

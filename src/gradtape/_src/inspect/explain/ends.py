@@ -63,7 +63,7 @@ def reason_of_target(case: Case) -> Explanation | None:
         return unrecorded(case, Reason.PAUSED, state.where, None)
     if state.what == "stop_recording":
         return unrecorded(case, Reason.STOP_RECORDING, state.where, None)
-    if state.what in ("exit", "question"):
+    if state.what == "exit":
         return after_tape(case)
     return None
 

@@ -26,8 +26,8 @@ def find_reason(case: Case) -> Explanation:
         )
     if case.uid in case.uids:
         return connected(case, [])
-    answered = not facts.live and case.same_question and case.uid in facts.sources
-    if answered and case.uid not in facts.tape._unconnected:
+    known = not facts.live and case.is_same_call and case.uid in facts.sources
+    if known and case.uid not in facts.tape._unconnected:
         return connected(case, facts.path(case.uid, case.uids, differentiable=True) if facts.complete else None)
     path = facts.path(case.uid, case.uids, differentiable=True) if case.tracked else None
     if path is not None and all(is_differentiable(array_of(t)) for t in case.targets):
@@ -36,7 +36,7 @@ def find_reason(case: Case) -> Explanation:
     found = reason_on_path(case, whole) or reason_of_dtypes(case) or reason_of_target(case) or reason_of_source(case)
     if found is not None:
         return found
-    if not facts.complete and not answered and case.tracked:
+    if not facts.complete and not known and case.tracked:
         return _unknown(case)
     return reason_of_escapes(case) or _unrelated(case)
 
@@ -47,8 +47,8 @@ def _unknown(case: Case) -> Explanation:
         case.name,
         None,
         Reason.USED_UP,
-        f"Another question used the tape up at {shown(where)}, and what it passed was freed.",
-        "Ask before, or create the tape with persistent=True or lines=True.",
+        f"Another gradient call used the tape up at {shown(where)}, and freed what it visited.",
+        "Call it before, or create the tape with persistent=True or lines=True.",
         [],
         where,
     )

@@ -25,7 +25,7 @@ def connected(case: Case, path: Path | None) -> Explanation:
     if len(case.targets) > 1:
         notes.append(f"{len(case.targets)} targets: gradient() is of the sum of all of them.")
     without_vjp = [i for i, (node, _) in enumerate(path or ()) if node.op.vjp_all is not None]
-    if path and without_vjp and case.uid in tape._unconnected and case.same_question:
+    if path and without_vjp and case.uid in tape._unconnected and case.is_same_call:
         return refused(case, path[: without_vjp[0] + 1])
     reason, message, fix, where = None, "", "", None
     if path is not None:
@@ -38,12 +38,14 @@ def connected(case: Case, path: Path | None) -> Explanation:
         message = "The gradient reached it; the ops on the way are freed."
     if not facts.live:
         where = tape._used_at
-        if case.same_question:
-            notes.append(f"The tape was used up at {shown(where)}; persistent=True lets it answer more than once.")
+        if case.is_same_call:
+            notes.append(f"The tape was used up at {shown(where)}; with persistent=True it computes several gradients.")
             where = None
         else:
             reason = Reason.USED_UP
-            message += f" The tape answered another question at {shown(where)}, and a plain tape answers one."
+            message += (
+                f" The tape computed another gradient at {shown(where)}; without persistent=True it computes one."
+            )
             fix = "Create it with tf.GradientTape(persistent=True), or compute all gradients in one call."
     steps = [case.step(n) for n, _ in path or ()]
     return Explanation(case.name, True, reason, message.strip(), fix, steps, where, True, tuple(notes))

@@ -46,13 +46,13 @@ def explained(tape: Tape, targets: list[Any], sources: list[Any], frame: FrameTy
 def report(tape: Tape, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
     """What happens to a None under the policies "warn" and "raise"."""
     frame = user_frame()
-    asker: FrameType | None = sys._getframe(1)
+    caller: FrameType | None = sys._getframe(1)
     level = 1
-    while asker is not None and asker is not frame:
-        module = str(asker.f_globals.get("__name__", ""))
+    while caller is not None and caller is not frame:
+        module = str(caller.f_globals.get("__name__", ""))
         if module in ("gradtape._src.autodiff.custom_gradient", "gradtape._src.autodiff.directional"):
             return  # a gradient call of the library's own: recompute_grad needs all arguments, hessian all blocks
-        asker, level = asker.f_back, level + 1
+        caller, level = caller.f_back, level + 1
     found = explained(tape, targets, lost, frame)
     if policy() == "raise":
         several = "" if len(found) == 1 else f" for {len(found)} of {len(sources)} sources"

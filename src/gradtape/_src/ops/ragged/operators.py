@@ -50,13 +50,13 @@ def elementwise(call: Callable[..., Any], *operands: Any, **kwargs: Any) -> Any:
 def broadcast(*operands: Any) -> tuple[list[Any], list[RowPartition]]:
     """The flat values of operands in one shape, and its partitions. Scalars stay as they are."""
     first = next(x for x in operands if type(x) is RaggedTensor)
-    operands = tuple([_spread_column(x, first) if type(x) is Tensor else x for x in operands])
+    operands = tuple([_repeated_column(x, first) if type(x) is Tensor else x for x in operands])
     if all(_fits(x, first) for x in operands):
         return [x.flat_values if type(x) is RaggedTensor else x for x in operands], first._partitions
     return _broadcast_rows([_as_operand(x, first) for x in operands], partition_dtype(operands))
 
 
-def _spread_column(x: Tensor, first: RaggedTensor) -> Any:
+def _repeated_column(x: Tensor, first: RaggedTensor) -> Any:
     """A column beside the rows of a matrix: each of its numbers for all elements of its row. Others as they are.
 
     What follows does this for every shape, with several passes more (benchmark: softmax of ragged rows).
