@@ -19,6 +19,14 @@ from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 
 
+def next_of(iterator: Iterator[Any]) -> Any:
+    """The next element; TensorFlow's error at the end."""
+    try:
+        return next(iterator)
+    except StopIteration:
+        raise errors.OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext]") from None
+
+
 class IteratorBase(PythonState):
     """An iterator over a dataset: `next(iterator)`, `iterator.get_next()`; saved by `tf.train.Checkpoint`."""
 
@@ -60,10 +68,7 @@ class IteratorBase(PythonState):
 
     def get_next(self) -> Any:
         """The next element; an OutOfRangeError at the end."""
-        try:
-            return next(self)
-        except StopIteration:
-            raise errors.OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext]") from None
+        return next_of(self)
 
     def get_next_as_optional(self) -> Optional:
         """The next element, if there is one."""

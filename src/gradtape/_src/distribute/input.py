@@ -9,9 +9,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gradtape._src import errors, nest
+from gradtape._src import nest
 from gradtape._src.data.dataset import Dataset
-from gradtape._src.data.iterator import Optional, refuse_tracing
+from gradtape._src.data.iterator import Optional, next_of, refuse_tracing
 from gradtape._src.distribute.values import PerReplica, PerReplicaSpec, UnevenPerReplica
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
@@ -104,10 +104,7 @@ class DistributedIterator:
 
     def get_next(self) -> Any:
         """The next element; an OutOfRangeError at the end."""
-        try:
-            return next(self)
-        except StopIteration:
-            raise errors.OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext]") from None
+        return next_of(self)
 
     def get_next_as_optional(self) -> Optional:
         """The next element, if there is one."""

@@ -25,8 +25,8 @@ class TextFileIndex:
     LINE_NUMBER = -1
 
 
-class TableInitializer:
-    """Keys and values for a table."""
+class KeysAndValues:
+    """The dtypes that tables and what fills them have."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
@@ -38,6 +38,10 @@ class TableInitializer:
     @property
     def value_dtype(self) -> DType:
         return self._value_dtype
+
+
+class TableInitializer(KeysAndValues):
+    """Keys and values for a table."""
 
     def initialize(self, table: Any) -> None:
         """Fill a table that is empty."""

@@ -18,7 +18,7 @@ from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.text import hashing
 from gradtape._src.tf.lookup.cells import Cells, rows
-from gradtape._src.tf.lookup.initializers import TableInitializer
+from gradtape._src.tf.lookup.initializers import KeysAndValues, TableInitializer
 from gradtape._src.tf.string_arrays import elementwise, flat, is_ragged, known
 
 _NUMBERS = ("float32", "float64", "int32")
@@ -41,21 +41,10 @@ def needs_eager() -> None:
         raise NeedsEagerError(TypeError(f"'{graph.name}' uses a lookup table, and XLA has numbers only."))
 
 
-class LookupInterface:
+class LookupInterface(KeysAndValues):
     """What tables have in common."""
 
     _cells: Cells
-
-    def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
-        self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
-
-    @property
-    def key_dtype(self) -> DType:
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        return self._value_dtype
 
     @property
     def name(self) -> str | None:
