@@ -24,9 +24,10 @@ from gradtape._src.devices import chosen, has_jax, on_same_devices, placement
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.batched_replay import replay_rows
 from gradtape._src.graph.bounds import Given, without_proved
+from gradtape._src.graph.replay import evaluate
 from gradtape._src.graph.tiers import Tier
 from gradtape._src.interrupts import float_errors_ignored
-from gradtape._src.variable import Loan, Storage, Variable, VariableParam, commit, lend_all, peek, updating
+from gradtape._src.variable import Loan, Storage, Variable, VariableParam, bound, commit, lend_all, peek, updating
 
 if TYPE_CHECKING:
     from gradtape._src.graph.spmd_executor import SpmdExecutor
@@ -380,30 +381,12 @@ for _function in control.FUNCTIONS:
     setattr(_replaying, _function.__name__, partial(_function, _replaying))
 
 
-def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
-    """A variable of a program in a call that passes these: what stands for an argument is one of them."""
-    return passed[variable.number] if passed and isinstance(variable, VariableParam) else variable
-
-
 def _outside(feed: Feed, passed: Sequence[Variable]) -> Any:
     """What an input is in the graph that is being traced around the program."""
     if feed.kind == "variable":
         return peek(bound(feed.value, passed)).array
     graph = current_graph() if feed.kind == "per_call" else None
     return feed.value if graph is None else graph.per_call_input(feed.symbol.shape, feed.symbol.dtype, feed.value)
-
-
-def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any) -> None:
-    """Run nodes: from values by the ids of their symbols to more of them."""
-    for name, args, attrs, outputs in nodes:
-        result = getattr(xp, name)(
-            *[env[id(a)] if type(a) is Symbolic else a for a in args],
-            **attrs,
-        )
-        if type(result) is tuple or type(result) is list:
-            env.update((id(symbol), value) for symbol, value in zip(outputs, result, strict=True))
-        else:
-            env[id(outputs[0])] = np.asarray(result) if isinstance(result, np.generic) else result
 
 
 def _sized(node: Node, sizes: dict[str, Any]) -> Node:

@@ -34,6 +34,7 @@ from gradtape._src.variable import (
     Storage,
     Variable,
     VariableParam,
+    bound,
     buffer_of,
     commit,
     mirror,
@@ -201,7 +202,7 @@ class SpmdExecutor:
         return list({(id(o.symbol), o.lane is None): o for o in outputs if o.symbol is not None}.values())
 
     def _body(self, mode: Mode) -> Callable[..., Any]:
-        from gradtape._src.graph.program import evaluate
+        from gradtape._src.graph.replay import evaluate
 
         namespace = _Collectives(self.layout)
 
@@ -350,7 +351,7 @@ class SpmdExecutor:
         if flat is None or list(map(buffer_of, flat)) != self._expected or not self._mirrors:
             self._mirrors = [None] * len(self.inputs)  # type: ignore[list-item]
             for slot, i in variables:
-                self._mirrors[slot] = self._mirrored([_bound(feed.value, passed).storage for feed in i.feeds])
+                self._mirrors[slot] = self._mirrored([bound(feed.value, passed).storage for feed in i.feeds])
             self._expected = [] if flat is None else list(map(buffer_of, flat))
         for slot, _ in variables:
             arrays[slot] = self._mirrors[slot].whole
@@ -386,7 +387,7 @@ class SpmdExecutor:
         if program.is_explicit(feed):
             return arguments[program.number_of(feed)]
         if feed.kind == "variable":
-            return _bound(feed.value, passed).storage.lend(keep=True)
+            return bound(feed.value, passed).storage.lend(keep=True)
         return feed.value() if feed.kind == "per_call" else feed.value
 
     def _stacked(self, parts: Sequence[Any]) -> Any:
@@ -420,12 +421,6 @@ class SpmdExecutor:
 def _is_variable(given: Input) -> bool:
     """Whether an input is a variable with a copy for each replica."""
     return given.kind == "lane" and given.feeds[0].kind == "variable"
-
-
-def _bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
-    from gradtape._src.graph.program import bound
-
-    return bound(variable, passed)
 
 
 def _as_one(parts: Sequence[Any]) -> Any:

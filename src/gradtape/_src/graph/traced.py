@@ -30,12 +30,12 @@ from gradtape._src.graph.calls import CALL, PART
 from gradtape._src.graph.checks import NONE, Mode
 from gradtape._src.graph.derivative import Derivative
 from gradtape._src.graph.host_calls import effects
-from gradtape._src.graph.program import Program, bound, to_numpy
+from gradtape._src.graph.program import Program, to_numpy
 from gradtape._src.graph.trace import REVERSE, Modes, Residual, Shape, Trace, modes_of, record, tracked_shape
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import LazyTensor, Tensor, is_differentiable
-from gradtape._src.variable import Storage, Variable, commit, is_local_to, notice_reading, store, updating
+from gradtape._src.variable import Storage, Variable, bound, commit, is_local_to, notice_reading, store, updating
 
 for _name in ("einsum", "matmul"):
     dispatch.register_rewrite(_name, recognise.instead)

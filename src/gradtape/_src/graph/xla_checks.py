@@ -20,7 +20,7 @@ from gradtape._src.arrays.symbolic import Node
 from gradtape._src.arrays.xla import xla_namespace
 from gradtape._src.arrays.xla.checks import Collector, Record, collecting, first
 from gradtape._src.graph.checks import ASSERTIONS, Mode, checks_of, leading_to
-from gradtape._src.graph.program import evaluate
+from gradtape._src.graph.replay import evaluate
 
 
 def checked(program: Any, mode: Mode) -> Callable[..., Any]:

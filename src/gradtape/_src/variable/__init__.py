@@ -1,6 +1,6 @@
 """Variables: identity (`variable`), memory (`storage`), parts (`slices`), and their roles in functions (`params`)."""
 
-from gradtape._src.variable.params import StreamState, VariableParam, stored
+from gradtape._src.variable.params import StreamState, VariableParam, bound, stored
 from gradtape._src.variable.storage import (
     LaneBuffer,
     Loan,
@@ -54,6 +54,7 @@ __all__ = [
     "VariableView",
     "abstract_value",
     "all_unwrapped",
+    "bound",
     "buffer_of",
     "called_back",
     "commit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,8 @@ def stored(variable: Variable) -> Variable:
 
 
 register_converter(VariableParam, VariableParam._read)
+
+
+def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
+    """A variable of a program in a call that passes these: what stands for an argument is one of them."""
+    return passed[variable.number] if passed and isinstance(variable, VariableParam) else variable

@@ -45,17 +45,23 @@ a plain one: CPython takes 50 ns longer to unpack a named one (benchmark: chain)
 
 def write_fast_path(op: Op) -> None:
     """Give an elementwise op of one or two operands its fast path, if every operand has a rule that can be written."""
+    if not _qualifies(op):
+        return
     rules = [rule for rule in op.rules if rule is not None]
-    known = {*op.args, "g", "out", "xp", "half"}
-    if not op.elementwise or op.vjp_all is not None or not 1 <= len(rules) == len(op.args) <= 2:
-        return
-    if not all(known.issuperset(parameters(rule)) for rule in rules):  # static arguments
-        return
     functions = [_function(op, rule) for rule in rules]
     fast: FastPath = (*functions[0], functions[1] if len(functions) == 2 else None)
     recorders = [_recorder(op, i, rule) for i, rule in enumerate(rules)]
     lazy: FastPath = (*recorders[0], recorders[1] if len(recorders) == 2 else None)
     op.fast, op.recorder_fast = fast, lazy
+
+
+def _qualifies(op: Op) -> bool:
+    """Whether an op is elementwise, with a rule for each of one or two operands and without static arguments."""
+    rules = [rule for rule in op.rules if rule is not None]
+    if not op.elementwise or op.vjp_all is not None or not 1 <= len(rules) == len(op.args) <= 2:
+        return False
+    known = {*op.args, "g", "out", "xp", "half"}
+    return all(known.issuperset(parameters(rule)) for rule in rules)
 
 
 def _function(op: Op, rule: Rule) -> Function:
@@ -108,7 +114,7 @@ def _written(op: Op, rule: Rule) -> Callable[..., Any]:
 
 def source_of(op: Op, position: int) -> str | None:
     """The code that is generated for one operand of an op, to look at; None if its rule cannot be written out."""
-    rule = op.rules[position]
+    rule = op.rules[position] if _qualifies(op) else None
     traced = None if rule is None else _traced(rule)
     return None if traced is None else _source([symbol.name for symbol in traced[0]], traced[1])[0]
 
