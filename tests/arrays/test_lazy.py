@@ -187,6 +187,18 @@ def test_numbers_of_the_same_value_and_another_type_are_not_mixed_up(lazily):
             np.testing.assert_allclose((x + 0.0) ** exponent, expected, rtol=1e-6)
 
 
+def test_a_loop_over_a_dataset_is_one_program_an_element(lazily):
+    w, total = tf.ones([3, 1]), tf.constant(0.0)
+    for x in tf.data.Dataset.from_tensor_slices(np.ones((10, 2, 3), np.float32)):
+        y = x @ w
+        for _ in range(40):
+            y = tf.tanh(y) + 1.0
+        total = total + tf.reduce_sum(y)
+    float(total)
+    assert max(program.runs for program in report()) >= 8
+    assert any(cut.reason == "a dataset gives the next element" for program in report() for cut in program.cuts)
+
+
 def test_the_report_says_where_and_why(lazily):
     for _ in range(3):
         tf.tanh(tf.constant([1.0])).numpy()
@@ -504,3 +516,40 @@ def test_random_programs_agree_with_eager(example):
                 np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
     finally:
         tf.config.set_graph_mode("accelerators")
+
+
+def test_programs_that_do_not_come_again_are_forgotten(lazily, monkeypatch):
+    monkeypatch.setattr(lazy_programs._Table, "most", 100)
+    x = tf.constant([1.0])
+    for n in range(1, 40):
+        for _ in range(3):
+            (tf.tanh(x) * 2.0).numpy()
+        y = x
+        for _ in range(n % 20 + 3):
+            y = tf.sin(y)
+        y.numpy()
+    assert sum(program.ops for program in report()) <= 100
+    assert max(program.runs for program in report()) == 117
+
+
+def test_results_are_not_handed_out(lazily):
+    seed, x = tf.constant(np.full(100_000, 2.0, np.float32)), tf.constant(np.ones(100_000, np.float32))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+    tape.gradient(x, x, output_gradients=seed).numpy()[...] = 0.0
+    assert float(seed[0]) == 2.0
+
+
+@pytest.mark.parametrize("use_pfor", [True, False])
+def test_seeds_of_jacobians_are_lazy(lazily, use_pfor):
+    x = tf.constant([[0.5, -1.0], [2.0, 3.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tf.nn.relu(x) * tf.reduce_prod(x, axis=0) + x[:, ::-1]
+    found = tape.jacobian(y, x, experimental_use_pfor=use_pfor).numpy()
+    tf.config.set_graph_mode("off")
+    x = tf.constant(x.numpy())
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tf.nn.relu(x) * tf.reduce_prod(x, axis=0) + x[:, ::-1]
+    np.testing.assert_allclose(found, tape.jacobian(y, x), rtol=1e-6)

@@ -199,8 +199,9 @@ class Tensor(Operators):
                 f"'SymbolicTensor' object has no attribute 'numpy': it has no value while the function "
                 f"'{value.graph.name}' is being traced. Keep to tf operations, or use tf.numpy_function."
             )
-        if type(value) is not ndarray:
+        if type(value) is not ndarray:  # others may hold what it was read from
             value = readable(value)
+            return memory.copy(value) if value.ndim else value[()]
         if value.nbytes > _HAND_OVER and value.flags.writeable and _references(self, value) in _LAST:
             return value  # `f(x).numpy()`: the tensor is deleted here, so no copy is needed (benchmark: jac)
         return memory.copy(value) if value.ndim else value[()]

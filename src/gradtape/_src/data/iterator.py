@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import errors, forks, nest
+from gradtape._src.arrays.lazy import end_step
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.checkpoint.checkpoint import PythonState
 from gradtape._src.conversion import wrap
 from gradtape._src.data.core import END, Pipeline, Run, outside, to_device
+from gradtape._src.devices import placement
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.ops.ragged import RaggedTensor
 from gradtape._src.ops.sparse_tensor import SparseTensor
@@ -52,6 +54,8 @@ class IteratorBase(PythonState):
 
     def __next__(self) -> Any:
         refuse_tracing()
+        if placement.places:
+            end_step("a dataset gives the next element", least=64)
         with self._lock, outside():
             if self._interrupted or self._generation != forks.generation:
                 # A signal may have ended the generators that make the elements; a forked child lacks their threads.

@@ -18,6 +18,7 @@ from gradtape._src.arrays.lazy.trace import (
     Lazy as Lazy,
     assigned as assigned,
     constant,
+    current_device,
     end_step as end_step,
     lazy_array as lazy_array,
     record,
@@ -48,20 +49,24 @@ class LazyNamespace(Interpreter):
         return _filled(x, 0)
 
     def from_numpy(self, x: Any) -> Any:
-        """As it is: it goes where the arrays are that it meets."""
-        return x
+        """On the device of the last op; it goes where the arrays are that it meets."""
+        return placed(x, current_device())
 
     def alongside(self, x: Any, y: Any) -> Any:
         """An array on the device of a lazy one."""
         device = y.spec.device
         if type(x) is Lazy and x.spec.device is device:
             return x
-        value = settled(x)
-        if device is None:
-            return lazy_array(np.asarray(value))
-        import jax
+        return placed(settled(x), device)
 
-        return lazy_array(jax.device_put(value, device), device)
+
+def placed(value: Any, device: Any) -> Lazy:
+    """An array of an engine as a lazy one on a device."""
+    if device is None:
+        return lazy_array(np.asarray(value))
+    import jax
+
+    return lazy_array(jax.device_put(value, device), device)
 
 
 def computing(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -234,36 +234,58 @@ class Plan(NamedTuple):
     origins: list[int]
 
 
-_plans: dict[Any, Plan] = {}
-_programs: dict[Any, LazyProgram] = {}
-_MOST = 4000
-"""How many traces, and programs, are kept; the oldest are dropped."""
+class _Table(dict[Any, Any]):
+    """What is known, by keys whose first part are calls. It holds so many calls; then the oldest entries go, those
+    first that did not come again.
+    """
+
+    most = 200_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size = 0
+
+    def add(self, key: Any, value: Any, program: LazyProgram) -> None:
+        """Add an entry, and drop others if there are too many."""
+        self[key] = value, program
+        self._size += len(key[0])
+        if self._size > self.most:
+            entries = sorted([*self.items()], key=lambda entry: entry[1][1].runs > 1)
+            for other, _ in entries:
+                if self._size > self.most // 2 and other is not key:
+                    self._size -= len(other[0])
+                    self.pop(other, None)
+
+    def forget(self) -> None:
+        """Drop all entries."""
+        self.clear()
+        self._size = 0
+
+
+_plans, _programs = _Table(), _Table()
 
 
 def plan_of(codes: tuple[Code, ...], alive: tuple[int, ...]) -> Plan:
     """The plan for a trace and the results of it that are still referred to."""
     key = (codes, alive)
     found = _plans.get(key)
-    if found is None:
-        found = _plans[key] = _planned(codes, alive)
-        _drop_oldest(_plans)
-    return found
+    if found is not None:
+        known: Plan = found[0]
+        return known
+    plan = _planned(codes, alive)
+    _plans.add(key, plan, plan.program)
+    return plan
 
 
 def all_programs() -> list[LazyProgram]:
     """All programs there are."""
-    return [*_programs.values()]
+    return [program for program, _ in _programs.values()]
 
 
 def forget_programs() -> None:
     """Begin anew."""
-    _plans.clear()
-    _programs.clear()
-
-
-def _drop_oldest(table: dict[Any, Any]) -> None:
-    while len(table) > _MOST:
-        table.pop(next(iter(table)), None)
+    _plans.forget()
+    _programs.forget()
 
 
 class _Numbering(dict[int, int]):
@@ -322,10 +344,12 @@ def _needed(codes: tuple[Code, ...], used: set[int]) -> list[Code]:
 def _program(calls: tuple[Any, ...], feeds: list[Spec], literals: list[Spec], outputs: tuple[int, ...]) -> LazyProgram:
     key = (calls, outputs)
     found = _programs.get(key)
-    if found is None:
-        found = _programs[key] = LazyProgram(_steps(calls, outputs), feeds, literals, outputs)
-        _drop_oldest(_programs)
-    return found
+    if found is not None:
+        known: LazyProgram = found[0]
+        return known
+    program = LazyProgram(_steps(calls, outputs), feeds, literals, outputs)
+    _programs.add(key, program, program)
+    return program
 
 
 def _steps(calls: Sequence[Any], wanted: Sequence[int]) -> list[Step]:

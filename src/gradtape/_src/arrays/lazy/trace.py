@@ -55,7 +55,7 @@ class Lazy:
     code    what the trace has of the op that it is the (first) result of
     """
 
-    __slots__ = ("code", "dtype", "shape", "slot", "spec", "trace", "value")
+    __slots__ = ("__weakref__", "code", "dtype", "shape", "slot", "spec", "trace", "value")
 
     code: tuple[int, ...]
     dtype: Any
@@ -128,6 +128,8 @@ class Lazy:
         """NumPy's functions are the ops of their name; all else computes the value first."""
         if method == "__call__" and not options and len(inputs) == ufunc.nin and ufunc.__name__ in LIBRARY_FUNCTIONS:
             return record(ufunc.__name__, inputs, {})
+        if any(type(x) is Lazy for x in options.get("out", ())):
+            return NotImplemented  # there is no memory to write to
         return getattr(ufunc, method)(*[settled(x, "NumPy needs its value") for x in inputs], **options)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
@@ -360,12 +362,12 @@ def trace_on(device: Any) -> LazyTrace:
     return found
 
 
-def end_step(reason: str, least: int = 0) -> None:
-    """Cut the trace of this thread where a step ends: variables have got values of it, and there are enough ops."""
+def end_step(reason: str, least: int | None = None) -> None:
+    """Cut the trace of this thread where a step ends: variables have values of it, or it has at least so many results."""
     now = _current()
     if now is not None:
         for trace in (*now.siblings.values(),):
-            if trace.assigned and len(trace.results) >= least:
+            if trace.assigned or (least is not None and len(trace.results) >= least):
                 trace.run(reason)
 
 
@@ -388,13 +390,16 @@ _MANY = 256
 _UNKNOWN: Any = object()
 
 
+def current_device() -> Any:
+    """The device of the last op."""
+    now = _current()
+    return None if now is None else now.device
+
+
 def constant(shape: tuple[int, ...], number: ndarray, device: Any = _UNKNOWN) -> Any:
     """An array of one number, which the program makes; where no device is given on that of the last op."""
     if device is _UNKNOWN:
-        now = _current()
-        if now is None:
-            return np.broadcast_to(number, shape)
-        device = now.device
+        device = current_device()
     return record("broadcast_to", (number,), {"shape": tuple(shape)}, device)
 
 
@@ -480,12 +485,16 @@ def run_immediately(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> 
     device = next((a.spec.device for a in args if type(a) is Lazy), None)
     values = [settled(a, f"'{name}' needs its value") for a in args]
     result = getattr(engine(device), name)(*values, **attrs)
-    if device is None:
+    if name == "transfer":
         return result
-    return tuple(map(_on_device, result)) if type(result) is tuple else _on_device(result)
+    return tuple(map(_as_lazy, result)) if type(result) is tuple else _as_lazy(result)
 
 
-def _on_device(value: Any) -> Any:
+def _as_lazy(value: Any) -> Any:
+    """What an engine has computed, as a lazy array; text, and what is divided over devices, as it is."""
+    if isinstance(value, (ndarray, np.generic)):
+        value = np.asarray(value)
+        return value if value.dtype.kind == "O" else lazy_array(value)
     found = value.devices() if hasattr(value, "devices") else ()
     return lazy_array(value, next(iter(found))) if len(found) == 1 else value
 
