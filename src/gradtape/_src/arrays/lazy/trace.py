@@ -363,7 +363,7 @@ def trace_on(device: Any) -> LazyTrace:
 
 
 def end_step(reason: str, least: int | None = None) -> None:
-    """Cut the trace of this thread where a step ends: variables have values of it, or it has at least so many results."""
+    """Cut the trace of this thread where a step ends: variables have values of it, or it has that many results."""
     now = _current()
     if now is not None:
         for trace in (*now.siblings.values(),):
