@@ -663,3 +663,17 @@ def test_jax_traces_apart(monkeypatch):
     tape.jacobian(y, k)
     assert traced_by
     assert threading.main_thread() not in traced_by
+
+
+def test_a_thread_that_a_signal_ends_while_it_is_started():
+    """`Thread.start` forgets the thread, which has forgotten itself already."""
+
+    class Forgotten(threading.Thread):
+        def start(self):
+            try:
+                raise Interrupt
+            except Interrupt:
+                raise KeyError(self)  # noqa: B904 - as in the standard library
+
+    with pytest.raises(Interrupt):
+        threads.start(Forgotten())

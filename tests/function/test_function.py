@@ -168,3 +168,23 @@ def test_functions_return_tensors(value, within):
 def test_jit_compile_is_a_truth_value():
     with pytest.raises(TypeError, match=r"jit_compile is True .* Received: 'no'"):
         tf.function(lambda x: x, jit_compile="no")
+
+
+def test_concrete_functions_take_tensors_in_their_order():
+    """As in TensorFlow: where a call does not have the structure of the arguments."""
+    f = tf.function(lambda x, y: x + y[0] * 10.0 + y[1] * 100.0)
+    one, five, six = (tf.constant(n) for n in (1.0, 5.0, 6.0))
+    concrete = f.get_concrete_function(one, [one, 3.0])
+    assert (
+        concrete(one, [five, 3.0]) == concrete(one, five) == concrete(x=one, y=five) == concrete(one, y=five) == 351.0
+    )
+    assert f.get_concrete_function(one, [one, one])(one, five, six) == 651.0
+    of_dict = tf.function(lambda d: d["a"] - d["b"]).get_concrete_function({"b": one, "a": one})
+    assert of_dict({"a": five, "b": one}) == of_dict(five, one) == of_dict(d=five, d_1=one) == 4.0
+    for wrong in (lambda: concrete(one, 5.0), lambda: concrete(one, five, six), lambda: concrete(one, z=five)):
+        with pytest.raises(TypeError, match=r"Binding inputs to tf\.function failed"):
+            wrong()
+    with pytest.raises(TypeError, match="Can not cast"):
+        concrete(one, (five, 3.0))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected to be a float tensor but is a int32"):
+        concrete(one, tf.constant(5))

@@ -206,6 +206,11 @@ def invalid_argument(message: str, op: str | None = None) -> InvalidArgumentErro
     return InvalidArgumentError(None, None, message if op is None else f"{message} [Op:{op}]")
 
 
+def refused_dtype(message: str, op: str | None = None) -> InvalidArgumentError:
+    """An `invalid_argument` about the dtype of an operand, which is a TypeError while a function is traced."""
+    return _traced_as(TypeError, invalid_argument(message, op))
+
+
 def refused_value(message: str, op: str | None = None) -> InvalidArgumentError:
     """An `invalid_argument` about values, which is one while a function is traced, too: TensorFlow finds it out when
     the program runs, where wrong shapes and dtypes are a ValueError or a TypeError of the trace.

@@ -151,6 +151,16 @@ def run(work: Callable[[int], Any], count: int) -> None:
         raise job.error
 
 
+def start(thread: threading.Thread) -> None:
+    """Start a thread. What a signal handler raises meanwhile is raised: `Thread.start` may have a KeyError instead."""
+    try:
+        thread.start()
+    except KeyError as error:
+        if error.__context__ is None:
+            raise
+        raise error.__context__ from None
+
+
 class _Errand(threading.Thread):
     """One call of a function in a thread of its own."""
 
@@ -179,7 +189,7 @@ def apart(function: Callable[[], T]) -> T:
     if threading.current_thread() is not threading.main_thread():
         return function()
     errand = _Errand(function)
-    errand.start()
+    start(errand)
     errand.join()
     if errand.error is not None:
         raise errand.error

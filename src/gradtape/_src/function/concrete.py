@@ -196,27 +196,55 @@ class ConcreteFunction:
         return self._origin.function().concrete_for(self._arguments(tensors, variables)).run(tensors, passed)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Any, Any]]:
-        """The tensors and variables of a call, each with what is declared for it; Python values have to be the same."""
+        """The tensors and variables of a call, each with what is declared for it; Python values have to be the same.
+
+        As in TensorFlow, a call that does not have the structure of the arguments may give all tensors in their order.
+        """
         try:
             places = {id(spec): leaf for leaf, spec in self._pairs(args, kwargs)}
         except TypeError as error:
-            raise TypeError(
-                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} "
-                f"for signature: {self.pretty_printed_signature(False)}."
-            ) from None
+            flat = self._in_order(args, kwargs)
+            if flat is None:
+                raise TypeError(
+                    f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: "
+                    f"{kwargs} for signature: {self.pretty_printed_signature(False)}."
+                ) from None
+            places = flat
         specs = [s for s in nest.flatten(self._given, True) if isinstance(s, (TensorSpec, VariableSpec))]
         return [
             (self._checked(places[id(s)], s) if isinstance(s, VariableSpec) else self._converted(places[id(s)], s), s)
             for s in specs
         ]
 
+    def _in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, Any] | None:
+        """Tensors by the ids of what is declared for them, where a call gives exactly these, without structure."""
+        names: dict[str, Any] = {}
+        for name, declared in self._declared().items():
+            for spec in nest.flatten(declared, True):
+                if isinstance(spec, (TensorSpec, VariableSpec)):
+                    taken = [name, *(f"{name}_{i}" for i in range(1, len(names) + 1))]
+                    names[next(each for each in taken if each not in names)] = spec
+        places = dict(zip(names, args, strict=False))
+        if len(args) > len(names) or places.keys() & kwargs.keys():
+            return None
+        places.update(kwargs)
+        if places.keys() != names.keys() or not all(isinstance(v, (Tensor, Variable)) for v in places.values()):
+            return None
+        return {id(names[name]): value for name, value in places.items()}
+
+    def _declared(self) -> dict[str, Any]:
+        """What is declared for each argument, by its name."""
+        args, kwargs = split_keywords(self._given)
+        if self._origin.parameters is None:
+            return {"": args}
+        return self._origin.parameters.bind_partial(*args, **kwargs).arguments
+
     def _pairs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-        declared_args, declared_kwargs = split_keywords(self._given)
+        declared = self._declared()
         if self._origin.parameters is None:  # nothing is known of them: by their order
-            given, declared = {"": args}, {"": declared_args}
+            given: dict[str, Any] = {"": args}
         else:
             given = self._origin.parameters.bind_partial(*args, **kwargs).arguments
-            declared = self._origin.parameters.bind_partial(*declared_args, **declared_kwargs).arguments
         for name, value in given.items():
             if name not in declared and value not in ((), {}):
                 raise TypeError(f"got an unexpected argument '{name}'")

@@ -195,7 +195,7 @@ def paired(value: Any, declared: Any) -> Iterator[tuple[Any, Any]]:
         for key in declared:
             yield from paired(value[key], declared[key])
     elif isinstance(declared, (list, tuple)):
-        if not isinstance(value, (list, tuple)) or len(value) != len(declared):
+        if not isinstance(value, list if isinstance(declared, list) else tuple) or len(value) != len(declared):
             raise TypeError(f"Can not cast {value!r} to {spec_text(declared)}")
         for one, spec in zip(value, declared, strict=True):
             yield from paired(one, spec)

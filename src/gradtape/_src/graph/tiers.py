@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape._src import forks
 from gradtape._src.interrupts import is_interrupt
-from gradtape._src.threads import background
+from gradtape._src.threads import background, start
 
 if TYPE_CHECKING:
     from gradtape._src.graph.program import Program
@@ -135,7 +135,7 @@ class _Compiler:
             self._waiting.put(compile_)
             if self._thread is None or not self._thread.is_alive():  # a signal may have ended it while it was started
                 self._thread = threading.Thread(target=self._run, name="gradtape-compiler")
-                self._thread.start()
+                start(self._thread)
 
     def _run(self) -> None:
         background.append(None)

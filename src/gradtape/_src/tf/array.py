@@ -953,7 +953,7 @@ def where(
                 f"Tensor conversion requested dtype bool for Tensor with dtype {truth.dtype.name}: {truth!r}. "
                 "A comparison (x != 0) makes a condition of it."
             )
-        raise errors.invalid_argument(
+        raise errors.refused_dtype(
             f"cannot compute SelectV2 as input #0(zero-based) was expected to be a bool tensor but is a "
             f"{truth.dtype.word} tensor. A comparison (x != 0) makes a condition of it.",
             "SelectV2",
