@@ -219,7 +219,6 @@ REFUSED: dict[str, str] = {
     "py_function": NOT_SAID,
     "numpy_function": NOT_SAID,
     "signal.linear_to_mel_weight_matrix": NOT_KNOWN,
-    "nn.isotonic_regression": NOT_SAID,
     "required_space_to_batch_paddings": NOT_KNOWN,
     "sparse.bincount": DEPENDS_ON_VALUES,
     "sparse.concat": DEPENDS_ON_VALUES,

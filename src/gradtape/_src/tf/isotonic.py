@@ -9,6 +9,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import operand
+from gradtape._src.shape import TensorSpec
 from gradtape._src.tf import array, math
 from gradtape._src.tf.arguments import axis_of
 from gradtape._src.tf.python_functions import numpy_function
@@ -57,7 +58,7 @@ def _of_last_axis(x: Tensor) -> tuple[Tensor, Tensor]:
     if is_known(x):
         blocks = array.constant(_blocks(np.asarray(flat.array)))
     else:
-        blocks = array.reshape(numpy_function(_blocks, [flat], "int32"), array.shape(flat))
+        blocks = array.reshape(numpy_function(_blocks, [flat], TensorSpec(flat.shape, "int32")), array.shape(flat))
     size = array.shape(flat)
     ids = blocks + array.range(size[0])[:, None] * size[1]
     count = math.reduce_prod(size)
