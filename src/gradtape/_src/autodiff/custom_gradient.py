@@ -302,7 +302,10 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
                     again = f(*own, **kwargs)
                 sources = [*nest.flatten(own), *variables]
                 requested = [s for s in sources if isinstance(s, (Tensor, Variable))]
-                found = iter(tape.gradient(nest.flatten(again), requested, output_gradients=list(upstream)))
+                gradients = tape.gradient(
+                    nest.flatten(again), requested, output_gradients=list(upstream), unconnected_gradients="zero"
+                )
+                found = iter(gradients)
                 grads = [next(found) if isinstance(s, (Tensor, Variable)) else None for s in sources]
                 count = len(grads) - len(variables)
                 flat = grads[:count]

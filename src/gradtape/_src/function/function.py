@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from gradtape._src import forks
+from gradtape._src import forks, nest
 from gradtape._src.arrays.seeds import OpStreams, drawing_from
-from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.arrays.symbolic import Graph, current_graph
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
+from gradtape._src.core.tape import active_recorders
 from gradtape._src.function.arguments import Arguments, arguments_of, flattened
 from gradtape._src.function.cache import Cache
 from gradtape._src.function.concrete import ConcreteFunction, FunctionRef
@@ -23,7 +24,9 @@ from gradtape._src.function.polymorphic import ShapePolymorphicTraces
 from gradtape._src.function.python_code import call_python, weak_method
 from gradtape._src.function.signature import Signature, example
 from gradtape._src.function.tracing import Tracer
-from gradtape._src.tensor import Tensor
+from gradtape._src.graph.calls import linked
+from gradtape._src.graph.trace import Trace
+from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable
 
 if TYPE_CHECKING:
@@ -275,13 +278,26 @@ class Function:
 
         return compiler_ir
 
+    def _traced_into(self, graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Become a part of the trace of another function."""
+        trace = next((r for r in active_recorders() if isinstance(r, Trace)), None)
+        first = 0 if trace is None else len(trace.records)
+        with graph.numbering_ops():
+            result = call_python(self._python_function, self._autograph, args, kwargs)
+        leaves = nest.flatten(result, expand_composites=True)
+        places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor and is_differentiable(leaf.array)]
+        if trace is None or len(places) < 2:
+            return result
+        for i, tensor in zip(places, linked([leaves[i] for i in places], trace, first), strict=True):
+            leaves[i] = tensor
+        return nest.pack_sequence_as(result, leaves, expand_composites=True)
+
     def _run_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._signature.declared is not None:
             args, kwargs = self._signature.canonical(args, kwargs), {}
         graph = current_graph()
         if graph is not None:
-            with graph.numbering_ops():
-                return call_python(self._python_function, self._autograph, args, kwargs)
+            return self._traced_into(graph, args, kwargs)
         if eagerly[0]:
             return call_python(self._python_function, self._autograph, args, kwargs)
         with drawing_from(self._op_streams):

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradtape._src.arrays.dimensions import Sizes
+from gradtape._src.arrays.symbolic import zeros
+from gradtape._src.conversion import wrap
 from gradtape._src.core import dispatch
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.graph.checks import NONE
 from gradtape._src.graph.program import to_numpy
-from gradtape._src.graph.trace import as_tensor, modes_of, tracked_shape, unbatched
+from gradtape._src.graph.trace import Trace, as_tensor, modes_of, record, tracked_shape, unbatched
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable
 
@@ -105,6 +107,75 @@ def _derivative_of_part(
     return traced.derivative(tuple(wanted), needs, (around or not forward, pushing or forward))
 
 
+# -- functions that are traced into others ---------------------------------------------------------------------------
+def linked(outputs: Sequence[Tensor], trace: Trace, first: int) -> Sequence[Tensor]:
+    """The outputs of a function whose ops, from the record `first` on, became a part of a trace, as those of one op.
+
+    As in TensorFlow the gradient of an output is zeros, not None, by what only another one depends on.
+    """
+    found = _dependence(trace, first)
+    external, masks = found.external, [found.mask(t.uid) for t in outputs]
+    together = each = masks[0]
+    for mask in masks[1:]:
+        together, each = together | mask, each & mask
+    missing = [uid for uid, bit in external.items() if bit & together & ~each]
+    if not missing:
+        return outputs
+    recorders = active_recorders()
+    uids = (*[t.uid for t in outputs], *missing)
+    same = tuple([wrap(t.array) for t in outputs])
+    arrays = [trace.arrays.get(uid) for uid in missing]
+    dtypes = [same[0].array.dtype if array is None else array.dtype for array in arrays]
+    record(recorders, LINK, uids, same, (), {"count": len(same), "dtypes": dtypes})
+    return same
+
+
+def joined(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors as the outputs of one op of these inputs: gradients are zeros, not None, where there is none."""
+    same = tuple([wrap(t.array) for t in outputs])
+    uids = (*[t.uid for t in outputs], *[t.uid for t in inputs])
+    record(active_recorders(), LINK, uids, same, (), {"count": len(same), "dtypes": [t.array.dtype for t in inputs]})
+    return list(same)
+
+
+class _Dependence:
+    """Which values from before some records their results depend on, as bits of a number."""
+
+    def __init__(self) -> None:
+        self.external: dict[int, int] = {}
+        self.masks: dict[int, int] = {}
+
+    def mask(self, uid: int) -> int:
+        """The bits of what a value depends on; of a value from before, its own."""
+        found = self.masks.get(uid)
+        return self.external.setdefault(uid, 1 << len(self.external)) if found is None else found
+
+
+def _dependence(trace: Trace, first: int) -> _Dependence:
+    found = _Dependence()
+    for entry in trace.records[first:]:
+        op, uids, results = entry[0], entry[1], entry[2]
+        mask = 0
+        if op.differentiable:
+            for uid in uids:
+                if uid in trace.tracked:
+                    mask |= found.mask(uid)
+        for uid in results if type(results) is tuple else (results,):
+            found.masks[uid] = mask
+    return found
+
+
+def _vjp_of_link(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: int, dtypes: Sequence[Any]) -> list[Any]:
+    """The cotangents as they are; zeros for what some of the outputs depend on."""
+    pairs = zip(needs[count:], dtypes, strict=True)
+    return [*g, *[None if shape is None else wrap(zeros(shape, dtype)) for shape, dtype in pairs]]
+
+
+def _jvp_of_link(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+    return tuple(given[: attrs["count"]])
+
+
+LINK = program_op("identity_n", "IdentityN", _vjp_of_link, _jvp_of_link)
 CALL = program_op("function", "PartitionedCall", _vjp_of_call, _jvp_of_call)
 PART = program_op("part", "PartitionedCall", _vjp_of_part, _jvp_of_part)
 

@@ -190,7 +190,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "EnsureShape": array.ensure_shape,
     "GuaranteeConst": shaping.guarantee_const,
     "Identity": _identity,
-    "IdentityN": lambda input: [_identity(each) for each in input],
+    "IdentityN": shaping.identity_n,
     "PlaceholderWithDefault": lambda input, shape: array.ensure_shape(input, shape),
     "PreventGradient": _prevent_gradient,
     "Snapshot": array.identity,

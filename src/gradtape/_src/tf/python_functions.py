@@ -18,9 +18,10 @@ from gradtape._src.core.composites import is_composite
 from gradtape._src.core.dispatch import record
 from gradtape._src.core.observe import wrapped
 from gradtape._src.core.primitive import Op
+from gradtape._src.core.tape import active_stack
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.shape import TensorSpec
-from gradtape._src.tensor import Tensor
+from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, read
 
 
@@ -52,7 +53,22 @@ def py_function(
     def call(*given: Tensor) -> Any:
         return _checked(lambda: _outputs(func(*given), Tout, func), "EagerPyFunc")
 
-    return call(*tensors) if current_graph() is None else _inside_program(call, tensors, Tout, differentiable=True)
+    if current_graph() is not None:
+        return _inside_program(call, tensors, Tout, differentiable=True)
+    result = call(*tensors)
+    return _as_one_op(result, tensors) if active_stack() is not None else result
+
+
+def _as_one_op(result: Any, tensors: list[Tensor]) -> Any:
+    """Gradients by an input that a result does not depend on are zeros, because the call is one op."""
+    from gradtape._src.graph.calls import joined
+
+    outputs = nest.flatten(result)
+    places = [i for i, t in enumerate(outputs) if type(t) is Tensor and is_differentiable(t.array)]
+    inputs = [t for t in tensors if is_differentiable(t.array)]
+    for i, tensor in zip(places, joined([outputs[i] for i in places], inputs), strict=True):
+        outputs[i] = tensor
+    return nest.pack_sequence_as(result, outputs)
 
 
 def _checked(call: Callable[[], Any], op: str) -> Any:

@@ -24,10 +24,11 @@ from gradtape._src.arrays.symbolic import (
 from gradtape._src.conversion import array_from, convert, is_library, operand, wrap
 from gradtape._src.core.composites import dispatched, is_composite
 from gradtape._src.dtypes import as_dtype, bool as bool_
+from gradtape._src.graph.calls import joined
 from gradtape._src.ops import array, index, math, reduce, scatter
 from gradtape._src.ops.indexing import no_position
 from gradtape._src.ops.sparse_tensor import SparseTensor
-from gradtape._src.tensor import Tensor
+from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.tf.arguments import (
     Axes,
     as_int,
@@ -535,7 +536,8 @@ def shape_n(input: TensorLike, out_type: Any = "int32", name: str | None = None)
 
 def identity_n(input: TensorLike, name: str | None = None) -> list[Tensor]:
     """Copies of the tensors."""
-    return [array.identity(operand(x)) for x in _listed(input, "IdentityN")]
+    tensors = [operand(x) for x in _listed(input, "IdentityN")]
+    return joined([array.identity(x) for x in tensors], [x for x in tensors if is_differentiable(x.array)])
 
 
 def _listed(values: Any, op: str) -> list[Any]:
