@@ -24,6 +24,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("public",),  # gradtape, gradtape.math, gradtape.nn, …
     ("hooks.tensorflow", "testing"),
     ("hooks.tensorflow_python",),
+    ("hooks.private_functions",),
     ("keras_backend",),
     ("hooks.keras",),
     ("experimental", "saved_model"),

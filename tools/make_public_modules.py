@@ -38,6 +38,7 @@ SOURCES = {  # public module: its implementation
     "distribute.experimental.partitioners": "distribute.partitioners",
     "errors": "errors",
     "experimental": "experimental",
+    "experimental.dlpack": "tf.dlpack",
     "experimental.dtensor": "dtensor",
     "experimental.numpy": "numpy_api.public",
     "experimental.numpy.random": "numpy_api.random",
@@ -66,11 +67,15 @@ SOURCES = {  # public module: its implementation
     "summary.experimental": "tf.summary_experimental",
     "test": "tf.test",
     "testing": "testing",
+    "tpu": "tf.tpu_names",
+    "tpu.experimental": "tf.tpu",
     "train": "tf.train",
     "train.experimental": "checkpoint.experimental",
     "types": "tf.types_names",
     "types.experimental": "tf.types",
     "version": "version",
+    "xla": "tf.xla_names",
+    "xla.experimental": "tf.xla",
 }
 
 

@@ -63,11 +63,18 @@ from gradtape._src.dtypes import (
     int16 as int16,
     int32 as int32,
     int64 as int64,
+    qint8 as qint8,
+    qint16 as qint16,
+    qint32 as qint32,
+    quint8 as quint8,
+    quint16 as quint16,
+    resource as resource,
     string as string,
     uint8 as uint8,
     uint16 as uint16,
     uint32 as uint32,
     uint64 as uint64,
+    variant as variant,
 )
 from gradtape._src.function.function import function as function
 from gradtape._src.function.modes import (
@@ -252,6 +259,7 @@ from gradtape._src.tf.scopes import (
     get_current_name_scope as get_current_name_scope,
     init_scope as init_scope,
     name_scope as name_scope,
+    variable_creator_scope as variable_creator_scope,
 )
 from gradtape._src.tf.shaping import (
     bitcast as bitcast,
@@ -327,8 +335,10 @@ _LAZY_MODULES = (
     "saved_model",
     "strings",
     "summary",
+    "tpu",
     "train",
     "types",
+    "xla",
 )
 _LAZY = {name: f"gradtape.{name}" for name in _LAZY_MODULES}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
@@ -340,6 +350,7 @@ _LAZY_NAMES = {
 _LAZY_NAMES |= dict.fromkeys(("as_string", "fingerprint"), "gradtape._src.tf.strings")
 _LAZY_NAMES |= dict.fromkeys(("DeviceSpec", "make_ndarray", "make_tensor_proto"), "gradtape._src.tf.protos")
 _LAZY_NAMES["edit_distance"] = "gradtape._src.tf.edit_distance"
+_LAZY_NAMES["Operation"] = "gradtape._src.tf.operation"
 
 
 def _load(name: str) -> _typing.Any:
@@ -372,11 +383,14 @@ if _typing.TYPE_CHECKING:
         saved_model as saved_model,
         strings as strings,
         summary as summary,
+        tpu as tpu,
         train as train,
         types as types,
+        xla as xla,
     )
     from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
     from gradtape._src.tf.edit_distance import edit_distance as edit_distance
+    from gradtape._src.tf.operation import Operation as Operation
     from gradtape._src.tf.protos import (
         DeviceSpec as DeviceSpec,
         make_ndarray as make_ndarray,
@@ -399,7 +413,7 @@ def __dir__() -> list[str]:
 
 
 def _of_v1(name: str) -> _typing.Any:
-    if name in ("config", "data", "distribute", "keras"):  # the others are other things there
+    if name in ("config", "distribute", "keras"):  # the others are other things there
         return _load(name)
     return _compat.attribute(compat.v1, name)
 

@@ -1,6 +1,9 @@
 """`tf.linalg`: products and norms, and the functions of `decompositions`."""
 
+import typing as _typing
+
 from gradtape._src.tf.linalg import (
+    __dir__ as __dir__,
     adjoint as adjoint,
     band_part as band_part,
     banded_triangular_solve as banded_triangular_solve,
@@ -50,3 +53,26 @@ from gradtape._src.tf.linalg import (
     tridiagonal_matmul as tridiagonal_matmul,
     tridiagonal_solve as tridiagonal_solve,
 )
+
+if _typing.TYPE_CHECKING:
+    from gradtape._src.tf.linalg import (
+        LinearOperator as LinearOperator,
+        LinearOperatorAdjoint as LinearOperatorAdjoint,
+        LinearOperatorBlockDiag as LinearOperatorBlockDiag,
+        LinearOperatorComposition as LinearOperatorComposition,
+        LinearOperatorDiag as LinearOperatorDiag,
+        LinearOperatorFullMatrix as LinearOperatorFullMatrix,
+        LinearOperatorHouseholder as LinearOperatorHouseholder,
+        LinearOperatorIdentity as LinearOperatorIdentity,
+        LinearOperatorInversion as LinearOperatorInversion,
+        LinearOperatorKronecker as LinearOperatorKronecker,
+        LinearOperatorLowerTriangular as LinearOperatorLowerTriangular,
+        LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate,
+        LinearOperatorPermutation as LinearOperatorPermutation,
+        LinearOperatorScaledIdentity as LinearOperatorScaledIdentity,
+        LinearOperatorToeplitz as LinearOperatorToeplitz,
+        LinearOperatorTridiag as LinearOperatorTridiag,
+        LinearOperatorZeros as LinearOperatorZeros,
+    )
+else:
+    from gradtape._src.tf.linalg import __getattr__ as __getattr__

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 # NumPy's own know nothing of bfloat16 and the smaller types.
-_finfo: Any = ml_dtypes.finfo
+finfo: Any = ml_dtypes.finfo
 _iinfo: Any = ml_dtypes.iinfo
 
 
@@ -80,7 +80,7 @@ class DType:
 
     def _extreme(self, which: str, noun: str) -> Any:
         if self.is_floating:
-            return getattr(_finfo(self.as_numpy_dtype), which)
+            return getattr(finfo(self.as_numpy_dtype), which)
         if self.is_integer:
             return int(getattr(_iinfo(self.as_numpy_dtype), which))
         kind = "" if not self.is_numpy_compatible else " with quantized type" if self.is_quantized else " with type"

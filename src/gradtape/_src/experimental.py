@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradtape._src import dtensor as dtensor
+from gradtape._src.data.iterator import Optional as Optional
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.numpy_api import public as numpy
+from gradtape._src.tf import dlpack as dlpack
 from gradtape._src.tf.ragged_shape import DynamicRaggedShape as DynamicRaggedShape
 
 __all__ = [
     "DynamicRaggedShape",
+    "Optional",
     "async_clear_error",
     "async_scope",
+    "dlpack",
     "dtensor",
     "enable_strict_mode",
     "function_executor_type",

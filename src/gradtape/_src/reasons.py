@@ -31,12 +31,14 @@ REASONS = [
     (r"tf\.train\.\w+_decay(_restarts)?$", "TensorFlow 1; tf.compat.v1.train has it"),
     (r"tf\.debugging\.(en|dis)able_check_numerics|tf\.debugging\.experimental$", "numerics views of the tape: planned"),
     (r"RNNCell", "Keras layers wrap cells there: planned with Keras"),
-    (r"LinearOperator", "structured operators: use the matrices themselves"),
+    (r"LinearOperator", "a rare structure: use the matrix itself"),
     (r"(?i)sparse|ragged|NoneTensorSpec|IndexedSlicesSpec", "a rare function of sparse or ragged tensors"),
     (r"(?i)quantiz|qu?int|fake_quant", "quantisation is outside gradtape"),
-    (r"tf\.(feature_column|audio|queue|CriticalSection)$", "planned"),
-    (r"tf\.(Operation|import_graph_def|load_library|load_op_library|"
-     r"sysconfig|tools|types|lite|security|resource|variant|estimator|variable_creator_scope)$",
+    (r"tf\.feature_column$", "Keras 3 has no DenseFeatures to read the columns: use tf.keras.utils.FeatureSpace"),
+    (r"compat\.v1\.layers|v1\.nn\.(rnn_cell|\w*_rnn)$", "gone from TensorFlow with Keras 2: use tf.keras.layers"),
+    (r"tf\.(audio|queue|CriticalSection)$", "planned"),
+    (r"tf\.(import_graph_def|load_library|load_op_library|"
+     r"sysconfig|tools|lite|security|estimator)$",
      "TensorFlow's own machinery"),
     (r"(conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
      "an internal op that TensorFlow exports by accident"),
@@ -66,7 +68,7 @@ FIRST_VERSION = re.compile(rf"tf\.(compat\.v1\.)?({_FIRST})$")
 
 REFUSED = frozenset(
     f"tf.compat.v1.{name}"
-    for name in ("InteractiveSession", "Session", "disable_eager_execution", "disable_v2_behavior", "get_default_graph",
+    for name in ("InteractiveSession", "Session", "disable_eager_execution", "disable_v2_behavior",
                  "placeholder", "summary.FileWriter")
 )  # fmt: skip
 """Names that are there to raise an error which says what gradtape does not have."""

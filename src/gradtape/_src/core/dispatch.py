@@ -73,6 +73,16 @@ register_namespace(Tensor, tensor_namespace)
 register_converter(Symbolic, constant_operand)  # a size that is known only at run time, as an operand in a rule
 
 
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """The call of a primitive: pickles of public functions name it by this module."""
+        try:
+            return calls[name]
+        except KeyError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
 def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     """Give a primitive its call, and the call its name."""
     call.__name__ = call.__qualname__ = op.name

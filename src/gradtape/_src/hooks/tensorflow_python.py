@@ -2,7 +2,8 @@
 
 One table. A module has the names of the public namespaces that are listed for it, searched in order; `name=tf.other` is
 one that is public under another name. Nothing here is implemented for a private module alone, except what reads a
-setting that has a public function to write it, and the arithmetic of Keras 2's `conv_utils`.
+setting that has a public function to write it, the arithmetic of Keras 2's `conv_utils`, and the small functions of
+`private_functions`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ __all__ = ["PREFIX", "find"]
 
 PREFIX = "tensorflow.python"
 
+
+def _own(*names: str) -> str:
+    """Functions of `private_functions`; `name=other` where the name is another one there."""
+    pairs = [name.partition("=") for name in names]
+    return " ".join(f"{name}=gradtape._src.hooks.private_functions.{other or name}" for name, _, other in pairs)
+
+
 _OPTIMIZERS = "tf.compat.v1.train"
 _ARRAYS = "tf tf.compat.v1 tf.linalg tf.math tf.sparse tf.nn tf.strings"
 _VARIABLES = "Variable=tf.Variable VariableV1=tf.Variable tf.compat.v1"
@@ -28,6 +36,7 @@ _FILES = (
 )
 _OPS = (
     "Tensor=tf.Tensor EagerTensor=tf.Tensor Graph=tf.Graph GraphKeys=tf.compat.v1.GraphKeys "
+    "Operation=tf.Operation is_dense_tensor_like=tf.is_tensor "
     "NotDifferentiable=tf.no_gradient NoGradient=tf.no_gradient convert_to_tensor_v2=tf.convert_to_tensor "
     "internal_convert_to_tensor=tf.convert_to_tensor convert_to_tensor_or_indexed_slices=tf.convert_to_tensor "
     "name_scope_v1=tf.name_scope name_scope_v2=tf.name_scope tf tf.compat.v1"
@@ -38,7 +47,8 @@ _TENSOR_UTIL = (
 )
 _CONTEXT = (
     "executing_eagerly=tf.executing_eagerly eager_mode=tf.init_scope device=tf.device "
-    "set_global_seed=tf.random.set_seed global_seed=gradtape._src.arrays.seeds.global_seed tf.config tf.compat.v1"
+    "set_global_seed=tf.random.set_seed global_seed=gradtape._src.arrays.seeds.global_seed "
+    f"{_own('async_wait=nothing', 'context')} tf.config tf.compat.v1"
 )
 _GRADIENTS = "gradients_v2=tf.gradients HessiansV2=tf.hessians tf"
 _INITIALIZERS = "Initializer=tf.zeros_initializer tf.compat.v1 tf.compat.v1.initializers"
@@ -49,6 +59,26 @@ _CONV_UTILS = " ".join(
     for name in ("normalize_tuple", "normalize_padding", "normalize_data_format", "conv_output_length",
                  "conv_input_length", "deconv_output_length")
 )  # fmt: skip
+
+_INSPECT = " ".join(
+    f"{name}=inspect.{name}"
+    for name in (
+        "signature",
+        "getmembers",
+        "isclass",
+        "isfunction",
+        "ismethod",
+        "getfullargspec",
+        "getmodule",
+        "getsource",
+    )
+)
+_TEST_UTIL = (
+    "TensorFlowTestCase=tf.test.TestCase InstallStackTraceHandler=faulthandler.enable "
+    f"{_own('run_in_graph_and_eager_modes=as_it_is', 'run_all_in_graph_and_eager_modes=as_it_is')} "
+    f"{_own('run_v2_only=as_it_is')} "
+    "tf.test"
+)
 
 TABLE: dict[str, str] = {
     "autograph.impl.api": "do_not_convert=tf.autograph.experimental.do_not_convert tf.autograph",
@@ -91,7 +121,7 @@ TABLE: dict[str, str] = {
     "framework.tensor_shape": _SHAPES,
     "framework.tensor_spec": "tf",
     "framework.tensor_util": _TENSOR_UTIL,
-    "framework.test_util": "TensorFlowTestCase=tf.test.TestCase tf.test",
+    "framework.test_util": _TEST_UTIL,
     "framework.type_spec": "tf",
     "framework.versions": "VERSION=tf.version.VERSION tf.version",
     "keras": "tf.keras",
@@ -121,6 +151,7 @@ TABLE: dict[str, str] = {
     "ops.gen_math_ops": "mat_mul=tf.matmul tf.math tf.linalg tf tf.compat.v1",
     "ops.gen_nn_ops": "tf.nn tf.compat.v1.nn",
     "ops.gen_random_ops": "tf.random tf.compat.v1",
+    "ops.gen_sparse_ops": f"{_own('sparse_reorder')} tf.sparse",
     "ops.gen_state_ops": "tf.compat.v1",
     "ops.gradient_checker_v2": "tf.test",
     "ops.gradients": _GRADIENTS,
@@ -148,7 +179,7 @@ TABLE: dict[str, str] = {
     "ops.nn_ops": "tf.nn tf.compat.v1.nn",
     "ops.numpy_ops": "tf.experimental.numpy",
     "ops.parallel_for": "tf tf.autodiff",
-    "ops.parallel_for.control_flow_ops": "tf",
+    "ops.parallel_for.control_flow_ops": f"{_own('pfor')} tf",
     "ops.parsing_ops": "tf.io",
     "ops.ragged": "tf.ragged tf",
     "ops.ragged.ragged_factory_ops": "tf.ragged",
@@ -204,9 +235,15 @@ TABLE: dict[str, str] = {
     "training.training": _OPTIMIZERS,
     "training.training_util": _OPTIMIZERS,
     "util.compat": "tf.compat",
-    "util.nest": "tf.nest",
+    "util.nest": f"{_own('flatten_up_to', 'map_structure_up_to', 'flatten_with_joined_string_paths')} tf.nest",
     "util.tf_contextlib": "contextmanager=contextlib.contextmanager",
-    "util.tf_inspect": "signature=inspect.signature getmembers=inspect.getmembers isclass=inspect.isclass",
+    "util.tf_inspect": _INSPECT,
+    "util.deprecation": _own("deprecated", "deprecated_args", "deprecated_arg_values", "deprecated_endpoints"),
+    "util.tf_decorator": _own("make_decorator"),
+    "ops.control_flow_util": _own("GraphOrParentsInXlaContext=nothing", "GetContainingXLAContext=nothing"),
+    "ops.linalg.sparse.sparse": "CSRSparseMatrix=gradtape._src.tf.csr.CSRSparseMatrix "
+    "matmul=gradtape._src.tf.csr.matmul tf.sparse",
+    "types.core": "Tensor=tf.Tensor TensorLike=tf.types.experimental.TensorLike tf.types.experimental",
 }
 """Module below `tensorflow.python` -> where its names are public."""
 

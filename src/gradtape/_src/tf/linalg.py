@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Sequence
 from math import prod
 from types import ModuleType
@@ -379,8 +380,65 @@ def _sum_of_squares(x: Tensor) -> Tensor:
     return reduce.sum_(x * x, axis=tuple(range(len(x.array.shape))), keepdims=False)
 
 
+# -- operators: loaded when they are first used ------------------------------------------------------------------------
+_LAZY = {
+    "LinearOperator": "linear_operator",
+    "LinearOperatorAdjoint": "linear_operator",
+    "LinearOperatorComposition": "linear_operator",
+    "LinearOperatorFullMatrix": "linear_operator",
+    "LinearOperatorInversion": "linear_operator",
+    "LinearOperatorLowerTriangular": "linear_operator",
+    "LinearOperatorBlockDiag": "linear_operators",
+    "LinearOperatorDiag": "linear_operators",
+    "LinearOperatorHouseholder": "linear_operators",
+    "LinearOperatorIdentity": "linear_operators",
+    "LinearOperatorKronecker": "linear_operators",
+    "LinearOperatorLowRankUpdate": "linear_operators",
+    "LinearOperatorPermutation": "linear_operators",
+    "LinearOperatorScaledIdentity": "linear_operators",
+    "LinearOperatorToeplitz": "linear_operators",
+    "LinearOperatorTridiag": "linear_operators",
+    "LinearOperatorZeros": "linear_operators",
+}
+"""Name -> its module in `gradtape._src.tf`."""
+
+
+def _load(name: str) -> Any:
+    if name in _LAZY:
+        found = globals()[name] = getattr(importlib.import_module(f"gradtape._src.tf.{_LAZY[name]}"), name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if TYPE_CHECKING:
+    from gradtape._src.tf.linear_operator import (
+        LinearOperator as LinearOperator,
+        LinearOperatorAdjoint as LinearOperatorAdjoint,
+        LinearOperatorComposition as LinearOperatorComposition,
+        LinearOperatorFullMatrix as LinearOperatorFullMatrix,
+        LinearOperatorInversion as LinearOperatorInversion,
+        LinearOperatorLowerTriangular as LinearOperatorLowerTriangular,
+    )
+    from gradtape._src.tf.linear_operators import (
+        LinearOperatorBlockDiag as LinearOperatorBlockDiag,
+        LinearOperatorDiag as LinearOperatorDiag,
+        LinearOperatorHouseholder as LinearOperatorHouseholder,
+        LinearOperatorIdentity as LinearOperatorIdentity,
+        LinearOperatorKronecker as LinearOperatorKronecker,
+        LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate,
+        LinearOperatorPermutation as LinearOperatorPermutation,
+        LinearOperatorScaledIdentity as LinearOperatorScaledIdentity,
+        LinearOperatorToeplitz as LinearOperatorToeplitz,
+        LinearOperatorTridiag as LinearOperatorTridiag,
+        LinearOperatorZeros as LinearOperatorZeros,
+    )
+else:  # a type checker would take every misspelled name for one that is loaded on first use
+    __getattr__ = _load
+
+
 # -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
+    *_LAZY,
     "adjoint",
     "band_part",
     "banded_triangular_solve",

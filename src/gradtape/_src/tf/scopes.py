@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 from numpy import ndarray
@@ -12,7 +13,7 @@ from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.devices import device_scope
 from gradtape._src.function.modes import init_scope as init_scope
 from gradtape._src.interrupts import setting
-from gradtape._src.variable import name_prefix, scope_within
+from gradtape._src.variable import Variable, name_prefix, scope_within, variable_maker
 
 
 class name_scope(setting[str]):
@@ -86,6 +87,51 @@ def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
         if callable(item):
             item()
     return nullcontext()
+
+
+class variable_creator_scope(setting[Any]):
+    """A block in which a function makes the variables: it changes the arguments, or what comes of them.
+
+    Args:
+      variable_creator: A function `creator(next_creator, **kwargs)` that returns a variable. `next_creator(**kwargs)`
+        calls the creator of the block around this one, or makes a plain variable.
+
+    >>> import gradtape as tf
+    >>> def frozen(next_creator, **kwargs):
+    ...     kwargs["trainable"] = False
+    ...     return next_creator(**kwargs)
+    >>> with tf.variable_creator_scope(frozen):
+    ...     v = tf.Variable(1.0)
+    >>> v.trainable
+    False
+    """
+
+    def __init__(self, variable_creator: Callable[..., Any]) -> None:
+        self._creator = variable_creator
+        super().__init__(variable_maker, None)
+
+    def __enter__(self) -> None:
+        outer, creator = variable_maker.get(), self._creator
+
+        def next_creator(**kwargs: Any) -> Any:
+            with setting(variable_maker, outer):
+                return Variable(**kwargs)
+
+        def make(*args: Any, **kwargs: Any) -> Any:
+            given = _parameters().bind(*args, **kwargs)
+            given.apply_defaults()
+            return creator(next_creator, **given.arguments)
+
+        self._value = make
+        super().__enter__()
+
+
+@cache
+def _parameters() -> Any:
+    from inspect import Signature, signature
+
+    parameters = list(signature(Variable.__init__).parameters.values())
+    return Signature(parameters[1:])
 
 
 def executing_eagerly() -> bool:

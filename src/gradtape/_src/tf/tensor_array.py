@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class TensorArray:
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at an index; unless clear_after_read is False, this once."""
         if self._is_whole(index):
-            whole = self._together()
+            whole = self._together(reading=True)
             where = checked(_ELEMENTS, _number(index), size=whole.array.shape[0], verb="access")
             row: Tensor = ops_index.take(whole, where, axis=0, batch_dims=0)
             return row
@@ -113,14 +113,15 @@ class TensorArray:
         if at >= len(self):
             raise errors.OutOfRangeError(None, None, f"Tried to read from index {at} but array size is: {len(self)}")
         found = self._tensors[at]
-        if found is _CLEARED:
+        if _is_cleared(found):
             raise errors.invalid_argument(
                 f"Could not read index {at} twice because it was cleared after a previous read (perhaps try setting "
                 "clear_after_read = false?)"
             )
         tensor: Tensor = self._zeros() if found is None else found
         if self._clears:
-            self._tensors[at] = _CLEARED
+            # A trace keeps the tensor: a later read at an index that only the running program knows may be of others.
+            self._tensors[at] = _CLEARED if current_graph() is None else _Cleared(tensor)
         return tensor
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
@@ -248,7 +249,7 @@ class TensorArray:
         outside = current_graph() is not None and not 0 <= _place(index) < len(self)
         return outside and not self._dynamic_size
 
-    def _together(self) -> Tensor:
+    def _together(self, reading: bool = False) -> Tensor:
         """All elements as one tensor; zeros where nothing was written."""
         if self._whole is not None:
             return self._whole
@@ -260,6 +261,8 @@ class TensorArray:
                     "most, or loop over a Python range."
                 )
             )
+        if reading and any(type(t) is _Cleared for t in self._tensors):
+            return stack([t.tensor if type(t) is _Cleared else t for t in self._tensors])
         return self.stack()
 
     # -- within ------------------------------------------------------------------------------------------------------
@@ -321,12 +324,22 @@ class TensorArray:
 
     def _all(self) -> list[Tensor]:
         for i, t in enumerate(self._tensors):
-            if t is _CLEARED:
+            if _is_cleared(t):
                 raise errors.invalid_argument(
                     f"Could not read index {i} twice because it was cleared after a previous read (perhaps try setting "
                     "clear_after_read = false?)"
                 )
         return [self._zeros() if t is None else t for t in self._tensors]
+
+
+class _Cleared(NamedTuple):
+    """An element that was read while tracing, and is not to be read again."""
+
+    tensor: Tensor
+
+
+def _is_cleared(element: Any) -> bool:
+    return element is _CLEARED or type(element) is _Cleared
 
 
 def _length(size: Any) -> int:

@@ -154,6 +154,8 @@ class Variable(IndexedUpdates, Operators):
         shape: Any = None,
         experimental_enable_variable_lifting: bool = True,
     ) -> None:
+        if hasattr(self, "storage"):
+            return  # a creator of `variable_creator_scope` has made it, and `__new__` returned it
         _check_arguments(initial_value, name, constraint)
         graph, creations = current_graph(), _creations.get()
         local = graph is not None and not experimental_enable_variable_lifting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn
 
-from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.arrays.symbolic import Graph, current_graph
 from gradtape._src.conversion import convert
 from gradtape._src.formats.schema import Field, Record, mapping
 from gradtape._src.shape import TensorShape
@@ -251,16 +251,22 @@ def get_default_session() -> None:
     """None: there are no sessions."""
 
 
+_default_graph: list[Graph] = []
+
+
 def get_default_graph() -> Any:
-    """The graph that is traced here, or RuntimeError in eager code."""
+    """The graph that is traced here; in eager code one that has no ops, and gets none."""
     graph = current_graph()
-    if graph is None:
-        raise RuntimeError(f"tf.compat.v1.get_default_graph: {_ADVICE}")
-    return graph.root
+    if graph is not None:
+        return graph.root
+    if not _default_graph:
+        _default_graph.append(Graph("default"))
+    return _default_graph[0]
 
 
 def reset_default_graph() -> None:
-    """Nothing to reset: eager code has no graph."""
+    """Let `get_default_graph` return another graph in eager code."""
+    _default_graph.clear()
 
 
 # -- collections: eager code has none --------------------------------------------------------------------------------

@@ -66,7 +66,10 @@ def _lazy_names() -> dict[str, str]:
         table[name] = f"gradtape.{module or 'strings'}:{attribute}"
     table |= {name: f"gradtape.io:{name}" for name in _RECORDS.split()}
     table |= {name: f"gradtape._src.formats.event:{name}" for name in _MESSAGES.split()}
-    table |= {name: f"{_HERE}.{name}:" for name in ("app", "flags", "gfile", "logging", "losses", "summary")}
+    table |= {
+        name: f"{_HERE}.{name}:"
+        for name in ("app", "data", "flags", "gfile", "logging", "losses", "metrics", "summary")
+    }
     table["confusion_matrix"] = "gradtape.math:confusion_matrix"
     return table
 

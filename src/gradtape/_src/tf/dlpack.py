@@ -1,0 +1,63 @@
+"""`tf.experimental.dlpack`: share the memory of a tensor with another library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.conversion import wrap
+from gradtape._src.tensor import Tensor
+
+__all__ = ["from_dlpack", "to_dlpack"]
+
+_CPU = (1, 0)
+
+
+def to_dlpack(tf_tensor: Any) -> Any:
+    """A tensor as a DLPack capsule, which another library reads once.
+
+    Args:
+      tf_tensor: A tensor in the memory of the processor.
+
+    >>> import gradtape as tf
+    >>> capsule = tf.experimental.dlpack.to_dlpack(tf.constant([1.0, 2.0]))
+    >>> tf.experimental.dlpack.from_dlpack(capsule).numpy().tolist()
+    [1.0, 2.0]
+    """
+    if not isinstance(tf_tensor, Tensor):
+        raise errors.InvalidArgumentError(
+            None, None, f"The argument to `to_dlpack` must be a TF tensor, not Python object. Received {tf_tensor!r}."
+        )
+    array = np.asarray(tf_tensor.array)
+    # NumPy exports what may be written to: another library gets memory of its own, and the tensor stays as it is.
+    return (array if array.flags.writeable else array.copy()).__dlpack__()
+
+
+def from_dlpack(dlcapsule: Any) -> Tensor:
+    """A tensor over the memory of a DLPack capsule, or of an array that makes one.
+
+    Args:
+      dlcapsule: A capsule of `to_dlpack` or of another library, or an object with `__dlpack__`.
+
+    >>> import gradtape as tf
+    >>> import numpy as np
+    >>> tf.experimental.dlpack.from_dlpack(np.arange(3.0)).numpy().tolist()
+    [0.0, 1.0, 2.0]
+    """
+    source = dlcapsule if hasattr(dlcapsule, "__dlpack__") else _Capsule(dlcapsule)
+    return wrap(np.from_dlpack(source))
+
+
+class _Capsule:
+    """What NumPy reads: an object that gives its capsule away."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU

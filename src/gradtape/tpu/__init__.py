@@ -1,0 +1,3 @@
+"""`tf.tpu`: TPUs."""
+
+from gradtape.tpu import experimental as experimental

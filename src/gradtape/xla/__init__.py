@@ -1,0 +1,3 @@
+"""`tf.xla`: what XLA compiles."""
+
+from gradtape.xla import experimental as experimental

@@ -1,0 +1,150 @@
+"""Names that public programs use and that belong to no family of ops."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape._src.hooks.tensorflow_python import find
+
+
+def named(name):
+    def creator(next_creator, **kwargs):
+        kwargs["name"] = f"{kwargs['name'] or ''}{name}"
+        return next_creator(**kwargs)
+
+    return creator
+
+
+def test_creators_of_variables_nest():
+    with tf.variable_creator_scope(named("outer")), tf.variable_creator_scope(named("inner")):
+        v = tf.Variable([1.0, 2.0], trainable=False)
+    assert v.name == "innerouter:0"
+    assert not v.trainable
+    assert v.numpy().tolist() == [1.0, 2.0]
+    assert tf.Variable(1.0).name == "Variable:0"
+
+
+def test_a_creator_may_return_something_else():
+    with tf.variable_creator_scope(lambda next_creator, **kwargs: kwargs["initial_value"]):
+        assert tf.Variable(3.0) == 3.0
+
+
+def test_a_creator_that_fails_leaves_nothing():
+    def creator(next_creator, **kwargs):
+        raise KeyError("no")
+
+    with pytest.raises(KeyError, match="no"), tf.variable_creator_scope(creator):
+        tf.Variable(1.0)
+    assert float(tf.Variable(1.0)) == 1.0
+
+
+def test_compiling_one_call():
+    (y,) = tf.xla.experimental.compile(lambda x: x * 2.0, [2.0])
+    assert float(y) == 4.0
+    assert tf.xla.experimental.compile(lambda: None) == []
+    with pytest.raises(RuntimeError, match=r"inside tf\.function"), tf.xla.experimental.jit_scope():
+        pass
+
+
+def test_tpus_are_not_here():
+    with pytest.raises(ValueError, match="Please provide a TPU Name"):
+        tf.distribute.cluster_resolver.TPUClusterResolver()
+    with pytest.raises(ValueError, match="Please provide a TPU Name"):
+        tf.tpu.experimental.initialize_tpu_system()
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.int32, tf.uint8, tf.complex64])
+def test_memory_goes_to_other_libraries_and_back(dtype):
+    x = tf.cast([[1, 2], [3, 4]], dtype)
+    capsule = tf.experimental.dlpack.to_dlpack(x)
+    again = tf.experimental.dlpack.from_dlpack(capsule)
+    assert again.dtype == dtype
+    np.testing.assert_array_equal(again.numpy(), x.numpy())
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be a TF tensor"):
+        tf.experimental.dlpack.to_dlpack(np.ones(2))
+
+
+def test_older_names_in_eager_code():
+    v1 = tf.compat.v1
+    assert int(v1.data.make_one_shot_iterator(tf.data.Dataset.range(3)).get_next()) == 0
+    with pytest.raises(RuntimeError, match="not supported in eager mode"):
+        v1.data.make_initializable_iterator(tf.data.Dataset.range(3))
+    assert v1.data.get_output_types(tf.data.Dataset.range(3)) == tf.int64
+    assert v1.data.Dataset is tf.data.Dataset
+    with pytest.raises(RuntimeError, match=r"tf.metrics.auc is not supported"):
+        v1.metrics.auc([1], [1])
+    graph = v1.get_default_graph()
+    assert v1.get_default_graph() is graph
+    v1.reset_default_graph()
+    assert v1.get_default_graph() is not graph
+    assert not isinstance(tf.constant(1.0), tf.Operation)
+
+
+def test_products_of_sparse_matrices():
+    sparse = find("ops.linalg.sparse.sparse")
+    rng = np.random.default_rng(0)
+    a = (rng.normal(size=(2, 4, 5)) * (rng.uniform(size=(2, 4, 5)) < 0.4)).astype(np.float32)
+    b = (rng.normal(size=(2, 5, 3)) * (rng.uniform(size=(2, 5, 3)) < 0.4)).astype(np.float32)
+    ours = sparse.matmul(sparse.CSRSparseMatrix(a), sparse.CSRSparseMatrix(b))
+    np.testing.assert_allclose(ours.to_dense().numpy(), a @ b, rtol=1e-5, atol=1e-6)
+    one, two = sparse.CSRSparseMatrix(a[0]), sparse.CSRSparseMatrix(b[0])
+    np.testing.assert_allclose(sparse.matmul(one, two).to_dense().numpy(), a[0] @ b[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(sparse.matmul(one, b[0]).numpy(), a[0] @ b[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(sparse.matmul(a[0], two).numpy(), a[0] @ b[0], rtol=1e-5, atol=1e-6)
+    empty = sparse.matmul(sparse.CSRSparseMatrix(tf.zeros([2, 2])), sparse.CSRSparseMatrix(tf.ones([2, 2])))
+    assert empty.to_dense().numpy().tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_products_of_sparse_matrices_have_gradients():
+    sparse = find("ops.linalg.sparse.sparse")
+    values = tf.constant([1.0, 2.0, 3.0])
+    with tf.GradientTape() as tape:
+        tape.watch(values)
+        a = sparse.CSRSparseMatrix(tf.SparseTensor([[0, 0], [0, 1], [1, 1]], values, [2, 2]))
+        loss = tf.reduce_sum(sparse.matmul(a, a).to_sparse_tensor().values)
+    # (A A) = [[v0², v0 v1 + v1 v2], [0, v2²]]
+    assert tf.convert_to_tensor(tape.gradient(loss, values)).numpy().tolist() == [4.0, 4.0, 8.0]
+
+
+def test_private_functions_do_what_tensorflows_do():
+    nested, deprecation = find("util.nest"), find("util.deprecation")
+    assert nested.flatten_up_to([0, {"a": 0}], [[1, 2], {"a": (3, 4)}]) == [[1, 2], (3, 4)]
+    assert nested.map_structure_up_to([0, 0], len, [[1, 2], [3]]) == [2, 1]
+    with pytest.raises(ValueError, match="same sequence length"):
+        nested.flatten_up_to([0, 0], [1])
+    with pytest.raises(TypeError, match="must also be a sequence"):
+        nested.flatten_up_to([0, 0], 1)
+    assert nested.flatten_with_joined_string_paths({"a": [1, 2]}) == [("a/0", 1), ("a/1", 2)]
+    old = deprecation.deprecated(None, "Use new.")(lambda x: x + 1)
+    assert (old(1), old(2)) == (2, 3)
+    assert deprecation.deprecated_args(None, "No.", "y")(lambda x, y=0: x + y)(1, y=2) == 3
+    pfor = find("ops.parallel_for.control_flow_ops").pfor
+    assert pfor(lambda i: i * 2, 3).numpy().tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("function", [tf.nn.relu, tf.tanh, tf.exp, tf.math.log, tf.matmul, tf.reduce_sum])
+def test_functions_are_pickled_by_name(function):
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_a_loop_reads_elements_after_one_that_was_read():
+    @tf.function
+    def total(x):
+        elements = tf.TensorArray(tf.float32, size=3).unstack(x)
+        y = elements.read(0)
+        for i in tf.range(1, 3):
+            y = y + elements.read(i)
+        return y
+
+    assert float(total(tf.constant([1.0, 2.0, 4.0]))) == 7.0
+
+
+def test_the_context_says_where_code_runs():
+    context = find("eager.context").context()
+    assert context.executing_eagerly()
+    assert context.device_spec.device_type == "CPU"
+    assert context.num_gpus() == 0
