@@ -291,3 +291,62 @@ def test_slurm_describes_the_cluster(monkeypatch):
     resolver = tf.distribute.cluster_resolver.SlurmClusterResolver()
     assert resolver.cluster_spec().as_dict() == {"worker": ["n01:8888", "n01:8889", "n02:8888"]}
     assert (resolver.task_type, resolver.task_id, resolver.master()) == ("worker", 2, "grpc://n02:8888")
+
+
+# -- functions -------------------------------------------------------------------------------------------------------
+def test_run_takes_a_function_that_merges(two):
+    with two.scope():
+        v = tf.Variable(1.0, aggregation=SUM)
+
+    @tf.function
+    def replica(x):
+        v.assign_add(x)
+        return v.read_value()
+
+    x = two.experimental_distribute_values_from_function(lambda c: tf.constant(float(c.replica_id_in_sync_group)))
+    assert copies(two, two.run(replica, args=(x,))) == [2.0, 2.0]
+    assert copies(two, two.run(replica, args=(x,))) == [3.0, 3.0]
+    assert len(two._compiled) == 1
+
+
+def test_a_function_that_reads_a_dataset_compiles_its_replicas(two):
+    traces = []
+
+    @tf.function
+    def epoch(dataset):
+        total = 0.0
+        for x in dataset:
+
+            def replica(x):
+                traces.append(1)
+                return tf.reduce_sum(x)
+
+            total += two.reduce("SUM", two.run(replica, args=(x,)), axis=None)
+        return total
+
+    data = tf.data.Dataset.from_tensor_slices(np.arange(8.0, dtype=np.float32)).batch(2)
+    data = two.experimental_distribute_dataset(data)
+    before = len(traces)
+    assert [float(epoch(data)) for _ in range(3)] == [28.0] * 3
+    assert len(traces) - before < 8  # of 24 calls
+
+
+def test_the_specification_of_a_dataset_is_a_signature(two):
+    data = two.experimental_distribute_dataset(tf.data.Dataset.range(5).batch(4))
+
+    @tf.function(input_signature=[data.element_spec])
+    def doubled(x):
+        return two.run(lambda x: 2 * x, args=(x,))
+
+    assert [copies(two, doubled(x)) for x in data] == [[[0, 2], [4, 6]], [[8], []]]
+    with pytest.raises(TypeError, match="Can not cast"):
+        doubled(tf.constant([1]))
+
+
+def test_a_model_with_copies_is_exported(two, tmp_path):
+    with two.scope():
+        model = tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.Dense(1)])
+    tf.saved_model.save(model, str(tmp_path / "model"))
+    x = np.array([[1.0, 2.0]], np.float32)
+    (found,) = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"](tf.constant(x)).values()
+    np.testing.assert_allclose(found, model(x), rtol=1e-6)

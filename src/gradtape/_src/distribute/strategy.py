@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradtape._src import nest
-from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.arrays.symbolic import current_graph, inside_eager_function
 from gradtape._src.core.tape import active_recorders, use_recorders
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.devices import Device, device_scope, get_engine, logical_cpu, logical_devices, parse
@@ -18,6 +18,7 @@ from gradtape._src.distribute.input import DistributedDataset, InputContext, Inp
 from gradtape._src.distribute.reduction import ReduceOp, as_reduce_op
 from gradtape._src.distribute.replica import ReplicaContext, run_replicas
 from gradtape._src.distribute.values import PerReplica, local_structures, regroup, select
+from gradtape._src.function.function import Function
 from gradtape._src.function.modes import traced_for
 from gradtape._src.function.python_code import converted
 from gradtape._src.graph import lanes
@@ -54,6 +55,10 @@ class RunOptions:
     experimental_xla_options: Any = None
 
 
+_MOST_COMPILED = 32
+"""Functions whose `run` a strategy compiles by itself."""
+
+
 class _Scope:
     """What `strategy.scope()` returns."""
 
@@ -87,6 +92,7 @@ class Strategy:
 
     def __init__(self, extended: StrategyExtended) -> None:
         self.extended = extended
+        self._compiled: dict[tuple[int, ...], tuple[Any, Function]] = {}
         extended.attach(self)
 
     @property
@@ -128,9 +134,33 @@ class Strategy:
         if not isinstance(args, (list, tuple)):
             raise ValueError(f"positional args must be a list or tuple, got {type(args)}")
         require_cross_replica(self)
+        kwargs = {} if kwargs is None else kwargs
         if current_graph() is not None and callable(fn):
             fn = converted(fn, True)
-        return self.extended.run(fn, tuple(args), {} if kwargs is None else kwargs)
+        elif self.extended.wraps and (isinstance(fn, Function) or (inside_eager_function() and callable(fn))):
+            compiled = self._compiled_run(fn)
+            if compiled is not None:
+                return compiled(tuple(args), kwargs)
+        return self.extended.run(fn, tuple(args), kwargs)
+
+    def _compiled_run(self, fn: Any) -> Function | None:
+        """`run` of a `tf.function`, or in one that runs eagerly because it reads a dataset, as a function of its own:
+        all replicas are one program. None for code that is new in every call.
+        """
+        code = getattr(fn, "python_function", fn)
+        parts = (getattr(code, "__code__", code), getattr(code, "__self__", None), getattr(code, "__defaults__", None))
+        held = (*parts, *[cell.cell_contents for cell in getattr(code, "__closure__", None) or ()])
+        key = tuple(map(id, held))
+        if key not in self._compiled:
+            if len(self._compiled) >= _MOST_COMPILED:
+                return None
+            replica = converted(code, True)
+
+            def run(args: tuple[Any, ...], kwargs: Any) -> Any:
+                return self.extended.run(replica, args, kwargs)
+
+            self._compiled[key] = (held, Function(run, autograph=False))
+        return self._compiled[key][1]
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
         """The sum or mean of a value over replicas and, unless `axis` is None, over an axis of its parts.

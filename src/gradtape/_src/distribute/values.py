@@ -80,6 +80,18 @@ class PerReplicaSpec:
         """The class of the specified value."""
         return PerReplica
 
+    @property
+    def value_specs(self) -> tuple[Any, ...]:
+        """The specification of each part."""
+        return self._value_specs
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Whether a value is a `PerReplica` with parts like these."""
+        if not isinstance(value, PerReplica) or len(value.parts) != len(self._value_specs):
+            return False
+        pairs = zip(self._value_specs, value.parts, strict=True)
+        return all(spec.is_compatible_with(part) for spec, part in pairs)
+
     def __repr__(self) -> str:
         return f"PerReplicaSpec({', '.join(map(repr, self._value_specs))})"
 

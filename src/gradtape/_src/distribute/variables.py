@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradtape._src.arrays.symbolic import tracing
 from gradtape._src.conversion import cast, convert, register_converter
 from gradtape._src.devices import Device
 from gradtape._src.distribute.context import Mode, default_strategy, mode, require_same
@@ -332,8 +333,9 @@ def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> D
             copy.container, copy._place = whole, device
             copies.append(copy)
             if not number:  # the others begin with its value, and a callable initial value is called once
-                value = strategy.extended.initial_value(abstract_value(copy))
-                copy.assign(value)
+                with tracing(None):
+                    value = strategy.extended.initial_value(abstract_value(copy))
+                    copy.assign(value)
                 given |= {"initial_value": value, "dtype": None}
     whole._copies, whole._strategy = tuple(copies), strategy
     return whole

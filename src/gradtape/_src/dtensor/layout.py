@@ -248,6 +248,11 @@ class Layout:
         """The sizes of the mesh."""
         return self.mesh.shape()
 
+    def delete(self, dims: Sequence[int]) -> Layout:
+        """The layout without some axes."""
+        gone = [dim % self.rank for dim in dims]
+        return Layout([spec for i, spec in enumerate(self.sharding_specs) if i not in gone], self.mesh)
+
     def num_shards(self, idx: int) -> int:
         """Into how many parts an axis is divided."""
         spec = self.sharding_specs[idx]

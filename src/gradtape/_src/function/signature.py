@@ -92,7 +92,8 @@ class Signature:
     def shapes(self) -> list[Any]:
         """The declared shapes of tensors."""
         specs = () if self.declared is None else nest.flatten(self.declared)
-        return [spec.shape for spec in specs if isinstance(spec, TensorSpec)]
+        inside = [part for spec in specs for part in getattr(spec, "value_specs", (spec,))]
+        return [spec.shape for spec in inside if isinstance(spec, TensorSpec)]
 
     @functools.cached_property
     def knows_shapes(self) -> bool:
@@ -109,7 +110,7 @@ def _checked_signature(signature: Any) -> tuple[Any, ...]:
     if not isinstance(signature, (list, tuple)):
         raise TypeError(f"input_signature must be either a tuple or a list, got {type(signature)}.")
     leaves = nest.flatten(list(signature))
-    wrong = [leaf for leaf in leaves if not (hasattr(leaf, "shape") or hasattr(leaf, "dtype"))]
+    wrong = [leaf for leaf in leaves if not any(hasattr(leaf, name) for name in ("shape", "dtype", "value_type"))]
     if wrong:
         raise TypeError(
             "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid args "

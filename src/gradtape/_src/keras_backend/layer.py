@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gradtape._src.function.function import Function
+from gradtape._src.shape import TensorSpec
 from gradtape._src.variable import Variable, unwrapped
 
 _KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_variables", "_non_trainable_variables"})
@@ -13,6 +15,16 @@ _KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_v
 
 class Layer:
     """Names the variables and layers of a Keras layer for checkpoints."""
+
+    @property
+    def _default_save_signature(self) -> Any:
+        """What `tf.saved_model.save` makes the signature of a model whose inputs are known; None for other layers."""
+        inputs = getattr(self, "inputs", None)
+        if not inputs:
+            return None
+        specs = [TensorSpec((None, *x.shape[1:]), x.dtype, x.name) for x in inputs]
+        model: Any = self
+        return Function(lambda *args: model(list(args) if len(args) > 1 else args[0]), input_signature=specs)
 
     def _trackable_children(self) -> dict[str, Any]:
         """The attributes that hold variables and layers, and the variables that no attribute holds.

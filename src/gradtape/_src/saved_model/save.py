@@ -193,7 +193,8 @@ class Saver:
             name = f"__inference_{concrete.name}_{len(self.library)}"
             traced, body = exported(concrete, has_assets=any(isinstance(each.value, Asset) for each in self.found))
             made, gradients = writing.body_function(name, body)
-            captured = [*body.variables, *body.objects]
+            # A copy of a distributed variable is saved as that variable.
+            captured = [*[getattr(v, "container", v) for v in body.variables], *body.objects]
             self._check_tracked(concrete.name, captured)
             self.library += [made, *(each.function for each in gradients)]
             self.gradients += [(name, each) for each in gradients]
@@ -440,7 +441,9 @@ _NO_ARGUMENTS: Message = [
 def _chosen(obj: Any, signatures: Any, declared: list[Any]) -> dict[str, ConcreteFunction]:
     """The signatures by name."""
     if signatures is None:
-        return {"serving_default": declared[0].get_concrete_function()} if len(declared) == 1 else {}
+        own = getattr(obj, "_default_save_signature", None)  # of a Keras model
+        found_alone = [own] if own is not None else declared
+        return {"serving_default": found_alone[0].get_concrete_function()} if len(found_alone) == 1 else {}
     if not isinstance(signatures, dict):
         signatures = {"serving_default": signatures}
     found = {}
