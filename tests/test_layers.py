@@ -232,6 +232,14 @@ def test_importing_brings_in_nothing_heavy():
     assert not loaded & {"pytest", "setuptools", "asyncio", "unittest"}
 
 
+def test_importing_brings_in_little_beside_numpy():
+    """Modules of the standard library that take a millisecond each, for what few programs use."""
+    code = "import numpy, sys; b = {*sys.modules}; import gradtape; print(*sorted(m for m in {*sys.modules} - b))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"hashlib", "secrets", "base64", "pathlib", "urllib.parse", "logging", "tempfile", "subprocess"}
+
+
 def importable():
     names = [f"gradtape.{name}".rstrip(".") for name in sorted(modules()) if name != "__main__"]
     if importlib.util.find_spec("keras") is None:

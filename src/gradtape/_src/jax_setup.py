@@ -13,14 +13,14 @@ import functools
 import os
 from typing import Any
 
-from gradtape._src import compilation_cache
-
 
 @functools.cache
 def configure() -> None:
     """Import and set up JAX, once."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
+
+    from gradtape._src import compilation_cache
 
     settings: Any = jax.config
     settings.update("jax_enable_x64", True)

@@ -13,7 +13,6 @@ import errno
 import itertools
 import os
 import re
-import secrets
 import stat
 import threading
 import time
@@ -219,7 +218,7 @@ def _created(path: str, permissions: int | None) -> IO[bytes]:
 
 def temporary_name(folder: str) -> str:
     """A new name for a file that is not finished."""
-    return os.path.join(folder, f".part-{secrets.token_hex(8)}")
+    return os.path.join(folder, f".part-{os.urandom(8).hex()}")
 
 
 def remove(path: str) -> None:

@@ -7,7 +7,7 @@ trace is given up, and calls with arguments like these run the code. What it cal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape._src import nest
 from gradtape._src.arrays.seeds import OpStreams, drawing_from
@@ -18,10 +18,12 @@ from gradtape._src.function.arguments import Arguments, arguments_kept, distinct
 from gradtape._src.function.concrete import ConcreteFunction, FunctionRef
 from gradtape._src.function.python_code import call_python
 from gradtape._src.function.signature import spec_of
-from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.shape import TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Creations, Variable, creating, is_distributed
+
+if TYPE_CHECKING:
+    from gradtape._src.graph.operations import FuncGraph
 
 _CREATED_TWICE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -58,6 +60,8 @@ class EagerFunction(ConcreteFunction):
         arguments: Arguments,
         reason: Exception,
     ) -> None:
+        from gradtape._src.graph.operations import FuncGraph
+
         self._origin, self.name, self.reason = origin, origin.name, reason
         self._python_function, self._autograph = python_function, autograph
         given, leaves = arguments.given, arguments.leaves
