@@ -69,7 +69,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
 )
 HEIGHT = {layer: len(LAYERS) - i for i, layers in enumerate(LAYERS) for layer in layers}
 LIBRARIES = {"numpy", "ml_dtypes"}
-OPTIONAL = {"jax", "jaxlib", "keras", "matplotlib", "PIL", "malt", "scipy", "tensorflow", "torch", "IPython"}
+OPTIONAL = {"jax", "jaxlib", "keras", "matplotlib", "onnx", "PIL", "malt", "scipy", "tensorflow", "torch", "IPython"}
 
 
 def files():

@@ -22,7 +22,8 @@ __all__ = ["CheckReport", "check", "main"]
 DESCRIPTION = """\
 Lists every tensorflow name that Python files and notebooks use, and says for each whether gradtape
 has it, has it with a note, or misses it. The code is read, never imported or run. Methods of tensors
-and other values (x.numpy()) are not looked at."""
+and other values (x.numpy()) are not looked at. Of a SavedModel it lists signatures, variables, files
+and ops, and which ops gradtape lacks."""
 EPILOG = """\
 exit code: 0 if nothing is missing, 1 if something is, 2 for a mistake on the command line.
 Files that cannot be read are listed and counted; they do not change the exit code.
@@ -33,12 +34,14 @@ examples:
   gradtape check . --only missing           what stands in the way, and where
   gradtape check . --only missing --places  ... every single place
   gradtape check . --json > names.json      for other programs
+  gradtape check exported/model             what a SavedModel needs
 """
 
 _ORDER = (SUPPORTED, NOTE, MISSING)
 _COLOURS = {SUPPORTED: "green", NOTE: "yellow", MISSING: "red"}
 _SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages"))
 _SUFFIXES = (".py", ".ipynb")
+MODEL_FILE = "saved_model.pb"
 
 
 class Place(NamedTuple):
@@ -204,6 +207,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON, with every place")
     options = parser.parse_args(arguments)
 
+    models = [path for path in options.paths if os.path.isfile(os.path.join(path, MODEL_FILE))]
+    if models and len(models) < len(options.paths):
+        parser.error("check SavedModels and code one after the other")
+    if models:
+        from gradtape._src.cli.check_model import check_models  # brings in what reads and runs graphs
+
+        return check_models(models, options.json, Printer())
     shown = tuple(status for status in _ORDER if not options.only or status in options.only)
     report = check(options.paths)
     if options.json:

@@ -36,7 +36,9 @@ usage: gradtape COMMAND [ARG ...]
   bench   measure gradtape beside the peers that are installed
   board   the summaries of a folder as one HTML page: curves, histograms, images
   doctor  this installation: versions, engines, threads, a self-check
+  export  a model as StableHLO, SavedModel, ONNX or NumPy code
   launch  several processes of a program, for distributed training
+  serve   a SavedModel behind TensorFlow Serving's REST API
   stubs   let editors and type checkers resolve tensorflow to gradtape
 
 examples:
@@ -77,7 +79,10 @@ examples:
 """
 
 # Loaded on first use, so that other commands start faster.
-COMMANDS = {name: f"gradtape._src.cli.{name}" for name in ("check", "bench", "board", "doctor", "launch", "stubs")}
+COMMANDS = {
+    name: f"gradtape._src.cli.{name}"
+    for name in ("check", "bench", "board", "doctor", "export", "launch", "serve", "stubs")
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -256,6 +256,14 @@ class Program:
         """The same with other outputs."""
         return Program(self._graph, self._arguments, outputs, given=self._given)
 
+    def explicit_number(self, feed: Feed) -> int | None:
+        """The number of an input among those that the caller gives; None for others."""
+        return self._numbers.get(id(feed.symbol))
+
+    def arguments(self) -> Sequence[Symbolic]:
+        """The symbols that stand for the inputs which the caller gives."""
+        return self._arguments
+
     def is_explicit(self, feed: Feed) -> bool:
         """Whether an input is given by the caller."""
         return id(feed.symbol) in self._numbers

@@ -80,7 +80,9 @@ class Variable(KerasVariable):
             aggregation=variables.VariableAggregation[self.aggregation.upper()],
         )
 
-    def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Tensor:
+    def _convert_to_tensor(self, value: Any, dtype: Any = None) -> Any:
+        if isinstance(value, variables.Variable) and (dtype is None or value.dtype == dtype_of(dtype)):
+            return value
         return dense(value, dtype)
 
     @property

@@ -16,16 +16,6 @@ _KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_v
 class Layer:
     """Names the variables and layers of a Keras layer for checkpoints."""
 
-    @property
-    def _default_save_signature(self) -> Any:
-        """What `tf.saved_model.save` makes the signature of a model whose inputs are known; None for other layers."""
-        inputs = getattr(self, "inputs", None)
-        if not inputs:
-            return None
-        specs = [TensorSpec((None, *x.shape[1:]), x.dtype, x.name) for x in inputs]
-        model: Any = self
-        return Function(lambda *args: model(list(args) if len(args) > 1 else args[0]), input_signature=specs)
-
     def _trackable_children(self) -> dict[str, Any]:
         """The attributes that hold variables and layers, and the variables that no attribute holds.
 
@@ -40,6 +30,28 @@ class Layer:
             if rest:
                 parts[name] = rest
         return parts
+
+    @property
+    def _default_save_signature(self) -> Any:
+        """What `tf.saved_model.save` of a model takes as its signature, where none is given."""
+        from keras.src import tree
+        from keras.src.models.functional import Functional
+        from keras.src.models.model import Model
+        from keras.src.models.sequential import Sequential
+
+        if not isinstance(self, Model):
+            return None
+        functional = getattr(self, "_functional", None) if isinstance(self, Sequential) else self
+        if isinstance(functional, Functional):
+            signature: Any = (tree.map_structure(lambda x: TensorSpec(x.shape, x.dtype), functional.input),)
+        else:
+            shapes = getattr(self, "_build_shapes_dict", None) or {}
+            signature = tuple(TensorSpec(shape, self.compute_dtype) for shape in shapes.values())
+
+        def serving_default(inputs: Any) -> Any:
+            return self(inputs)
+
+        return Function(serving_default, signature) if signature else None
 
 
 def _holds_state(value: Any) -> bool:

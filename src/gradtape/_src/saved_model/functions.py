@@ -60,6 +60,11 @@ class ConcreteFunction:
         """The trainable ones of `variables`."""
         return tuple(each for each in self.variables if each.trainable)
 
+    @property
+    def has_stored_programs(self) -> bool:
+        """Whether it runs programs that gradtape has saved, instead of ops."""
+        return self._function.has_stored_programs
+
     def take_keywords(self, keywords: list[str], positional: int) -> None:
         """Let calls name the flat inputs: as signatures do."""
         self._keywords, self._positional = keywords, positional

@@ -93,6 +93,17 @@ class GraphFunction:
         """The arguments on which a result depends, as far as gradients go."""
         return reaching(self.definition, self.arguments, self.library.function)
 
+    @functools.cached_property
+    def has_stored_programs(self) -> bool:
+        """Whether programs that gradtape has saved are among its nodes, or those of functions that it calls."""
+        for node in self.definition.nodes.values():
+            if node.op == "XlaCallModule":
+                return True
+            callee = attr_value(node.attrs["f"]) if "f" in node.attrs else None
+            if isinstance(callee, Function) and self.library.function(callee.name).has_stored_programs:
+                return True
+        return False
+
     def __call__(self, *inputs: Any) -> list[Any]:
         if len(inputs) != len(self.arguments):
             raise errors.invalid_argument(

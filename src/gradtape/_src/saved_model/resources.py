@@ -155,7 +155,7 @@ INIT = "init_all"
 def outer_nodes(tables: list[tuple[str, SavedTable]], assets: Assets, numbers: dict[int, int]) -> list[Message]:
     """Nodes that make tables, fill them, and keep the paths of assets; `numbers` has the file of each asset by its id.
 
-    Whoever loads the graph feeds the paths to the op that initializes it, and to no other.
+    A session feeds the paths to the op that initializes the graph, and to no other.
     """
     nodes, controls = [], []
     for i in range(len(assets.names)):
