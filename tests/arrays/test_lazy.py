@@ -553,3 +553,32 @@ def test_seeds_of_jacobians_are_lazy(lazily, use_pfor):
         tape.watch(x)
         y = tf.nn.relu(x) * tf.reduce_prod(x, axis=0) + x[:, ::-1]
     np.testing.assert_allclose(found, tape.jacobian(y, x), rtol=1e-6)
+
+
+def test_long_chains_of_elementwise_ops_are_divided(lazily, monkeypatch):
+    pytest.importorskip("jax")
+    from gradtape._src.graph import lazy_programs as compiling
+
+    monkeypatch.setattr(compiling, "_DEEPEST", 8)
+    tf.config.set_engine("xla")
+    try:
+        x = tf.constant([0.25, 0.5])
+        for rate in (1.1, 1.1, 1.2, 1.3):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = x
+                for _ in range(20):
+                    y = tf.tanh(y) * rate
+                y = tf.reduce_sum(y)
+            found = tape.gradient(y, x).numpy()
+            expected, slope = np.array([0.25, 0.5]), np.ones(2)
+            for _ in range(20):
+                slope *= rate * (1 - np.tanh(expected) ** 2)
+                expected = np.tanh(expected) * rate
+            np.testing.assert_allclose(found, slope, rtol=1e-4)
+            np.testing.assert_allclose(y, expected.sum(), rtol=1e-5)
+        whole = max(report(), key=lambda program: program.ops)
+        assert "in 10 parts of" in whole.executor
+        assert all("not compiled" not in program.executor for program in report())
+    finally:
+        tf.config.set_engine("numpy")

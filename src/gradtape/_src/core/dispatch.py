@@ -17,7 +17,7 @@ from gradtape._src.active import active_stack
 from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Namespace, generic_kernels
 from gradtape._src.arrays.batched import Batched, batch_rules, batched_namespace
-from gradtape._src.arrays.lazy import Lazy, lazy_namespace
+from gradtape._src.arrays.lazy import Lazy, are_together, lazy_namespace
 from gradtape._src.arrays.symbolic import Symbolic, zeros
 from gradtape._src.calls import calls
 from gradtape._src.conversion import (
@@ -146,9 +146,10 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
 # -- the general call ------------------------------------------------------------------------------------------------
 def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
     """Run a primitive on tensors and record it."""
-    if placement.several:
-        inputs = colocate(op, inputs)
     arrays = [t.array for t in inputs]
+    if placement.several and not are_together(arrays):
+        inputs = colocate(op, inputs)
+        arrays = [t.array for t in inputs]
     kernel = op.kernel
     for array in arrays:
         if type(array) is not ndarray:
@@ -224,10 +225,14 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
         array = x.array
         if checked and array.dtype is not _FLOAT32 and not _allowed(op, array):
             raise errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)
-        if type(array) is not ndarray or placement.several:
+        if type(array) is Lazy:
+            kernel = op.recorder
+        elif type(array) is not ndarray or placement.several:
             return run(op, (x,), attrs)
+        else:
+            kernel = op.kernel
         try:
-            value = op.kernel(array, **attrs)
+            value = kernel(array, **attrs)
         except _RAW as error:
             raise _explained(op, (array,), error) from None
         out = wrap(value if type(value) is ndarray else _as_array(value))
@@ -425,7 +430,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
             if type(value) is not ndarray:
                 value = _as_array(value)
         else:
-            if dtype is b.dtype and type(a) is Lazy and a.meets(b):
+            if dtype is b.dtype and ((type(a) is Lazy and a.meets(b)) or (type(b) is Lazy and b.meets(a))):
                 try:
                     value = op.recorder(a, b) if given is None else op.recorder(a, b, **given)
                 except (ValueError, TypeError):

@@ -13,8 +13,9 @@ from typing import Any
 
 from gradtape._src import forks
 from gradtape._src.arrays.lazy.calls import Spec, kinds
-from gradtape._src.arrays.lazy.programs import LazyProgram, Runner
+from gradtape._src.arrays.lazy.programs import Failure, LazyProgram, Runner, Step, part_of
 from gradtape._src.arrays.symbolic import Graph, symbolic_namespace, tracing
+from gradtape._src.core.primitive import registry
 from gradtape._src.graph.program import Program, to_numpy
 
 
@@ -22,7 +23,8 @@ def compile_lazily(program: LazyProgram) -> Runner:
     """What runs a program of lazy arrays as a whole."""
     if program.device is None:
         return _OnHost(_program(program, ()))
-    return _OnDevice(program)
+    levels = _levels(program)
+    return _InLevels(program, levels) if len(levels) > 1 else _OnDevice(program)
 
 
 def _program(program: LazyProgram, donated: Sequence[int]) -> Program:
@@ -101,3 +103,64 @@ class _OnDevice:
                 self._kinds.add(seen)
                 return
             into.extend(starmap(program.xla.jitted, (arrays,)))  # one call of C code: no result is lost
+
+
+# -- long chains -------------------------------------------------------------------------------------------------------
+_DEEPEST = 256
+"""The number of elementwise ops one after the other that XLA gets in a program. It fuses all of them to one kernel, and
+takes 26 s to compile one of 2,000 (H200)."""
+
+_NEUTRAL = frozenset({"astype", "broadcast_to", "expand_dims", "identity", "reshape", "squeeze", "stop_gradient"})
+
+
+def _levels(program: LazyProgram) -> list[list[Step]]:
+    """The steps of a program, divided so that no level has long chains of elementwise ops."""
+    found: dict[int, tuple[int, int]] = {}  # by result, its level and the length of the chain that ends there
+    levels: list[list[Step]] = []
+    for step in program.steps:
+        level, depth = max([found[n] for n in step.inputs if n >= 0], default=(0, 0))
+        name = kinds[step.kind].name
+        op = registry.get(name)
+        if name not in _NEUTRAL:
+            depth = depth + 1 if "_vjp_" in name or (op is not None and op.elementwise) else 0
+        if depth > _DEEPEST:
+            level, depth = level + 1, 1
+        found.update(dict.fromkeys(step.outputs, (level, depth)))
+        while len(levels) <= level:
+            levels.append([])
+        levels[level].append(step)
+    return levels
+
+
+class _InLevels:
+    """A program that runs as several, one after the other; parts that are alike are compiled once."""
+
+    def __init__(self, program: LazyProgram, levels: list[list[Step]]) -> None:
+        self._program = program
+        wanted = {*program.outputs}
+        self._parts = []
+        for steps in reversed(levels):
+            self._parts.append(part_of(program, steps, wanted))
+            wanted.update(number for step in steps for number in step.inputs if number >= 0)
+        self._parts.reverse()
+
+    @property
+    def executor(self) -> str:
+        """What runs it, in words."""
+        different = len({id(part.program) for part in self._parts})
+        return f"XLA, in {len(self._parts)} parts of {different} kinds: it has long chains of elementwise ops"
+
+    def __call__(self, arrays: Sequence[Any], dying: Sequence[int], into: list[Any]) -> None:
+        program = self._program
+        values: dict[int, Any] = {-1 - 2 * i: array for i, array in enumerate(arrays[: len(program.feeds)])}
+        values.update({-2 - 2 * i: literal for i, literal in enumerate(program.literals)})
+        for part in self._parts:
+            part.program.runs += part.program.runs == 0  # it is worth compiling
+            found: list[Any] = []
+            literals = [values[number] for number in part.literals]
+            part.program.run([values[number] for number in part.feeds], (), literals, {}, found)
+            failed = next((value for value in found[0] if type(value) is Failure), None)
+            if failed is not None:
+                raise failed.error
+            values.update(zip(part.outputs, found[0], strict=True))
+        into.append([values[number] for number in program.outputs])

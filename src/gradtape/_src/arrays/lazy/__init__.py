@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -79,6 +79,21 @@ def computing(function: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+def are_together(arrays: Sequence[Any]) -> bool:
+    """Whether arrays are lazy ones on one device; integers, booleans and numbers of NumPy's go along by themselves."""
+    first = arrays[0] if arrays else None
+    if type(first) is not Lazy:
+        return False
+    device = first.spec.device
+    for array in arrays:
+        if type(array) is Lazy:
+            if array.spec.device is not device:
+                return False
+        elif type(array) is not np.ndarray or (array.shape and array.dtype.kind not in "iub"):
+            return False
+    return True
 
 
 def is_lazy_on_host(array: Any) -> bool:

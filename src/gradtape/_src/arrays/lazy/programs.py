@@ -326,6 +326,36 @@ def _planned(codes: tuple[Code, ...], alive: tuple[int, ...]) -> Plan:
     return Plan(program, found, [(-1 - f) // 2 for f in feeds], [(-2 - i) // 2 for i in literals], origins)
 
 
+class Part(NamedTuple):
+    """Some steps of a program as a program of their own: the numbers there of its feeds, literals and outputs."""
+
+    program: LazyProgram
+    feeds: list[int]
+    literals: list[int]
+    outputs: list[int]
+
+
+def part_of(whole: LazyProgram, steps: Sequence[Step], wanted: set[int]) -> Part:
+    """A program of some steps, which gives those of their results that are wanted. Parts that are alike are the same."""
+    codes = tuple([(step.kind, *step.inputs, *step.outputs) for step in steps])
+    own = {number for step in steps for number in step.outputs}
+    before = {n: -1 - 2 * (len(whole.feeds) + i) for i, n in enumerate(_used_from_outside(steps, own))}
+    renamed = tuple([(code[0], *[before.get(n, n) for n in code[1:]]) for code in codes])
+    plan = _planned(renamed, tuple(sorted(own & wanted)))
+    outside = {-1 - 2 * i: -1 - 2 * i for i in range(len(whole.feeds))} | {new: old for old, new in before.items()}
+    return Part(
+        plan.program,
+        [outside[-1 - 2 * i] for i in plan.feeds],
+        [-2 - 2 * i for i in plan.literals],
+        plan.results,
+    )
+
+
+def _used_from_outside(steps: Sequence[Step], own: set[int]) -> list[int]:
+    """The results of other steps that these use."""
+    return [*dict.fromkeys(n for step in steps for n in step.inputs if n >= 0 and n not in own)]
+
+
 def _needed(codes: tuple[Code, ...], used: set[int]) -> list[Code]:
     """The calls that these results depend on."""
     kept = []

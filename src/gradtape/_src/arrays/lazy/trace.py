@@ -503,14 +503,18 @@ Known = tuple[int, Spec, tuple[int, ...], Any]
 """The kind of a call with one result, and the result's spec, shape and dtype."""
 
 
+_QUICK = frozenset({int, bool, str, tuple, type(None), *[type(np.dtype(t)) for t in "efdFDbBhHiIlLqQ?"]})
+"""Types of static arguments that differ where their types do, or are equal."""
+
+
 def recorder_of(name: str) -> Callable[..., Any]:
     """The function of a primitive on lazy arrays: `record`, with a fast path for one and two operands."""
     known: dict[Any, Known] = {}
     is_plain = name not in IMMEDIATE and name not in refusals
 
-    def learn(key: Any, args: tuple[Any, ...]) -> Any:
+    def learn(key: Any, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Record a call in the general way, and remember its kind."""
-        result = record(name, args, {})
+        result = record(name, args, attrs)
         if is_plain and type(result) is Lazy and result.code:
             known[key] = (result.code[0], result.spec, result.shape, result.dtype)
         return result
@@ -518,48 +522,57 @@ def recorder_of(name: str) -> Callable[..., Any]:
     return _fast_recorder(name, known, learn)
 
 
-def _fast_recorder(  # one call an op (benchmark: gpu/eager)
-    name: str, known: dict[Any, Known], learn: Callable[..., Any]
-) -> Callable[..., Any]:
-    def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:  # benchmark: gpu/eager
-        if attrs or others or type(x) is not Lazy:
+def _fast_recorder(name: str, known: dict[Any, Known], learn: Callable[..., Any]) -> Callable[..., Any]:
+    def call(  # noqa: C901 - one call an op (benchmark: gpu/eager)
+        x: Any = None, y: Any = None, *others: Any, **attrs: Any
+    ) -> Any:
+        lazy = x if type(x) is Lazy else y
+        if type(lazy) is not Lazy or others or (attrs and ("index" in attrs or not _are_quick(attrs))):
             return record(name, (x, *(() if y is None and not others else (y, *others))), attrs)
-        spec = x.spec
-        trace = _current()
+        spec = lazy.spec
         if y is None:
-            found = known.get(spec)
-            if found is None or trace is None or trace.device is not spec.device:
-                return learn(spec, (x,))
-            array = Lazy()
+            key: Any = spec
+        elif lazy is not x:
+            key = (x.dtype, spec) if type(x) is ndarray and not x.shape else None
+        elif type(y) is Lazy:
+            key = (spec, y.spec)
+        else:
+            key = (spec, y.dtype) if type(y) is ndarray and not y.shape else None
+        if key is None:
+            return record(name, (x, y), attrs)
+        if attrs:
+            key = (key, *attrs.items(), *map(type, attrs.values()))
+        found = known.get(key)
+        trace = _current()
+        if found is None or trace is None or trace.device is not spec.device:
+            return learn(key, (x,) if y is None else (x, y), attrs)
+        if lazy is not x:
+            first = trace.literal(x)
+        else:
+            first = x.slot if x.value is None and x.trace is trace else trace.feed(x)
+        array = Lazy()
+        if y is None:
             array.slot = slot = trace.next_slot()
-            source = x.slot if x.value is None and x.trace is trace else trace.feed(x)
-            array.code = (found[0], source, slot)
+            array.code = (found[0], first, slot)
         else:
             if type(y) is Lazy:
-                key: Any = (spec, y.spec)
-            elif type(y) is ndarray and not y.shape:
-                key = (spec, y.dtype)
+                second = y.slot if y.value is None and y.trace is trace else trace.feed(y)
             else:
-                return record(name, (x, y), {})
-            found = known.get(key)
-            if found is None or trace is None or trace.device is not spec.device:
-                return learn(key, (x, y))
-            source = x.slot if x.value is None and x.trace is trace else trace.feed(x)
-            if type(y) is ndarray:
-                other = trace.literal(y)
-            else:
-                other = y.slot if y.value is None and y.trace is trace else trace.feed(y)
-            array = Lazy()
+                second = trace.literal(y)
             array.slot = slot = trace.next_slot()
-            array.code = (found[0], source, other, slot)
+            array.code = (found[0], first, second, slot)
         _, array.spec, array.shape, array.dtype = found
         array.value, array.trace = None, trace
         trace.append(array)
         if slot >= trace.limit and trace.crossed(array):
-            return call(x, y)
+            return call(x, **attrs) if y is None else call(x, y, **attrs)
         return array
 
     return call
+
+
+def _are_quick(attrs: dict[str, Any]) -> bool:
+    return _QUICK.issuperset(map(type, attrs.values()))
 
 
 def _unused() -> tuple[int, int, int]:
