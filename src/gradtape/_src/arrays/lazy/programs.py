@@ -336,7 +336,7 @@ class Part(NamedTuple):
 
 
 def part_of(whole: LazyProgram, steps: Sequence[Step], wanted: set[int]) -> Part:
-    """A program of some steps, which gives those of their results that are wanted. Parts that are alike are the same."""
+    """A program of some steps, which gives those of their results that are wanted. Parts that are alike are one."""
     codes = tuple([(step.kind, *step.inputs, *step.outputs) for step in steps])
     own = {number for step in steps for number in step.outputs}
     before = {n: -1 - 2 * (len(whole.feeds) + i) for i, n in enumerate(_used_from_outside(steps, own))}

@@ -523,9 +523,7 @@ def recorder_of(name: str) -> Callable[..., Any]:
 
 
 def _fast_recorder(name: str, known: dict[Any, Known], learn: Callable[..., Any]) -> Callable[..., Any]:
-    def call(  # noqa: C901 - one call an op (benchmark: gpu/eager)
-        x: Any = None, y: Any = None, *others: Any, **attrs: Any
-    ) -> Any:
+    def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:  # one call an op (benchmark: gpu/eager)
         lazy = x if type(x) is Lazy else y
         if type(lazy) is not Lazy or others or (attrs and ("index" in attrs or not _are_quick(attrs))):
             return record(name, (x, *(() if y is None and not others else (y, *others))), attrs)
@@ -548,8 +546,10 @@ def _fast_recorder(name: str, known: dict[Any, Known], learn: Callable[..., Any]
             return learn(key, (x,) if y is None else (x, y), attrs)
         if lazy is not x:
             first = trace.literal(x)
+        elif x.value is None and x.trace is trace:
+            first = x.slot
         else:
-            first = x.slot if x.value is None and x.trace is trace else trace.feed(x)
+            first = trace.feed(x)
         array = Lazy()
         if y is None:
             array.slot = slot = trace.next_slot()
