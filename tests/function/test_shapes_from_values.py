@@ -155,7 +155,7 @@ def test_variables_are_updated_and_shapes_are_unknown_while_tracing() -> None:
     assert counts == [3, 1, 0]
     assert float(total) == 11.0
     assert shapes == [[None]]
-    assert "shapes depend on values" in add.summary()
+    assert "shapes that depend on values" in add.summary()
 
 
 def test_a_loop_over_what_is_left() -> None:

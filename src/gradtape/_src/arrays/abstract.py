@@ -90,7 +90,8 @@ def _described(found: Any) -> Specs:
 
 def _specs_of(result: Any) -> Specs:
     several = isinstance(result, (tuple, list))
-    return several, tuple([(tuple(x.shape), np.dtype(x.dtype)) for x in (result if several else (result,))])
+    arrays = [x if hasattr(x, "dtype") else np.asarray(x, object) for x in (result if several else (result,))]
+    return several, tuple([(tuple(x.shape), np.dtype(x.dtype)) for x in arrays])
 
 
 def _on_zeros(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:

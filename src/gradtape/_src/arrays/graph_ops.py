@@ -47,16 +47,42 @@ def collecting(target: Any) -> setting[Any]:
     return setting(_collector, target)
 
 
-def in_graph(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], error: BaseException) -> Any:
-    """A function as ops of the graph in a file; the error where no file is made, or no ops are known for it."""
+OnHost = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any], BaseException, bool], Any]
+"""What adds a function to a graph that runs on NumPy, as one node which calls it; it raises the error if it cannot."""
+
+_on_host: list[OnHost] = []
+
+
+def register_on_host(on_host: OnHost) -> None:
+    """Register what adds a function to a graph as a call of it."""
+    _on_host.append(on_host)
+
+
+def in_graph(
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    error: BaseException,
+    function: Callable[..., Any] | None = None,
+    changes: bool = False,
+) -> Any:
+    """A function as ops of the graph in a file or, where no file is made, as a call of it; the error otherwise.
+
+    `changes`: the function returns nothing, and is called for what it changes.
+    """
     target = _collector.get()
+    if target is None and function is not None:
+        for on_host in _on_host:
+            return on_host(function, args, kwargs, error, changes)
     if target is None or name not in _rules or graph_traced.get() is not target.graph:
         raise error
     return _rules[name](target, *args, **kwargs)
 
 
-def kept_in_graph(name: str) -> Callable[[_F], _F]:
-    """Let a function that needs eager execution be ops of the graph in a file, by the rule of this name."""
+def kept_in_graph(name: str, changes: bool = False) -> Callable[[_F], _F]:
+    """Let a function that needs eager execution be ops of the graph in a file, by the rule of this name, and a call of
+    it in graphs that run on NumPy.
+    """
 
     def decorate(function: _F) -> _F:
         @wraps(function)
@@ -64,7 +90,7 @@ def kept_in_graph(name: str) -> Callable[[_F], _F]:
             try:
                 return function(*args, **kwargs)
             except NeedsEagerError as error:
-                return in_graph(name, args, kwargs, error)
+                return in_graph(name, args, kwargs, error, function, changes)
 
         return call  # type: ignore[return-value]
 

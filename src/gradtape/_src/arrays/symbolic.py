@@ -221,6 +221,7 @@ class Graph:
     executor (of the root) what runs its programs where their arguments are NumPy arrays: "xla", "numpy", or "auto"
     late    (of the root) by name, the dimensions that the running program finds out, and the values that they are
     static  (of the root) whether there must be none of these, because XLA has to compile it
+    is_only_for_numpy (of the root) whether it has what XLA has not: strings, ops that only eager code has
     transient (of the root) whether it holds what is true during this call only: the program is not kept
     follows_constants  whether the tape also has what depends on nothing but constants that were made inside
     """
@@ -234,7 +235,7 @@ class Graph:
         self.root: Graph = self if around is None else around.root
         self.transient, self.executor = False, "xla"
         self.late: dict[str, Symbolic] = {}
-        self.static = False
+        self.static = self.is_only_for_numpy = False
         self.seed: Any = None if around is None else around.seed
         self.op_seeds = 0
         self.scopes: dict[str, int] = {} if around is None else around.scopes
@@ -349,15 +350,26 @@ class Graph:
         size = self.root.late.get(variable.name)
         return variable.least > 0 if size is None else self.reaches(size.graph)
 
+    def leave_to_numpy(self) -> None:
+        """Run the graph on NumPy only, which has strings and eager ops; an error where XLA has to compile it."""
+        if self.root.static:
+            raise only_eager(_no_strings())
+        self.root.is_only_for_numpy = True
+
+    @property
+    def needs_numpy(self) -> bool:
+        """Whether XLA cannot run it: shapes depend on values, or there are strings or eager ops."""
+        return bool(self.root.late) or self.root.is_only_for_numpy
+
     def own(self, value: Any) -> Any:
         """A value as this graph's nodes may refer to it."""
         if type(value) is Symbolic:
             if value.dtype.kind == "O":
-                raise only_eager(_no_strings())
+                self.leave_to_numpy()
             return value if value.graph is self else self._from(value)
         if isinstance(value, np.ndarray):
             if value.dtype.kind == "O":
-                raise only_eager(_no_strings())
+                self.leave_to_numpy()
             return self.capture(value) if value.nbytes > _LITERAL_BYTES else value
         if hasattr(value, "settled"):
             return self.own(value.settled())

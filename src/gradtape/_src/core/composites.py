@@ -108,7 +108,7 @@ def dispatched(function: _F) -> _F:
         except NotDenseError:
             return call_on_composites(name, function, args, kwargs)
         except NeedsEagerError as error:
-            return in_graph(name, args, kwargs, error)
+            return in_graph(name, args, kwargs, error, call)
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise

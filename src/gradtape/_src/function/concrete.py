@@ -382,5 +382,7 @@ def _is_on_host(variable: Variable) -> bool:
 
 
 def is_text(leaf: Any) -> bool:
-    """Whether a leaf is a tensor of strings."""
-    return isinstance(leaf, Tensor) and leaf.array.dtype.kind == "O"
+    """Whether a leaf is a tensor of strings that no program computes: they are known, or ops of a file give them."""
+    if not isinstance(leaf, Tensor) or leaf.array.dtype.kind != "O":
+        return False
+    return type(leaf.array) is not Symbolic or leaf.array.graph.root.static

@@ -72,8 +72,8 @@ def _numbers(program: Program) -> tuple[str, str, str]:
 
 
 def _reason(program: Program) -> str:
-    if program.is_late:
-        return "shapes depend on values"
+    if program.needs_numpy:
+        return "XLA has neither strings nor shapes that depend on values"
     if program.tier is None:
         return "it was chosen"
     elsewhere = program.tier.on_numpy and program.is_compiled and not program.is_made_for_numpy

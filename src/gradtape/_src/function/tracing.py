@@ -142,7 +142,7 @@ class Tracer:
             ops.begin(graph, trace)
         with tracing(graph), stack.use_recorders((trace,)):
             if ops is None and any(map(is_text, tensors)):
-                raise NeedsEagerError(TypeError(f"'{graph.name}' takes a string, and XLA has numbers only."))
+                graph.leave_to_numpy()
             inputs = _inputs(graph, tensors, shapes)
             for tensor in inputs:
                 trace.track(tensor)
@@ -169,7 +169,7 @@ class Tracer:
         try:
             return self._run(given, may_create, knows_shapes)
         except Exception as error:
-            if not graph.late or is_interrupt(error):
+            if not graph.needs_numpy or is_interrupt(error):
                 raise
             raise NeedsEagerError(error) from error
 

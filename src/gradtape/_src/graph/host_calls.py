@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
 
-from gradtape._src import errors, forks
-from gradtape._src.arrays.symbolic import call, current_graph, only_eager, tracing
+from gradtape._src import errors, forks, nest
+from gradtape._src.arrays.dimensions import Late
+from gradtape._src.arrays.graph_ops import register_on_host
+from gradtape._src.arrays.symbolic import call, current_graph, is_known, may_be_late, only_eager, tracing
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.observe import in_rule
@@ -23,10 +25,10 @@ from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.graph.trace import record
-from gradtape._src.interrupts import contextmanager, setting
+from gradtape._src.interrupts import contextmanager, is_interrupt, setting
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor, is_differentiable
-from gradtape._src.variable import called_back
+from gradtape._src.variable import Variable, called_back
 
 T = TypeVar("T")
 
@@ -121,7 +123,7 @@ def function_on_host(
     A program has to know the shapes of its values: where a specification does not say them there is no program.
     """
     specs = [_spec(w) for w in wanted]
-    if any(shape is None for shape, _ in specs):
+    if any(shape is None for shape, _ in specs) or not (may_be_late() or all(_is_static(shape) for shape, _ in specs)):
         raise only_eager(
             ValueError(
                 f"The shape of what {function} returns is not known before it is called, and a compiled program has "
@@ -132,15 +134,16 @@ def function_on_host(
     def computed(arrays: Sequence[Any]) -> tuple[Any, ...]:
         results = _computed(function, arrays)
         for result, (shape, _) in zip(results, specs, strict=True):
-            if tuple(result.shape) != shape:
+            if not _fits(result.shape, shape):
+                announced = [-1 if type(n) is Late else n for n in shape or ()]
                 raise errors.invalid_argument(
                     f"{function} returned an array of shape {errors.brackets(result.shape)}, where "
-                    f"{errors.brackets(shape)} was announced: a compiled program has fixed shapes"
+                    f"{errors.brackets(announced)} was announced: a compiled program has fixed shapes"
                 )
         return tuple(results)
 
     def host(number: Any, *arrays: Any) -> tuple[Any, ...]:
-        zeros = tuple([np.broadcast_to(np.zeros((), dtype), shape or ()) for shape, dtype in specs])
+        zeros = tuple([_zeros(shape, dtype) for shape, dtype in specs])
         return _called_back(number, lambda: computed(arrays), zeros)
 
     attrs = {"function": host, "specs": tuple(specs), "effect": True}
@@ -152,11 +155,26 @@ def function_on_host(
     return list(outputs)
 
 
-def _spec(wanted: Any) -> tuple[tuple[int, ...] | None, Any]:
-    if isinstance(wanted, TensorSpec):
-        known = wanted.shape.is_fully_defined()
-        return tuple(wanted.shape.as_list()) if known else None, wanted.dtype.numpy_dtype  # type: ignore[arg-type]
-    return None, as_dtype(wanted).numpy_dtype
+def _spec(wanted: Any) -> tuple[tuple[Any, ...] | None, Any]:
+    """A shape, in which unknown sizes are late ones, and a dtype; None for a shape of unknown rank."""
+    if not isinstance(wanted, TensorSpec):
+        return None, as_dtype(wanted).numpy_dtype
+    if wanted.shape.rank is None:
+        return None, wanted.dtype.numpy_dtype
+    return tuple([Late() if n is None else n for n in wanted.shape.as_list()]), wanted.dtype.numpy_dtype
+
+
+def _is_static(shape: tuple[Any, ...] | None) -> bool:
+    return shape is not None and all(type(n) is not Late for n in shape)
+
+
+def _fits(found: tuple[int, ...], shape: tuple[Any, ...] | None) -> bool:
+    wanted = shape or ()
+    return len(found) == len(wanted) and all(type(n) is Late or n == m for n, m in zip(wanted, found, strict=True))
+
+
+def _zeros(shape: tuple[Any, ...] | None, dtype: Any) -> Any:
+    return np.zeros([0 if type(n) is Late else n for n in shape or ()], dtype)
 
 
 def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
@@ -197,3 +215,75 @@ def _vjp_nothing(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function
 
 _SEEN = program_op("py_function", "PyFunction", _vjp_function)
 _UNSEEN = program_op("numpy_call", "PyFunc", _vjp_nothing)
+
+
+# -- ops that only eager code has ------------------------------------------------------------------------------------
+_EXAMPLES = (b"1", b"", b"a b c")
+"""Texts to try a function with: numbers can be read from the first one, the last one has parts."""
+
+
+def _call_on_host(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], error: BaseException, changes: bool
+) -> Any:
+    """A function of strings or tables as one node of the graph, which calls it with eager tensors.
+
+    What it returns is found out by examples: structure, dtypes and ranks. Sizes are those of the running program. What
+    `changes` something returns nothing, and is not tried.
+    """
+    given = (tuple(args), dict(kwargs))
+    flat = nest.flatten(given, expand_composites=True)
+    places = [i for i, leaf in enumerate(flat) if isinstance(leaf, Tensor) and not is_known(leaf)]
+    if not may_be_late() or any(map(_is_not_for_host, flat)):
+        raise error
+
+    def called(tensors: Sequence[Tensor]) -> Any:
+        leaves = list(flat)
+        for place, tensor in zip(places, tensors, strict=True):
+            leaves[place] = tensor
+        packed_args, packed_kwargs = nest.pack_sequence_as(given, leaves, expand_composites=True)
+        return function(*packed_args, **packed_kwargs)
+
+    tensors = [flat[i] for i in places]
+    if changes:
+        current_graph().leave_to_numpy()  # type: ignore[union-attr]
+        return effect(lambda *values: called(values), tensors)
+    example = _example(called, tensors, error)
+    leaves = nest.flatten(example, expand_composites=True)
+    wanted = [TensorSpec([None] * len(leaf.array.shape), leaf.dtype) for leaf in leaves]
+    differentiable = any(is_differentiable(t.array) for t in tensors)
+
+    def on_host(*values: Tensor) -> list[Tensor]:
+        return nest.flatten(called(values), expand_composites=True)
+
+    current_graph().leave_to_numpy()  # type: ignore[union-attr]
+    found = function_on_host(on_host, tensors, wanted, differentiable=differentiable)
+    return nest.pack_sequence_as(example, found, expand_composites=True)
+
+
+def _is_not_for_host(leaf: Any) -> bool:
+    """Whether an argument is Python code, or a variable, which may be values of the graph to a trace."""
+    return isinstance(leaf, Variable) or (callable(leaf) and not isinstance(leaf, (Tensor, type)))
+
+
+def _example(called: Callable[[Sequence[Tensor]], Any], tensors: Sequence[Tensor], error: BaseException) -> Any:
+    """What a function returns for a tensor of ones, or of texts: all of its results have to be tensors."""
+    for text in _EXAMPLES:
+        ones = [_filled_example(t.array, text) for t in tensors]
+        try:
+            with tracing(None), stack.use_recorders(()):
+                found = called(ones)
+        except Exception as failed:
+            if is_interrupt(failed):
+                raise
+            continue
+        if all(isinstance(leaf, Tensor) for leaf in nest.flatten(found, expand_composites=True)):
+            return found
+    raise error
+
+
+def _filled_example(array: Any, text: bytes) -> Tensor:
+    shape = [n if isinstance(n, int) else 2 for n in array.shape]
+    return wrap(np.full(shape, text, object) if array.dtype.kind == "O" else np.ones(shape, array.dtype))
+
+
+register_on_host(_call_on_host)

@@ -57,6 +57,11 @@ def _only(value: Any) -> Any:
     return value[0] if type(value) is tuple or type(value) is list else value
 
 
+def _text(value: Any) -> Any:
+    """A string as an array without axes: NumPy would make bytes of a fixed length of it."""
+    return np.asarray(value, object)
+
+
 def _kind(symbol: Symbolic) -> tuple[Any, ...]:
     """Equal for values that can have the same memory."""
     return tuple(symbol.shape), np.dtype(symbol.dtype)
@@ -91,7 +96,7 @@ class _Writer:
         self._code, self._xp = code, xp
         self._variables = {id(symbol): f"a{i}" for i, symbol in enumerate(feeds)}
         self._inputs = {id(symbol) for symbol in feeds}
-        self.names: dict[str, Any] = {"array": np.array, "asarray": np.asarray, "only": _only}
+        self.names: dict[str, Any] = {"array": np.array, "asarray": np.asarray, "only": _only, "text": _text}
         self._last = self._last_uses()
         self._buffers: dict[int, set[int]] = {}  # symbol -> all symbols that may share its memory
         self._owned: set[int] = set()  # symbols whose memory this program allocated for them
@@ -170,7 +175,7 @@ class _Writer:
         if op is None or op.outputs:  # a branch, a loop, a split into one part
             call = f"only({call})"
         if not node.outputs[0].shape:  # NumPy gives scalars where arrays have no axes
-            call = f"asarray({call})"
+            call = f"text({call})" if node.outputs[0].dtype.kind == "O" else f"asarray({call})"
         return f"{self._variables[id(node.outputs[0])]} = {call}"
 
     def _release(self, i: int, key: int) -> None:

@@ -81,8 +81,8 @@ class Program:
         self._sized: dict[Sizes, Program] = {}
         self.sizes: Sizes = ()
         self.numpy_nodes = 0  # how many nodes are left for NumPy, once code was written for it
-        self.is_late = bool(graph.root.late)  # shapes depend on values
-        self.tier = Tier(self) if graph.root.executor == "auto" and not graph.root.late else None
+        self.needs_numpy = graph.needs_numpy
+        self.tier = Tier(self) if graph.root.executor == "auto" and not self.needs_numpy else None
         self.may_divide = False  # whether it is for values alone, and not for a derivative of the function
         self.undivided = ""  # why replicas run on one device, where they do
 
@@ -293,7 +293,7 @@ class Program:
 
         `host`: its arguments are in the memory of the processor. What is on another device stays there.
         """
-        if forks.without_xla or self._graph.root.late:
+        if forks.without_xla or self._graph.needs_numpy:
             return True
         if not host or not (self._graph.root.executor == "numpy" if self.tier is None else self.tier.on_numpy):
             return False

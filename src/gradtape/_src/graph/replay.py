@@ -20,4 +20,4 @@ def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any) -> None:
         if type(result) is tuple or type(result) is list:
             env.update((id(symbol), value) for symbol, value in zip(outputs, result, strict=True))
         else:
-            env[id(outputs[0])] = np.asarray(result) if isinstance(result, np.generic) else result
+            env[id(outputs[0])] = np.asarray(result, outputs[0].dtype) if np.isscalar(result) else result

@@ -357,7 +357,7 @@ class Traced:
                     try:
                         found = self.derivatives[wanted, modes] = Derivative(self, wanted, needs, modes)
                     except (Exception, NeedsEagerError) as error:
-                        if self.graph.root.late and isinstance(error, Exception) and not is_interrupt(error):
+                        if self.graph.needs_numpy and isinstance(error, Exception) and not is_interrupt(error):
                             raise NeedsEagerError(error) from error
                         if self.unknown and (isinstance(error, NeedsEagerError) or not is_interrupt(error)):
                             raise UnknownDimensionError(str(error)) from error

@@ -139,7 +139,7 @@ def exported(concrete: ConcreteFunction, has_assets: bool = False) -> tuple[Conc
     With `has_assets` it is traced anew: it may use the path of an asset, which is another one when the file is loaded.
     """
     ops: list[GraphOp] = []
-    needs_ops = isinstance(concrete, EagerFunction) or concrete.is_for_each_size or concrete.traced.plain.is_late
+    needs_ops = isinstance(concrete, EagerFunction) or concrete.is_for_each_size or concrete.traced.plain.needs_numpy
     if needs_ops or has_assets:
         try:
             concrete, ops = _staged(concrete)

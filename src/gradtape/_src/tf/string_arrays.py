@@ -34,7 +34,7 @@ def elementwise(function: Function) -> Function:
         try:
             return function(input, *args, **kwargs)
         except NeedsEagerError as error:
-            return in_graph(f"strings.{function.__name__}", (input, *args), kwargs, error)
+            return in_graph(f"strings.{function.__name__}", (input, *args), kwargs, error, function)
 
     return mapped  # type: ignore[return-value]
 

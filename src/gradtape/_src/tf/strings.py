@@ -236,6 +236,7 @@ def _same_rows(a: Any, b: Any) -> bool:
     return len(left) == len(right) and all(np.array_equal(x.array, y.array) for x, y in zip(left, right, strict=True))
 
 
+@kept_in_graph("strings.reduce_join")
 def reduce_join(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
 ) -> Any:
@@ -318,6 +319,7 @@ def _equal_places(rows: list[Any], between: bytes) -> Any:
     return [_equal_places([row[i] for row in rows if i < len(row)], between) for i in range(longest)]
 
 
+@kept_in_graph("strings.unsorted_segment_join")
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
@@ -521,6 +523,7 @@ def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool
         raise errors.invalid_argument(f"precision not supported for datatype {dtype.word}", op)
 
 
+@kept_in_graph("strings.format")
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
     """Put the values of tensors in the places of a template; of long axes the first and last `summarize` are shown.
 
@@ -612,6 +615,7 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | No
     return _in_buckets(input, num_buckets, op, lambda rows: hashing.siphash(rows, (words[0], words[1])))
 
 
+@kept_in_graph("strings.fingerprint")
 def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) -> Tensor:
     """The eight bytes of a hash of each row of a tensor.
 

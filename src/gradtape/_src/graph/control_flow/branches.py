@@ -64,7 +64,7 @@ def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: S
     """All branches must return the same structure, dtypes and shapes."""
     first = outputs[0]
     for name, found in zip(names, outputs, strict=True):
-        if any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
+        if not may_be_late() and any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
             raise only_eager(
                 TypeError(
                     f"{name} returns a string, which a compiled program cannot choose: XLA has numbers only. Return a "

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors
-from gradtape._src.arrays.graph_ops import in_graph
+from gradtape._src.arrays.graph_ops import in_graph, kept_in_graph
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.checkpoint.checkpoint import TensorState
 from gradtape._src.conversion import convert, is_library, operand, wrap
@@ -165,7 +165,8 @@ class StaticHashTable(LookupInterface):
         try:
             array = known(tensor)
         except NeedsEagerError as error:
-            return in_graph("table.lookup", (self, tensor, self._default_value), {}, error)
+            arguments = (self, tensor, self._default_value)
+            return in_graph("table.lookup", arguments, {}, error, lambda table, keys, _: table.lookup(keys))
         return wrap(self._cells.find(rows(array, ()), array.shape))
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -269,7 +270,8 @@ def _mapped_ids(keys: Any, table: StaticVocabularyTable) -> Any:
     try:
         array = known(tensor)
     except NeedsEagerError as error:
-        return in_graph("vocabulary.lookup", (table._table, tensor, table._buckets), {}, error)
+        arguments = (table._table, tensor, table._buckets)
+        return in_graph("vocabulary.lookup", arguments, {}, error, lambda _, keys, __: wrap(table.ids_of(known(keys))))
     return wrap(table.ids_of(array))
 
 
@@ -298,11 +300,13 @@ class _ChangingTable(LookupInterface, TensorState):
             )
         return rows(keys, self._key_shape)
 
+    @kept_in_graph("changing table.size")
     def size(self, name: str | None = None) -> Tensor:
         """How many keys there are."""
         needs_eager()
         return _counted(len(self._cells))
 
+    @kept_in_graph("changing table.insert", changes=True)
     def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
         """Set the values of keys; keys that the table has get new values."""
         names, given = _converted(keys, self.key_dtype, "keys"), _converted(values, self.value_dtype, "values")
@@ -317,6 +321,7 @@ class _ChangingTable(LookupInterface, TensorState):
             )
         self._cells.insert(self._names(keys, op), values)
 
+    @kept_in_graph("changing table.remove", changes=True)
     def remove(self, keys: Any, name: str | None = None) -> None:
         """Remove keys; those that the table does not have are ignored."""
         tensor = operand(keys, None if is_library(keys) else self.key_dtype)
@@ -336,6 +341,7 @@ class _ChangingTable(LookupInterface, TensorState):
         return other
 
     # -- checkpoints -------------------------------------------------------------------------------------------------
+    @kept_in_graph("changing table.export")
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys and all values."""
         needs_eager()
@@ -381,6 +387,7 @@ class MutableHashTable(_ChangingTable):
         self._cells = Cells(self.value_dtype.numpy_dtype, default)
         self.is_saved = checkpoint
 
+    @kept_in_graph("changing table.lookup")
     def lookup(  # type: ignore[override]  # TensorFlow's second argument is another one here
         self, keys: Any, dynamic_default_values: Any = None, name: str | None = None
     ) -> Any:
@@ -460,6 +467,7 @@ class DenseHashTable(_ChangingTable):
     def _wrong_keys(self, dtype: DType) -> TypeError:
         return TypeError(f"Signature mismatch. Keys must be dtype {self.key_dtype}, got {dtype}.")
 
+    @kept_in_graph("changing table.lookup")
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The values of keys."""
         if is_ragged(keys):
@@ -476,6 +484,7 @@ class DenseHashTable(_ChangingTable):
         """Remove keys, as `remove` does."""
         self.remove(keys)
 
+    @kept_in_graph("changing table.export")
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """The keys and values of all buckets, those without one included: they have the empty key."""
         needs_eager()

@@ -1,0 +1,109 @@
+"""Strings and tables in functions: traced once, and run on NumPy with the ops of eager code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape._src.function.eager import EagerFunction
+
+TEXTS = [(["Ab", "c"],), (["xx", "Ab"],)]
+NUMBERS = [(["1", "2.5"],), (["-3", "4"],)]
+
+PROGRAMS: dict[str, tuple[Any, list[Any]]] = {
+    "lower": (tf.strings.lower, TEXTS),
+    "length": (lambda s: tf.strings.length(s) + 1, TEXTS),
+    "join": (lambda s: tf.strings.join([s, "!"], "-"), TEXTS),
+    "reduce_join": (lambda s: tf.strings.reduce_join(s, separator=" "), TEXTS),
+    "operator": (lambda s: s + "x", TEXTS),
+    "regex_replace": (lambda s: tf.strings.regex_replace(s, "[a-z]", "_"), TEXTS),
+    "to_hash_bucket_fast": (lambda s: tf.strings.to_hash_bucket_fast(s, 10), TEXTS),
+    "to_number": (lambda s: tf.strings.to_number(s) * 2, NUMBERS),
+    "as_string": (lambda s: tf.strings.as_string(tf.strings.to_number(s) * 2), NUMBERS),
+    "substr": (lambda s: tf.strings.substr(s, 0, 1), TEXTS),
+    "equal": (lambda s: s == "Ab", TEXTS),
+    "index": (lambda s: s[0], TEXTS),
+    "gather": (lambda s: tf.gather(s, [1, 0]), TEXTS),
+    "reshape": (lambda s: tf.reshape(s, [2, 1]), TEXTS),
+    "stack": (lambda s: tf.stack([s, s]), TEXTS),
+    "where": (lambda s: tf.where(s == "Ab", s, "none"), TEXTS),
+    "boolean_mask": (lambda s: tf.boolean_mask(s, s == "Ab"), TEXTS),
+    "branches": (lambda s: tf.cond(s[0] == "Ab", lambda: s, lambda: tf.strings.upper(s)), TEXTS),
+}
+
+
+def texts(value: Any) -> Any:
+    return np.asarray(value).tolist()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_those_of_eager_code(name: str) -> None:
+    program, calls = PROGRAMS[name]
+    function = tf.function(program)
+    for (words,) in calls:
+        found, expected = function(tf.constant(words)), program(tf.constant(words))
+        assert found.dtype == expected.dtype
+        assert texts(found) == texts(expected)
+    assert function.experimental_get_tracing_count() == 1
+    assert not any(isinstance(concrete, EagerFunction) for concrete in function.traces())
+
+
+def test_tables() -> None:
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), -1)
+    look_up = tf.function(lambda words: table.lookup(words) * 2)
+    assert texts(look_up(tf.constant(["b", "z"]))) == [4, -2]
+    assert texts(look_up(tf.constant(["a", "a"]))) == [2, 2]
+    assert look_up.experimental_get_tracing_count() == 1
+
+
+def test_tables_that_change_are_changed_by_calls_and_not_by_traces() -> None:
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
+
+    @tf.function
+    def count(words):
+        known = table.lookup(words)
+        table.insert(words, known + 2)
+        return table.lookup(words), table.size()
+
+    concrete = count.get_concrete_function(tf.TensorSpec([2], tf.string))
+    assert int(table.size()) == 0
+    first, size = concrete(tf.constant(["a", "b"]))
+    assert (texts(first), int(size)) == ([1, 1], 2)
+    again, size = count(tf.constant(["a", "c"]))
+    assert (texts(again), int(size)) == ([3, 1], 3)
+    assert count.experimental_get_tracing_count() == 1
+
+
+def test_gradients_of_numbers_beside_strings() -> None:
+    @tf.function
+    def scaled(x, words):
+        return x * tf.cast(tf.strings.length(words), tf.float32)
+
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = scaled(x, tf.constant(["aa", "bbb"]))
+    assert texts(y) == [2.0, 6.0]
+    assert texts(tape.gradient(y, x)) == [2.0, 3.0]
+
+
+def test_python_functions_of_unknown_size() -> None:
+    @tf.function
+    def evens(x):
+        def chosen(values):
+            return values[values % 2 == 0]
+
+        return tf.py_function(chosen, [x], tf.TensorSpec([None], tf.int32)) * 10
+
+    assert texts(evens(tf.constant([1, 2, 4]))) == [20, 40]
+    assert texts(evens(tf.constant([1, 3, 5]))) == []
+    assert evens.experimental_get_tracing_count() == 1
+
+
+def test_xla_refuses() -> None:
+    pytest.importorskip("jax")
+    with pytest.raises(TypeError, match="XLA has numbers only"):
+        tf.function(tf.strings.lower, jit_compile=True)(tf.constant("A"))
