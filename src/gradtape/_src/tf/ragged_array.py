@@ -270,8 +270,9 @@ def _tiled(call: Call, x: Any, counts: list[int]) -> Any:
     partition, values = x._partition, _tiled(call, x._values, [1, *counts[2:]])
     if counts[1] != 1:
         new = of_lengths(partition.lengths * partition.dtype.type(counts[1]))
-        within = new.offsets % np.repeat(np.maximum(partition.lengths, 1), new.lengths)
-        values, partition = take_rows(values, np.repeat(partition.starts, new.lengths) + within), new
+        each = np.repeat(partition.lengths, counts[1])  # the rows of the result, one copy after the other
+        moved = np.repeat(partition.starts, counts[1]) - (np.cumsum(each) - each)
+        values, partition = take_rows(values, np.arange(new.size) + np.repeat(moved, each)), new
     whole = from_partitions(values, [partition])
     return whole if counts[0] == 1 else take_rows(whole, np.tile(np.arange(partition.count), counts[0]))
 

@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.conversion import convert, operand, wrap
+from gradtape._src.core.tape import active_stack
 from gradtape._src.ops import array, index, math, segment as segment_ops
 from gradtape._src.ops.ragged import RaggedTensor, from_partitions, register, take_rows
 from gradtape._src.ops.ragged.partition import known, of_lengths, uniform_rows
@@ -97,7 +98,32 @@ def _register_reduction(name: str, segment: Segment) -> None:
 
 
 _register_reduction("sum", _SUM)
-_register_reduction("prod", segments.unsorted_segment_prod)
+
+
+@register("reduce_prod")
+def _prod(call: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Any:
+    if isinstance(axis, int) and axis in (1, -1) and not keepdims and _is_plain_matrix(input_tensor):
+        return wrap(_products_of_rows(input_tensor._values.array, input_tensor._partition))
+    return reduced(segments.unsorted_segment_prod, call, input_tensor, axis, bool(keepdims))
+
+
+def _is_plain_matrix(x: Any) -> bool:
+    """Whether a ragged tensor has rows of numbers that no tape can see."""
+    if type(x) is not RaggedTensor or type(x._values) is not Tensor or active_stack() is not None:
+        return False
+    values = x._values.array
+    return type(values) is ndarray and values.ndim == 1 and values.dtype.kind in "fiu" and values.dtype.itemsize >= 4
+
+
+def _products_of_rows(values: ndarray, partition: Any) -> ndarray:
+    """The product of each row; 1 for rows without values."""
+    found = np.ones(partition.count, values.dtype)
+    filled = partition.lengths > 0
+    if filled.any():
+        found[filled] = np.multiply.reduceat(values, partition.starts[filled], dtype=values.dtype)
+    return found
+
+
 _register_reduction("max", _MAX)
 _register_reduction("min", _MIN)
 

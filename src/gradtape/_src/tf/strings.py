@@ -17,6 +17,7 @@ from gradtape._src.conversion import is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
 from gradtape._src.tensor import Tensor
 from gradtape._src.text import hashing, numbers, regex, splitting
+from gradtape._src.text.packed import Packed
 from gradtape._src.tf.arguments import allowed_text, as_int, text as text_attribute
 from gradtape._src.tf.string_arrays import (
     converted_texts,
@@ -99,12 +100,17 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     texts = texts_of(input, "StringLength")
     rows = flat(texts)
     if allowed_text(unit, "unit", _UNITS, "StringLength") == "UTF8_CHAR" and not b"".join(rows).isascii():
-        rows = [row.translate(None, _TRAILING) for row in rows]
+        return wrap(_character_counts(rows).reshape(texts.shape))
     return wrap(np.fromiter(map(len, rows), np.int32, len(rows)).reshape(texts.shape))
 
 
-_TRAILING = bytes(range(0x80, 0xC0))
-"""The bytes that continue a character in UTF-8."""
+def _character_counts(rows: list[bytes]) -> ndarray:
+    """How many characters each text has: the bytes that do not continue one in UTF-8."""
+    packed = Packed(rows)
+    before = np.zeros(len(packed.bytes) + 1, np.int32)
+    np.cumsum((packed.bytes & 0xC0) != 0x80, out=before[1:])
+    counts: ndarray = before[packed.starts + packed.lengths] - before[packed.starts]
+    return counts
 
 
 @elementwise
@@ -158,8 +164,19 @@ def _equal_parts(texts: ndarray, start: int, count: int, characters: bool) -> li
     if start < 0 or count < 0 or min(map(len, rows), default=0) < start:
         return None
     if characters and not b"".join(rows).isascii():
-        return None
+        return _equal_characters(rows, start, count)
     return list(map(operator.itemgetter(slice(start, start + count)), rows))
+
+
+def _equal_characters(rows: list[bytes], start: int, count: int) -> list[bytes] | None:
+    """The same part of every text by characters; None where the texts are no UTF-8, have a byte 0, or are too short."""
+    try:
+        texts = b"\0".join(rows).decode().split("\0")
+    except UnicodeDecodeError:
+        return None
+    if len(texts) != len(rows) or min(map(len, texts)) < start:
+        return None
+    return "\0".join(map(operator.itemgetter(slice(start, start + count)), texts)).encode().split(b"\0")
 
 
 def _parts(rows: list[bytes], starts: list[int], counts: list[int], characters: bool) -> list[bytes]:
@@ -658,6 +675,8 @@ def ngrams(
     if padding_width is not None and int(padding_width) <= 0:
         raise ValueError("padding_width must be greater than 0.")
     between = text_attribute(separator, "separator").encode()
+    if len(widths) == 1 and pad_values is None and not preserve_short_sequences:
+        return _plain_ngrams(data, widths[0], between)
 
     def made(row: list[bytes]) -> list[bytes]:
         found: list[bytes] = []
@@ -671,6 +690,34 @@ def ngrams(
         return found
 
     return _ngrams(data, made)
+
+
+def _plain_ngrams(data: Any, width: int, between: bytes) -> Any:
+    """N-grams of one width without padding: parts of all texts joined."""
+    if not is_ragged(data):
+        texts = converted_texts(data, "data")
+        if not texts.ndim:
+            raise ValueError("Data must have rank>0")
+        size = texts.shape[-1]
+        found = _neighbours(flat(texts), np.full(texts.size // size if size else 0, size), width, between)
+        return string_tensor(found, (*texts.shape[:-1], max(0, size - width + 1)))
+    if is_ragged(data.values) or data.values.shape.rank > 1:
+        return data.with_values(_plain_ngrams(data.values, width, between))
+    lengths = np.diff(known(data.row_splits))
+    found = _neighbours(flat(converted_texts(data.values, "data")), lengths, width, between)
+    return ragged_rows(string_tensor(found, (len(found),)), np.maximum(lengths - width + 1, 0), (len(lengths),))
+
+
+def _neighbours(texts: list[bytes], lengths: ndarray, width: int, between: bytes) -> list[bytes]:
+    """Every `width` neighbours within rows of these lengths, joined."""
+    whole = between.join(texts)
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    ends = np.cumsum(sizes + len(between)) - len(between)
+    counts = np.maximum(lengths - width + 1, 0)
+    first = np.cumsum(lengths) - lengths - (np.cumsum(counts) - counts)  # of a row, less that of its n-grams
+    chosen = np.arange(counts.sum()) + np.repeat(first, counts)
+    starts = ends[chosen] - sizes[chosen]
+    return [whole[a:b] for a, b in zip(starts.tolist(), ends[chosen + (width - 1)].tolist(), strict=True)]
 
 
 def _ngrams(data: Any, made: Callable[[list[bytes]], list[bytes]]) -> Any:

@@ -105,6 +105,8 @@ class StaticHashTable(LookupInterface):
     [1, -1]
     """
 
+    _sorted: tuple[ndarray, ndarray] | None = None  # whole numbers in order, and their values
+
     def __init__(
         self,
         initializer: TableInitializer,
@@ -135,6 +137,7 @@ class StaticHashTable(LookupInterface):
                 "LookupTableImportV2",
             )
         names = rows(keys, ())
+        self._sorted = None
         self._cells.insert(names, values)
         if len(self._cells) < len(names):
             self._check_equal(names, values)
@@ -167,7 +170,24 @@ class StaticHashTable(LookupInterface):
         except NeedsEagerError as error:
             arguments = (self, tensor, self._default_value)
             return in_graph("table.lookup", arguments, {}, error, lambda table, keys, _: table.lookup(keys))
+        if array.dtype.kind == "i":
+            return wrap(self._find_numbers(array))
         return wrap(self._cells.find(rows(array, ()), array.shape))
+
+    def _find_numbers(self, keys: ndarray) -> ndarray:
+        """The values of whole numbers, by their place among the sorted keys."""
+        if self._sorted is None:
+            known_keys = np.array(sorted(self._cells), self.key_dtype.numpy_dtype)
+            values = self._cells.find([*known_keys.tolist(), object()], (len(known_keys) + 1,))  # the default is last
+            self._sorted = known_keys, values
+        ordered, values = self._sorted
+        if not len(ordered):
+            return values[np.zeros(keys.shape, np.intp)]
+        if int(ordered[-1]) - int(ordered[0]) == len(ordered) - 1:  # without gaps
+            where = keys - ordered[0]
+            return values[np.where((keys >= ordered[0]) & (keys <= ordered[-1]), where, len(ordered))]
+        where = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+        return values[np.where(ordered[where] == keys, where, len(ordered))]
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys and all values."""
