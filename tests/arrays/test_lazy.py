@@ -199,6 +199,20 @@ def test_a_loop_over_a_dataset_is_one_program_an_element(lazily):
     assert any(cut.reason == "a dataset gives the next element" for program in report() for cut in program.cuts)
 
 
+def test_unrelated_ops_leave_the_program_of_a_step_as_it_is(lazily):
+    x, kept = tf.constant([0.5]), []
+    for i in range(6):
+        y = x
+        for _ in range(20):
+            y = tf.tanh(y) * 1.5
+        for j in range(i):
+            kept.append(tf.cos(tf.constant(float(j))))
+        y.numpy()
+    (step,) = [program for program in report() if program.ops == 40]
+    assert (step.runs, len(step.compiled)) == (6, 1)
+    assert [float(k) for k in kept] == pytest.approx([np.cos(j) for i in range(6) for j in range(i)])
+
+
 def test_the_report_says_where_and_why(lazily):
     for _ in range(3):
         tf.tanh(tf.constant([1.0])).numpy()

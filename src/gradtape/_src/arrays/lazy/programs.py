@@ -265,16 +265,50 @@ class _Table(dict[Any, Any]):
 _plans, _programs = _Table(), _Table()
 
 
-def plan_of(codes: tuple[Code, ...], alive: tuple[int, ...]) -> Plan:
-    """The plan for a trace and the results of it that are still referred to."""
+def plan_of(codes: tuple[Code, ...], alive: tuple[int, ...]) -> tuple[Plan, ...]:
+    """The plans for a trace and the results of it that are still referred to: one for each of its parts."""
     key = (codes, alive)
     found = _plans.get(key)
     if found is not None:
-        known: Plan = found[0]
+        known: tuple[Plan, ...] = found[0]
         return known
-    plan = _planned(codes, alive)
-    _plans.add(key, plan, plan.program)
-    return plan
+    parts = _unrelated(_needed(codes, {*alive}))
+    plans = tuple([_planned(part, alive) for part in parts])
+    _plans.add(key, plans, max([plan.program for plan in plans], key=lambda program: len(program.steps)))
+    return plans
+
+
+_LARGE = 32
+"""The number of calls from which on a part of a trace that has nothing to do with the rest is a program of its own."""
+
+
+def _unrelated(codes: list[Code]) -> list[list[Code]]:
+    """The calls of a trace, divided: large parts that have no results in common, and the rest.
+
+    What a program does besides its training step, such as metrics or the next batch, then leaves the step's program as
+    it is.
+    """
+    if len(codes) < _LARGE:
+        return [codes]
+    above: dict[int, int] = {}  # result -> another one of the same part
+
+    def top(number: int) -> int:
+        while (other := above.setdefault(number, number)) != number:
+            above[number] = number = above[other]
+        return number
+
+    for code in codes:
+        end = 1 + sum(type(operand) is Spec for operand in kinds[code[0]].operands)
+        for number in code[1:]:
+            if number >= 0:
+                above[top(number)] = top(code[end])
+    parts: dict[int, list[Code]] = {}
+    for code in codes:
+        parts.setdefault(top(code[-1]), []).append(code)
+    large = [part for part in parts.values() if len(part) >= _LARGE]
+    small = {top(part[0][-1]) for part in parts.values() if len(part) < _LARGE}
+    rest = [code for code in codes if top(code[-1]) in small]
+    return [*large, rest] if rest else large
 
 
 def all_programs() -> list[LazyProgram]:
@@ -303,10 +337,11 @@ class _Numbering(dict[int, int]):
         return number
 
 
-def _planned(codes: tuple[Code, ...], alive: tuple[int, ...]) -> Plan:
+def _planned(codes: Sequence[Code], alive: tuple[int, ...]) -> Plan:
+    """The plan for calls that are all needed."""
     results, feeds, literals = _Numbering(), _Numbering(), _Numbering()
     calls, origins = [], []
-    for code in _needed(codes, {*alive}):
+    for code in codes:
         kind = kinds[code[0]]
         specs = [operand for operand in kind.operands if type(operand) is Spec]
         inputs = []
@@ -341,7 +376,8 @@ def part_of(whole: LazyProgram, steps: Sequence[Step], wanted: set[int]) -> Part
     own = {number for step in steps for number in step.outputs}
     before = {n: -1 - 2 * (len(whole.feeds) + i) for i, n in enumerate(_used_from_outside(steps, own))}
     renamed = tuple([(code[0], *[before.get(n, n) for n in code[1:]]) for code in codes])
-    plan = _planned(renamed, tuple(sorted(own & wanted)))
+    outputs = tuple(sorted(own & wanted))
+    plan = _planned(_needed(renamed, {*outputs}), outputs)
     outside = {-1 - 2 * i: -1 - 2 * i for i in range(len(whole.feeds))} | {new: old for old, new in before.items()}
     return Part(
         plan.program,

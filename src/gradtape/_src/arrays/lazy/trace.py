@@ -228,6 +228,7 @@ class LazyTrace:
     """
 
     __slots__ = (
+        "_begun",
         "_bytes",
         "_launched",
         "append",
@@ -256,6 +257,7 @@ class LazyTrace:
         self.next_feed = itertools.count(-1, -2).__next__
         self.next_literal = itertools.count(-2, -2).__next__
         self.limit, self.is_done, self.assigned, self._bytes = LIMIT, False, False, 0
+        self._begun: tuple[list[Lazy], tuple[Plan, ...]] | None = None
         self._launched: list[Any] = []
 
     def feed(self, array: Any) -> int:
@@ -299,29 +301,30 @@ class LazyTrace:
                 return
             self.limit = -1
             self._leave()
-            alive = [array for array in self.results if getrefcount(array) > _UNUSED]
-            if alive:
-                self._compute(alive, reason)
-            self.is_done = True
+            if self._begun is None:
+                alive = [array for array in self.results if getrefcount(array) > _UNUSED]
+                codes = tuple([array.code for array in self.results])
+                self._begun = alive, plan_of(codes, tuple([array.slot for array in alive])) if alive else ()
+            self._compute(*self._begun, reason)
+            self.is_done, self._begun = True, None
             for part in (self.results, self.feeds, self.literals, self.lines, self._launched):
                 part.clear()
 
-    def _compute(self, alive: list[Lazy], reason: str) -> None:
-        slots = tuple([array.slot for array in alive])
-        plan = plan_of(tuple([array.code for array in self.results]), slots)
-        if not self._launched:
-            where = user_line()
-            plan.program.cuts[reason, where] = plan.program.cuts.get((reason, where), 0) + 1
-            self._launch(plan)
-        by_slot = dict(zip(slots, alive, strict=True))
-        for slot, value in zip(plan.results, self._launched[0], strict=True):
-            if type(value) is Failure:
-                by_slot[slot].trace = value
-            else:
-                by_slot[slot].value = value
+    def _compute(self, alive: list[Lazy], plans: tuple[Plan, ...], reason: str) -> None:
+        by_slot = {array.slot: array for array in alive}
+        for i, plan in enumerate(plans):
+            if len(self._launched) == i:
+                cut = (reason, user_line())
+                plan.program.cuts[cut] = plan.program.cuts.get(cut, 0) + 1
+                self._launch(plan, {feed for other in plans if other is not plan for feed in other.feeds})
+            for slot, value in zip(plan.results, self._launched[i], strict=True):
+                if type(value) is Failure:
+                    by_slot[slot].trace = value
+                else:
+                    by_slot[slot].value = value
 
-    def _launch(self, plan: Plan) -> None:
-        """Start the program; from then on its results are in `_launched`, whatever interrupts come."""
+    def _launch(self, plan: Plan, kept: set[int]) -> None:
+        """Start a program; from then on its results are in `_launched`, whatever interrupts come. Others use `kept`."""
         dying = set() if self.device is None else self._dying()
         inputs = dict(self.feeds.values())
         numbers = [-1 - 2 * i for i in plan.feeds]
@@ -331,7 +334,7 @@ class LazyTrace:
         if self.lines:
             found = [(i, self.lines.get(slot)) for i, slot in enumerate(plan.origins)]
             lines = {i: line for i, line in found if line is not None}
-        donated = [i for i, number in enumerate(numbers) if number in dying]
+        donated = [i for i, feed in enumerate(plan.feeds) if numbers[i] in dying and feed not in kept]
         plan.program.run(feeds, donated, literals, lines, self._launched)
 
     def _dying(self) -> set[int]:
