@@ -47,7 +47,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("tensor",),
     ("devices", "shape"),
     ("literals",),
-    ("nest", "dtypes"),
+    ("nest", "dtypes", "processes"),
     (
         "active",
         "buffers",

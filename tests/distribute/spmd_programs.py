@@ -205,6 +205,28 @@ def keras_fit_runs_on_all_devices(strategy):
     tf.config.optimizer.set_jit("auto")
 
 
+def each_device_holds_its_part_of_a_model(strategy):
+    keras = tf.keras
+    mesh = keras.distribution.DeviceMesh((1, N), ["batch", "model"], devices=[f"cpu:{i}" for i in range(N)])
+    layouts = keras.distribution.LayoutMap(mesh)
+    layouts[".*kernel.*"] = (None, "model")
+    keras.distribution.set_distribution(keras.distribution.ModelParallel(layout_map=layouts, batch_dim_name="batch"))
+    try:
+        model = keras.Sequential([keras.Input([8]), keras.layers.Dense(64), keras.layers.Dense(8)])
+        model.compile("adam", "mse")
+        x = np.ones([4, 8], "f")
+        before = model.get_weights()[0]
+        model.fit(x, x, batch_size=4, epochs=2, verbose=0)
+        assert np.abs(model.get_weights()[0] - before).max() > 0
+        divided = [v for v in [*model.weights, *model.optimizer.variables] if "kernel" in v.path]
+        assert len(divided) == 6  # two kernels, and two moments of each
+        for v in divided:
+            array = v.value.array if hasattr(v.value, "array") else v._value.storage.newest()
+            assert [shard.data.nbytes for shard in array.addressable_shards] == [array.nbytes // N] * N
+    finally:
+        keras.distribution.set_distribution(None)
+
+
 PROGRAMS = (
     a_step_runs_on_all_devices,
     copies_may_differ,
@@ -216,6 +238,7 @@ PROGRAMS = (
     values_are_gathered,
     a_value_of_one_replica_is_used_across,
     keras_fit_runs_on_all_devices,
+    each_device_holds_its_part_of_a_model,
 )
 
 if __name__ == "__main__":

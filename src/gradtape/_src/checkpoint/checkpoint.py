@@ -184,7 +184,11 @@ class Checkpoint:
                 tensors.update({f"{thing.key}/.ATTRIBUTES/{name}{part}": value for part, value in parts.items()})
         tensors[GRAPH] = np.array(described(found, keys), object)
         with named_errors(os.path.dirname(prefix) or prefix):
-            bundle.write(prefix, tensors)
+            self._store(prefix, tensors)
+
+    def _store(self, prefix: str, tensors: dict[str, Any]) -> None:
+        """Write the values."""
+        bundle.write(prefix, tensors)
 
     # -- restoring ---------------------------------------------------------------------------------------------------
     def sync(self) -> None:
@@ -311,11 +315,23 @@ def _stateful(value: Any) -> Any:
     return value if isinstance(value, (Variable, PythonState, TensorState)) else None
 
 
+def _saved_value(array: Any) -> Any:
+    """The value of a variable for a file; of one that is divided over several processes, the parts in this one."""
+    if getattr(array, "is_fully_addressable", True) or array.is_fully_replicated:
+        return np.asarray(array)
+    parts = []
+    for shard in array.addressable_shards:
+        if shard.replica_id == 0:
+            bounds = [place.indices(size) for place, size in zip(shard.index, array.shape, strict=True)]
+            parts.append((tuple([(start, stop - start) for start, stop, _ in bounds]), np.asarray(shard.data)))
+    return bundle.Slices(tuple(array.shape), parts)
+
+
 def _values_of(thing: Found) -> dict[str, tuple[str, dict[str, ndarray]]]:
     """The saved values of an object, by attribute: a readable name, and values by the ends of their keys."""
     value = _stateful(thing.value)
     if isinstance(value, Variable):
-        return {VALUE: (value.name.removesuffix(":0"), {"": np.asarray(read(value).array)})}
+        return {VALUE: (value.name.removesuffix(":0"), {"": _saved_value(read(value).array)})}
     if isinstance(value, PythonState):
         text = value.serialize()
         return {STATE: (thing.key, {"": np.array(text.encode() if isinstance(text, str) else text, object)})}

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradtape._src import errors
+from gradtape._src import errors, processes
 from gradtape._src.call_sites import logger
 from gradtape._src.checkpoint.checkpoint import Checkpoint
 from gradtape._src.checkpoint.manager import CheckpointManager
-from gradtape._src.distribute import workers
 from gradtape._src.distribute.context import get_strategy
 
 _RESTART = 42
@@ -147,26 +146,26 @@ class PreemptionCheckpointHandler:
             return
         if self._since is None:
             self._since = time.monotonic()
-        if time.monotonic() - self._since < (self._config.grace_period or 0.0) and not workers.client():
+        if time.monotonic() - self._since < (self._config.grace_period or 0.0) and not processes.client():
             return
         logger().warning("The process will be ended: saving a checkpoint after %d calls of `run`.", self._calls)
         if self._config.save_fn is not None:
             self._config.save_fn(*args, **kwargs)
-        elif get_strategy().extended.should_checkpoint and workers.number() == 0:
+        elif get_strategy().extended.should_checkpoint and processes.number() == 0:
             self._manager.save(checkpoint_number=self._calls)
-        workers.wait_for_all(f"{_KEY}/{self._calls}")
+        processes.wait_for_all(f"{_KEY}/{self._calls}")
         (self._config.exit_fn or (lambda: sys.exit(_RESTART)))()
 
     def _agreed(self) -> int | None:
         """The call of `run` before which all processes stop; None as long as none of them has to."""
         watch = self._config.termination_watcher_fn
         own = self._watcher.preemption_message is not None or (watch is not None and watch())
-        client = workers.client()
+        client = processes.client()
         if client is None:
             return self._calls if own else None
         if own:
-            workers.publish(_KEY, str(self._calls + _AHEAD))
-        found = workers.published(_KEY)
+            processes.publish(_KEY, str(self._calls + _AHEAD))
+        found = processes.published(_KEY)
         return None if found is None else int(found)
 
     @contextmanager

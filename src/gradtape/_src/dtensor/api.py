@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from gradtape._src import errors, nest
+from gradtape._src import errors, nest, processes
 from gradtape._src.calls import calls
 from gradtape._src.checkpoint.checkpoint import Checkpoint
+from gradtape._src.checkpoint.state import update_checkpoint_state
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.devices import Device, has_jax, logical_devices
 from gradtape._src.dtensor.layout import Layout, Mesh, MeshDims, device_of, pairs_of
+from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.interrupts import setting
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, abstract_value, peek
@@ -41,6 +45,26 @@ def num_local_devices(device_type: str) -> int:
     return len(logical_devices(device_type.upper()))
 
 
+def client_id() -> int:
+    """The number of this process.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.client_id()
+    0
+    """
+    return processes.number()
+
+
+def num_clients() -> int:
+    """How many processes there are.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.num_clients()
+    1
+    """
+    return processes.count()
+
+
 def num_global_devices(device_type: str) -> int:
     """How many devices of a kind all processes have.
 
@@ -48,7 +72,56 @@ def num_global_devices(device_type: str) -> int:
     >>> tf.experimental.dtensor.num_global_devices("CPU") >= 1
     True
     """
-    return num_local_devices(device_type)
+    return num_local_devices(device_type) * num_clients()
+
+
+def initialize_accelerator_system(device_type: str | None = None, **options: Any) -> str:
+    """Connect the processes that DTENSOR_JOBS, or TF_CONFIG, names; returns the kind of devices. Call it first.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.initialize_accelerator_system("CPU")
+    'CPU'
+    """
+    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    jobs = [job for job in os.environ.get("DTENSOR_JOBS", "").split(",") if job]
+    jobs = jobs or config.get("cluster", {}).get("worker", [])
+    if len(jobs) > 1 and processes.client() is None:
+        number = int(os.environ.get("DTENSOR_CLIENT_ID") or config.get("task", {}).get("index", 0))
+        processes.connect(jobs, number)
+    return (device_type or preferred_device_type()).upper()
+
+
+def shutdown_accelerator_system() -> None:
+    """Nothing is left to do: processes disconnect when they end.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.shutdown_accelerator_system()
+    """
+
+
+def create_distributed_mesh(
+    mesh_dims: MeshDims,
+    mesh_name: str = "",
+    local_devices: Sequence[Any] | None = None,
+    device_type: str | None = None,
+    use_xla_spmd: bool = False,
+) -> Mesh:
+    """A mesh of the devices of all processes, each of which has as many: those of the first process come first.
+
+    >>> import gradtape as tf
+    >>> tf.experimental.dtensor.create_distributed_mesh([("x", 1)], local_devices=["CPU:0"]).shape()
+    [1]
+    """
+    found = logical_devices((device_type or preferred_device_type()).upper()) if local_devices is None else None
+    local = [device_of(device) for device in local_devices or found or ()]
+    dims = pairs_of(mesh_dims)
+    sizes = [size for _, size in dims]
+    total = len(local) * num_clients()
+    if int(np.prod(sizes)) != total:
+        raise ValueError(f"length of devices ({total}) must be equal to total size of the mesh of shape {sizes}")
+    first = len(local) * client_id()
+    ids = np.arange(total).reshape(sizes)
+    return Mesh([name for name, _ in dims], ids, range(first, first + len(local)), local, mesh_name)
 
 
 def create_mesh(
@@ -80,6 +153,17 @@ def create_mesh(
 
 
 _default_mesh: ContextVar[Mesh | None] = ContextVar("gradtape_default_mesh", default=None)
+
+
+def run_on(mesh: Mesh) -> Any:
+    """`default_mesh`, by its older name.
+
+    >>> import gradtape as tf
+    >>> with tf.experimental.dtensor.run_on(tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"])):
+    ...     tf.experimental.dtensor.get_default_mesh().shape()
+    [1]
+    """
+    return default_mesh(mesh)
 
 
 def default_mesh(mesh: Mesh) -> Any:
@@ -319,6 +403,34 @@ class DTensorCheckpoint(Checkpoint):
     def __init__(self, mesh: Mesh, root: Any = None, **kwargs: Any) -> None:
         super().__init__(root, **kwargs)
         self._mesh = mesh
+        self._writes = 0
+
+    def save(self, file_prefix: Any, options: Any = None) -> str:
+        """`tf.train.Checkpoint.save`; with several processes all of them call it, and write together."""
+        if processes.count() == 1:
+            return super().save(file_prefix, options)
+        prefix = os.fsdecode(file_prefix)
+        with self._numbered() as number:
+            path = f"{prefix}-{number}"
+            self._write(path)
+            if processes.number() == 0:
+                update_checkpoint_state(os.path.dirname(prefix) or ".", path, [path])
+            processes.exchange(f"{path}/{self._writes}/saved", b"")
+        return path
+
+    def _store(self, prefix: str, tensors: dict[str, Any]) -> None:
+        """With several processes, each writes its parts of what is divided, and a share of the rest."""
+        count, number = processes.count(), processes.number()
+        if count == 1:
+            super()._store(prefix, tensors)
+            return
+        self._writes += 1
+        told = f"{prefix}/{self._writes}"
+        whole = [name for name, value in sorted(tensors.items()) if not isinstance(value, bundle.Slices)]
+        others = {name for i, name in enumerate(whole) if i % count != number}
+        own = {name: value for name, value in tensors.items() if name not in others}
+        group = bundle.Group(count, number, lambda name, content: processes.exchange(f"{told}/{name}", content))
+        bundle.write_together(prefix, own, group)
 
 
 class DTensorDataset:

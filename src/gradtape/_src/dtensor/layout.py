@@ -182,8 +182,15 @@ class Mesh:
 
         found = jax_devices(self.device_type())
         grid = np.empty(self._ids.shape, object)
+        if len(self._local_ids) < self.size:
+            import jax
+
+            everywhere = sorted(jax.devices(found[0].platform), key=lambda device: (device.process_index, device.id))
         for place, number in np.ndenumerate(self._ids):
-            grid[place] = found[self._devices[self._local_ids.index(int(number))].number]
+            if len(self._local_ids) < self.size:
+                grid[place] = everywhere[int(number)]
+            else:
+                grid[place] = found[self._devices[self._local_ids.index(int(number))].number]
         made = JaxMesh(grid, tuple(self._names))
         register_mesh(made, self)
         return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import glob
 import itertools
+import json
 import math
 import os
 import re
@@ -23,7 +24,15 @@ from numpy import ndarray
 from gradtape._src import errors
 from gradtape._src.dtypes import DType, as_dtype, dtype_of, string
 from gradtape._src.formats import leveldb as table
-from gradtape._src.formats.atomic import Staged, alone_in, named_errors, publish, remove, remove_abandoned
+from gradtape._src.formats.atomic import (
+    Staged,
+    alone_in,
+    named_errors,
+    publish,
+    remove,
+    remove_abandoned,
+    write as write_file,
+)
 from gradtape._src.formats.crc32c import crc32c, masked, unmasked
 from gradtape._src.formats.protobuf import (
     Fixed32,
@@ -77,16 +86,84 @@ def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
             )
 
 
-def _write_values(file: Any, tensors: Mapping[str, ndarray]) -> list[tuple[bytes, Message, Message]]:
+class Slices(NamedTuple):
+    """The parts of a tensor that a process has: the whole shape, and where each part is, as (start, length) of axes."""
+
+    shape: tuple[int, ...]
+    parts: list[tuple[tuple[tuple[int, int], ...], ndarray]]
+
+
+class Group(NamedTuple):
+    """Processes that write a checkpoint together: how many, which one this is, and how they exchange bytes."""
+
+    processes: int
+    number: int
+    exchange: Callable[[str, bytes], list[bytes]]
+
+
+def write_together(prefix: str, tensors: Mapping[str, ndarray | Slices], group: Group) -> None:
+    """Write arrays by name, each process its own ones and its parts of those that are divided, so that TensorFlow reads
+    them: a file with values for each process, and one index.
+
+    All processes call it. The index is written last, when all values are on the disk: without it there is no
+    checkpoint.
+    """
+    folder = os.path.dirname(prefix) or "."
+    with named_errors(prefix):
+        os.makedirs(folder, exist_ok=True)
+    own = {name: value for name, value in tensors.items() if not isinstance(value, Slices)}
+    divided = {name: value for name, value in tensors.items() if isinstance(value, Slices)}
+    with Staged(folder, like=_shard(prefix, 0, 1)) as values:
+        parts = {
+            _slice_key(name.encode(), extents): part for name, value in divided.items() for extents, part in value.parts
+        }
+        entries = _write_values(values.file, {**{name.encode(): value for name, value in own.items()}, **parts})
+        values.flush()
+        shard = (3, group.number or None)
+        rows = [[key.hex(), encode([*before, shard, *after]).hex()] for key, before, after in entries]
+        wholes = {name: [value.shape, [extents for extents, _ in value.parts]] for name, value in divided.items()}
+        told = group.exchange("values", json.dumps([rows, wholes, _enums(divided)]).encode())
+        if group.number == 0:
+            remove(f"{prefix}.index")  # of an older checkpoint, whose values are replaced now
+        group.exchange("removed", b"")
+        values.move(_shard(prefix, group.number, group.processes))
+    group.exchange("moved", b"")
+    if group.number == 0:
+        index = b"".join(table.written(_joint_rows([json.loads(each) for each in told], group.processes)))
+        write_file(f"{prefix}.index", lambda file: file.write(index))
+    group.exchange("written", b"")
+
+
+def _enums(divided: Mapping[str, Slices]) -> dict[str, int]:
+    """The numbers of the dtypes of tensors that are divided."""
+    return {name: dtype_of(value.parts[0][1]).as_datatype_enum for name, value in divided.items() if value.parts}
+
+
+def _joint_rows(told: list[Any], count: int) -> list[tuple[bytes, bytes]]:
+    """The rows of the index, from what all processes have written."""
+    rows = {bytes.fromhex(key): bytes.fromhex(entry) for each in told for key, entry in each[0]}
+    enums = {name: number for each in told for name, number in each[2].items()}
+    for name in {name for each in told for name in each[1]}:
+        found = [each[1][name] for each in told if name in each[1]]
+        shape: Message = [(2, [(1, n or None)]) for n in found[0][0]]
+        extents = sorted({tuple(map(tuple, e)) for _, all_extents in found for e in all_extents})
+        slices: Message = [(7, [(1, [(1, start or None), (2, length)]) for start, length in e]) for e in extents]
+        rows[name.encode()] = encode([(1, enums[name]), (2, shape), *slices])
+    rows[_HEADER_KEY] = encode([(1, count), (3, [(1, _VERSION)])])
+    return sorted(rows.items())
+
+
+def _write_values(file: Any, tensors: Mapping[Any, ndarray]) -> list[tuple[bytes, Message, Message]]:
     """Write the values one after the other. Returns the key of each, and its entry before and after the shard."""
     entries = []
     offset = 0
     for name, array in sorted(tensors.items()):
-        dtype, shape, pieces, checksum = _stored(name, array)
+        key = name if isinstance(name, bytes) else name.encode()
+        dtype, shape, pieces, checksum = _stored(key.decode("utf-8", "replace"), array)
         file.writelines(pieces)
         size = sum(map(len, pieces))
         entries.append((
-            name.encode(),
+            key,
             [(1, dtype.as_datatype_enum), (2, [(2, [(1, n or None)]) for n in shape])],
             [(4, offset or None), (5, size or None), (6, Fixed32(masked(checksum)))],
         ))  # fmt: skip
