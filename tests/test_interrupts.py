@@ -10,6 +10,8 @@ import importlib.util
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -610,7 +612,6 @@ def test_apart_runs_where_no_handler_does():
     setting.set(3)
     ran = threads.apart(lambda: (threading.current_thread() is threading.main_thread(), setting.get()))
     assert ran == (False, 3)
-    assert not [t for t in threading.enumerate() if t.name == "gradtape-errand"]
     with pytest.raises(KeyError):
         threads.apart(lambda: {}["missing"])
 
@@ -620,7 +621,7 @@ def test_a_handler_that_raises_does_not_end_what_runs_apart():
     arrived = threading.Event()
 
     def work():
-        signal.raise_signal(signal.SIGUSR1)  # Python runs the handler on the main thread
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
         arrived.wait(30)
         done.append(1)
 
@@ -634,6 +635,9 @@ def test_a_handler_that_raises_does_not_end_what_runs_apart():
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not done
+    running = [t for t in threading.enumerate() if t.name == "gradtape-errand"]
+    assert all(t.is_alive() and not t.daemon for t in running)
+    assert running, "Python waits for it when the process ends"
     arrived.set()
     for thread in threading.enumerate():
         if thread.name == "gradtape-errand":
@@ -677,3 +681,22 @@ def test_a_thread_that_a_signal_ends_while_it_is_started():
 
     with pytest.raises(Interrupt):
         threads.start(Forgotten())
+
+
+def test_a_process_that_is_interrupted_while_it_compiles_ends_in_peace():
+    """Python waits for the thread that compiles."""
+    code = """
+import os, signal, threading
+import gradtape as tf
+from gradtape._src import threads
+
+def compile_():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    threading.Event().wait(0.5)
+    print("compiled", flush=True)
+
+threads.apart(compile_)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.returncode) == ("compiled\n", -signal.SIGINT)
+    assert done.stderr.strip().endswith("KeyboardInterrupt")

@@ -169,6 +169,8 @@ class _Errand(threading.Thread):
         self._function, self._context = function, contextvars.copy_context()
         self.result: Any = None
         self.error: BaseException | None = None
+        self._done = threading.Lock()
+        self._done.acquire()
 
     def run(self) -> None:
         background.append(None)
@@ -178,6 +180,11 @@ class _Errand(threading.Thread):
             self.error = error
         finally:
             background.pop()
+            self._done.release()
+
+    def wait(self) -> None:
+        """Until it is done. After an interrupted `join` Python takes a thread for ended: it would not wait at exit."""
+        self._done.acquire()
 
 
 def apart(function: Callable[[], T]) -> T:
@@ -190,7 +197,7 @@ def apart(function: Callable[[], T]) -> T:
         return function()
     errand = _Errand(function)
     start(errand)
-    errand.join()
+    errand.wait()
     if errand.error is not None:
         raise errand.error
     result: T = errand.result
