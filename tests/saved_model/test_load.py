@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -165,6 +166,22 @@ def test_mutated_files(copied, check):
         except (OSError, ValueError, TypeError, AttributeError, tf.errors.OpError) as error:
             assert str(error)
         shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_a_thousand_damaged_models(tmp_path):
+    """In a process of its own, as a crash of XLA would end this one."""
+    pytest.importorskip("jax")
+    module = tf.Module()
+    module.w = tf.Variable([1.0, 2.0])
+    spec = tf.TensorSpec([None, 2], tf.float32, name="x")
+    module.f = tf.function(lambda x: tf.tanh(x * module.w), input_signature=[spec])
+    tf.saved_model.save(module, str(tmp_path / "own"))
+    script = Path(__file__).parent / "fuzz.py"
+    folders = [str(path) for path in sorted(MODELS.iterdir()) if path.is_dir()] + [str(tmp_path / "own")]
+    found = subprocess.run([sys.executable, str(script), "1000", "7", *folders], capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "1000 damaged" in found.stdout
 
 
 def test_a_session_model_is_refused(copied):

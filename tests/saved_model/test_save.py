@@ -255,3 +255,47 @@ def test_names_of_specifications_are_those_of_signatures(tmp_path):
     tf.saved_model.save(module, str(tmp_path / "m"), signatures={"add": concrete})
     found = tf.saved_model.load(str(tmp_path / "m")).signatures["add"]
     assert sorted(found.structured_input_signature[1]) == ["left", "right"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_any_rank_and_sizes_that_must_fit(tmp_path):
+    module = tf.Module()
+    module.v = tf.Variable(2.0)
+    module.w = tf.Variable(np.arange(6, dtype="float32").reshape(3, 2))
+    module.scale = tf.function(lambda x: x * module.v)
+    module.features = tf.function(lambda x: x @ module.w, input_signature=[tf.TensorSpec([None, None], tf.float32)])
+    images = [tf.TensorSpec([None, None, None], tf.float32)]
+    module.images = tf.function(lambda x: tf.reshape(x, [-1, 6])[:, :3] @ module.w, input_signature=images)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def mutate(v):
+        module.v.assign(v)
+
+    module.mutate = mutate
+    scale = module.scale.get_concrete_function(tf.TensorSpec(None, tf.float32))
+    tf.saved_model.save(module, str(tmp_path / "m"), signatures=scale)
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    served = loaded.signatures["serving_default"]
+    for shape in ([], [3], [2, 3]):
+        x = tf.ones(shape)
+        assert served(x=x)["output_0"].shape == shape
+        with tf.GradientTape() as tape:
+            y = loaded.scale(x)
+        assert tape.gradient(y, loaded.v).numpy() == np.prod(shape)
+    np.testing.assert_allclose(loaded.features(tf.ones([2, 3])), module.features(tf.ones([2, 3])))
+    np.testing.assert_allclose(loaded.images(tf.ones([2, 3, 4])), module.images(tf.ones([2, 3, 4])))
+    loaded.mutate(tf.constant(5.0))
+    assert loaded.v.numpy() == 5.0
+    with pytest.raises(tf.errors.UnimplementedError, match="loaded from a SavedModel"):
+        tf.saved_model.save(loaded, str(tmp_path / "again"))
+
+
+def test_a_function_of_python_values(tmp_path):
+    module = tf.Module()
+    module.w = tf.Variable([[1.0], [2.0]])
+    module.f = tf.function(lambda x: tf.convert_to_tensor(x) @ module.w)
+    module.f([[3.0, 4.0]])
+    tf.saved_model.save(module, str(tmp_path / "m"))
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    assert loaded.f([[3.0, 4.0]]).numpy().tolist() == [[11.0]]
+    assert not loaded.signatures

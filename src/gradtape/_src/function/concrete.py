@@ -50,6 +50,12 @@ class FunctionRef:
         self._made_by = function.__reduce__()
         self._copy: Function | None = None
 
+    def copy(self) -> Function:
+        """Another function that is the same, without its traces."""
+        make, options = self._made_by
+        made: Function = make(*options)
+        return made
+
     def function(self) -> Function:
         """The function, or another one that is the same."""
         found = self._function() or self._copy
@@ -110,6 +116,16 @@ class ConcreteFunction:
     def template(self) -> Any:
         """What the traced code returned: tensors without values in their structure."""
         return self._template
+
+    def of_rank(self, rank: int) -> ConcreteFunction:
+        """The function traced for tensors of this rank, where its signature declares none."""
+        specs = nest.flatten(self._given, expand_composites=True)
+        known = [
+            TensorSpec([None] * rank, s.dtype) if isinstance(s, TensorSpec) and s.shape.rank is None else s
+            for s in specs
+        ]
+        args, kwargs = split_keywords(tuple(nest.pack_sequence_as(self._given, known, expand_composites=True)))
+        return self._origin.copy().get_concrete_function(*args, **kwargs)
 
     def staged(self) -> Any:
         """The function traced for a file, where ops that XLA has no place for are nodes between programs."""

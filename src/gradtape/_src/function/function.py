@@ -129,8 +129,9 @@ class Function:
         return self._cache.functions()
 
     def traces(self) -> list[ConcreteFunction]:
-        """The concrete functions that calls have made so far."""
-        return self._functions
+        """The concrete functions that calls, and specifications with unknown dimensions, have made so far."""
+        polymorphic = [] if self._traces is None else self._traces.functions()
+        return list({id(each): each for each in (*self._functions, *polymorphic)}.values())
 
     @property
     def name(self) -> str:

@@ -92,6 +92,10 @@ class ShapePolymorphicTraces:
         self._declared: list[TensorShape] | None = None if signature.declared is None else signature.shapes
         self._groups: dict[Any, _Group] = {}
 
+    def functions(self) -> list[Any]:
+        """All that were traced."""
+        return [function for group in self._groups.values() for function in group.functions]
+
     def find(self, arguments: Arguments) -> ConcreteFunction | None:
         """The function for a call that was not met before; None: it is to be traced for these very shapes."""
         shapes: Shapes = tuple([tuple(t.array.shape) for t in arguments.tensors])
@@ -131,10 +135,18 @@ class ShapePolymorphicTraces:
         if all(d.rank is not None for d in declared):
             found = self._traced(arguments, group, candidates(tensors, declared))
         if found is None:
-            found = self._tracer.trace_or_eager(arguments, ShapePolymorphicFunction)
+            found = self._for_each_size(arguments)
             found.declare_shapes(declared)
             if not found.graph.transient:
                 group.functions.append(found)
+        return found
+
+    def _for_each_size(self, arguments: Arguments) -> ConcreteFunction:
+        """What traces calls for each size; where sizes of 1 do not fit, others may, and calls run eagerly."""
+        try:
+            found: ConcreteFunction = self._tracer.trace_or_eager(arguments, ShapePolymorphicFunction)
+        except InvalidArgumentError as error:
+            return self._tracer.eager(arguments, error)
         return found
 
     def _group(self, arguments: Arguments) -> _Group:

@@ -6,7 +6,8 @@ dimensions of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src.arrays.dimensions import is_known_shape, variable
@@ -17,6 +18,7 @@ from gradtape._src.dtypes import int32, string
 from gradtape._src.function.concrete import ConcreteFunction
 from gradtape._src.function.polymorphic import candidates
 from gradtape._src.interrupts import is_interrupt
+from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from gradtape._src.function.arguments import Arguments
     from gradtape._src.function.tracing import Tracer
     from gradtape._src.graph.trace import Trace
-    from gradtape._src.shape import TensorShape
 
 
 class GraphOp(NamedTuple):
@@ -86,21 +87,52 @@ class Collector:
 
 
 def staged(tracer: Tracer, arguments: Arguments, declared: Sequence[TensorShape]) -> StagedTrace:
-    """Trace a function for arguments of declared shapes; the error of the last try where no pattern of sizes fits."""
+    """Trace a function for arguments of declared shapes; the error of the last try where no pattern of sizes fits.
+
+    An unknown size may have to be a certain number, as that of features which weights are multiplied with. The numbers
+    to try are those in the errors of the first tries.
+    """
     failure: BaseException = NeedsEagerError(ValueError("its arguments have unknown ranks"))
-    for patterns in candidates(arguments.tensors, declared):
-        collector, count = Collector(), tracer.count
-        try:
-            with collecting(collector):
-                concrete = tracer.trace(arguments, patterns)
-            return StagedTrace(concrete, collector.ops)
-        except (Exception, NeedsEagerError) as error:
-            if not isinstance(error, NeedsEagerError) and is_interrupt(error):
-                raise
-            failure = error
-        finally:
-            tracer.count = count
+    numbers: set[int] = set()
+    for shapes in _shapes(declared, numbers):
+        for patterns in candidates(arguments.tensors, shapes):
+            collector, count = Collector(), tracer.count
+            try:
+                with collecting(collector):
+                    concrete = tracer.trace(arguments, patterns)
+                return StagedTrace(concrete, collector.ops)
+            except (Exception, NeedsEagerError) as error:
+                if not isinstance(error, NeedsEagerError) and is_interrupt(error):
+                    raise
+                failure = failure if shapes is not declared else error
+                numbers |= _numbers_in(error)
+            finally:
+                tracer.count = count
     raise failure
+
+
+_MOST_NUMBERS = 12
+
+
+def _shapes(declared: Sequence[TensorShape], numbers: set[int]) -> Iterator[Sequence[TensorShape]]:
+    """The shapes as they are declared, then with numbers, which the tries before find, for their last sizes."""
+    yield declared
+    for number in sorted(numbers)[:_MOST_NUMBERS]:
+        sizes = [None if shape.rank is None else shape.as_list() for shape in declared]
+        if any(each is not None and len(each) > 1 and each[-1] is None for each in sizes):
+            yield [
+                TensorShape([*each[:-1], number] if each is not None and len(each) > 1 and each[-1] is None else each)
+                for each in sizes
+            ]
+
+
+def _numbers_in(error: BaseException | None) -> set[int]:
+    """The numbers in the messages of an error, and of those that it was raised from."""
+    found: set[int] = set()
+    while error is not None:
+        found |= {int(word) for word in re.findall(r"\b\d{1,6}\b", str(error))}
+        error = error.__cause__ or error.__context__
+    return found - {0}
 
 
 def is_symbolic(value: Any) -> bool:

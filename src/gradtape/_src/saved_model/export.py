@@ -19,7 +19,6 @@ from gradtape._src.arrays.symbolic import NeedsEagerError, dimensions_as_values
 from gradtape._src.autodiff.arguments import UnconnectedGradients
 from gradtape._src.conversion import convert
 from gradtape._src.dtypes import DType, dtype_of
-from gradtape._src.formats.protobuf import encode
 from gradtape._src.function.concrete import ConcreteFunction, is_text
 from gradtape._src.function.eager import EagerFunction
 from gradtape._src.function.function import Function
@@ -203,7 +202,7 @@ class _Exporter:
 
     def _is_given(self, leaf: Tensor) -> bool:
         """Whether no program computes a result: texts, and results of ops."""
-        return is_text(leaf) or self.numbers.get(id(leaf.array), 0) >= len(self.traced.inputs)
+        return is_text(leaf) or self.numbers.get(id(leaf.array), -1) >= len(self.traced.inputs)
 
     def _is_computed(self, value: Any) -> bool:
         return is_symbolic(value) and id(value.array) not in self.numbers
@@ -272,7 +271,7 @@ def _exported(level: Level, arguments: list[int], variables: list[Variable]) -> 
     return Exported(
         bytes(found.mlir_module_serialized),
         found.calling_convention_version,
-        encode([(4, count), *((1, programs.stored(each)) for each in orders)]),
+        programs.sealed([(4, count), *((1, programs.stored(each)) for each in orders)]),
         bytes(orders[1].mlir_module_serialized) if len(orders) > 1 else None,
         arguments,
         variables,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.autodiff.custom_gradient import custom_gradient
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import as_dtype, dtype_of
-from gradtape._src.formats.protobuf import Message
+from gradtape._src.formats.protobuf import Message, encode
 from gradtape._src.jax_setup import configure
 from gradtape._src.saved_model.messages import Fields, integer, read, texts
 from gradtape._src.shape import TensorSpec
@@ -39,6 +40,21 @@ def stored(exported: Any) -> Message:
         *((2, _described(each)) for each in exported.in_avals),
         *((3, _described(each)) for each in exported.out_avals),
     ]
+
+
+def sealed(orders: Message) -> bytes:
+    """Programs with a digest: their code is run by XLA, which trusts it."""
+    data = encode(orders)
+    return encode([(1, data), (2, hashlib.blake2b(data, digest_size=16).digest())])
+
+
+def _opened(data: Any) -> Fields:
+    """The programs, if they are as they were written."""
+    message = read(data)
+    inside, digest = (message.get(number, [b""])[-1] for number in (1, 2))
+    if not isinstance(inside, bytes) or hashlib.blake2b(inside, digest_size=16).digest() != digest:
+        raise ValueError("a program is damaged: it is not what was written")
+    return read(inside)
 
 
 def _described(array: Any) -> bytes:
@@ -75,7 +91,7 @@ class StoredProgram:
     """A program of a SavedModel: it takes and returns lists of tensors, and is differentiable."""
 
     def __init__(self, data: Any) -> None:
-        message = read(data)
+        message = _opened(data)
         self._results = integer(message, 4)
         self._orders = [read(each) for each in message.get(1, [])]
         if not self._orders or any(1 not in each for each in self._orders):

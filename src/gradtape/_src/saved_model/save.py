@@ -15,15 +15,17 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from gradtape._src import nest
+from gradtape._src import errors, nest
 from gradtape._src.checkpoint.tracking import GRAPH, VALUE, Found, described, is_trackable, objects_below
 from gradtape._src.dtypes import int32, resource
 from gradtape._src.formats import tensor_bundle
 from gradtape._src.formats.protobuf import Message, encode
 from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.function.eager import EagerFunction
 from gradtape._src.function.function import BoundFunction, Function
 from gradtape._src.saved_model import writing
 from gradtape._src.saved_model.export import exported
+from gradtape._src.saved_model.functions import ConcreteFunction as LoadedFunction, RestoredFunction
 from gradtape._src.saved_model.load import FILE, VARIABLES, Asset
 from gradtape._src.saved_model.resources import RESOURCES, Assets, SavedTable, init_parts, outer_nodes
 from gradtape._src.shape import TensorShape, TensorSpec
@@ -63,6 +65,7 @@ class SavedFunction(NamedTuple):
     name: str
     concrete: ConcreteFunction
     captured: list[Any]
+    outputs: Any
 
 
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions | None = None) -> None:
@@ -189,6 +192,8 @@ class Saver:
 
     def function(self, concrete: ConcreteFunction) -> SavedFunction:
         """A concrete function, added to the library once."""
+        if id(concrete) not in self.functions and any(shape.rank is None for shape in concrete.declared_shapes):
+            self.functions[id(concrete)] = self._for_each_rank(concrete)
         if id(concrete) not in self.functions:
             name = f"__inference_{concrete.name}_{len(self.library)}"
             traced, body = exported(concrete, has_assets=any(isinstance(each.value, Asset) for each in self.found))
@@ -198,8 +203,37 @@ class Saver:
             self._check_tracked(concrete.name, captured)
             self.library += [made, *(each.function for each in gradients)]
             self.gradients += [(name, each) for each in gradients]
-            self.functions[id(concrete)] = SavedFunction(name, traced, captured)
+            self.functions[id(concrete)] = SavedFunction(name, traced, captured, traced.structured_outputs)
         return self.functions[id(concrete)]
+
+    def _for_each_rank(self, concrete: ConcreteFunction) -> SavedFunction:
+        """A function that takes tensors of any rank: a program for each of the first ranks, chosen by a call.
+
+        Where the code does not run for a rank there is a program for another one, which says that the shape is wrong.
+        """
+        found: list[SavedFunction] = []
+        places: list[int | None] = []
+        for rank in range(_RANKS):
+            try:
+                found.append(self.function(concrete.of_rank(rank)))
+                places.append(len(found) - 1)
+            except (ValueError, TypeError, errors.OpError) as error:
+                reason: Exception = error
+                places.append(None)
+        if not found:
+            raise reason
+        chosen = [found[0 if place is None else place] for place in places]
+        captured = list({id(each): each for saved in found for each in saved.captured}.values())
+        name = f"__inference_{concrete.name}_{len(self.library)}"
+        parts = [(saved.name, [captured.index(each) for each in saved.captured]) for saved in chosen]
+        leaves = nest.flatten(found[0].concrete.structured_outputs, expand_composites=True)
+        types = [spec.dtype.as_datatype_enum for spec in leaves if isinstance(spec, TensorSpec)]
+        shapes = concrete.declared_shapes
+        given = [spec.dtype.as_datatype_enum for spec in concrete.inputs]
+        number = next(i for i, shape in enumerate(shapes) if shape.rank is None)
+        kinds = [writing.handle_type(each) for each in captured]
+        self.library += writing.rank_functions(name, given, number, kinds, parts, types)
+        return SavedFunction(name, concrete, captured, _without_shapes(found[0].concrete.structured_outputs))
 
     def _check_tracked(self, name: str, captured: list[Any]) -> None:
         for each in captured:
@@ -228,11 +262,11 @@ class Saver:
         concrete = saved.concrete
         specs = _named_inputs(key, concrete)
         order = sorted(specs)
-        results = _named_outputs(key, concrete.structured_outputs)
+        results = _named_outputs(key, saved.outputs)
         name = f"__inference_signature_wrapper_{concrete.name}_{len(self.library)}"
         handles = [f"captured_{i}" for i in range(len(saved.captured))]
         kinds = [writing.handle_type(each) for each in saved.captured]
-        leaves = nest.flatten(concrete.structured_outputs, expand_composites=True)
+        leaves = nest.flatten(saved.outputs, expand_composites=True)
         types = [spec.dtype.as_datatype_enum for spec in leaves if isinstance(spec, TensorSpec)]
         tin = [spec.dtype.as_datatype_enum for spec in specs.values()] + kinds
         call = writing.call("call", saved.name, [*specs, *handles], tin, types)
@@ -325,7 +359,7 @@ class Saver:
         found = {}
         for saved in self.functions.values():
             signature = saved.concrete.structured_input_signature
-            found[saved.name] = self._concrete(saved.captured, signature, saved.concrete.structured_outputs)
+            found[saved.name] = self._concrete(saved.captured, signature, saved.outputs)
         for name, (inputs, outputs, saved) in self.wrappers.items():
             found[name] = self._concrete(saved.captured, inputs, outputs)
         for name, (captured, output) in self.plain.items():
@@ -335,6 +369,14 @@ class Saver:
     def _concrete(self, captured: list[Any], inputs: Any, outputs: Any) -> Message:
         bound: Message = [(2, self.numbers[id(each)]) for each in captured]
         return [*bound, (3, writing.structured(inputs)), (4, writing.structured(outputs))]
+
+
+_RANKS = 6
+"""Functions of unknown ranks are saved for ranks below this one."""
+
+
+def _without_shapes(outputs: Any) -> Any:
+    return nest.map_structure(lambda s: TensorSpec(None, s.dtype) if isinstance(s, TensorSpec) else s, outputs)
 
 
 _SAVER: Message = [
@@ -394,6 +436,13 @@ def _functions_of(value: Any) -> dict[str, Any]:
     for name in sorted({*dir(type(value)), *getattr(value, "__dict__", {})}):
         declared = vars(value).get(name) if hasattr(value, "__dict__") else None
         inherited = next((vars(kind)[name] for kind in type(value).__mro__ if name in vars(kind)), None)
+        if isinstance(declared, (RestoredFunction, LoadedFunction)):
+            raise errors.UnimplementedError(
+                None,
+                None,
+                f"The function {name!r} was loaded from a SavedModel, and loaded functions are not saved again: call "
+                "it in a tf.function of your own, or copy the folder.",
+            )
         if isinstance(declared, (Function, BoundFunction)) or isinstance(inherited, Function):
             found[name] = getattr(value, name)
     return found
@@ -442,8 +491,10 @@ def _chosen(obj: Any, signatures: Any, declared: list[Any]) -> dict[str, Concret
     """The signatures by name."""
     if signatures is None:
         own = getattr(obj, "_default_save_signature", None)  # of a Keras model
-        found_alone = [own] if own is not None else declared
-        return {"serving_default": found_alone[0].get_concrete_function()} if len(found_alone) == 1 else {}
+        if own is not None:
+            return {"serving_default": own.get_concrete_function()}
+        fitting = [each for each in declared if _can_be_signature(each)]
+        return {"serving_default": fitting[0].get_concrete_function()} if len(fitting) == 1 else {}
     if not isinstance(signatures, dict):
         signatures = {"serving_default": signatures}
     found = {}
@@ -464,6 +515,18 @@ def _chosen(obj: Any, signatures: Any, declared: list[Any]) -> dict[str, Concret
                 "`tf.functions` with an input signature or concrete functions can be used as a signature."
             )
     return found
+
+
+def _can_be_signature(function: Any) -> bool:
+    """Whether a function has results, and all that it takes and gives are tensors."""
+    concrete = function.get_concrete_function()
+    if isinstance(concrete, EagerFunction):
+        concrete = exported(concrete)[0]
+    try:
+        _named_inputs("", concrete)
+        return bool(_named_outputs("", concrete.structured_outputs))
+    except ValueError:
+        return False
 
 
 def _named_inputs(key: str, concrete: ConcreteFunction) -> dict[str, TensorSpec]:

@@ -337,6 +337,35 @@ def program_op() -> Message:
     ]
 
 
+def rank_functions(
+    name: str, given: list[int], number: int, kinds: list[int], parts: list[tuple[str, list[int]]], types: list[int]
+) -> list[Message]:
+    """A function that calls another one by the rank of an input, and what it calls: all take the same.
+
+    `parts` are names of functions, and which of the captured objects they take.
+    """
+    inputs = [f"input_{i}" for i in range(len(given))]
+    captured = [f"captured_{i}" for i in range(len(kinds))]
+    arguments = [arg(each, kind) for each, kind in zip([*inputs, *captured], [*given, *kinds], strict=True)]
+    outputs = [arg(f"output_{i}", kind) for i, kind in enumerate(types)]
+    made = []
+    for rank, (callee, places) in enumerate(parts):
+        tin = [*given, *(kinds[i] for i in places)]
+        inner = call("call", callee, [*inputs, *(captured[i] for i in places)], tin, types)
+        results = {f"output_{i}": f"call:output:{i}" for i in range(len(types))}
+        made.append(function(f"{name}_rank_{rank}", arguments, outputs, [inner], results, ["call"]))
+    branches: Message = [(1, [(9, [(1, text(f"{name}_rank_{rank}"))]) for rank in range(len(parts))])]
+    nodes = [
+        node("rank", "Rank", [inputs[number]], {"T": type_attr(given[number])}),
+        node("case", "Case", ["rank:output:0", *inputs, *captured], {
+            "Tin": types_attr([*given, *kinds]), "Tout": types_attr(types), "branches": branches,
+            "output_shapes": shapes_attr([TensorShape(None)] * len(types)),
+        }),
+    ]  # fmt: skip
+    results = {f"output_{i}": f"case:output:{i}" for i in range(len(types))}
+    return [*made, function(name, arguments, outputs, nodes, results, ["case"])]
+
+
 # -- the outer graph, for sessions and servers -------------------------------------------------------------------------
 def placeholder(name: str, dtype: int, shape: TensorShape) -> Message:
     return node(name, "Placeholder", [], {"dtype": type_attr(dtype), "shape": [(7, shape_proto(shape))]})

@@ -12,7 +12,7 @@ import numpy as np
 from gradtape._src import devices, errors
 from gradtape._src.arrays import common_namespace, numpy_namespace
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension, variables_in
-from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph
+from gradtape._src.arrays.graph_ops import NeedsEagerError, collector, in_graph
 from gradtape._src.arrays.symbolic import (
     Symbolic,
     arange,
@@ -617,13 +617,26 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
                 "Reshape",
             )
         wanted = tuple(have // known if n == -1 else n for n in wanted)
-    elif (count := _math.prod(wanted)) != have and not _may_be_equal(count, have):
+    elif (count := _math.prod(wanted)) != have and not _may_be_equal(count, have) and not _is_collected(count - have):
         raise errors.invalid_argument(
             f"Input to reshape is a tensor with {have} values, but the requested shape has {_math.prod(wanted)}",
             "Reshape",
         )
+    if type(x.array) is Symbolic and _is_collected(_math.prod(wanted) - _math.prod(x.array.shape)):
+        return _reshaped_in_graph(x, shape)
     result: Tensor = array.reshape(x, shape=wanted)
     return result
+
+
+def _reshaped_in_graph(x: Tensor, shape: Any) -> Tensor:
+    error = unknown_shape("tf.reshape", "Give the dimensions numbers that it can divide.", "Reshape")
+    result: Tensor = in_graph("reshape", (x, shape), {}, error)
+    return result
+
+
+def _is_collected(difference: Any) -> bool:
+    """Whether sizes may differ or not, and the function is traced for a file, whose graph can check it."""
+    return collector() is not None and is_dimension(difference)
 
 
 def _without_minus_one(shape: Any, x: Tensor) -> Any:
