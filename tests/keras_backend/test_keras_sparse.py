@@ -317,3 +317,8 @@ def test_values_go_through_a_compiled_function():
     found = tf.function(lambda x: ops.multiply(ops.tanh(x), 2.0))(x)
     assert isinstance(found, tf.SparseTensor)
     np.testing.assert_allclose(full(found), 2 * np.tanh(full(x)), rtol=1e-12)
+
+
+def test_the_legacy_backend_knows_sparse_tensors():
+    assert tf.keras.backend.is_sparse(tf.sparse.from_dense([[0.0, 1.0]]))
+    assert not tf.keras.backend.is_sparse(tf.constant([[0.0, 1.0]]))

@@ -153,3 +153,12 @@ def test_word2vec():
     losses = model.fit(data, epochs=8, shuffle=False, verbose=0).history["loss"]
     assert losses[-1] < 0.6 * losses[0]
     assert model.get_layer("w2v_embedding").get_weights()[0].shape == (20, 8)
+
+
+def test_a_recurrent_model_of_texts_whose_length_is_unknown():
+    vectorize = layers.TextVectorization(vocabulary=["good", "bad", "film"])
+    model = tf.keras.Sequential([vectorize, layers.Embedding(5, 4, mask_zero=True), layers.LSTM(3), layers.Dense(1)])
+    model.compile("adam", "mse")
+    data = tf.data.Dataset.from_tensor_slices((["good film", "bad", "film bad film", "good"], [1.0, 0.0, 0.0, 1.0]))
+    history = model.fit(data.batch(2, drop_remainder=True), epochs=1, shuffle=False, verbose=0)
+    assert np.isfinite(history.history["loss"][0])

@@ -300,6 +300,7 @@ def compute_output_spec(fn, *args, **kwargs):
     """
     given = [x for x in tree.flatten((args, kwargs)) if isinstance(x, KerasTensor)]
     unknown = any(None in x.shape for x in given)
+    texts = any(x.dtype == "string" for x in given)  # how many words they have is unknown
     traced = not any(x.sparse for x in given)
     failure = None
     if traced and unknown:
@@ -309,7 +310,7 @@ def compute_output_spec(fn, *args, **kwargs):
             if is_interrupt(error):
                 raise
     for stand_in in (_traced_argument, _zeros) if traced else (_zeros,):
-        sizes = list(_SIZES) if unknown else [((0, 0),)]
+        sizes = list(_SIZES) if unknown or texts else [((0, 0),)]
         for pair in sizes:
             try:
                 found = [_run_symbolically(fn, args, kwargs, stand_in, size) for size in pair]

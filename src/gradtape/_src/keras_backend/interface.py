@@ -54,10 +54,6 @@ tensorflow_types = SimpleNamespace(available=True, TensorShape=TensorShape, DTyp
 """What may stand in the configuration of a layer, besides tensors."""
 
 
-class _NoSuchTensor:
-    """A placeholder for a class of tensors that gradtape does not have; it has no instances."""
-
-
 class _Namespace:
     """The names of a module, and some more."""
 
@@ -92,7 +88,6 @@ class TensorFlowBackend(_Namespace):
 class LegacyTensorFlow(_Namespace):
     """The part of TensorFlow that the legacy functions of `keras.backend` need: public names, and some private ones."""
 
-    SparseTensorSpec = _NoSuchTensor
     __internal__ = SimpleNamespace(
         EagerTensor=Tensor,
         eager_context=SimpleNamespace(eager_mode=init_scope),
