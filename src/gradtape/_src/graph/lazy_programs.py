@@ -106,9 +106,10 @@ class _OnDevice:
 
 
 # -- long chains -------------------------------------------------------------------------------------------------------
-_DEEPEST = 256
-"""The number of elementwise ops one after the other that XLA gets in a program. It fuses all of them to one kernel, and
-takes 26 s to compile one of 2,000 (H200)."""
+_DEEPEST = 2048
+"""The number of elementwise ops one after the other that XLA gets in a program. It fuses all of them to one kernel,
+takes 26 s to compile one of 2,000, and more than twice as long for twice as many. In eight parts, which are five kinds,
+they compile in 5 s and run in 8 ms instead of 1 (H200): each part has many inputs and results."""
 
 _NEUTRAL = frozenset({"astype", "broadcast_to", "expand_dims", "identity", "reshape", "squeeze", "stop_gradient"})
 

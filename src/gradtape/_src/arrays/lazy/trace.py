@@ -510,6 +510,9 @@ _QUICK = frozenset({int, bool, str, tuple, type(None), *[type(np.dtype(t)) for t
 """Types of static arguments that differ where their types do, or are equal."""
 
 
+_NUMBERS = frozenset({int, float})
+
+
 def recorder_of(name: str) -> Callable[..., Any]:
     """The function of a primitive on lazy arrays: `record`, with a fast path for one and two operands."""
     known: dict[Any, Known] = {}
@@ -525,8 +528,10 @@ def recorder_of(name: str) -> Callable[..., Any]:
     return _fast_recorder(name, known, learn)
 
 
-def _fast_recorder(name: str, known: dict[Any, Known], learn: Callable[..., Any]) -> Callable[..., Any]:
-    def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:  # one call an op (benchmark: gpu/eager)
+def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
+    name: str, known: dict[Any, Known], learn: Callable[..., Any]
+) -> Callable[..., Any]:
+    def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:
         lazy = x if type(x) is Lazy else y
         if type(lazy) is not Lazy or others or (attrs and ("index" in attrs or not _are_quick(attrs))):
             return record(name, (x, *(() if y is None and not others else (y, *others))), attrs)
@@ -537,16 +542,20 @@ def _fast_recorder(name: str, known: dict[Any, Known], learn: Callable[..., Any]
             key = (x.dtype, spec) if type(x) is ndarray and not x.shape else None
         elif type(y) is Lazy:
             key = (spec, y.spec)
+        elif type(y) is ndarray and not y.shape:
+            key = (spec, y.dtype)
         else:
-            key = (spec, y.dtype) if type(y) is ndarray and not y.shape else None
+            key = (spec, type(y), y) if type(y) in _NUMBERS and y else None  # 0.0 and -0.0 are the same key
         if key is None:
             return record(name, (x, y), attrs)
         if attrs:
             key = (key, *attrs.items(), *map(type, attrs.values()))
         found = known.get(key)
-        trace = _current()
-        if found is None or trace is None or trace.device is not spec.device:
+        if found is None:
             return learn(key, (x,) if y is None else (x, y), attrs)
+        trace = _current()
+        if trace is None or trace.device is not spec.device:
+            trace = trace_on(spec.device)
         if lazy is not x:
             first = trace.literal(x)
         elif x.value is None and x.trace is trace:
@@ -554,7 +563,7 @@ def _fast_recorder(name: str, known: dict[Any, Known], learn: Callable[..., Any]
         else:
             first = trace.feed(x)
         array = Lazy()
-        if y is None:
+        if y is None or type(y) in _NUMBERS:
             array.slot = slot = trace.next_slot()
             array.code = (found[0], first, slot)
         else:
