@@ -531,6 +531,7 @@ def recorder_of(name: str) -> Callable[..., Any]:
 def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
     name: str, known: dict[Any, Known], learn: Callable[..., Any]
 ) -> Callable[..., Any]:
+    # One call an op (benchmark: gpu/eager).
     def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:
         lazy = x if type(x) is Lazy else y
         if type(lazy) is not Lazy or others or (attrs and ("index" in attrs or not _are_quick(attrs))):
