@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from functools import cache
@@ -29,6 +30,52 @@ def results():
 def test_program_on_four_devices(name):
     found = results()[name]
     assert found[0] == "passed", found[-1].encode().decode("unicode_escape")
+
+
+TRAINING = """
+import sys
+import numpy as np
+import gradtape as tf
+from distribute import training
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
+tf.config.optimizer.set_jit(True)
+for kind in (training.loop, training.fit):
+    for name in training.MODELS:
+        alone, one = kind(tf, name, tf.distribute.get_strategy(), 50)
+        together, several = kind(tf, name, tf.distribute.MirroredStrategy(), 50)
+        np.testing.assert_allclose(together, alone, rtol=2e-6)
+        for a, b in zip(one.get_weights(), several.get_weights(), strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-3 if name == "block" else 5e-6)
+"""
+
+
+@pytest.mark.slow
+def test_training_on_eight_devices_equals_that_on_one():
+    folder = Path(spmd_programs.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, timeout=600, cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_workers_may_be_killed_at_any_moment():
+    path = Path(spmd_programs.__file__).with_name("kills.py")
+    done = subprocess.run([sys.executable, str(path), "--kills", "5"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "5 kills" in done.stdout
+
+
+@pytest.mark.slow
+def test_recorded_programs_run_on_all_devices():
+    code = (
+        "import json, warnings, gradtape as tf; from conformance import runner; warnings.simplefilter('ignore'); "
+        "tf.config.optimizer.set_jit(True); print(json.dumps(runner.problems('distribute', tf)))"
+    )
+    folder = Path(spmd_programs.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {name: problem for name, problem in found.items() if problem is not None} == {}
 
 
 def test_arguments_are_compared_by_value():

@@ -267,7 +267,7 @@ class SpmdExecutor:
                 self._launch_with_others(arrays, results, mode)
             if mode and int(np.asarray(results[-1].addressable_data(0))):
                 raise self._failure(given, passed)
-            self._commit_others(changing, results, host)
+            self._commit_others(changing, results, host, bool(self._donated) or not mode)
         return [self._value(out, results, host) for out in self._results]
 
     def _launch(self, arrays: list[Any], results: list[Any], mode: Mode) -> None:
@@ -290,9 +290,11 @@ class SpmdExecutor:
         launching = map(results.extend, starmap(run, (arrays,)))
         any(chain(launching, map(set_whole, mirrors, islice(results, count))) if donates else launching)
 
-    def _commit_others(self, changing: Sequence[Storage], results: list[Any], host: bool) -> None:
-        """Store the values of variables that no input has, or whose memory was not given away."""
+    def _commit_others(self, changing: Sequence[Storage], results: list[Any], host: bool, is_stored: bool) -> None:
+        """Store the values of variables that no input has, or which the launch has not stored."""
         for k, state in enumerate(self._state):
+            if is_stored and state.slot is not None:
+                continue
             storages = [changing[number] for number in state.numbers]
             found = mirror_of(storages)
             if found is None:
@@ -355,8 +357,13 @@ class SpmdExecutor:
             self._expected = [] if flat is None else list(map(buffer_of, flat))
         for slot, _ in variables:
             arrays[slot] = self._mirrors[slot].whole
+        hosts: list[tuple[int, Any, Any]] = []  # what one call of JAX brings to the devices
         for slot, i in others:
-            arrays[slot] = self._input(slot, i, given, passed)
+            arrays[slot] = self._input(slot, i, given, passed, hosts)
+        if hosts:
+            moved = jax.device_put([value for _, value, _ in hosts], [sharding for _, _, sharding in hosts])
+            for (slot, _, _), array in zip(hosts, moved, strict=True):
+                arrays[slot] = array
         return arrays
 
     def _mirrored(self, storages: Sequence[Storage]) -> Mirror:
@@ -370,10 +377,17 @@ class SpmdExecutor:
         blocks = [jax.device_put(c, device) for c, device in zip(own, places, strict=True)]
         return jax.make_array_from_single_device_arrays(np.shape(copies[0]), self._everywhere, blocks)
 
-    def _input(self, slot: int, given: Input, arguments: Sequence[Any], passed: Sequence[Variable]) -> Any:
+    def _input(
+        self, slot: int, given: Input, arguments: Sequence[Any], passed: Sequence[Variable], hosts: list[Any]
+    ) -> Any:
+        """The array of an input; what is in the memory of the host is added to a list instead."""
         if slot in self._constants:
             return self._constants[slot]
         values = [self._fed(feed, arguments, passed) for feed in given.feeds]
+        in_memory = self.layout.workers == 1 and all(type(value) is np.ndarray for value in values)
+        if in_memory and any(feed.kind != "array" for feed in given.feeds):
+            hosts.append((slot, _as_one(values) if given.kind == "lane" else values[0], self._sharding(given)))
+            return None
         if given.kind == "lane":
             array = self._stacked(values)
         else:

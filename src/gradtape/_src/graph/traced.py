@@ -282,9 +282,10 @@ class Traced:
         changing: Sequence[Storage],
     ) -> Sequence[Any]:
         """What XLA gives, on the devices of all replicas, on the device that is chosen, or where the arrays are."""
-        if (over_replicas := program.over_replicas) is not None:
-            return over_replicas.run(arrays, passed, changing, program.modes[over_replicas.on_processor], host)
-        self._refuse_across_processes(f"A program ({program.undivided})")
+        if self.graph.replicas is not None:
+            if (over_replicas := program.over_replicas) is not None:
+                return over_replicas.run(arrays, passed, changing, program.modes[over_replicas.on_processor], host)
+            self._refuse_across_processes(f"A program ({program.undivided})")
         processor = program.xla.default_is_processor
         if host and not processor:
             with program.xla.on_processor():
