@@ -240,6 +240,20 @@ def test_importing_brings_in_little_beside_numpy():
     assert not loaded & {"hashlib", "secrets", "base64", "pathlib", "urllib.parse", "logging", "tempfile", "subprocess"}
 
 
+def test_importing_registers_every_primitive():
+    """What goes over all primitives, such as wrapped kernels, misses none of a namespace that is loaded later."""
+    names = [f"gradtape.{name}" for name in sorted(modules()) if name.startswith("_src.ops.")]
+    code = """
+import importlib, sys, gradtape
+from gradtape._src.core.primitive import registry
+before = set(registry)
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+assert set(registry) == before, set(registry) - before
+"""
+    subprocess.run([sys.executable, "-c", code, *names], check=True, timeout=120)
+
+
 def importable():
     names = [f"gradtape.{name}".rstrip(".") for name in sorted(modules()) if name != "__main__"]
     if importlib.util.find_spec("keras") is None:

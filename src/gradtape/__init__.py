@@ -17,21 +17,14 @@ import warnings as _warnings
 
 from gradtape import (
     autodiff as autodiff,
-    autograph as autograph,
-    bitwise as bitwise,
     debugging as debugging,
     dtypes as dtypes,
     errors as errors,
-    image as image,
-    io as io,
     linalg as linalg,
     math as math,
     nest as nest,
     nn as nn,
-    quantization as quantization,
     random as random,
-    signal as signal,
-    test as test,
     version as version,
 )
 from gradtape._src.arrays.symbolic import Graph as Graph
@@ -84,10 +77,11 @@ from gradtape._src.function.modes import (
 from gradtape._src.graph.gradients import gradients as gradients, hessians as hessians
 from gradtape._src.indexed_slices import IndexedSlices as IndexedSlices
 from gradtape._src.inspect.gradient_tape import GradientTape as GradientTape
+from gradtape._src.ops import image as _image, signal as _signal  # primitives are registered at import
 from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
 from gradtape._src.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
 from gradtape._src.tensor import Tensor as Tensor
-from gradtape._src.tf import compat as _compat, documentation as _documentation
+from gradtape._src.tf import documentation as _documentation
 from gradtape._src.tf.array import (
     boolean_mask as boolean_mask,
     broadcast_dynamic_shape as broadcast_dynamic_shape,
@@ -279,7 +273,6 @@ from gradtape._src.tf.shaping import (
     tile as tile,
     unravel_index as unravel_index,
 )
-from gradtape._src.tf.signal import fftnd as fftnd, ifftnd as ifftnd, irfftnd as irfftnd, rfftnd as rfftnd
 from gradtape._src.tf.tensor_array import TensorArray as TensorArray
 from gradtape._src.variable import (
     Variable as Variable,
@@ -315,26 +308,30 @@ def install_as_tensorflow() -> None:
     install()
 
 
-compat = _compat.build(_sys.modules[__name__])
-
-
 # -- namespaces that are loaded when they are first used -------------------------------------------------------------
 _LAZY_MODULES = (
+    "autograph",
+    "bitwise",
     "config",
     "data",
     "distribute",
     "experimental",
+    "image",
+    "io",
     "keras",
     "lookup",
     "mixed_precision",
     "profiler",
+    "quantization",
     "ragged",
-    "sets",
-    "sparse",
     "raw_ops",
     "saved_model",
+    "sets",
+    "signal",
+    "sparse",
     "strings",
     "summary",
+    "test",
     "tpu",
     "train",
     "types",
@@ -349,11 +346,35 @@ _LAZY_NAMES = {
 }
 _LAZY_NAMES |= dict.fromkeys(("as_string", "fingerprint"), "gradtape._src.tf.strings")
 _LAZY_NAMES |= dict.fromkeys(("DeviceSpec", "make_ndarray", "make_tensor_proto"), "gradtape._src.tf.protos")
+_LAZY_NAMES |= dict.fromkeys(("fftnd", "ifftnd", "irfftnd", "rfftnd"), "gradtape._src.tf.signal")
 _LAZY_NAMES["edit_distance"] = "gradtape._src.tf.edit_distance"
 _LAZY_NAMES["Operation"] = "gradtape._src.tf.operation"
 
 
+_ALSO_IN_V1 = {"autograph", "bitwise", "image", "io", "quantization", "signal", "test"}
+_ALSO_IN_V1 |= {"fftnd", "ifftnd", "irfftnd", "rfftnd"}
+"""What `tf.compat.v1` has of the names above; the others are other things there, or are loaded by it."""
+
+
+def _compat() -> _typing.Any:
+    from gradtape._src.tf import compat as implementation
+
+    names = {name for name in globals() if not name.startswith("_")} - {*_LAZY, *_LAZY_NAMES}
+    compat = implementation.build(_sys.modules[__name__], sorted(names | _ALSO_IN_V1))
+
+    def of_v1(name: str) -> _typing.Any:
+        if name in ("config", "distribute", "keras"):  # the others are other things there
+            return _load(name)
+        return implementation.attribute(compat.v1, name)
+
+    compat.v1.__getattr__ = of_v1
+    return compat
+
+
 def _load(name: str) -> _typing.Any:
+    if name == "compat":
+        found = globals()[name] = _compat()
+        return found
     if name in _LAZY or name in _LAZY_NAMES:
         import importlib
 
@@ -369,20 +390,28 @@ def _load(name: str) -> _typing.Any:
 
 
 if _typing.TYPE_CHECKING:
+    compat: _typing.Any
     from gradtape import (
+        autograph as autograph,
+        bitwise as bitwise,
         config as config,
         data as data,
         distribute as distribute,
         experimental as experimental,
+        image as image,
+        io as io,
         keras as keras,
         lookup as lookup,
         mixed_precision as mixed_precision,
         profiler as profiler,
+        quantization as quantization,
         ragged as ragged,
         raw_ops as raw_ops,
         saved_model as saved_model,
+        signal as signal,
         strings as strings,
         summary as summary,
+        test as test,
         tpu as tpu,
         train as train,
         types as types,
@@ -396,6 +425,7 @@ if _typing.TYPE_CHECKING:
         make_ndarray as make_ndarray,
         make_tensor_proto as make_tensor_proto,
     )
+    from gradtape._src.tf.signal import fftnd as fftnd, ifftnd as ifftnd, irfftnd as irfftnd, rfftnd as rfftnd
     from gradtape._src.tf.specs import type_spec_from_value as type_spec_from_value
     from gradtape._src.tf.strings import as_string as as_string, fingerprint as fingerprint
     from gradtape.keras import (
@@ -409,13 +439,4 @@ else:  # a type checker would take every misspelled name for one that is loaded 
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LAZY_NAMES} - {"annotations"})
-
-
-def _of_v1(name: str) -> _typing.Any:
-    if name in ("config", "distribute", "keras"):  # the others are other things there
-        return _load(name)
-    return _compat.attribute(compat.v1, name)
-
-
-compat.v1.__getattr__ = _of_v1
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, "compat"} - {"annotations"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from importlib import import_module
 from operator import attrgetter
@@ -335,13 +335,13 @@ def _functions(v1: ModuleType) -> dict[str, Any]:
     }
 
 
-def build(root: ModuleType) -> ModuleType:
-    """The namespace `compat`, made of the finished root."""
+def build(root: ModuleType, names_of_root: Iterable[str]) -> ModuleType:
+    """The namespace `compat`, made of the finished root; v1 has these names of it."""
     compat = ModuleType(f"{root.__name__}.compat", __doc__)
     v1 = ModuleType(f"{compat.__name__}.v1", "TensorFlow 1 names that eager tape code uses.")
     hidden = {"autodiff", "compat"}
-    for name in dir(root):
-        if not name.startswith("_") and name not in hidden:
+    for name in names_of_root:
+        if name not in hidden:
             setattr(v1, name, getattr(root, name))
     for name, value in {
         "get_variable": get_variable,
