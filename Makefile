@@ -17,8 +17,11 @@ PIP    := $(RUN) -m pip --disable-pip-version-check install --quiet
 .PHONY: help demo test test-slow coverage lint bench docs clean
 .DELETE_ON_ERROR:
 
-# Functions run on NumPy in most tests, as in most programs. These run them by XLA as well.
-BY_XLA = tests/function tests/graph tests/test_conformance.py tests/test_runtime_checks.py tests/keras_backend/test_keras_training.py
+# Functions run on NumPy in most tests, as in most programs. These run them by XLA as well, which compiles fast here
+# instead of well: the tests look at results, and not at times.
+BY_XLA = tests/function/test_compiled.py tests/function/test_autograph.py tests/function/test_function_programs.py \
+  tests/graph/test_staged_control_flow.py tests/test_runtime_checks.py
+test test-slow: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
 
 help:
 	@sed -n '1,/^$$/s/^#\( \{0,1\}\)//p' Makefile

@@ -49,15 +49,30 @@ LOOKS_AT_VALUES: dict[str, str] = {
 LEAVES = {"transfer"}
 """Primitives whose purpose it is to take an array to another engine."""
 
+COSTLY = {
+    "betainc", "ctc", "expm", "igamma", "igamma_a", "igammac", "logm", "polygamma", "sqrtm", "tridiagonal_solve",
+    "zeta",
+}  # fmt: skip
+"""Primitives that take XLA long to compile: half of the time of all. Their values are in test_engines_compiled.py."""
+
+
+def _marks(row: Row) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.slow,) if row.name in COSTLY else ()
+
+
 CASES = [
-    pytest.param(row, samples[0], id=f"{row.name}-{kind}")
+    pytest.param(row, samples[0], id=f"{row.name}-{kind}", marks=_marks(row))
     for row in ROWS.values()
     for kind, samples in (("real", row.samples), ("complex", row.complex_samples))
     if samples and row.name not in NO_KERNEL
 ]
 """One sample of each kind: the values of all of them are in test_engines_compiled.py."""
 
-FIRST = [pytest.param(row, row.samples[0], id=row.name) for row in ROWS.values() if row.name not in NO_KERNEL]
+FIRST = [
+    pytest.param(row, row.samples[0], id=row.name, marks=_marks(row))
+    for row in ROWS.values()
+    if row.name not in NO_KERNEL
+]
 
 
 def _on_xla(array: np.ndarray) -> Any:

@@ -145,7 +145,14 @@ def floating(row: Row, operands: list[list[Any]]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(set(ROWS) - set(NOT_COMPILED)))
+COSTLY = {"ctc", "eig", "expm", "gamma_sample", "igamma", "igamma_a", "igammac", "logm", "sqrtm", "tridiagonal_solve"}
+"""Primitives that take XLA long to compile."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in COSTLY)) for name in sorted(set(ROWS) - set(NOT_COMPILED))],
+)
 def test_primitive(name: str, monkeypatch):
     row = ROWS[name]
     if name in LONG_TO_COMPILE:

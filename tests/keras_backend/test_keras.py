@@ -813,12 +813,6 @@ def test_files_are_read_by_other_backends(tmp_path):
     np.testing.assert_allclose(np.array(eval(values)), model(np.ones((1, 3), "float32")), rtol=1e-5)
 
 
-def test_what_cannot_be_exported_says_what_to_do(tmp_path):
-    model = keras.Sequential([keras.Input((3,)), layers.Dense(1)])
-    with pytest.raises(NotImplementedError, match=r"model\.save\('name\.keras'\)"):
-        model.export(tmp_path / "exported")
-
-
 @pytest.mark.slow
 def test_a_sample_of_keras_own_tests():
     """The whole of them, and what is excused, is for tests/keras_suite/run.py."""

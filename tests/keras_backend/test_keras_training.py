@@ -91,6 +91,7 @@ def test_a_network_with_dropout_batch_normalization_and_metrics():
     np.testing.assert_allclose(model.predict(X, verbose=0), model(X, training=False), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_convolutional_network():
     def make():
         convolution = layers.Conv2D(4, 3, activation="relu")
@@ -118,6 +119,7 @@ def _nodes(model):
     return [node.name for node in concrete.graph.nodes]
 
 
+@pytest.mark.slow
 def test_the_state_of_a_recurrent_network_is_kept():
     def make():
         recurrent = layers.SimpleRNN(3, stateful=True, return_sequences=True)
@@ -165,6 +167,7 @@ def test_dropout_draws_new_numbers_in_every_call():
 
 
 # -- optimizers and callbacks ----------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_schedule_and_moving_averages():
     schedule = optimizers.schedules.ExponentialDecay(0.1, 2, 0.5)
     model = both(small(), optimizer=lambda: optimizers.Adam(schedule, use_ema=True, ema_overwrite_frequency=3))
@@ -172,15 +175,18 @@ def test_a_schedule_and_moving_averages():
     np.testing.assert_allclose(float(model.optimizer.learning_rate), 0.1 * 0.5**3, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_are_accumulated():
     both(small(), optimizer=lambda: optimizers.Adam(0.01, gradient_accumulation_steps=2, global_clipnorm=1.0))
 
 
+@pytest.mark.slow
 def test_the_loss_is_scaled():
     model = both(small(), optimizer=lambda: optimizers.LossScaleOptimizer(optimizers.SGD(0.01), dynamic_growth_steps=4))
     assert float(model.optimizer.dynamic_scale) == 2.0**16, "doubled once in six steps"
 
 
+@pytest.mark.slow
 def test_callbacks_change_the_learning_rate():
     seen = []
 
@@ -221,6 +227,7 @@ class Penalty(layers.Layer):
         return x
 
 
+@pytest.mark.slow
 def test_losses_of_layers_and_sample_weights():
     weights = np.linspace(0.0, 1.0, 40)
     fit = lambda m: m.fit(X, Y, batch_size=20, epochs=2, sample_weight=weights, verbose=0)  # noqa: E731
@@ -258,6 +265,7 @@ class TwoModels(keras.Model):
         return {"seen": self.seen.result()}
 
 
+@pytest.mark.slow
 def test_two_models_under_tapes_without_a_call():
     both(TwoModels, lambda m: m.fit(X, batch_size=20, epochs=2, verbose=0))
 

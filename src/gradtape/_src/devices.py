@@ -361,9 +361,15 @@ def place(value: Any) -> Any:
     return _lazy_form(jax.device_put(value, target), target)
 
 
+def is_jax_array(value: Any) -> bool:
+    """Whether this is an array of JAX with values: in a user's own jax.jit there are none."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+
+
 def place_result(value: Any) -> Any:
     """What an engine other than NumPy's has computed: lazy, if new arrays on its device are."""
-    if _graph_mode == "off" or type(value) is _lazy.kind or not hasattr(value, "is_fully_replicated"):
+    if _graph_mode == "off" or type(value) is _lazy.kind or not is_jax_array(value):
         return value
     found = value.devices()
     return _lazy_form(value, next(iter(found))) if len(found) == 1 else value

@@ -23,6 +23,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import Symbolic, current_graph
 from gradtape._src.conversion import wrap
+from gradtape._src.devices import is_jax_array
 from gradtape._src.tensor import Tensor
 
 Interval = tuple[int, int]
@@ -74,7 +75,7 @@ def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
 
 
 def _is_on_accelerator(array: Any) -> bool:
-    found = array.devices() if hasattr(array, "devices") and hasattr(array, "committed") else ()
+    found = array.devices() if is_jax_array(array) or hasattr(array, "settled") else ()
     return any(device is not None and device.platform != "cpu" for device in found)
 
 

@@ -79,6 +79,12 @@ def in_graph(
     return _rules[name](target, *args, **kwargs)
 
 
+def raise_for_call(error: TypeError) -> None:
+    """Raise the error of arguments that do not fit as one of the call, not of the function behind it."""
+    if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+        raise TypeError(*error.args) from None
+
+
 def kept_in_graph(name: str, changes: bool = False) -> Callable[[_F], _F]:
     """Let a function that needs eager execution be ops of the graph in a file, by the rule of this name, and a call of
     it in graphs that run on NumPy.
@@ -91,6 +97,9 @@ def kept_in_graph(name: str, changes: bool = False) -> Callable[[_F], _F]:
                 return function(*args, **kwargs)
             except NeedsEagerError as error:
                 return in_graph(name, args, kwargs, error, function, changes)
+            except TypeError as error:
+                raise_for_call(error)
+                raise
 
         return call  # type: ignore[return-value]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, TypeVar
 
-from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph
+from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, raise_for_call
 
 Handler = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 """What computes an op, given by its name and its dense call, of arguments of which one is composite."""
@@ -110,8 +110,7 @@ def dispatched(function: _F) -> _F:
         except NeedsEagerError as error:
             return in_graph(name, args, kwargs, error, call)
         except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                raise
-            raise TypeError(*error.args) from None  # the arguments do not fit: an error of the call, not of this one
+            raise_for_call(error)
+            raise
 
     return call  # type: ignore[return-value]
