@@ -191,7 +191,8 @@ def write(folder):
         for batch in BATCHES:
             given = sample(shapes, batch)
             given = given if isinstance(given, dict) else tf.constant(given[0])
-            found = tf.nest.flatten(model(given, training=False))
+            call = tf.function(lambda x: model(x, training=False), jit_compile="mixed" in name)  # noqa: B023
+            found = tf.nest.flatten(call(given))  # NumPy and XLA round products of bfloat16 differently
             expected |= {f"{name}/{batch}/{i}": np.asarray(each, "float32") for i, each in enumerate(found)}
         expected |= {f"{name}/v{i}": np.asarray(v.numpy(), "float32") for i, v in enumerate(model.variables)}
     for name, build in MODULES.items():
@@ -215,7 +216,7 @@ def read(folder):
             loaded = tf.saved_model.load(os.path.join(folder, name))
             worst = _compared(tf, name, loaded, expected)
             print(f"{name}: equal to {worst:.1e}", flush=True)
-            failed += worst > (2e-3 if "mixed" in name else 1e-5)
+            failed += worst > 1e-5
         except Exception as error:
             failed += 1
             print(f"{name}: FAILED {type(error).__name__}: {str(error)[:300]}", flush=True)
