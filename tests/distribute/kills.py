@@ -79,6 +79,8 @@ def train(folder: Path, kills: int, steps: int, longest: float) -> None:
     except tf.errors.UnavailableError:
         (folder / f"noticed-{restart}-{index}").write_text(str(time.time()))
         raise
+    if restart < kills:  # the kill of this round is still to come
+        time.sleep(longest)
     if index == 0:
         np.savez(folder / "weights.npz", *model.get_weights())
 
