@@ -19,8 +19,8 @@ PIP    := $(RUN) -m pip --disable-pip-version-check install --quiet
 
 # Functions run on NumPy in most tests, as in most programs. These run them by XLA as well, which compiles fast here
 # instead of well: the tests look at results, and not at times.
-BY_XLA = tests/function/test_compiled.py tests/function/test_autograph.py tests/function/test_function_programs.py \
-  tests/graph/test_staged_control_flow.py tests/test_runtime_checks.py
+BY_XLA = tests/function/test_compiled.py tests/function/test_autograph.py tests/graph/test_staged_control_flow.py \
+  tests/test_runtime_checks.py
 test test-slow: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
 
 help:
@@ -31,10 +31,11 @@ demo: $(VENV)/viz.stamp
 
 test: $(VENV)/dev.stamp
 	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not slow"
-	GRADTAPE_JIT=xla $(RUN) -m pytest --numprocesses auto --dist worksteal -m "not slow" $(BY_XLA)
+	GRADTAPE_JIT=xla $(RUN) -m pytest --numprocesses auto --dist worksteal -m "not slow" -k "not test_program" $(BY_XLA)
 
 test-slow: $(VENV)/dev.stamp
 	$(RUN) -m pytest --numprocesses auto --dist worksteal -m slow
+	GRADTAPE_JIT=xla $(RUN) -m pytest --numprocesses auto --dist worksteal tests/function tests/graph
 
 coverage: $(VENV)/dev.stamp
 	$(RUN) -m pytest --numprocesses auto --dist worksteal --cov=gradtape --cov-report=term:skip-covered --cov-report=html

@@ -58,6 +58,7 @@ def agree(a: np.ndarray, b: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("stream", STREAMS, ids=range(len(STREAMS)))
+@pytest.mark.slow
 class TestDraws:
     @pytest.mark.parametrize("count", [0, 1, 4, 7, 4096 * 4 + 3])
     def test_bits(self, stream: Any, count: int):

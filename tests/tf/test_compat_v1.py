@@ -34,7 +34,6 @@ def test_the_table_lists_what_the_modules_list():
         (lambda: v1.placeholder(tf.float32), r"tf.placeholder\(\) is not compatible with eager execution"),
         (lambda: v1.Session(), "no graphs and sessions"),
         (lambda: v1.disable_eager_execution(), "no graphs and sessions"),
-        (lambda: v1.get_default_graph(), "no graphs and sessions"),
         (lambda: v1.summary.FileWriter("logs"), "tf.summary.create_file_writer"),
         (lambda: v1.train.AdamOptimizer().compute_gradients(tf.constant(1.0)), "should be a function"),
     ],

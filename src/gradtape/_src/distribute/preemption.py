@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from gradtape._src import errors, processes
@@ -16,6 +15,7 @@ from gradtape._src.call_sites import logger
 from gradtape._src.checkpoint.checkpoint import Checkpoint
 from gradtape._src.checkpoint.manager import CheckpointManager
 from gradtape._src.distribute.context import get_strategy
+from gradtape._src.interrupts import contextmanager
 
 _RESTART = 42
 """The exit code of a process that wants to be started again, where nothing else is said: TensorFlow's."""

@@ -31,7 +31,7 @@ LIMIT = 5000
 """How many results a trace has at most: XLA takes more than twice as long to compile twice as much."""
 
 _MOST_BYTES = 2**30
-"""How many bytes the inputs of a trace have at most: it keeps them alive."""
+"""How many bytes the inputs of a trace on the host have at most: it keeps them alive. Those on a device are weights."""
 
 IMMEDIATE = frozenset({
     "check", "check_numerics", "concrete_only", "host_effect", "host_function", "transfer", "unique",
@@ -267,7 +267,8 @@ class LazyTrace:
             if type(array) is Lazy and array.value is None:
                 settled(array, "another trace uses it")
             found = self.feeds.setdefault(id(array), (self.next_feed(), array))
-            self._bytes += int(array.nbytes)
+            if self.device is None or type(array) is ndarray:
+                self._bytes += int(array.nbytes)
             if self._bytes > _MOST_BYTES and self.limit > 0:
                 self.limit = 0
         return found[0]
