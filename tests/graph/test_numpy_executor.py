@@ -13,6 +13,7 @@ from random_programs import programs
 
 import gradtape as tf
 from gradtape._src.arrays import numpy_namespace
+from gradtape._src.function import modes
 from gradtape._src.graph import numpy_executor
 from gradtape._src.graph.numpy_executor import ALLOCATING
 from gradtape._src.graph.passes import optimise
@@ -283,24 +284,23 @@ def test_variables_change_all_or_none():
 
 
 # -- which executor --------------------------------------------------------------------------------------------------
-def test_set_jit_is_for_functions_that_do_not_say():
+def test_set_jit_is_for_functions_that_do_not_say(monkeypatch):
+    monkeypatch.setattr(modes, "_jit", ["auto"])
+
     def executors() -> list[str]:
         functions = [tf.function(lambda x: x + 1.0, jit_compile=given) for given in (None, True, False)]
         return [f.get_concrete_function(tf.constant(1.0)).graph.executor for f in functions]
 
     assert executors() == ["auto", "xla", "numpy"]
     assert tf.config.optimizer.get_jit() == "auto"
-    try:
-        tf.config.optimizer.set_jit(False)
-        assert tf.config.optimizer.get_jit() == ""
-        assert executors() == ["numpy", "xla", "numpy"]
-        tf.config.optimizer.set_jit(True)
-        assert tf.config.optimizer.get_jit() == "autoclustering"
-        assert executors() == ["xla", "xla", "numpy"]
-        with pytest.raises(ValueError, match="set_jit takes"):
-            tf.config.optimizer.set_jit("fast")
-    finally:
-        tf.config.optimizer.set_jit("auto")
+    tf.config.optimizer.set_jit(False)
+    assert tf.config.optimizer.get_jit() == ""
+    assert executors() == ["numpy", "xla", "numpy"]
+    tf.config.optimizer.set_jit(True)
+    assert tf.config.optimizer.get_jit() == "autoclustering"
+    assert executors() == ["xla", "xla", "numpy"]
+    with pytest.raises(ValueError, match="set_jit takes"):
+        tf.config.optimizer.set_jit("fast")
 
 
 # -- the same numbers ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -55,7 +56,8 @@ with tf.GradientTape() as tape:
 assert tape.gradient(y, x).shape == (2, 2)
 assert "jax" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    environment = {**os.environ, "GRADTAPE_JIT": "auto"}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, env=environment)
 
 
 def test_the_choice_is_measured() -> None:
@@ -156,6 +158,7 @@ def test_a_check_fails_by_either_executor() -> None:
     assert tier_of(f).is_settled
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a callback of a weak reference
 def test_signals_find_all_variables_old_or_all_new() -> None:
     a, b = tf.Variable(0.0), tf.Variable(0.0)
 
