@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.arrays.dimension import Dimension, UnknownDimensionError, Variable, maximum
+from gradtape._src.arrays.dimension import Dimension, DimensionVariable, UnknownDimensionError, maximum
 from gradtape._src.arrays.dimensions import (
-    Late,
+    DynamicSize,
     broadcast_shapes,
     contains_dimension,
     dimensions_in,
@@ -159,7 +159,7 @@ def _sampled(args: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[Any, ...]
     )
 
 
-def _sample_sizes(variables: Sequence[Variable]) -> list[dict[str, int]]:
+def _sample_sizes(variables: Sequence[DimensionVariable]) -> list[dict[str, int]]:
     """Sizes for variables: some, each of them changed alone, others in another order, and the smallest ones."""
     names = [v.name for v in variables]
     some = {name: 5 + 2 * i for i, name in enumerate(names)}
@@ -276,10 +276,10 @@ def _moved(x: Any, *, shape: Shape, **_: Any) -> Spec | None:
     if -1 in shape:
         return None
     before, after = _count(x.shape), _count(shape)
-    return (shape, x.dtype) if before == after or _is_late(before) or _is_late(after) else None
+    return (shape, x.dtype) if before == after or _is_dynamic(before) or _is_dynamic(after) else None
 
 
-def _is_late(size: Any) -> bool:
+def _is_dynamic(size: Any) -> bool:
     """Whether a size depends on values: the running program knows whether it fits."""
     return any(v.least == 0 for v in variables_in((size,)).values())
 
@@ -412,23 +412,23 @@ def _switch(*operands: Any, branches: Sequence[Any], **_: Any) -> list[Spec]:
 def _merged(shapes: Sequence[Shape]) -> Shape:
     if any(len(shape) != len(shapes[0]) for shape in shapes):
         raise UnknownDimensionError(f"Branches return arrays of different ranks: {shapes}.")
-    sizes: list[Any] = [n if len({n, *others}) == 1 else Late() for n, *others in zip(*shapes, strict=True)]
+    sizes: list[Any] = [n if len({n, *others}) == 1 else DynamicSize() for n, *others in zip(*shapes, strict=True)]
     return tuple(sizes)
 
 
-def _late_rows(*rest: int) -> Shape:
-    rows: Any = Late()
+def _dynamic_rows(*rest: int) -> Shape:
+    rows: Any = DynamicSize()
     return rows, *rest
 
 
 def _unique(x: Any) -> list[Spec]:
-    shape = _late_rows()
+    shape = _dynamic_rows()
     return [(shape, x.dtype), (x.shape, np.int64), (shape, np.int64)]
 
 
 rules.update(
-    argwhere=lambda x: (_late_rows(len(x.shape)), np.int64),
-    repeated_places=lambda counts: (_late_rows(), np.int64),
+    argwhere=lambda x: (_dynamic_rows(len(x.shape)), np.int64),
+    repeated_places=lambda counts: (_dynamic_rows(), np.int64),
     **dict.fromkeys(("unique", "unique_with_counts"), _unique),
     size_of=lambda x, *, axis: ((), np.int64),
     inline=lambda *operands, program: _results(program),

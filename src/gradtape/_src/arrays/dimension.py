@@ -21,7 +21,7 @@ class UnknownDimensionError(Exception):
     """Something cannot be traced while dimensions are unknown: for known ones it has to be traced anew."""
 
 
-class Variable(NamedTuple):
+class DimensionVariable(NamedTuple):
     """A size that is not known yet: its name, and the least it can be."""
 
     name: str
@@ -155,11 +155,11 @@ class Dimension:
             total = product + total
         return total
 
-    def variables(self) -> Iterator[Variable]:
+    def variables(self) -> Iterator[DimensionVariable]:
         """The variables in it, each as often as it occurs."""
         for monomial in self.terms:
             for atom in monomial:
-                if type(atom) is Variable:
+                if type(atom) is DimensionVariable:
                     yield atom
                 else:
                     for side in (atom.left, atom.right):
@@ -177,7 +177,7 @@ class Dimension:
 
 def variable(name: str, least: int = 1) -> Dimension:
     """The dimension of this name: a size of at least `least`."""
-    return Dimension({(Variable(name, least),): 1})
+    return Dimension({(DimensionVariable(name, least),): 1})
 
 
 def maximum(a: Any, b: Any) -> Any:
@@ -211,7 +211,7 @@ def _product(x: float, y: float) -> float:
 
 
 def _bounds_of(atom: Atom) -> tuple[float, float]:
-    if type(atom) is Variable:
+    if type(atom) is DimensionVariable:
         return atom.least, float("inf")
     left, right = bounds(atom.left), bounds(atom.right)
     if atom.name == "max":
@@ -320,7 +320,7 @@ def _exact(monomial: Monomial, count: int, divisor: Mapping[Monomial, int]) -> A
 
 
 def _evaluated(atom: Atom, sizes: Mapping[str, Any]) -> Any:
-    if type(atom) is Variable:
+    if type(atom) is DimensionVariable:
         return sizes.get(atom.name, _of_atom(atom))
     sides = [side.evaluated(sizes) if type(side) is Dimension else side for side in (atom.left, atom.right)]
     return FUNCTIONS[atom.name](*sides)

@@ -15,8 +15,8 @@ import numpy as np
 
 from gradtape._src.arrays.dimension import (
     Dimension,
+    DimensionVariable,
     UnknownDimensionError as UnknownDimensionError,
-    Variable,
     variable as _variable,
 )
 from gradtape._src.interrupts import is_interrupt
@@ -62,7 +62,7 @@ def dimensions_in(values: Iterable[Any]) -> Iterator[Any]:
             yield value
 
 
-def variables_in(values: Iterable[Any]) -> dict[str, Variable]:
+def variables_in(values: Iterable[Any]) -> dict[str, DimensionVariable]:
     """The variables in the dimensions among static arguments, by their names."""
     return {v.name: v for n in dimensions_in(values) if type(n) is Dimension for v in n.variables()}
 
@@ -73,19 +73,19 @@ def variable(name: str) -> Any:
     return _variable(name)
 
 
-_late_names = itertools.count()
+_dynamic_names = itertools.count()
 
 
-def late_variable() -> Any:
+def dynamic_variable() -> Any:
     """A new dimension that a running program finds out: a size that depends on values, and may be 0."""
-    return _variable(f"n{next(_late_names)}", least=0)
+    return _variable(f"n{next(_dynamic_names)}", least=0)
 
 
-class Late:
+class DynamicSize:
     """Stands in an inferred shape for a size that depends on values; the same one for the same size."""
 
 
-class LateSizeError(Exception):
+class DynamicSizeError(Exception):
     """A size that depends on values is not what a trace has assumed: the call has to run eagerly."""
 
 

@@ -19,15 +19,15 @@ import numpy as np
 from gradtape._src.arrays import attach_operators, numpy_namespace, register_namespace
 from gradtape._src.arrays.abstract import infer
 from gradtape._src.arrays.base import Interpreter, generic_kernels
-from gradtape._src.arrays.dimension import Dimension, Variable, register_assume
+from gradtape._src.arrays.dimension import Dimension, DimensionVariable, register_assume
 from gradtape._src.arrays.dimensions import (
-    Late,
+    DynamicSize,
     contains_dimension,
+    dynamic_variable,
     extents_of,
     followed,
     is_dimension,
     is_known_shape,
-    late_variable,
     variables_in,
 )
 from gradtape._src.arrays.graph_ops import NeedsEagerError as NeedsEagerError, in_graph
@@ -219,7 +219,7 @@ class Graph:
     op_seeds  how many random ops there are that have no seed of their own: the next one's
     replicas  the replicas of a strategy whose nodes are in it, if any: see `graph/lanes.py`
     executor (of the root) what runs its programs where their arguments are NumPy arrays: "xla", "numpy", or "auto"
-    late    (of the root) by name, the dimensions that the running program finds out, and the values that they are
+    dynamic_sizes (of the root) by name, the dimensions that the running program finds out, and the values that they are
     static  (of the root) whether there must be none of these, because XLA has to compile it
     is_only_for_numpy (of the root) whether it has what XLA has not: strings, ops that only eager code has
     transient (of the root) whether it holds what is true during this call only: the program is not kept
@@ -234,7 +234,7 @@ class Graph:
         around = outer or first
         self.root: Graph = self if around is None else around.root
         self.transient, self.executor = False, "xla"
-        self.late: dict[str, Symbolic] = {}
+        self.dynamic_sizes: dict[str, Symbolic] = {}
         self.static = self.is_only_for_numpy = False
         self.seed: Any = None if around is None else around.seed
         self.op_seeds = 0
@@ -248,7 +248,7 @@ class Graph:
         self.variables: dict[int, VariableState] = {}
         self.arrays: dict[int, Any] = {}  # by uid, the array of each tensor that its tape tracks
         self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value now, for what outlives the trace
-        self.late_calls: dict[Any, Any] = {}  # results whose shapes depend on values, by the calls that they are of
+        self.dynamic_calls: dict[Any, Any] = {}  # results whose shapes depend on values, by the calls that they are of
         self._captured: dict[int, Symbolic] = {}
         # Only outer tapes have the shapes of tensors from before the trace: what they track, and the uids that a
         # branch or a loop used and no tape tracked. A trace under another tape may find more shapes.
@@ -324,18 +324,18 @@ class Graph:
         return symbol
 
     def add(self, name: str, args: tuple[Any, ...], attrs: dict[str, Any], outputs: tuple[Symbolic, ...]) -> None:
-        """Add a node. Static arguments that depend on late dimensions are evaluated when it runs."""
-        late = self.root.late
-        if late and (names := [n for n in variables_in(attrs.values()) if n in late]):
-            args = (*[self.own(late[n]) for n in names], *args)
-            attrs = _with_late(name, names, attrs)
-            name = "late"
+        """Add a node. Static arguments that depend on dynamic dimensions are evaluated when it runs."""
+        dynamic = self.root.dynamic_sizes
+        if dynamic and (names := [n for n in variables_in(attrs.values()) if n in dynamic]):
+            args = (*[self.own(dynamic[n]) for n in names], *args)
+            attrs = _with_dynamic_attrs(name, names, attrs)
+            name = "dynamic"
         self.nodes.append(Node(name, args, attrs, outputs))
 
     def find_out(self, size: Symbolic) -> Any:
         """The dimension that a value is, an integer without axes."""
-        dimension = late_variable()
-        self.root.late[str(dimension)] = size
+        dimension = dynamic_variable()
+        self.root.dynamic_sizes[str(dimension)] = size
         for graph in _around(self):
             graph.polymorphic = True
         self.root.polymorphic = True
@@ -343,11 +343,11 @@ class Graph:
 
     def has(self, size: Any) -> bool:
         """Whether a size can be used here."""
-        return type(size) is not Late and all(map(self.knows, variables_in((size,)).values()))
+        return type(size) is not DynamicSize and all(map(self.knows, variables_in((size,)).values()))
 
-    def knows(self, variable: Variable) -> bool:
+    def knows(self, variable: DimensionVariable) -> bool:
         """Whether a dimension can be used here: an argument has it, or a value that is in reach is it."""
-        size = self.root.late.get(variable.name)
+        size = self.root.dynamic_sizes.get(variable.name)
         return variable.least > 0 if size is None else self.reaches(size.graph)
 
     def leave_to_numpy(self) -> None:
@@ -359,7 +359,7 @@ class Graph:
     @property
     def needs_numpy(self) -> bool:
         """Whether XLA cannot run it: shapes depend on values, or there are strings or eager ops."""
-        return bool(self.root.late) or self.root.is_only_for_numpy
+        return bool(self.root.dynamic_sizes) or self.root.is_only_for_numpy
 
     def own(self, value: Any) -> Any:
         """A value as this graph's nodes may refer to it."""
@@ -480,31 +480,31 @@ def tracing(graph: Graph | None) -> setting[Graph | None]:
     return setting(graph_traced, graph)
 
 
-def _with_late(name: str, names: Sequence[str], attrs: dict[str, Any]) -> dict[str, Any]:
-    """The static arguments of the node `late`: which function, with which of its arguments evaluated when it runs."""
+def _with_dynamic_attrs(name: str, names: Sequence[str], attrs: dict[str, Any]) -> dict[str, Any]:
+    """The static arguments of the node `dynamic`: the function, and the arguments that are evaluated when it runs."""
     plain = {key: value for key, value in attrs.items() if not contains_dimension((value,))}
     plain.pop("dce", None)
-    late = tuple([(key, value) for key, value in attrs.items() if contains_dimension((value,))])
-    return {"of": name, "names": tuple(names), "late": late, **plain}
+    dynamic = tuple([(key, value) for key, value in attrs.items() if contains_dimension((value,))])
+    return {"of": name, "names": tuple(names), "dynamic": dynamic, **plain}
 
 
-def may_be_late() -> bool:
+def allows_dynamic_shapes() -> bool:
     """Whether the function that is being traced may have shapes that depend on values."""
     graph = current_graph()
     return graph is not None and not graph.root.static
 
 
 def _assumed(difference: Dimension, at_least_0: bool) -> bool:
-    """Have the program check what is assumed of late dimensions, when it runs."""
+    """Have the program check what is assumed of dynamic dimensions, when it runs."""
     graph = current_graph()
-    if graph is None or not may_be_late():
+    if graph is None or not allows_dynamic_shapes():
         return False
     variables = [*difference.variables()]
-    if not all(v.name in graph.root.late and graph.knows(v) for v in variables):
+    if not all(v.name in graph.root.dynamic_sizes and graph.knows(v) for v in variables):
         return False
     key = ("assume", difference, at_least_0)
-    if key not in graph.late_calls:
-        output = graph.late_calls[key] = Symbolic(graph, (), np.dtype(np.int64))
+    if key not in graph.dynamic_calls:
+        output = graph.dynamic_calls[key] = Symbolic(graph, (), np.dtype(np.int64))
         graph.add("assume", (), {"size": difference, "at_least_0": at_least_0, "effect": True}, (output,))
     return True
 
@@ -538,7 +538,7 @@ def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         return in_graph(f"primitive {name}", args, attrs, error)
     several, specs = infer(name, owned, attrs)
     if not all(graph.has(n) for shape, _ in specs for n in shape if type(n) is not int):
-        return _call_late(graph, name, owned, attrs, specs, several)
+        return _call_dynamic(graph, name, owned, attrs, specs, several)
     outputs = tuple([Symbolic(graph, shape, dtype) for shape, dtype in specs])
     graph.add(name, owned, attrs, outputs)
     if graph.polymorphic:
@@ -546,15 +546,15 @@ def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return outputs if several else outputs[0]
 
 
-def _call_late(
+def _call_dynamic(
     graph: Graph, name: str, args: tuple[Any, ...], attrs: dict[str, Any], specs: Sequence[Any], several: bool
 ) -> Any:
     """The same for results of which only the running program knows the shapes. Equal calls have the same results."""
     if graph.root.static:
         raise unknown_shape(f"tf.{name}", "Call it outside of the function, or use a form with a fixed size.")
     key = (name, tuple([_origin(graph, a) for a in args]), tuple([id(v) for v in attrs.values()]))
-    if key in graph.late_calls:
-        return graph.late_calls[key][0]
+    if key in graph.dynamic_calls:
+        return graph.dynamic_calls[key][0]
     outputs = tuple([Symbolic(graph, (), dtype) for _, dtype in specs])
     graph.add(name, args, attrs, outputs)
     found: dict[Any, Any] = {}
@@ -564,7 +564,7 @@ def _call_late(
                 found[n] = n if graph.has(n) else _found_out(graph, output, axis)
         output.shape = tuple([found[n] for n in shape])
     result = outputs if several else outputs[0]
-    graph.late_calls[key] = result, args, attrs  # which keeps their ids
+    graph.dynamic_calls[key] = result, args, attrs  # which keeps their ids
     return result
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy import ndarray
 
 from gradtape._src import errors, nest
-from gradtape._src.arrays.dimensions import LateSizeError
+from gradtape._src.arrays.dimensions import DynamicSizeError
 from gradtape._src.arrays.lazy import is_lazy_on_host
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph
 from gradtape._src.conversion import convert
@@ -354,7 +354,7 @@ class ConcreteFunction:
             outputs = self._traced(tensors, host, None, passed)
         except NeedsEagerError as error:  # of a derivative, before anything has run
             return self._eager_instead(error, tensors, passed).run(tensors, passed)
-        except LateSizeError as error:  # variables are as they were
+        except DynamicSizeError as error:  # variables are as they were
             return self._run_eagerly(error, tensors, passed)
         if self._single:
             return outputs[0]

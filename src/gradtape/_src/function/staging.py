@@ -22,10 +22,10 @@ from gradtape._src.arrays.graph_ops import in_graph
 from gradtape._src.arrays.symbolic import (
     Graph,
     Symbolic,
+    allows_dynamic_shapes,
     arange,
     current_graph,
     filled,
-    may_be_late,
     only_eager,
     sizes_from,
     tracing,
@@ -353,7 +353,7 @@ def _check_leaves(name: str, main: Any, orelse: Any) -> None:
             f"'{name}' has dtype {a.dtype.name} in the main branch, but dtype {b.dtype.name} in the else branch. Use "
             "tf.cast in one of them."
         )
-    if tuple(a.array.shape) != tuple(b.array.shape) and not (may_be_late() and a.shape.rank == b.shape.rank):
+    if tuple(a.array.shape) != tuple(b.array.shape) and not (allows_dynamic_shapes() and a.shape.rank == b.shape.rank):
         raise only_eager(
             ValueError(
                 f"'{name}' has shape {a.shape} in the main branch, but shape {b.shape} in the else branch. A compiled "
@@ -453,7 +453,7 @@ class Range:
     def tensor(self) -> Tensor:
         """The numbers as a tensor, of a length that the program finds out."""
         count = self.count()
-        if not may_be_late() or type(count.array) is not Symbolic:
+        if not allows_dynamic_shapes() or type(count.array) is not Symbolic:
             error = only_eager(
                 errors.OperatorNotAllowedInGraphError(
                     "The length of this tf.range is not known while the function is being traced, so that it has no "

@@ -152,7 +152,7 @@ class Tracer:
             leaves = _filled(arguments.leaves, inputs, graph)
             empty = shapes is None and self.may_generalise and any(0 in t.array.shape for t in tensors)
             given = nest.pack_sequence_as(arguments.given, leaves, expand_composites=True)
-            result = self._run_late(graph, given, may_create, self.signature.knows_shapes and not empty)
+            result = self._run_dynamic(graph, given, may_create, self.signature.knows_shapes and not empty)
             flat = nest.flatten(result, expand_composites=True)
             outputs = [leaf for leaf in flat if leaf is not None and not is_text(leaf)]
             for out in outputs:
@@ -164,7 +164,7 @@ class Tracer:
         made: ConcreteFunction = kind(self.origin, arguments.given, leaves, traced, result)
         return made
 
-    def _run_late(self, graph: Graph, given: tuple[Any, ...], may_create: bool, knows_shapes: bool) -> Any:
+    def _run_dynamic(self, graph: Graph, given: tuple[Any, ...], may_create: bool, knows_shapes: bool) -> Any:
         """The same; what cannot be traced with shapes that depend on values runs eagerly."""
         try:
             return self._run(given, may_create, knows_shapes)

@@ -43,7 +43,7 @@ def _run(node: Node, args: tuple[Any, ...], xp: Any) -> Any:
     flags = [type(a) is Batched for a in args]
     if not any(flags):
         return getattr(xp, node.name)(*args, **node.attrs)
-    if node.name == "late" and not any(flags[: len(node.attrs["names"])]):
+    if node.name == "dynamic" and not any(flags[: len(node.attrs["names"])]):
         return _run(*_on_time(node, args), xp)
     if node.name == "inline":
         return _replay(node.attrs["program"], args, xp)
@@ -59,8 +59,8 @@ def _on_time(node: Node, args: tuple[Any, ...]) -> tuple[Node, tuple[Any, ...]]:
     """A node whose static arguments depend on sizes, with these sizes, and the other operands."""
     names = node.attrs["names"]
     sizes = {name: int(size) for name, size in zip(names, args, strict=False)}
-    attrs = {key: value for key, value in node.attrs.items() if key not in ("of", "names", "late")}
-    attrs.update((key, evaluated(value, sizes)) for key, value in node.attrs["late"])
+    attrs = {key: value for key, value in node.attrs.items() if key not in ("of", "names", "dynamic")}
+    attrs.update((key, evaluated(value, sizes)) for key, value in node.attrs["dynamic"])
     return Node(node.attrs["of"], args[len(names) :], attrs, node.outputs), args[len(names) :]
 
 

@@ -35,8 +35,8 @@ def programs_in(node: Node) -> list[Any]:
 
 
 def is_check(node: Node) -> bool:
-    """Whether a node checks values, also with parameters that depend on late dimensions."""
-    return node.name == "check" or (node.name == "late" and node.attrs["of"] == "check")
+    """Whether a node checks values, also with parameters that depend on dynamic dimensions."""
+    return node.name == "check" or (node.name == "dynamic" and node.attrs["of"] == "check")
 
 
 def asserts(node: Node) -> bool:
@@ -56,7 +56,7 @@ def found_in(nodes: Sequence[Node]) -> Checks:
 
 def checks_of(node: Node) -> Checks:
     if is_check(node):
-        params = {**node.attrs, **dict(node.attrs.get("late", ()))}["params"]
+        params = {**node.attrs, **dict(node.attrs.get("dynamic", ()))}["params"]
         return {node.attrs["number"]: (node.attrs["rule"], dict(params))}
     if node.name in refusals:
         number, rule = refusals[node.name]

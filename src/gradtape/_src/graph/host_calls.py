@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradtape._src import errors, forks, nest
-from gradtape._src.arrays.dimensions import Late
+from gradtape._src.arrays.dimensions import DynamicSize
 from gradtape._src.arrays.graph_ops import register_on_host
-from gradtape._src.arrays.symbolic import call, current_graph, is_known, may_be_late, only_eager, tracing
+from gradtape._src.arrays.symbolic import allows_dynamic_shapes, call, current_graph, is_known, only_eager, tracing
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.observe import in_rule
@@ -123,7 +123,9 @@ def function_on_host(
     A program has to know the shapes of its values: where a specification does not say them there is no program.
     """
     specs = [_spec(w) for w in wanted]
-    if any(shape is None for shape, _ in specs) or not (may_be_late() or all(_is_static(shape) for shape, _ in specs)):
+    if any(shape is None for shape, _ in specs) or not (
+        allows_dynamic_shapes() or all(_is_static(shape) for shape, _ in specs)
+    ):
         raise only_eager(
             ValueError(
                 f"The shape of what {function} returns is not known before it is called, and a compiled program has "
@@ -135,7 +137,7 @@ def function_on_host(
         results = _computed(function, arrays)
         for result, (shape, _) in zip(results, specs, strict=True):
             if not _fits(result.shape, shape):
-                announced = [-1 if type(n) is Late else n for n in shape or ()]
+                announced = [-1 if type(n) is DynamicSize else n for n in shape or ()]
                 raise errors.invalid_argument(
                     f"{function} returned an array of shape {errors.brackets(result.shape)}, where "
                     f"{errors.brackets(announced)} was announced: a compiled program has fixed shapes"
@@ -156,25 +158,27 @@ def function_on_host(
 
 
 def _spec(wanted: Any) -> tuple[tuple[Any, ...] | None, Any]:
-    """A shape, in which unknown sizes are late ones, and a dtype; None for a shape of unknown rank."""
+    """A shape, in which unknown sizes are dynamic ones, and a dtype; None for a shape of unknown rank."""
     if not isinstance(wanted, TensorSpec):
         return None, as_dtype(wanted).numpy_dtype
     if wanted.shape.rank is None:
         return None, wanted.dtype.numpy_dtype
-    return tuple([Late() if n is None else n for n in wanted.shape.as_list()]), wanted.dtype.numpy_dtype
+    return tuple([DynamicSize() if n is None else n for n in wanted.shape.as_list()]), wanted.dtype.numpy_dtype
 
 
 def _is_static(shape: tuple[Any, ...] | None) -> bool:
-    return shape is not None and all(type(n) is not Late for n in shape)
+    return shape is not None and all(type(n) is not DynamicSize for n in shape)
 
 
 def _fits(found: tuple[int, ...], shape: tuple[Any, ...] | None) -> bool:
     wanted = shape or ()
-    return len(found) == len(wanted) and all(type(n) is Late or n == m for n, m in zip(wanted, found, strict=True))
+    return len(found) == len(wanted) and all(
+        type(n) is DynamicSize or n == m for n, m in zip(wanted, found, strict=True)
+    )
 
 
 def _zeros(shape: tuple[Any, ...] | None, dtype: Any) -> Any:
-    return np.zeros([0 if type(n) is Late else n for n in shape or ()], dtype)
+    return np.zeros([0 if type(n) is DynamicSize else n for n in shape or ()], dtype)
 
 
 def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
@@ -233,7 +237,7 @@ def _call_on_host(
     given = (tuple(args), dict(kwargs))
     flat = nest.flatten(given, expand_composites=True)
     places = [i for i, leaf in enumerate(flat) if isinstance(leaf, Tensor) and not is_known(leaf)]
-    if not may_be_late() or any(map(_is_not_for_host, flat)):
+    if not allows_dynamic_shapes() or any(map(_is_not_for_host, flat)):
         raise error
 
     def called(tensors: Sequence[Tensor]) -> Any:

@@ -139,6 +139,6 @@ class FuncGraph(Graph):
 
 
 def _type(node: Node) -> str:
-    name = node.attrs["of"] if node.name == "late" else node.name
+    name = node.attrs["of"] if node.name == "dynamic" else node.name
     op = registry.get(name)
     return _PROGRAMS.get(name, name) if op is None else op.tf_name

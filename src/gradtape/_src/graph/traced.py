@@ -211,9 +211,9 @@ class Traced:
 
     def check_divided(self) -> None:
         """Refuse to compile replicas of several processes that cannot be one program."""
-        if not self._crosses_processes or (self.graph.polymorphic and not self.graph.root.late):
+        if not self._crosses_processes or (self.graph.polymorphic and not self.graph.root.dynamic_sizes):
             return
-        if self.graph.root.late or self.plain.over_replicas is None:
+        if self.graph.root.dynamic_sizes or self.plain.over_replicas is None:
             raise NeedsEagerError(
                 RuntimeError(
                     f"The replicas of several processes cannot be one program: {self.plain.undivided}. Their "

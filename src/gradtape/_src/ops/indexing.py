@@ -9,7 +9,15 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked
 from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, kept_in_graph
-from gradtape._src.arrays.symbolic import Symbolic, call, is_known, may_be_late, number, sizes_from, unknown_shape
+from gradtape._src.arrays.symbolic import (
+    Symbolic,
+    allows_dynamic_shapes,
+    call,
+    is_known,
+    number,
+    sizes_from,
+    unknown_shape,
+)
 from gradtape._src.conversion import operand
 from gradtape._src.ops import array, index, math
 from gradtape._src.tensor import Tensor
@@ -108,7 +116,7 @@ def _whole(part: Any) -> int:
         return int(part)
     value = part
     if isinstance(part, Tensor) and not is_known(part):
-        if may_be_late() and not part.array.shape and part.dtype.is_integer and type(part.array) is Symbolic:
+        if allows_dynamic_shapes() and not part.array.shape and part.dtype.is_integer and type(part.array) is Symbolic:
             return sizes_from(part.array).item()
         raise unknown_shape(
             "x[start:stop]",
@@ -144,8 +152,8 @@ def _position(part: Any, axis: int, shape: tuple[int, ...]) -> Any:
 def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     """The rows of x (along `axis`) where the mask is true."""
     truth = operand(mask)
-    if type(truth.array) is Symbolic and may_be_late():
-        return _late_mask(operand(x), truth, axis)
+    if type(truth.array) is Symbolic and allows_dynamic_shapes():
+        return _dynamic_mask(operand(x), truth, axis)
     if not is_known(truth):
         raise unknown_shape("tf.boolean_mask", "Use tf.where(mask, x, 0), or give the mask as a constant.", "Where")
     x, mask = operand(x), np.asarray(truth.array)
@@ -169,7 +177,7 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     return result
 
 
-def _late_mask(x: Tensor, mask: Tensor, axis: int | None) -> Tensor:
+def _dynamic_mask(x: Tensor, mask: Tensor, axis: int | None) -> Tensor:
     """`boolean_mask` for a mask that the running program knows."""
     shape, start, rank = tuple(x.array.shape), axis or 0, len(mask.array.shape)
     start += len(shape) if start < 0 else 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.dimensions import contains_dimension, is_dimension, is_known_shape
-from gradtape._src.arrays.symbolic import Symbolic, is_known, may_be_late, only_eager, sizes_from
+from gradtape._src.arrays.symbolic import Symbolic, allows_dynamic_shapes, is_known, only_eager, sizes_from
 from gradtape._src.conversion import (
     array_from,
     constant_operand,
@@ -49,7 +49,12 @@ def static(value: Any) -> Any:
 def _numbers(tensor: Tensor) -> Any:
     if not is_known(tensor):
         array = tensor.array
-        if type(array) is Symbolic and may_be_late() and array.dtype.kind in "iu" and _has_known_length(array):
+        if (
+            type(array) is Symbolic
+            and allows_dynamic_shapes()
+            and array.dtype.kind in "iu"
+            and _has_known_length(array)
+        ):
             return sizes_from(array)
         raise only_eager(
             errors.OperatorNotAllowedInGraphError(

@@ -15,13 +15,13 @@ from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension, vari
 from gradtape._src.arrays.graph_ops import NeedsEagerError, collector, in_graph
 from gradtape._src.arrays.symbolic import (
     Symbolic,
+    allows_dynamic_shapes,
     arange,
     as_value,
     call,
     current_graph,
     filled,
     is_known,
-    may_be_late,
     number,
     sizes_of,
     unknown_shape,
@@ -339,7 +339,7 @@ def range(
         kind = as_dtype(builtins.max((p.dtype.name for p in parts), key=lambda n: order.index(n) if n in order else -1))
     if not (kind.is_integer or kind.is_floating):
         raise errors.unsupported_dtype("Range", kind, "fi", "Tidx")
-    if not all(map(is_known, parts)) and kind.is_integer and (may_be_late() or _have_extents(parts)):
+    if not all(map(is_known, parts)) and kind.is_integer and (allows_dynamic_shapes() or _have_extents(parts)):
         first, last, step = (integer(p) for p in parts)
         return wrap(arange(first, last, step, kind.numpy_dtype))
     if not all(map(is_known, parts)):
@@ -643,7 +643,7 @@ def _without_minus_one(shape: Any, x: Tensor) -> Any:
     """A shape that the running program computes, where -1 is the size that is left over."""
     if not isinstance(shape, Tensor) or type(shape.array) is not Symbolic or shape.array.extents is not None:
         return shape
-    if not may_be_late() or not shape.dtype.is_integer:
+    if not allows_dynamic_shapes() or not shape.dtype.is_integer:
         return shape
     known = reduce.prod(math.where(math.equal(shape, -1), 1, shape), axis=(0,))
     left = math.floor_divide(size(x, shape.dtype), math.maximum(known, 1))
@@ -947,7 +947,7 @@ def where(
             raise errors.refused_value("WhereOp : Unhandled input dimensions: 0 (the condition is a scalar)", "Where")
         if truth.dtype.name == "string":
             raise errors.invalid_argument("WhereOp : Unhandled input: the condition is a string tensor.", "Where")
-        if type(truth.array) is Symbolic and may_be_late():
+        if type(truth.array) is Symbolic and allows_dynamic_shapes():
             return wrap(call("argwhere", (truth.array,), {}))
         if not is_known(truth):
             raise unknown_shape(

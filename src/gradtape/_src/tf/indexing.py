@@ -13,7 +13,15 @@ from gradtape._src import errors
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.arrays.graph_ops import kept_in_graph
-from gradtape._src.arrays.symbolic import Symbolic, as_value, call, current_graph, is_known, may_be_late, unknown_shape
+from gradtape._src.arrays.symbolic import (
+    Symbolic,
+    allows_dynamic_shapes,
+    as_value,
+    call,
+    current_graph,
+    is_known,
+    unknown_shape,
+)
 from gradtape._src.conversion import convert, is_library, operand, operands, wrap
 from gradtape._src.core.composites import dispatched, register_loader
 from gradtape._src.core.primitive import narrowed, widened
@@ -211,8 +219,8 @@ def dynamic_partition(
             f"{which.dtype.word} tensor",
             "DynamicPartition",
         )
-    if type(which.array) is Symbolic and may_be_late():
-        return _late_partition(operand(data), which, as_int(num_partitions, "num_partitions"))
+    if type(which.array) is Symbolic and allows_dynamic_shapes():
+        return _dynamic_partition(operand(data), which, as_int(num_partitions, "num_partitions"))
     if not is_known(which):
         raise unknown_shape(
             "tf.dynamic_partition",
@@ -238,7 +246,7 @@ def dynamic_partition(
     return [index.take(rows, np.flatnonzero(flat == i), axis=0, batch_dims=0) for i in builtins.range(count)]
 
 
-def _late_partition(data: Tensor, which: Tensor, count: int) -> list[Tensor]:
+def _dynamic_partition(data: Tensor, which: Tensor, count: int) -> list[Tensor]:
     """`dynamic_partition` for partitions that the running program knows."""
     have, ids = tuple(data.array.shape), which.array
     rank = len(ids.shape)
@@ -419,7 +427,7 @@ def _vector(x: Any, op: str) -> Tensor:
     vector = operand(x)
     if len(vector.array.shape) != 1:
         raise errors.invalid_argument("unique expects a 1D vector.", op)
-    if type(vector.array) is Symbolic and may_be_late():
+    if type(vector.array) is Symbolic and allows_dynamic_shapes():
         return vector
     if not is_known(vector):
         raise unknown_shape("tf.unique", "Call it outside of the function, or in tf.numpy_function.", op)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked, verify
-from gradtape._src.arrays.symbolic import Symbolic, is_known, may_be_late, sizes_from, unknown_shape
+from gradtape._src.arrays.symbolic import Symbolic, allows_dynamic_shapes, is_known, sizes_from, unknown_shape
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
@@ -66,8 +66,8 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tuple[Tensor, Any, int]:
     """Data, ids and the number of segments, checked."""
     x, where = _numbers(data, segment_ids, op, ordered)
-    if type(where.array) is Symbolic and may_be_late():
-        return _in_late_order(x, where, op)
+    if type(where.array) is Symbolic and allows_dynamic_shapes():
+        return _in_dynamic_order(x, where, op)
     if not is_known(where):
         raise unknown_shape(
             "tf.math.segment_*", "Use tf.math.unsorted_segment_*, which are told the number of segments.", op
@@ -86,7 +86,7 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
     return x, ids, int(ids[-1]) + 1
 
 
-def _in_late_order(x: Tensor, where: Tensor, op: str) -> tuple[Tensor, Any, int]:
+def _in_dynamic_order(x: Tensor, where: Tensor, op: str) -> tuple[Tensor, Any, int]:
     """The same for ids that the running program knows."""
     ids = where.array
     if len(ids.shape) != 1:

@@ -13,11 +13,11 @@ from gradtape._src.arrays.checks import Rule, checked
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import (
     Symbolic,
+    allows_dynamic_shapes,
     as_value,
     call,
     current_graph,
     is_known,
-    may_be_late,
     sizes_from,
     unknown_shape,
 )
@@ -94,8 +94,13 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
         x = array.reshape(x, shape=(-1,) if x.array.shape else (1,))
     at = 0 if axis is None else _axis_of_repeat(axis, len(x.array.shape))
     given = operand(repeats)
-    if type(given.array) is Symbolic and may_be_late() and given.dtype.is_integer and len(given.array.shape) <= 1:
-        return _repeat_late(x, given, at)
+    if (
+        type(given.array) is Symbolic
+        and allows_dynamic_shapes()
+        and given.dtype.is_integer
+        and len(given.array.shape) <= 1
+    ):
+        return _dynamic_repeat(x, given, at)
     if not is_known(given):
         raise unknown_shape("tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat")
     have, counts = tuple(x.array.shape), np.asarray(given.array)
@@ -133,7 +138,7 @@ def _axis_of_repeat(axis: Any, rank: int) -> int:
     return int(axis) + rank if axis < 0 else int(axis)
 
 
-def _repeat_late(x: Tensor, counts: Tensor, at: int) -> Tensor:
+def _dynamic_repeat(x: Tensor, counts: Tensor, at: int) -> Tensor:
     """`repeat` for counts that the running program knows."""
     each = array.broadcast_to(counts, shape=(x.array.shape[at],))
     return picked(x, call("repeated_places", (each.array,), {}), at)
@@ -367,7 +372,7 @@ def _sliced(x: Tensor, begin: Tensor, sizes: Axes) -> Tensor:
             f"{errors.brackets(begin.array.shape)} and [{len(sizes)}] instead.",
             "Slice",
         )
-    if -1 in sizes and may_be_late():
+    if -1 in sizes and allows_dynamic_shapes():
         starts = sizes_from(begin.array).tolist()
         parts = [builtins.slice(b, n if s == -1 else b + s) for b, s, n in zip(starts, sizes, have, strict=True)]
         result: Tensor = array.getitem(x, index=tuple(parts))
@@ -495,7 +500,7 @@ def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, n
     if given.dtype.is_bool or given.dtype.is_complex:
         given = cast(given, "int64")
     if maxlen is None:
-        if type(given.array) is Symbolic and may_be_late():
+        if type(given.array) is Symbolic and allows_dynamic_shapes():
             whole = cast(given, "int64") if not given.dtype.is_integer else given
             most = reduce.max_(whole, axis=tuple(builtins.range(len(whole.array.shape))))
             return sequence_mask(whole, math.maximum(most, np.zeros((), most.array.dtype)), wanted)

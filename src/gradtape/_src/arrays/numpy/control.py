@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src.arrays.dimensions import LateSizeError, evaluated, sized
+from gradtape._src.arrays.dimensions import DynamicSizeError, evaluated, sized
 
 
 def inline(xp: Any, *operands: ndarray, program: Any) -> tuple[ndarray, ...]:
@@ -98,27 +98,27 @@ def check(xp: Any, *arrays: ndarray, rule: Any, params: Any, **_: Any) -> ndarra
     return arrays[0]
 
 
-def late(xp: Any, *operands: ndarray, of: str, names: Sequence[str], late: Sequence[Any], **attrs: Any) -> Any:
+def dynamic(xp: Any, *operands: ndarray, of: str, names: Sequence[str], dynamic: Sequence[Any], **attrs: Any) -> Any:
     """A function whose static arguments depend on sizes that were found out: the first operands."""
     sizes = {name: _size(x) for name, x in zip(names, operands, strict=False)}
     try:
-        found = {key: evaluated(value, sizes) for key, value in late}
+        found = {key: evaluated(value, sizes) for key, value in dynamic}
         return getattr(xp, of)(*operands[len(names) :], **found, **attrs)
     except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:  # eager code has the words for it
-        raise LateSizeError(str(error)) from error
+        raise DynamicSizeError(str(error)) from error
 
 
 def _size(x: ndarray) -> int:
     size = int(x)
     if size < 0:
-        raise LateSizeError(f"A size that depends on values is {size}.")
+        raise DynamicSizeError(f"A size that depends on values is {size}.")
     return size
 
 
 def assume(xp: Any, *, size: int, at_least_0: bool, effect: bool = True) -> ndarray:
     """Check what a trace has assumed of sizes."""
     if (size >= 0) != at_least_0:
-        raise LateSizeError("Sizes are not as large as a trace has assumed.")
+        raise DynamicSizeError("Sizes are not as large as a trace has assumed.")
     return np.zeros((), np.int64)
 
 
@@ -145,7 +145,7 @@ FUNCTIONS = (
     host_effect,
     host_function,
     check,
-    late,
+    dynamic,
     assume,
     argwhere,
     repeated_places,

@@ -9,7 +9,16 @@ import numpy as np
 
 from gradtape._src import nest
 from gradtape._src.arrays.dimensions import is_known_shape
-from gradtape._src.arrays.symbolic import Node, Symbolic, call, current_graph, may_be_late, only_eager, tracing, zeros
+from gradtape._src.arrays.symbolic import (
+    Node,
+    Symbolic,
+    allows_dynamic_shapes,
+    call,
+    current_graph,
+    only_eager,
+    tracing,
+    zeros,
+)
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
@@ -64,7 +73,7 @@ def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: S
     """All branches must return the same structure, dtypes and shapes."""
     first = outputs[0]
     for name, found in zip(names, outputs, strict=True):
-        if not may_be_late() and any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
+        if not allows_dynamic_shapes() and any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
             raise only_eager(
                 TypeError(
                     f"{name} returns a string, which a compiled program cannot choose: XLA has numbers only. Return a "
@@ -89,7 +98,9 @@ def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: S
                     f"{names[0]} and {name} must return tensors of the same dtype: {a.dtype.name} and {b.dtype.name} "
                     "were found. Use tf.cast in one of them."
                 )
-            if tuple(a.array.shape) != tuple(b.array.shape) and not (may_be_late() and a.shape.rank == b.shape.rank):
+            if tuple(a.array.shape) != tuple(b.array.shape) and not (
+                allows_dynamic_shapes() and a.shape.rank == b.shape.rank
+            ):
                 raise only_eager(
                     ValueError(
                         f"{names[0]} and {name} must return tensors of the same shape in a compiled program: {a.shape} "
