@@ -15,6 +15,7 @@ VECTORS = [([1.0, -2.0, 3.0, 4.0],), ([-1.0, -2.0, 3.0, -4.0],), ([-1.0, -2.0, -
 """Three, one and no positive elements."""
 
 COUNTS = [([1.0, -2.0, 3.0, 4.0], 2), ([1.0, -2.0, 3.0, 4.0], 3), ([1.0, -2.0, 3.0, 4.0], 0)]
+SCALAR = tf.TensorSpec([], tf.int32)
 IDS = [([1.0, -2.0, 3.0, 4.0], [0, 0, 1, 1]), ([1.0, -2.0, 3.0, 4.0], [0, 1, 2, 3])]
 
 
@@ -209,3 +210,105 @@ def test_xla_refuses() -> None:
     pytest.importorskip("jax")
     with pytest.raises(ValueError, match="depends on values"):
         tf.function(positive, jit_compile=True)(tf.constant([1.0, -1.0]))
+
+
+class TestEffectsHappenOnce:
+    """A call whose sizes are not what the trace assumed runs eagerly: nothing that Python did may happen twice."""
+
+    @staticmethod
+    def _calls(body: Any) -> tuple[Any, list[int]]:
+        seen: list[int] = []
+
+        def note(n: Any) -> Any:
+            seen.append(int(n))
+            return n
+
+        return tf.function(lambda x, n: body(x, n, note)), seen
+
+    @pytest.mark.parametrize("n", [2, -1, 9])
+    def test_of_a_call_before_a_slice(self, n: int) -> None:
+        def body(x: Any, n: Any, note: Any) -> Any:
+            n = tf.py_function(note, [n], SCALAR)
+            return x[:n] + x[: tf.minimum(n, 4)]
+
+        f, seen = self._calls(body)
+        x = tf.constant([1.0, 2.0, 3.0, 4.0])
+        np.testing.assert_array_equal(f(x, tf.constant(3)), [2.0, 4.0, 6.0])
+        np.testing.assert_array_equal(f(x, tf.constant(n)), 2 * np.array([1.0, 2.0, 3.0, 4.0])[:n])
+        assert seen == [3, n]
+
+    @pytest.mark.parametrize("n", [2, -1])
+    def test_a_check_that_needs_no_result_of_the_call_comes_before_it(self, n: int) -> None:
+        def body(x: Any, n: Any, note: Any) -> Any:
+            tf.py_function(note, [n], SCALAR)
+            return x[:n] * 2
+
+        f, seen = self._calls(body)
+        x = tf.constant([1.0, 2.0, 3.0, 4.0])
+        f(x, tf.constant(3))
+        np.testing.assert_array_equal(f(x, tf.constant(n)), 2 * np.array([1.0, 2.0, 3.0, 4.0])[:n])
+        assert seen == [3, n]
+        assert not isinstance(f.get_concrete_function(x, tf.constant(1)), EagerFunction)
+
+    def test_in_a_loop(self) -> None:
+        def body(x: Any, n: Any, note: Any) -> Any:
+            total = tf.constant(0.0)
+            for i in tf.range(2):
+                total += tf.reduce_sum(x[: n - 2 * i])
+                tf.py_function(note, [i], SCALAR)
+            return total
+
+        f, seen = self._calls(body)
+        x = tf.constant([1.0, 2.0, 3.0, 4.0])
+        assert float(f(x, tf.constant(3))) == 7.0
+        assert float(f(x, tf.constant(1))) == 7.0  # x[:1] and x[:-1]
+        assert seen == [0, 1, 0, 1]
+
+    def test_in_a_function_within(self) -> None:
+        inner = tf.function(lambda x, n: x[:n])
+
+        def body(x: Any, n: Any, note: Any) -> Any:
+            tf.py_function(note, [n], SCALAR)
+            return inner(x, n - 1)
+
+        f, seen = self._calls(body)
+        x = tf.constant([1.0, 2.0, 3.0, 4.0])
+        for n in (3, -1):
+            np.testing.assert_array_equal(f(x, tf.constant(n)), np.array([1.0, 2.0, 3.0, 4.0])[: n - 1])
+        assert seen == [3, -1]
+
+    def test_of_a_print_and_a_table(self, capfd: Any) -> None:
+        table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, -1)
+
+        @tf.function
+        def f(x: Any, n: Any) -> Any:
+            tf.print("n is", n)
+            table.insert(tf.constant([1], tf.int64), table.lookup(tf.constant([1], tf.int64)) + 1)
+            return tf.boolean_mask(x, x > 0)[:n] * 2
+
+        x = tf.constant([1.0, -2.0, 3.0, 4.0])
+        f(x, tf.constant(2))
+        np.testing.assert_array_equal(f(x, tf.constant(-1)), [2.0, 6.0])
+        assert capfd.readouterr().err == "n is 2\nn is -1\n"
+        assert int(table.lookup(tf.constant([1], tf.int64))[0]) == 1
+
+    def test_an_op_that_fails_after_a_call_raises(self) -> None:
+        def body(x: Any, n: Any, note: Any) -> Any:
+            tf.py_function(note, [n], SCALAR)
+            return tf.reshape(x, [n, 3])
+
+        f, seen = self._calls(body)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            f(tf.zeros([4]), tf.constant(2))
+        assert seen == [2]
+
+    def test_calls_beside_the_trace_draw_other_numbers(self) -> None:
+        tf.random.set_seed(1)
+
+        @tf.function
+        def f(x: Any, n: Any) -> Any:
+            return tf.random.uniform([4]) + 0 * x[0], x[:n]
+
+        x = tf.constant([1.0, 2.0, 3.0, 4.0])
+        drawn = [f(x, tf.constant(n))[0].numpy() for n in (2, -1, 3, -2)]
+        assert len({a.tobytes() for a in drawn}) == 4

@@ -89,6 +89,10 @@ class DynamicSizeError(Exception):
     """A size that depends on values is not what a trace has assumed: the call has to run eagerly."""
 
 
+class DynamicOpError(DynamicSizeError):
+    """What a kernel says of sizes that depend on values: eager code has better words for it."""
+
+
 # -- numbers instead of dimensions -----------------------------------------------------------------------------------
 def evaluated(value: Any, sizes: Mapping[str, Any]) -> Any:
     """A static argument with numbers for its dimensions; programs in it with numbers for theirs."""

@@ -129,10 +129,13 @@ class OpStreams:
     """How far the ops of a function that runs eagerly have read.
 
     Each place in the code that draws is an op, as it is in a trace: also when a loop comes to it several times.
+    `beside_trace`: other calls of the function run a trace, whose ops read the same streams from the start; these read
+    the second half.
     """
 
-    def __init__(self, seed: Any = ...) -> None:
+    def __init__(self, seed: Any = ..., beside_trace: bool = False) -> None:
         self.seed = seeds.seed if seed is ... else seed
+        self._start = 1 << 63 if beside_trace else 0
         self._lock = forks.lock()
         self._numbers: dict[Any, int] = {}  # of places without a seed
         self._positions: dict[Any, tuple[int, int]] = {}
@@ -145,7 +148,10 @@ class OpStreams:
     def next(self, op: Any, pair: Pair | None, blocks: int) -> Any:
         """The stream of an op with these seeds."""
         with self._lock:
-            key, counter = self._positions.get((op, pair)) or start_of(pair)
+            if (found := self._positions.get((op, pair))) is None:
+                key, counter = start_of(pair)
+                found = key, counter + self._start
+            key, counter = found
             self._positions[(op, pair)] = key, counter + blocks
         return stream_of(key, counter)
 

@@ -223,6 +223,8 @@ class Graph:
     static  (of the root) whether there must be none of these, because XLA has to compile it
     is_only_for_numpy (of the root) whether it has what XLA has not: strings, ops that only eager code has
     transient (of the root) whether it holds what is true during this call only: the program is not kept
+    assumes (of the root) whether the program checks sizes; a call that fails such a check runs eagerly
+    first_effect (of the root) how many of its nodes come before the first callback, which must not happen twice
     follows_constants  whether the tape also has what depends on nothing but constants that were made inside
     """
 
@@ -235,7 +237,8 @@ class Graph:
         self.root: Graph = self if around is None else around.root
         self.transient, self.executor = False, "xla"
         self.dynamic_sizes: dict[str, Symbolic] = {}
-        self.static = self.is_only_for_numpy = False
+        self.static = self.is_only_for_numpy = self.assumes = False
+        self.first_effect: int | None = None
         self.seed: Any = None if around is None else around.seed
         self.op_seeds = 0
         self.scopes: dict[str, int] = {} if around is None else around.scopes
@@ -250,6 +253,7 @@ class Graph:
         self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value now, for what outlives the trace
         self.dynamic_calls: dict[Any, Any] = {}  # results whose shapes depend on values, by the calls that they are of
         self._captured: dict[int, Symbolic] = {}
+        self._makers: dict[int, Node] = {}  # by the id of each output
         # Only outer tapes have the shapes of tensors from before the trace: what they track, and the uids that a
         # branch or a loop used and no tape tracked. A trace under another tape may find more shapes.
         self.watched: tuple[dict[int, Any], ...] = ()
@@ -330,7 +334,50 @@ class Graph:
             args = (*[self.own(dynamic[n]) for n in names], *args)
             attrs = _with_dynamic_attrs(name, names, attrs)
             name = "dynamic"
-        self.nodes.append(Node(name, args, attrs, outputs))
+        node = Node(name, args, attrs, outputs)
+        self.nodes.append(node)
+        self._makers.update((id(out), node) for out in outputs)
+
+    def maker(self, value: Symbolic) -> Node | None:
+        """The node that a value is an output of; None for an input."""
+        return self._makers.get(id(value))
+
+    def add_effect(self) -> None:
+        """Note that a callback comes next. What a failed check of sizes would run again must not contain one."""
+        root = self.root
+        if root.assumes and any(graph.iteration is not None for graph in _around(self)):
+            raise NeedsEagerError(_check_after_effect())
+        if root.first_effect is None:
+            root.first_effect = len(root.nodes)
+
+    def assume(self, attrs: dict[str, Any]) -> Symbolic:
+        """Check sizes when the program runs, before anything that must not happen twice."""
+        output = Symbolic(self, (), np.dtype(np.int64))
+        self.add("assume", (), {**attrs, "effect": True}, (output,))
+        place = self.root.first_effect
+        if place is not None:
+            node = self.nodes.pop()
+            if self is not self.root or self.replicas is not None or not self._can_move(node, place):
+                raise NeedsEagerError(_check_after_effect())
+            self.nodes.insert(place, node)
+            self.root.first_effect = place + 1
+        self.root.assumes = True
+        return output
+
+    def _can_move(self, node: Node, place: int) -> bool:
+        """Whether all operands of a node are there before the node at a place."""
+        later = {id(other) for other in self.nodes[place:]}
+        makers = [self.maker(a) for a in node.args if type(a) is Symbolic]
+        return all(maker is None or id(maker) not in later for maker in makers)
+
+    def include(self, other: Graph) -> None:
+        """Note that a program of another root becomes a part of this one."""
+        if other.first_effect is not None:
+            self.add_effect()
+        if other.assumes:
+            if self.root.first_effect is not None:
+                raise NeedsEagerError(_check_after_effect())
+            self.root.assumes = True
 
     def find_out(self, size: Symbolic) -> Any:
         """The dimension that a value is, an integer without axes."""
@@ -439,6 +486,13 @@ class Graph:
         )
 
 
+def _check_after_effect() -> RuntimeError:
+    return RuntimeError(
+        "A size that depends on values has to be checked after Python code was called, which cannot be undone if the "
+        "check fails."
+    )
+
+
 def _no_strings() -> TypeError:
     return TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
 
@@ -472,6 +526,13 @@ def _around(graph: Graph | None) -> Iterator[Graph]:
         graph = graph.outer
 
 
+def _before(graph: Graph | None) -> Iterator[Graph]:
+    """A graph, those that it is inside of, and those whose derivatives these are."""
+    while graph is not None:
+        yield graph
+        graph = graph.outer or graph.first
+
+
 current_graph: Callable[[], Graph | None] = graph_traced.get
 
 
@@ -503,9 +564,8 @@ def _assumed(difference: Dimension, at_least_0: bool) -> bool:
     if not all(v.name in graph.root.dynamic_sizes and graph.knows(v) for v in variables):
         return False
     key = ("assume", difference, at_least_0)
-    if key not in graph.dynamic_calls:
-        output = graph.dynamic_calls[key] = Symbolic(graph, (), np.dtype(np.int64))
-        graph.add("assume", (), {"size": difference, "at_least_0": at_least_0, "effect": True}, (output,))
+    if not any(key in other.dynamic_calls for other in _before(graph)):
+        graph.dynamic_calls[key] = graph.assume({"size": difference, "at_least_0": at_least_0})
     return True
 
 
@@ -523,6 +583,8 @@ def sizes_from(value: Symbolic) -> Any:
         extents = np.empty(len(parts), object)
         extents[:] = [graph.find_out(part) for part in parts]
         value.extents = extents.reshape(value.shape)
+        for size in extents:
+            _assumed(size, at_least_0=True)
     return value.extents
 
 
@@ -577,7 +639,7 @@ def _origin(graph: Graph, value: Any, depth: int = 0) -> Any:
     """Equal for values that are the same: from which op they come, and from which values."""
     if type(value) is not Symbolic:
         return id(value) if isinstance(value, np.ndarray) and value.ndim else repr(value)
-    node = next((node for node in reversed(graph.nodes) if any(out is value for out in node.outputs)), None)
+    node = graph.maker(value)
     if node is None or depth == _DEEPEST or not _SIMPLE.issuperset(map(type, node.attrs.values())):
         return id(value)
     number = next(i for i, out in enumerate(node.outputs) if out is value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy import ndarray
 
 from gradtape._src import errors, nest
-from gradtape._src.arrays.dimensions import DynamicSizeError
+from gradtape._src.arrays.dimensions import DynamicOpError, DynamicSizeError
 from gradtape._src.arrays.lazy import is_lazy_on_host
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph
 from gradtape._src.conversion import convert
@@ -366,8 +366,10 @@ class ConcreteFunction:
         """Run the code of this call as it is; other calls may have sizes that the trace is for."""
         if current_graph() is not None:
             raise NeedsEagerError(reason)
+        if isinstance(reason, DynamicOpError) and self._traced.graph.root.first_effect is not None:
+            raise errors.invalid_argument(str(reason), self.name) from reason  # callbacks must not happen twice
         if self._eager is None:
-            self._eager = self._origin.function().eager(self._arguments_of_call(tensors, passed), reason)
+            self._eager = self._origin.function().eager_beside(self._arguments_of_call(tensors, passed), reason)
         return self._eager.run(tensors, passed)
 
     def _eager_instead(

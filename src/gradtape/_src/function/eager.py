@@ -50,7 +50,7 @@ class _Reads(Recorder):
 
 
 class EagerFunction(ConcreteFunction):
-    """A function that runs eagerly for one kind of arguments, and why."""
+    """A function that runs eagerly for one kind of arguments, and why; `beside_trace`: where the trace does not fit."""
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class EagerFunction(ConcreteFunction):
         autograph: bool,
         arguments: Arguments,
         reason: Exception,
+        beside_trace: bool = False,
     ) -> None:
         from gradtape._src.graph.operations import FuncGraph
 
@@ -73,7 +74,7 @@ class EagerFunction(ConcreteFunction):
         self._graph = FuncGraph(self.name)
         self._captured: list[Variable] = []
         self._structure: Any = None
-        self._op_streams = OpStreams()
+        self._op_streams = OpStreams(beside_trace=beside_trace)
         self._ran = False
 
     @property

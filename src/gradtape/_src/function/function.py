@@ -346,9 +346,9 @@ class Function:
             self._traces = ShapePolymorphicTraces(self._tracer)
         return self._traces
 
-    def eager(self, arguments: Arguments, reason: Exception) -> ConcreteFunction:
-        """What runs the code as it is, for calls with arguments like these."""
-        return self._tracer.eager(arguments, reason)
+    def eager_beside(self, arguments: Arguments, reason: Exception) -> ConcreteFunction:
+        """What runs the code as it is, for those calls with arguments like these that a trace does not fit."""
+        return self._tracer.eager(arguments, reason, beside_trace=True)
 
     def staged(self, arguments: Arguments, declared: Sequence[TensorShape]) -> StagedTrace:
         """A trace for a file, for arguments of declared shapes."""

@@ -88,11 +88,11 @@ class Tracer:
         finally:
             self.never_fits = _fits
 
-    def eager(self, arguments: Arguments, reason: Exception) -> ConcreteFunction:
+    def eager(self, arguments: Arguments, reason: Exception, beside_trace: bool = False) -> ConcreteFunction:
         """What runs the code as it is for arguments like these; the reason, where that was ruled out."""
         if self._never_eager:
             raise as_graph_error(reason)
-        concrete = EagerFunction(self.origin, self._python_function, self._autograph, arguments, reason)
+        concrete = EagerFunction(self.origin, self._python_function, self._autograph, arguments, reason, beside_trace)
         text = concrete.pretty_printed_signature(False)
         warn_once(f"The function '{self.origin.name}' runs eagerly. {reason} Arguments: {text}", self.origin)
         return concrete

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape._src.arrays.checks import Interval
 from gradtape._src.arrays.dimensions import evaluated, is_dimension
-from gradtape._src.arrays.symbolic import Graph, Node, Symbolic
+from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.ops.index import inside
 
 Given = Mapping[int, Interval]
@@ -39,7 +39,6 @@ class Bounds:
 
     def __init__(self, given: Given = {}, sizes: Mapping[str, Any] = {}) -> None:  # noqa: B006 - nothing writes to them
         self._given, self._sizes = given, sizes
-        self._makers: dict[int, dict[int, Node]] = {}
 
     def prove(self, node: Node) -> bool:
         """Whether a node is a check that holds for all values that there can be."""
@@ -63,20 +62,13 @@ class Bounds:
     def _derived(self, symbol: Symbolic, depth: int) -> Interval | None:
         if depth > _DEEPEST or symbol.dtype.kind not in "iub":
             return None
-        node = self._maker(symbol)
+        node = symbol.graph.maker(symbol)
         if node is not None:
             rule = _rule_of(node, symbol)
             found = None if rule is None else rule(self, node, depth + 1)
             return found if found is None or _fits(found, symbol.dtype) else None
         feed = next((f for f in symbol.graph.feeds if f.symbol is symbol and f.kind == "array"), None)
         return None if feed is None else self.interval(feed.value, depth + 1)
-
-    def _maker(self, symbol: Symbolic) -> Node | None:
-        graph: Graph = symbol.graph
-        makers = self._makers.get(id(graph))
-        if makers is None or (id(symbol) not in makers and len(makers) < len(graph.nodes)):
-            makers = self._makers[id(graph)] = {id(out): node for node in graph.nodes for out in node.outputs}
-        return makers.get(id(symbol))
 
     def size(self, n: Any) -> int | None:
         """A dimension as a number, if it is one."""

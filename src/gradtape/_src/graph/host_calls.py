@@ -111,14 +111,16 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
         _called_back(number, lambda: function(*[wrap(np.array(a)) for a in arrays]), None)
         return np.int32(0)
 
+    current_graph().add_effect()  # type: ignore[union-attr]
     args = (_number_input(), *[t.array for t in tensors])
     call("host_effect", args, {"function": host, "effect": True})
 
 
 def function_on_host(
-    function: Callable[..., Any], tensors: Sequence[Tensor], wanted: Any, *, differentiable: bool
+    function: Callable[..., Any], tensors: Sequence[Tensor], wanted: Any, *, differentiable: bool, pure: bool = False
 ) -> list[Tensor]:
-    """A Python function as a part of the program. `wanted` are `TensorSpec`s with shapes.
+    """A Python function as a part of the program. `wanted` are `TensorSpec`s with shapes; `pure`: a function of its
+    arguments, which may be called again.
 
     A program has to know the shapes of its values: where a specification does not say them there is no program.
     """
@@ -148,6 +150,8 @@ def function_on_host(
         zeros = tuple([_zeros(shape, dtype) for shape, dtype in specs])
         return _called_back(number, lambda: computed(arrays), zeros)
 
+    if not pure:
+        current_graph().add_effect()  # type: ignore[union-attr]
     attrs = {"function": host, "specs": tuple(specs), "effect": True}
     values = call("host_function", (_number_input(), *[t.array for t in tensors]), attrs)
     outputs = tuple([wrap(v) for v in values])
@@ -260,7 +264,7 @@ def _call_on_host(
         return nest.flatten(called(values), expand_composites=True)
 
     current_graph().leave_to_numpy()  # type: ignore[union-attr]
-    found = function_on_host(on_host, tensors, wanted, differentiable=differentiable)
+    found = function_on_host(on_host, tensors, wanted, differentiable=differentiable, pure=True)
     return nest.pack_sequence_as(example, found, expand_composites=True)
 
 

@@ -244,7 +244,9 @@ class Traced:
         count = len(self.outputs)
         if sizes is not None:
             program = program.with_sizes(sizes)
-        if current_graph() is not None:
+        if (graph := current_graph()) is not None:
+            if graph.root is not self.graph.root:
+                graph.include(self.graph.root)
             inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
             if self._changing and self.graph.outer is None:  # `switch`, `scan` and `while_loop` store it themselves
                 for variable in reversed(self._changing):

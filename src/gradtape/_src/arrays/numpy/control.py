@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src.arrays.dimensions import DynamicSizeError, evaluated, sized
+from gradtape._src.arrays.dimensions import DynamicOpError, DynamicSizeError, evaluated, sized
 
 
 def inline(xp: Any, *operands: ndarray, program: Any) -> tuple[ndarray, ...]:
@@ -105,7 +105,7 @@ def dynamic(xp: Any, *operands: ndarray, of: str, names: Sequence[str], dynamic:
         found = {key: evaluated(value, sizes) for key, value in dynamic}
         return getattr(xp, of)(*operands[len(names) :], **found, **attrs)
     except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:  # eager code has the words for it
-        raise DynamicSizeError(str(error)) from error
+        raise DynamicOpError(str(error)) from error
 
 
 def _size(x: ndarray) -> int:
