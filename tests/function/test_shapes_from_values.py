@@ -16,6 +16,7 @@ VECTORS = [([1.0, -2.0, 3.0, 4.0],), ([-1.0, -2.0, 3.0, -4.0],), ([-1.0, -2.0, -
 
 COUNTS = [([1.0, -2.0, 3.0, 4.0], 2), ([1.0, -2.0, 3.0, 4.0], 3), ([1.0, -2.0, 3.0, 4.0], 0)]
 SCALAR = tf.TensorSpec([], tf.int32)
+MASKS = [([1.0, -2.0, 3.0, 4.0], [2.0, 3.0, -1.0, 5.0]), ([-1.0, -2.0, 3.0, -4.0], [-1.0, 2.0, -3.0, -4.0])]
 IDS = [([1.0, -2.0, 3.0, 4.0], [0, 0, 1, 1]), ([1.0, -2.0, 3.0, 4.0], [0, 1, 2, 3])]
 
 
@@ -64,6 +65,29 @@ PROGRAMS: dict[str, tuple[Any, list[Any]]] = {
     "one_hot": (lambda x, n: tf.one_hot([0, 1], n) * x[0], COUNTS),
     "sequence_mask": (lambda x, n: tf.cast(tf.sequence_mask(n), tf.float32) * x[0], IDS),
     "segment_sum": (lambda x, n: tf.math.segment_sum(x, n) ** 2, IDS),
+    "two masks added": (lambda x, y: positive(x) ** 2 + positive(y), MASKS),
+    "two masks compared": (lambda x, y: tf.where(positive(x) > positive(y), positive(x) ** 2, positive(y)), MASKS),
+    "two masks stacked": (lambda x, y: tf.stack([positive(x) ** 2, positive(y)]), MASKS),
+    "two masks side by side": (lambda x, y: tf.concat([positive(x)[:, None] ** 2, positive(y)[:, None]], 1), MASKS),
+    "a product of two masks": (lambda x, y: tf.tensordot(positive(x) ** 2, positive(y), 1), MASKS),
+    "a matrix product of two masks": (lambda x, y: positive(x)[None, :] @ positive(y)[:, None], MASKS),
+    "einsum of two masks": (lambda x, y: tf.einsum("i,i->i", positive(x) ** 2, positive(y)), MASKS),
+    "a loss of two masks": (lambda x, y: tf.reduce_mean(tf.square(positive(x) - positive(y))), MASKS),
+    "cross entropy of two masks": (
+        lambda x, y: tf.nn.sigmoid_cross_entropy_with_logits(positive(y), positive(x)),
+        MASKS,
+    ),
+    "scattered by another mask": (lambda x, y: tf.tensor_scatter_nd_add(x, tf.where(y > 0), positive(x) ** 2), MASKS),
+    "segments of another mask": (
+        lambda x, y: tf.math.unsorted_segment_sum(positive(x) ** 2, tf.where(y > 0)[:, 0], 4),
+        MASKS,
+    ),
+    "a union of two masks": (
+        lambda x, y: tf.concat([positive(x), positive(y)], 0) * positive(tf.concat([x, y], 0)),
+        MASKS,
+    ),
+    "a slice by another mask": (lambda x, y: positive(x)[: tf.size(positive(y)) - 1] ** 2, MASKS),
+    "sizes of two masks": (lambda x, y: tf.zeros([tf.size(positive(x)) + tf.size(positive(y))]) + x[0] ** 2, MASKS),
     "branches of different shapes": (lambda x: tf.cond(x[0] > 0, lambda: x[:2] ** 2, lambda: x[:3] * 2), VECTORS),
     "a branch with a mask": (lambda x: tf.cond(x[0] > 0, lambda: positive(x) ** 2, lambda: x[:1]), VECTORS),
 }
@@ -193,6 +217,30 @@ def test_sizes_that_a_trace_did_not_assume_run_eagerly() -> None:
     assert function(x, tf.constant(2)).numpy().tolist() == [1.0, 2.0]
     assert function(x, tf.constant(-1)).numpy().tolist() == [1.0, 2.0]
     assert function(x, tf.constant(1)).numpy().tolist() == [1.0]
+
+
+def test_two_sizes_that_differ_broadcast_or_raise_as_in_eager_code() -> None:
+    function = tf.function(lambda x, y: positive(x) + positive(y))
+    one, two, three = tf.constant([1.0, -1.0, -1.0]), tf.constant([2.0, 3.0, -1.0]), tf.constant([1.0, 2.0, 3.0])
+    assert function(two, two).numpy().tolist() == [4.0, 6.0]
+    assert function(one, two).numpy().tolist() == [3.0, 4.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
+        function(two, three)
+    assert function(three, three).numpy().tolist() == [2.0, 4.0, 6.0]
+    traced(function)
+
+
+def test_second_derivatives_with_a_size_as_a_factor() -> None:
+    function = tf.function(lambda x: tf.cast(tf.size(positive(x)), tf.float32) * x**2)
+    x = tf.constant([1.0, -1.0, 2.0])
+    with tf.GradientTape() as second:
+        second.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        slope = tape.gradient(y, x)
+    assert second.gradient(slope, x).numpy().tolist() == [4.0, 4.0, 4.0]
+    traced(function)
 
 
 def test_errors_are_those_of_eager_code() -> None:

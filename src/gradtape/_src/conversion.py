@@ -13,7 +13,7 @@ from gradtape._src.calls import calls
 from gradtape._src.devices import place, place_result, placement
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.literals import array_from as array_from
-from gradtape._src.shape import TensorShape
+from gradtape._src.shape import TensorShape, unknown_kinds
 from gradtape._src.tensor import CONSTANT, Array, Tensor, uids
 
 Converter = Callable[[Any], Tensor]
@@ -223,7 +223,8 @@ def _stack(values: list[Any]) -> Tensor:
     """Tensors of one shape as one tensor with an axis more."""
     have = values[0].array.shape
     for i, value in enumerate(values):
-        if value.array.shape != have:
+        shape = value.array.shape
+        if shape != have and unknown_kinds.isdisjoint(map(type, (*have, *shape))):
             raise errors.invalid_argument(
                 f"Shapes of all inputs must match: values[0].shape = {errors.brackets(have)} != values[{i}].shape = "
                 f"{errors.brackets(value.array.shape)}",

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.arrays.dimension import Dimension, DimensionVariable, UnknownDimensionError, maximum
+from gradtape._src.arrays.dimension import (
+    Dimension,
+    DimensionVariable,
+    UnknownDimensionError,
+    assume_same,
+    collecting_pairs,
+    is_same,
+    maximum,
+)
 from gradtape._src.arrays.dimensions import (
     DynamicSize,
     broadcast_shapes,
@@ -39,11 +47,21 @@ Rule = Callable[..., Spec | Sequence[Spec] | None]
 rules: dict[str, Rule] = {}
 """By primitive, where there is a rule."""
 
-_known: dict[Any, Specs] = {}
+Pairs = list[tuple[Any, Any]]
+"""Sizes that depend on values and are taken to be equal: a program checks it."""
+
+_known: dict[Any, tuple[Specs, Pairs]] = {}
 
 
 def infer(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
     """What a call returns; evaluated once for every kind of call."""
+    specs, pairs = _inferred(name, args, attrs)
+    if pairs and not assume_same(pairs):
+        raise UnknownDimensionError(f"Whether sizes of the arguments of {name} are equal is not known: {pairs}.")
+    return specs
+
+
+def _inferred(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Specs, Pairs]:
     key: Any = (
         name,
         tuple([(a.shape, a.dtype) if hasattr(a, "shape") else (type(a), a) for a in args]),
@@ -52,13 +70,19 @@ def infer(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
     try:
         found = _known.get(key)
     except TypeError:  # a static argument that cannot be hashed
-        return _evaluated(name, args, attrs)
+        return _with_pairs(name, args, attrs)
     if found is None:
-        found = _evaluated(name, args, attrs)
+        found = _with_pairs(name, args, attrs)
         if len(_known) > 10_000:
             _known.clear()
         _known[key] = found
     return found
+
+
+def _with_pairs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Specs, Pairs]:
+    pairs: Pairs = []
+    with collecting_pairs(pairs):
+        return _evaluated(name, args, attrs), pairs
 
 
 def _static(value: Any) -> Any:
@@ -119,7 +143,22 @@ class _Sample(NamedTuple):
 
 
 def _by_samples(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
-    """What a call returns for any sizes of unknown dimensions, from what it returns for some."""
+    """What a call returns for any sizes of unknown dimensions, from what it returns for some.
+
+    Where the kernel refuses sizes that depend on values and differ, they are taken to be equal.
+    """
+    try:
+        return _fitted_specs(name, args, attrs)
+    except ValueError:
+        variables = variables_in([*[getattr(a, "shape", a) for a in args], *attrs.values()]).values()
+        dynamic = [Dimension({(v,): 1}) for v in variables if v.least == 0]
+        if len(dynamic) < 2 or not all(is_same(other, dynamic[0]) for other in dynamic[1:]):
+            raise
+        same = {str(other): dynamic[0] for other in dynamic[1:]}
+        return _fitted_specs(name, _sampled(args, same), evaluated_attrs(attrs, same))
+
+
+def _fitted_specs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
     given = [*[getattr(a, "shape", a) for a in args], *attrs.values()]
     variables = variables_in(given)
     several = False
@@ -148,7 +187,7 @@ def evaluated_attrs(attrs: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[
     return {key: evaluated(value, sizes) for key, value in attrs.items()}
 
 
-def _sampled(args: tuple[Any, ...], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+def _sampled(args: tuple[Any, ...], sizes: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(
         [
             _Sample(evaluated(tuple(a.shape), sizes), a.dtype)
@@ -216,7 +255,9 @@ def _matmul(x: Any, y: Any, *, adjoint_x: bool = False, adjoint_y: bool = False)
     rows, inner = x.shape[-2:][:: -1 if adjoint_x else 1]
     same, columns = y.shape[-2:][:: -1 if adjoint_y else 1]
     batch = _broadcast(x.shape[:-2], y.shape[:-2])
-    return ((*batch, rows, columns), x.dtype) if inner == same and batch is not None and x.dtype == y.dtype else None
+    if batch is None or x.dtype != y.dtype or not is_same(inner, same):
+        return None
+    return (*batch, rows, columns), x.dtype
 
 
 def _broadcast(*shapes: Shape) -> Shape | None:
@@ -234,7 +275,7 @@ def _einsum(*xs: Any, equation: str) -> Spec | None:
         return None
     for part, x in zip(letters, xs, strict=True):
         for letter, n in zip(part, x.shape, strict=True):
-            if sizes.setdefault(letter, n) != n:
+            if not is_same(sizes.setdefault(letter, n), n):
                 return None
     return tuple([sizes[letter] for letter in result]), xs[0].dtype
 
@@ -292,7 +333,9 @@ def _count(shape: Shape) -> Any:
 
 
 def _repeated(x: Any, *, shape: Shape) -> Spec | None:
-    return (shape, x.dtype) if _broadcast(x.shape, shape) == tuple(shape) else None
+    lead = len(shape) - len(x.shape)
+    fits = lead >= 0 and all(n == 1 or is_same(n, wanted) for n, wanted in zip(x.shape, shape[lead:], strict=True))
+    return (shape, x.dtype) if fits else None
 
 
 def _getitem(x: Any, *, index: tuple[Any, ...]) -> Spec | None:

@@ -7,8 +7,11 @@ sizes that the variables can have, and raises an error otherwise.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
+
+from gradtape._src.interrupts import setting
 
 Atom = Any
 """A variable, or a `_Function`."""
@@ -256,6 +259,42 @@ def _assumed(difference: Dimension) -> bool | None:
     if answer == (low == float("-inf")):
         return None
     return answer if any(assume(difference, answer) for assume in _assume) else None
+
+
+_equal: list[Callable[[Any], bool]] = []
+_collected: ContextVar[list[tuple[Any, Any]] | None] = ContextVar("gradtape_equal_sizes", default=None)
+
+
+def register_assume_equal(assume: Callable[[Any], bool]) -> None:
+    """Where sizes that depend on values are taken to be the same, and a program checks that their difference is 0."""
+    _equal.append(assume)
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether two sizes are equal; of those that depend on values it is assumed, where that is allowed."""
+    if a == b:
+        return True
+    difference = a - b
+    if type(difference) is not Dimension or not any(v.least == 0 for v in difference.variables()):
+        return False
+    low, high = bounds(difference)
+    if low > 0 or high < 0:
+        return False
+    pairs = _collected.get()
+    if pairs is None:
+        return assume_same([(a, b)])
+    pairs.append((a, b))
+    return True
+
+
+def assume_same(pairs: Sequence[tuple[Any, Any]]) -> bool:
+    """Assume that the sizes of each pair are equal; whether that is allowed."""
+    return all(any(assume(a - b) for assume in _equal) for a, b in pairs)
+
+
+def collecting_pairs(pairs: list[tuple[Any, Any]]) -> setting[list[tuple[Any, Any]] | None]:
+    """Within the block sizes that are taken to be equal go to this list, and nothing checks them yet."""
+    return setting(_collected, pairs)
 
 
 def _undecided(statement: str) -> UnknownDimensionError:

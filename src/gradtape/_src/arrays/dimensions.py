@@ -17,6 +17,7 @@ from gradtape._src.arrays.dimension import (
     Dimension,
     DimensionVariable,
     UnknownDimensionError as UnknownDimensionError,
+    is_same as is_same,
     variable as _variable,
 )
 from gradtape._src.interrupts import is_interrupt
@@ -155,10 +156,17 @@ def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     result: list[Any] = [1] * rank
     for shape in shapes:
         for axis, n in enumerate(shape, rank - len(shape)):
-            if n != 1 and result[axis] not in (1, n):
+            have = result[axis]
+            if n != 1 and have != 1 and not is_same(have, n):
                 raise ValueError(f"shapes {shapes} do not fit together")
-            result[axis] = result[axis] if n == 1 else n
+            if n != 1 and (have == 1 or type(n) is int):
+                result[axis] = n
     return tuple(result)
+
+
+def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two shapes are the same; sizes that depend on values are assumed to be, and the program checks it."""
+    return a == b or (len(a) == len(b) and all(map(is_same, a, b)))
 
 
 def extents_of(shape: Sequence[Any]) -> np.ndarray:

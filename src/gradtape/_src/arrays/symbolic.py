@@ -19,7 +19,7 @@ import numpy as np
 from gradtape._src.arrays import attach_operators, numpy_namespace, register_namespace
 from gradtape._src.arrays.abstract import infer
 from gradtape._src.arrays.base import Interpreter, generic_kernels
-from gradtape._src.arrays.dimension import Dimension, DimensionVariable, register_assume
+from gradtape._src.arrays.dimension import Dimension, DimensionVariable, register_assume, register_assume_equal
 from gradtape._src.arrays.dimensions import (
     DynamicSize,
     contains_dimension,
@@ -563,13 +563,30 @@ def _assumed(difference: Dimension, at_least_0: bool) -> bool:
     variables = [*difference.variables()]
     if not all(v.name in graph.root.dynamic_sizes and graph.knows(v) for v in variables):
         return False
-    key = ("assume", difference, at_least_0)
-    if not any(key in other.dynamic_calls for other in _before(graph)):
-        graph.dynamic_calls[key] = graph.assume({"size": difference, "at_least_0": at_least_0})
+    _check_later(graph, difference, at_least_0)
     return True
 
 
+def _check_later(graph: Graph, difference: Dimension, at_least_0: bool) -> None:
+    key = ("assume", difference, at_least_0)
+    if not any(key in other.dynamic_calls for other in _before(graph)):
+        graph.dynamic_calls[key] = graph.assume({"size": difference, "at_least_0": at_least_0})
+
+
 register_assume(_assumed)
+
+
+def _assumed_equal(difference: Dimension) -> bool:
+    """Have the program check that dynamic dimensions are as large as others, when it runs."""
+    graph = current_graph()
+    if graph is None or not allows_dynamic_shapes() or not graph.has(difference):
+        return False
+    _check_later(graph, difference, at_least_0=True)
+    _check_later(graph, -difference, at_least_0=True)
+    return True
+
+
+register_assume_equal(_assumed_equal)
 
 
 def sizes_from(value: Symbolic) -> Any:

@@ -39,7 +39,9 @@ class Derivative:
     """
 
     def __init__(self, traced: Traced, wanted: tuple[int, ...], needs: Sequence[Shape | None], modes: Modes) -> None:
-        self.traced, self.wanted = traced, wanted
+        self.traced = traced
+        uids = traced.inner_uids()
+        self.wanted = tuple([i for i in wanted if uids[i]])  # a residual without a uid depends on no input
         self.reverse, self.forward = modes
         self.backward_programs: dict[Any, BackwardProgram] = {}
         self._forward_programs: dict[Any, ForwardProgram] = {}
@@ -53,7 +55,7 @@ class Derivative:
             self._add_residuals_of_backward(shapes)
         if self.forward:
             self._shapes = {uid: shape for uid, shape in shapes.items() if uid in traced.inner_uids()}
-            self._add(ForwardProgram(traced, wanted, self._shapes, self._targets(self.residuals)).residuals)
+            self._add(ForwardProgram(traced, self.wanted, self._shapes, self._targets(self.residuals)).residuals)
         self._positions = {r.key: i for i, r in enumerate(self.residuals)}
         self.program = traced.program(self.residuals)
 

@@ -12,6 +12,7 @@ import numpy as np
 from gradtape._src import errors, memory
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.batched import Batched, is_worth_delaying
+from gradtape._src.arrays.dimensions import is_same
 from gradtape._src.core.dispatch import primitive, product
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.memory import LazyArray
@@ -113,7 +114,7 @@ def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = F
             f"In[0] and In[1] ndims must be == 2: {rank}. Received shapes {a.shape} and {b.shape}; "
             "tf.linalg.matvec multiplies a matrix and a vector."
         )
-    elif a.shape[-2 if adjoint_x else -1] != b.shape[-1 if adjoint_y else -2]:
+    elif not is_same(a.shape[-2 if adjoint_x else -1], b.shape[-1 if adjoint_y else -2]):
         message = f"Matrix size-incompatible: In[0]: {errors.brackets(a.shape)}, In[1]: {errors.brackets(b.shape)}"
     else:
         return None

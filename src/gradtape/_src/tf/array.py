@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape._src import devices, errors
 from gradtape._src.arrays import common_namespace, numpy_namespace
-from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension, variables_in
+from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension, is_same, is_same_shape, variables_in
 from gradtape._src.arrays.graph_ops import NeedsEagerError, collector, in_graph
 from gradtape._src.arrays.symbolic import (
     Symbolic,
@@ -792,7 +792,7 @@ def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
                 f"shape[{i}] = {errors.brackets(have)}",
                 "ConcatV2",
             )
-        if any(n != m for j, (n, m) in enumerate(zip(have, first, strict=True)) if j != at):
+        if any(not is_same(n, m) for j, (n, m) in enumerate(zip(have, first, strict=True)) if j != at):
             raise errors.invalid_argument(
                 f"ConcatOp : Dimension mismatch in dimension: shape[0] = {errors.brackets(first)} vs. "
                 f"shape[{i}] = {errors.brackets(have)}",
@@ -831,7 +831,7 @@ def stack(values: TensorLike, axis: Any = 0, name: str = "stack") -> Tensor:
     tensors = _one_dtype(values, "Pack")
     have = tensors[0].array.shape
     for i, t in enumerate(tensors):
-        if t.array.shape != have:
+        if not is_same_shape(t.array.shape, have):
             raise errors.invalid_argument(
                 f"Shapes of all inputs must match: values[0].shape = {errors.brackets(have)} != values[{i}].shape = "
                 f"{errors.brackets(t.array.shape)}",
@@ -1022,7 +1022,7 @@ def gather(
             "GatherV2",
         )
     for i in builtins.range(lead):
-        if x.array.shape[i] != where.array.shape[i]:
+        if not is_same(x.array.shape[i], where.array.shape[i]):
             raise errors.invalid_argument(
                 f"params.shape[{i}]: {x.array.shape[i]} should be equal to indices.shape[{i}]: {where.array.shape[i]}",
                 "GatherV2",

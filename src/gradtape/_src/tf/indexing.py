@@ -12,6 +12,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.checks import Rule, verify
+from gradtape._src.arrays.dimensions import is_same_shape
 from gradtape._src.arrays.graph_ops import kept_in_graph
 from gradtape._src.arrays.symbolic import (
     Symbolic,
@@ -164,7 +165,7 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
 def _check_scatter(have: Axes, given: Axes, shape: Axes, op: str) -> None:
     """The shapes of indices and of updates must fit that of the tensor."""
     depth, lead = have[-1], have[:-1]
-    if given[: len(lead)] != lead:
+    if not is_same_shape(given[: len(lead)], lead):
         raise errors.invalid_argument(
             f"Dimensions [0,{len(lead)}) of indices[shape={errors.brackets(have)}] must match dimensions "
             f"[0,{len(lead)}) of updates[shape={errors.brackets(given)}]",
@@ -180,7 +181,7 @@ def _check_scatter(have: Axes, given: Axes, shape: Axes, op: str) -> None:
         raise errors.invalid_argument(
             f"Indices and updates specified for empty output shape {errors.brackets(shape)}", op
         )
-    if given[len(lead) :] != shape[depth:]:
+    if not is_same_shape(given[len(lead) :], shape[depth:]):
         raise errors.invalid_argument(
             f"Dimensions [{depth},{len(shape)}) of input[shape={errors.brackets(shape)}] must match dimensions "
             f"[{len(lead)},{len(given)}) of updates[shape={errors.brackets(given)}]",

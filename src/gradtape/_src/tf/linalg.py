@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src import errors
+from gradtape._src.arrays.dimensions import is_same_shape
 from gradtape._src.conversion import convert, hinted_operands, is_library, operand, wrap
 from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.primitive import narrowed, widened
@@ -159,7 +160,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
     """
     x, y = hinted_operands(a, b)
     over_x, over_y = _contracted(x, y, axes)
-    if [x.array.shape[i] for i in over_x] != [y.array.shape[i] for i in over_y]:
+    if not is_same_shape([x.array.shape[i] for i in over_x], [y.array.shape[i] for i in over_y]):
         raise errors.invalid_argument(
             f"Matrix size-incompatible: In[0]: {errors.brackets(x.array.shape)}, In[1]: "
             f"{errors.brackets(y.array.shape)} over axes {over_x} and {over_y}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradtape._src import errors
+from gradtape._src.arrays.dimensions import is_same_shape
 from gradtape._src.arrays.symbolic import is_known, unknown_shape
 from gradtape._src.conversion import array_from, hinted_operands, is_library, operand, wrap
 from gradtape._src.ops import array, ctc, math, nn, reduce
@@ -34,7 +35,7 @@ def weighted_cross_entropy_with_logits(
     """
     x = operand(logits)
     z = hinted_operands(x, labels)[1]
-    if x.array.shape != z.array.shape:
+    if not is_same_shape(x.array.shape, z.array.shape):
         raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {z.shape}).")
     weight = (same_dtype(pos_weight, x.dtype, "Mul", "pos_weight") - 1.0) * z + 1.0
     # Written with |x| and relu on purpose: at x = 0 the derivative is the one that TensorFlow's formula has.
@@ -53,7 +54,7 @@ def log_poisson_loss(
     """
     c = operand(log_input)
     z = hinted_operands(c, targets)[1]
-    if c.array.shape != z.array.shape:
+    if not is_same_shape(c.array.shape, z.array.shape):
         raise ValueError(f"`log_input` and `targets` must have the same shape, received ({c.shape} vs {z.shape}).")
     result: Tensor = math.exp(c) - c * z
     if truth(compute_full_loss):

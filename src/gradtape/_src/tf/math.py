@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.dimensions import is_same_shape
 from gradtape._src.conversion import constant_operand, convert, is_library, operand, operands, wrap
 from gradtape._src.core.composites import NotDenseError, call_on_composites, dispatched
 from gradtape._src.core.primitive import narrowed, widened
@@ -287,7 +288,7 @@ def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     for tensor in tensors[1:]:
         if tensor.array.dtype != tensors[0].array.dtype:
             raise errors.mismatched_dtypes("AddN", tensors[0].dtype, tensor.dtype)
-        if tensor.array.shape != total.array.shape:
+        if not is_same_shape(tensor.array.shape, total.array.shape):
             raise errors.invalid_argument(
                 f"Shapes of all inputs must match: {errors.brackets(total.array.shape)} vs. "
                 f"{errors.brackets(tensor.array.shape)}",

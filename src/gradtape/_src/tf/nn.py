@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import checked
-from gradtape._src.arrays.dimensions import broadcast_shapes
+from gradtape._src.arrays.dimensions import broadcast_shapes, is_same_shape
 from gradtape._src.conversion import hinted_operands, operand, operands
 from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
@@ -428,7 +428,7 @@ def sigmoid_cross_entropy_with_logits(
         raise ValueError("Both labels and logits must be provided.")
     x = operand(logits)
     y = hinted_operands(x, labels)[1]
-    if x.array.shape != y.array.shape:
+    if not is_same_shape(x.array.shape, y.array.shape):
         raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {y.shape}).")
     result: Tensor = math.sigmoid_cross_entropy(x, y)
     return result

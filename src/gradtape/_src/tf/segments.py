@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked, verify
+from gradtape._src.arrays.dimensions import is_same_shape
 from gradtape._src.arrays.symbolic import Symbolic, allows_dynamic_shapes, is_known, sizes_from, unknown_shape
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.core.composites import dispatched
@@ -91,7 +92,7 @@ def _in_dynamic_order(x: Tensor, where: Tensor, op: str) -> tuple[Tensor, Any, i
     ids = where.array
     if len(ids.shape) != 1:
         raise errors.invalid_argument("segment_ids should be a vector.", op)
-    if x.array.shape[:1] != ids.shape:
+    if not is_same_shape(x.array.shape[:1], ids.shape):
         raise errors.invalid_argument("segment_ids should be the same size as dimension 0 of input.", op)
     ids = verify(_SORTED, ids, op=op)
     return x, wrap(ids), sizes_from(ids[-1] + np.ones((), ids.dtype)).item()
@@ -212,7 +213,7 @@ def _unsorted(
     count, have, of_ids = integer(plain), tuple(x.array.shape), tuple(ids.array.shape)
     if count < 0:
         raise errors.invalid_argument(f"Input num_segments == {count} must not be negative.", op)
-    if have[: len(of_ids)] != of_ids:
+    if not is_same_shape(have[: len(of_ids)], of_ids):
         raise errors.invalid_argument(
             f"data.shape = {errors.brackets(have)} does not start with segment_ids.shape = {errors.brackets(of_ids)}",
             op,
@@ -352,7 +353,7 @@ def accumulate_n(inputs: TensorLike, shape: Any = None, tensor_dtype: Any = None
         raise ValueError(f"Shapes {TensorShape(shape)} and {tensors[0].shape} are not compatible")
     total = widened(tensors[0])
     for t in tensors[1:]:
-        if t.array.shape != total.array.shape:
+        if not is_same_shape(t.array.shape, total.array.shape):
             raise ValueError(f"Shapes {total.shape} and {t.shape} are not compatible")
         total = math.add(total, widened(t))
     result: Tensor = narrowed(total, tensors[0].array.dtype)
