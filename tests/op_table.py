@@ -8,9 +8,7 @@ that are refused.
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +16,12 @@ from typing import Any
 import numpy as np
 
 import gradtape as tf
-from gradtape._src import ops
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.core.primitive import Op, registry
+from gradtape._src.ops.by_name import load_all
 from gradtape.testing import MODES
 
-for _module in pkgutil.iter_modules(ops.__path__):  # every family, also those that are loaded when first needed
-    importlib.import_module(f"gradtape._src.ops.{_module.name}")
+load_all()
 
 InvalidArgument = tf.errors.InvalidArgumentError
 

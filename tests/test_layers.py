@@ -6,6 +6,7 @@ import ast
 import functools
 import importlib.util
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from types import ModuleType
 import pytest
 
 import gradtape as tf
+from gradtape._src.core.primitive import registry
+from gradtape._src.ops.by_name import load_all
 
 PACKAGE = Path(tf.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -57,6 +60,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
         "errors",
         "interrupts",
         "jax_setup",
+        "lazy_names",
         "memory",
         "notebook",
         "reasons",
@@ -240,18 +244,78 @@ def test_importing_brings_in_little_beside_numpy():
     assert not loaded & {"hashlib", "secrets", "base64", "pathlib", "urllib.parse", "logging", "tempfile", "subprocess"}
 
 
-def test_importing_registers_every_primitive():
-    """What goes over all primitives, such as wrapped kernels, misses none of a namespace that is loaded later."""
-    names = [f"gradtape.{name}" for name in sorted(modules()) if name.startswith("_src.ops.")]
+def test_modules_of_primitives_import_those_that_their_rules_use():
+    """Modules of primitives are imported when they are first used; `xp.name` in a rule finds what was declared."""
+    code = "import sys, gradtape; print(*[m for m in sys.modules if m.startswith('gradtape._src.ops.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    first = {name.rpartition(".")[2] for name in done.stdout.split()}  # what `import gradtape` imports
+    load_all()
+    declared: dict[str, set[str]] = {}
+    used: dict[str, set[str]] = {}
+    imported: dict[str, set[str]] = {}
+    for path in (PACKAGE / "_src" / "ops").glob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
+        declared[path.stem] = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+        attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+        used[path.stem] = {a.attr for a in attributes if isinstance(a.value, ast.Name) and a.value.id == "xp"}
+        used[path.stem] &= registry.keys()
+        froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+        packages = [node for node in froms if node.module == "gradtape._src.ops"]
+        imported[path.stem] = {node.module.rpartition(".")[2] for node in froms if "_src.ops." in node.module}
+        imported[path.stem] |= {alias.name for node in packages for alias in node.names}
+
+    def reached(module: str) -> set[str]:
+        return {module}.union(*(reached(other) for other in imported.get(module, ())))
+
+    for module, names in used.items():
+        found = set().union(*(declared.get(other, ()) for other in first | reached(module)))
+        assert not names - found, f"ops.{module} uses primitives of a module that it does not import"
+
+
+def test_kernels_of_primitives_that_are_declared_later_are_wrapped_too():
     code = """
-import importlib, sys, gradtape
+import gradtape as tf
+from gradtape._src.core import observe
 from gradtape._src.core.primitive import registry
-before = set(registry)
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-assert set(registry) == before, set(registry) - before
+seen = []
+observe.wrap_kernels("test", lambda op, kernel: lambda *args, **attrs: seen.append(op.name) or kernel(*args, **attrs))
+assert "erf" not in registry and "softmax" in registry
+tf.math.erf(1.0), tf.nn.softmax([1.0, 2.0])
+observe.wrap_kernels("test", None)
+tf.math.erf(1.0), tf.nn.softmax([1.0, 2.0])
+assert seen == ["erf", "softmax"], seen
 """
-    subprocess.run([sys.executable, "-c", code, *names], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_primitives_are_unpickled_before_their_module_is_imported():
+    code = """
+import gradtape as tf, pickle, sys
+erf = pickle.loads(bytes.fromhex(sys.argv[1]))
+assert erf is tf.math.erf
+"""
+    subprocess.run([sys.executable, "-c", code, pickle.dumps(tf.math.erf).hex()], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("module", "tables"),
+    [
+        ("gradtape", ["_LAZY_NAMES"]),
+        ("gradtape._src.tf.io", ["_LAZY"]),
+        ("gradtape._src.tf.linalg", ["_LAZY", "_HOMES"]),
+        ("gradtape._src.tf.math", ["_HOMES"]),
+        ("gradtape._src.tf.test", ["_LAZY"]),
+    ],
+)
+def test_names_that_are_loaded_later_are_the_ones_that_type_checkers_see(module, tables):
+    found = importlib.import_module(module)
+    homes = {name: home for table in tables for name, home in vars(found)[table].items() if not home.endswith(":")}
+    tree = ast.parse(Path(found.__file__).read_text(encoding="utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and node.orelse]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.asname: node.module for node in imports for alias in node.names if alias.asname in homes}
+    assert seen == {name: home.partition(":")[0] for name, home in homes.items()}
 
 
 def importable():

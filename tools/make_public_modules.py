@@ -20,6 +20,7 @@ from textwrap import indent
 
 from gradtape._src import ops
 from gradtape._src.core.primitive import Op, registry
+from gradtape._src.ops.by_name import load_all
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gradtape"
@@ -167,6 +168,7 @@ def _order(name: str) -> tuple[object, ...]:
 
 def files() -> dict[Path, str]:
     """Every public module and its source."""
+    load_all()
     packages = {name.rpartition(".")[0] for name in SOURCES if "." in name}
     found = {}
     for public in SOURCES:

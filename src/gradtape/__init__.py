@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import importlib as _importlib
 import os as _os
 import sys as _sys
 import typing as _typing
@@ -17,25 +18,16 @@ import warnings as _warnings
 
 from gradtape import (
     autodiff as autodiff,
-    debugging as debugging,
     dtypes as dtypes,
     errors as errors,
-    linalg as linalg,
-    math as math,
     nest as nest,
-    nn as nn,
-    random as random,
     version as version,
 )
+from gradtape._src import graph as _graph  # registers the compiler of lazy arrays
 from gradtape._src.arrays.symbolic import Graph as Graph
 from gradtape._src.autodiff.arguments import (
     AggregationMethod as AggregationMethod,
     UnconnectedGradients as UnconnectedGradients,
-)
-from gradtape._src.autodiff.custom_gradient import (
-    custom_gradient as custom_gradient,
-    grad_pass_through as grad_pass_through,
-    recompute_grad as recompute_grad,
 )
 from gradtape._src.call_sites import logger as get_logger
 from gradtape._src.conversion import register_tensor_conversion_function as register_tensor_conversion_function
@@ -69,19 +61,12 @@ from gradtape._src.dtypes import (
     uint64 as uint64,
     variant as variant,
 )
-from gradtape._src.function.function import function as function
-from gradtape._src.function.modes import (
-    inside_function as inside_function,
-    is_symbolic_tensor as is_symbolic_tensor,
-)
-from gradtape._src.graph.gradients import gradients as gradients, hessians as hessians
 from gradtape._src.indexed_slices import IndexedSlices as IndexedSlices
 from gradtape._src.inspect.gradient_tape import GradientTape as GradientTape
-from gradtape._src.ops import image as _image, signal as _signal  # primitives are registered at import
+from gradtape._src.lazy_names import homes_of as _homes_of, resolve as _resolve
 from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
 from gradtape._src.shape import TensorShape as TensorShape, TensorSpec as TensorSpec
 from gradtape._src.tensor import Tensor as Tensor
-from gradtape._src.tf import documentation as _documentation
 from gradtape._src.tf.array import (
     boolean_mask as boolean_mask,
     broadcast_dynamic_shape as broadcast_dynamic_shape,
@@ -121,62 +106,6 @@ from gradtape._src.tf.array import (
     where as where,
     zeros as zeros,
     zeros_like as zeros_like,
-)
-from gradtape._src.tf.clip import (
-    clip_by_global_norm as clip_by_global_norm,
-    clip_by_norm as clip_by_norm,
-    clip_by_value as clip_by_value,
-)
-from gradtape._src.tf.control_flow import (
-    case as case,
-    cond as cond,
-    foldl as foldl,
-    foldr as foldr,
-    group as group,
-    map_fn as map_fn,
-    no_op as no_op,
-    scan as scan,
-    switch_case as switch_case,
-    timestamp as timestamp,
-    tuple_ as tuple,
-    vectorized_map as vectorized_map,
-    while_loop as while_loop,
-)
-from gradtape._src.tf.convolution import (
-    batch_to_space as batch_to_space,
-    required_space_to_batch_paddings as required_space_to_batch_paddings,
-    space_to_batch as space_to_batch,
-    space_to_batch_nd as space_to_batch_nd,
-)
-from gradtape._src.tf.debugging import (
-    Assert as Assert,
-    assert_equal as assert_equal,
-    assert_greater as assert_greater,
-    assert_less as assert_less,
-    assert_rank as assert_rank,
-)
-from gradtape._src.tf.decompositions import eig as eig, eigvals as eigvals, sqrtm as matrix_square_root
-from gradtape._src.tf.indexing import (
-    dynamic_partition as dynamic_partition,
-    dynamic_stitch as dynamic_stitch,
-    histogram_fixed_width as histogram_fixed_width,
-    histogram_fixed_width_bins as histogram_fixed_width_bins,
-    scatter_nd as scatter_nd,
-    searchsorted as searchsorted,
-    tensor_scatter_nd_add as tensor_scatter_nd_add,
-    tensor_scatter_nd_max as tensor_scatter_nd_max,
-    tensor_scatter_nd_min as tensor_scatter_nd_min,
-    tensor_scatter_nd_sub as tensor_scatter_nd_sub,
-    tensor_scatter_nd_update as tensor_scatter_nd_update,
-    unique as unique,
-    unique_with_counts as unique_with_counts,
-)
-from gradtape._src.tf.initializers import (
-    constant_initializer as constant_initializer,
-    ones_initializer as ones_initializer,
-    random_normal_initializer as random_normal_initializer,
-    random_uniform_initializer as random_uniform_initializer,
-    zeros_initializer as zeros_initializer,
 )
 from gradtape._src.tf.linalg import einsum as einsum, matmul as matmul, norm as norm, tensordot as tensordot
 from gradtape._src.tf.math import (
@@ -235,16 +164,7 @@ from gradtape._src.tf.math import (
     tan as tan,
     tanh as tanh,
     truediv as truediv,
-    truncatediv as truncatediv,
     truncatemod as truncatemod,
-)
-from gradtape._src.tf.module import Module as Module
-from gradtape._src.tf.python_functions import (
-    RegisterGradient as RegisterGradient,
-    no_gradient as no_gradient,
-    numpy_function as numpy_function,
-    print_ as print,
-    py_function as py_function,
 )
 from gradtape._src.tf.scopes import (
     control_dependencies as control_dependencies,
@@ -255,25 +175,6 @@ from gradtape._src.tf.scopes import (
     name_scope as name_scope,
     variable_creator_scope as variable_creator_scope,
 )
-from gradtape._src.tf.shaping import (
-    bitcast as bitcast,
-    get_static_value as get_static_value,
-    guarantee_const as guarantee_const,
-    identity_n as identity_n,
-    meshgrid as meshgrid,
-    pad as pad,
-    parallel_stack as parallel_stack,
-    repeat as repeat,
-    reverse_sequence as reverse_sequence,
-    roll as roll,
-    sequence_mask as sequence_mask,
-    shape_n as shape_n,
-    slice as slice,
-    strided_slice as strided_slice,
-    tile as tile,
-    unravel_index as unravel_index,
-)
-from gradtape._src.tf.tensor_array import TensorArray as TensorArray
 from gradtape._src.variable import (
     Variable as Variable,
     VariableAggregation as VariableAggregation,
@@ -308,22 +209,27 @@ def install_as_tensorflow() -> None:
     install()
 
 
-# -- namespaces that are loaded when they are first used -------------------------------------------------------------
+# -- what is loaded when it is first used ----------------------------------------------------------------------------
 _LAZY_MODULES = (
     "autograph",
     "bitwise",
     "config",
     "data",
+    "debugging",
     "distribute",
     "experimental",
     "image",
     "io",
     "keras",
+    "linalg",
     "lookup",
+    "math",
     "mixed_precision",
+    "nn",
     "profiler",
     "quantization",
     "ragged",
+    "random",
     "raw_ops",
     "saved_model",
     "sets",
@@ -339,20 +245,61 @@ _LAZY_MODULES = (
 )
 _LAZY = {name: f"gradtape.{name}" for name in _LAZY_MODULES}
 _LAZY |= {name: f"gradtape.keras.{name}" for name in ("initializers", "losses", "metrics", "optimizers")}
-_LAZY_NAMES = {
-    "RaggedTensor": "gradtape._src.ops.ragged",
-    "RaggedTensorSpec": "gradtape._src.ops.ragged",
-    "type_spec_from_value": "gradtape._src.tf.specs",
+
+
+_LAZY_FUNCTIONS = _homes_of(
+    ("autodiff.custom_gradient", "custom_gradient grad_pass_through recompute_grad"),
+    ("function.function", "function"),
+    ("function.modes", "inside_function is_symbolic_tensor"),
+    ("graph.gradients", "gradients hessians"),
+    ("tf.clip", "clip_by_global_norm clip_by_norm clip_by_value"),
+    (
+        "tf.control_flow",
+        "case cond foldl foldr group map_fn no_op scan switch_case timestamp vectorized_map while_loop",
+    ),
+    ("tf.convolution", "batch_to_space required_space_to_batch_paddings space_to_batch space_to_batch_nd"),
+    ("tf.debugging", "Assert assert_equal assert_greater assert_less assert_rank"),
+    ("tf.decompositions", "eig eigvals"),
+    (
+        "tf.indexing",
+        "dynamic_partition dynamic_stitch histogram_fixed_width histogram_fixed_width_bins scatter_nd searchsorted "
+        "tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub "
+        "tensor_scatter_nd_update unique unique_with_counts",
+    ),
+    (
+        "tf.initializers",
+        "constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer",
+    ),
+    ("tf.module", "Module"),
+    ("tf.python_functions", "RegisterGradient no_gradient numpy_function py_function"),
+    (
+        "tf.shaping",
+        "bitcast get_static_value guarantee_const identity_n meshgrid pad parallel_stack repeat reverse_sequence "
+        "roll sequence_mask shape_n slice strided_slice tile unravel_index",
+    ),
+    ("tf.special", "truncatediv"),
+    ("tf.tensor_array", "TensorArray"),
+)
+_LAZY_FUNCTIONS |= {
+    "matrix_square_root": "gradtape._src.tf.decompositions:sqrtm",
+    "print": "gradtape._src.tf.python_functions:print_",
+    "tuple": "gradtape._src.tf.control_flow:tuple_",
 }
-_LAZY_NAMES |= dict.fromkeys(("as_string", "fingerprint"), "gradtape._src.tf.strings")
-_LAZY_NAMES |= dict.fromkeys(("DeviceSpec", "make_ndarray", "make_tensor_proto"), "gradtape._src.tf.protos")
-_LAZY_NAMES |= dict.fromkeys(("fftnd", "ifftnd", "irfftnd", "rfftnd"), "gradtape._src.tf.signal")
-_LAZY_NAMES["edit_distance"] = "gradtape._src.tf.edit_distance"
-_LAZY_NAMES["Operation"] = "gradtape._src.tf.operation"
+_LAZY_NAMES = _homes_of(
+    ("ops.ragged", "RaggedTensor RaggedTensorSpec"),
+    ("tf.edit_distance", "edit_distance"),
+    ("tf.operation", "Operation"),
+    ("tf.protos", "DeviceSpec make_ndarray make_tensor_proto"),
+    ("tf.signal", "fftnd ifftnd irfftnd rfftnd"),
+    ("tf.specs", "type_spec_from_value"),
+    ("tf.strings", "as_string fingerprint"),
+)
+_LAZY_NAMES |= _LAZY_FUNCTIONS
 
 
 _ALSO_IN_V1 = {"autograph", "bitwise", "image", "io", "quantization", "signal", "test"}
-_ALSO_IN_V1 |= {"fftnd", "ifftnd", "irfftnd", "rfftnd"}
+_ALSO_IN_V1 |= {"debugging", "linalg", "math", "nn", "random"}
+_ALSO_IN_V1 |= {"fftnd", "ifftnd", "irfftnd", "rfftnd", *_LAZY_FUNCTIONS}
 """What `tf.compat.v1` has of the names above; the others are other things there, or are loaded by it."""
 
 
@@ -376,12 +323,7 @@ def _load(name: str) -> _typing.Any:
         found = globals()[name] = _compat()
         return found
     if name in _LAZY or name in _LAZY_NAMES:
-        import importlib
-
-        if name in _LAZY:
-            found = importlib.import_module(_LAZY[name])
-        else:
-            found = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+        found = _importlib.import_module(_LAZY[name]) if name in _LAZY else _resolve(_LAZY_NAMES[name], name)
         globals()[name] = found
         return found
     from gradtape._src.reasons import missing
@@ -396,16 +338,21 @@ if _typing.TYPE_CHECKING:
         bitwise as bitwise,
         config as config,
         data as data,
+        debugging as debugging,
         distribute as distribute,
         experimental as experimental,
         image as image,
         io as io,
         keras as keras,
+        linalg as linalg,
         lookup as lookup,
+        math as math,
         mixed_precision as mixed_precision,
+        nn as nn,
         profiler as profiler,
         quantization as quantization,
         ragged as ragged,
+        random as random,
         raw_ops as raw_ops,
         saved_model as saved_model,
         signal as signal,
@@ -417,17 +364,112 @@ if _typing.TYPE_CHECKING:
         types as types,
         xla as xla,
     )
+    from gradtape._src.autodiff.custom_gradient import (
+        custom_gradient as custom_gradient,
+        grad_pass_through as grad_pass_through,
+        recompute_grad as recompute_grad,
+    )
+    from gradtape._src.function.function import function as function
+    from gradtape._src.function.modes import (
+        inside_function as inside_function,
+        is_symbolic_tensor as is_symbolic_tensor,
+    )
+    from gradtape._src.graph.gradients import gradients as gradients, hessians as hessians
     from gradtape._src.ops.ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
+    from gradtape._src.tf.clip import (
+        clip_by_global_norm as clip_by_global_norm,
+        clip_by_norm as clip_by_norm,
+        clip_by_value as clip_by_value,
+    )
+    from gradtape._src.tf.control_flow import (
+        case as case,
+        cond as cond,
+        foldl as foldl,
+        foldr as foldr,
+        group as group,
+        map_fn as map_fn,
+        no_op as no_op,
+        scan as scan,
+        switch_case as switch_case,
+        timestamp as timestamp,
+        tuple_ as tuple,
+        vectorized_map as vectorized_map,
+        while_loop as while_loop,
+    )
+    from gradtape._src.tf.convolution import (
+        batch_to_space as batch_to_space,
+        required_space_to_batch_paddings as required_space_to_batch_paddings,
+        space_to_batch as space_to_batch,
+        space_to_batch_nd as space_to_batch_nd,
+    )
+    from gradtape._src.tf.debugging import (
+        Assert as Assert,
+        assert_equal as assert_equal,
+        assert_greater as assert_greater,
+        assert_less as assert_less,
+        assert_rank as assert_rank,
+    )
+    from gradtape._src.tf.decompositions import eig as eig, eigvals as eigvals, sqrtm as matrix_square_root
     from gradtape._src.tf.edit_distance import edit_distance as edit_distance
+    from gradtape._src.tf.indexing import (
+        dynamic_partition as dynamic_partition,
+        dynamic_stitch as dynamic_stitch,
+        histogram_fixed_width as histogram_fixed_width,
+        histogram_fixed_width_bins as histogram_fixed_width_bins,
+        scatter_nd as scatter_nd,
+        searchsorted as searchsorted,
+        tensor_scatter_nd_add as tensor_scatter_nd_add,
+        tensor_scatter_nd_max as tensor_scatter_nd_max,
+        tensor_scatter_nd_min as tensor_scatter_nd_min,
+        tensor_scatter_nd_sub as tensor_scatter_nd_sub,
+        tensor_scatter_nd_update as tensor_scatter_nd_update,
+        unique as unique,
+        unique_with_counts as unique_with_counts,
+    )
+    from gradtape._src.tf.initializers import (
+        constant_initializer as constant_initializer,
+        ones_initializer as ones_initializer,
+        random_normal_initializer as random_normal_initializer,
+        random_uniform_initializer as random_uniform_initializer,
+        zeros_initializer as zeros_initializer,
+    )
+    from gradtape._src.tf.module import Module as Module
     from gradtape._src.tf.operation import Operation as Operation
     from gradtape._src.tf.protos import (
         DeviceSpec as DeviceSpec,
         make_ndarray as make_ndarray,
         make_tensor_proto as make_tensor_proto,
     )
+    from gradtape._src.tf.python_functions import (
+        RegisterGradient as RegisterGradient,
+        no_gradient as no_gradient,
+        numpy_function as numpy_function,
+        print_ as print,
+        py_function as py_function,
+    )
+    from gradtape._src.tf.shaping import (
+        bitcast as bitcast,
+        get_static_value as get_static_value,
+        guarantee_const as guarantee_const,
+        identity_n as identity_n,
+        meshgrid as meshgrid,
+        pad as pad,
+        parallel_stack as parallel_stack,
+        repeat as repeat,
+        reverse_sequence as reverse_sequence,
+        roll as roll,
+        sequence_mask as sequence_mask,
+        shape_n as shape_n,
+        slice as slice,
+        strided_slice as strided_slice,
+        tile as tile,
+        unravel_index as unravel_index,
+    )
     from gradtape._src.tf.signal import fftnd as fftnd, ifftnd as ifftnd, irfftnd as irfftnd, rfftnd as rfftnd
+    from gradtape._src.tf.special import truncatediv as truncatediv
     from gradtape._src.tf.specs import type_spec_from_value as type_spec_from_value
     from gradtape._src.tf.strings import as_string as as_string, fingerprint as fingerprint
+    from gradtape._src.tf.tensor_array import TensorArray as TensorArray
     from gradtape.keras import (
         initializers as initializers,
         losses as losses,
@@ -436,6 +478,9 @@ if _typing.TYPE_CHECKING:
     )
 else:  # a type checker would take every misspelled name for one that is loaded on first use
     __getattr__ = _load
+    # For `from gradtape import *`: what is loaded on first use too, but for Keras, which is optional.
+    __all__ = [name for name in globals() if not name.startswith("_") and name != "annotations"]
+    __all__ += [*_LAZY_NAMES, *(name for name in _LAZY_MODULES if name != "keras")]
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,6 @@ from gradtape._src.core.primitive import CATEGORIES, HAZARDS, Op, registry
 from gradtape._src.inspect.causes import Cause, forward_cause
 from gradtape._src.inspect.explain import shown_op
 from gradtape._src.inspect.picture import kind_of
-from gradtape._src.tf.documentation import docstring_of
 
 PACKAGE = Path(tf.__file__).parent
 
@@ -66,7 +65,7 @@ def test_every_primitive_is_declared_whole(op: Op):
     assert set(op.hazards) <= set(HAZARDS)
     assert all(callable(resolved(name)) for name in op.names), f"gradtape has not all of {op.names}"
     if op.call.__name__ == op.name:
-        assert op.call.__doc__ == docstring_of(op)
+        assert op.call.__doc__ == op.docstring()
 
 
 @pytest.mark.parametrize("op", registry.values(), ids=registry)
@@ -112,7 +111,7 @@ def test_one_declaration_is_enough():
     }
     with declared("negative_log", lambda x: np.log(-x), lambda g, x: g / x, **facts) as negative_log:
         op = registry["negative_log"]
-        assert docstring_of(op).startswith("log(-x).\n\n>>> import gradtape as tf\n>>> print(tf.math.log_minus([-1.0])")
+        assert op.docstring().startswith("log(-x).\n\n>>> import gradtape as tf\n>>> print(tf.math.log_minus([-1.0])")
         assert shown_op(op) == "log_minus"
         assert kind_of("negative_log", True) == "activation"
         zero = np.zeros(1, np.float32)

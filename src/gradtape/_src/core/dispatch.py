@@ -73,21 +73,18 @@ register_namespace(Tensor, tensor_namespace)
 register_converter(Symbolic, constant_operand)  # a size that is known only at run time, as an operand in a rule
 
 
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """The call of a primitive: pickles of public functions name it by this module."""
-        try:
-            return calls[name]
-        except KeyError:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-
-
 def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a primitive its call, and the call its name."""
+    """Give a primitive its call, and the call its name and docstring.
+
+    Modules of primitives are imported when they are first used, so that wrappers of kernels may be set already.
+    """
     call.__name__ = call.__qualname__ = op.name
-    op.call, op.kernel = call, getattr(numpy_namespace, op.name, None)
-    op.recorder = getattr(lazy_namespace, op.name)
+    call.__module__ = "gradtape._src.ops.by_name"  # where pickles find it
+    call.__doc__ = op.docstring()
+    op.call = call
+    if hasattr(numpy_namespace, op.name):
+        op.kernel = observe.wrapped(op, observe.numpy_kernel(op))
+    op.recorder = observe.recorder(op)
     calls[op.name] = call
     setattr(TensorNamespace, op.name, staticmethod(call))
     return call

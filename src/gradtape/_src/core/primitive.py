@@ -189,6 +189,15 @@ class Op:
         if listed:
             registry[name] = self
 
+    def docstring(self) -> str:
+        """The sentence of the declaration, and its example as a test."""
+        if self.example is None:
+            return f"{self.doc}\n"
+        expression, value = self.example
+        array = f"{expression}.numpy()"
+        shown = array if value.strip("[ ")[:1] in ("T", "F") else f"{array}.round(4)"
+        return f"{self.doc}\n\n>>> import gradtape as tf\n>>> print({shown})\n{value}\n"
+
     def _register_rules(self, batch: Callable[..., Any] | None, block_diagonal: Callable[..., Any] | None) -> None:
         """Its rules for batches, and the one for shapes that every elementwise primitive has."""
         name = self.name

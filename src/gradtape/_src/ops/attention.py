@@ -17,6 +17,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import kind_of, numpy_dtype
 from gradtape._src.dtypes import as_dtype
+from gradtape._src.ops import nn as nn  # softmax, of a rule
 from gradtape._src.ops.batching import broadcast_rows
 
 

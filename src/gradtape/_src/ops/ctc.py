@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from gradtape._src.arrays import namespace_of
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.ops import nn as nn  # log_softmax, of a rule
 from gradtape._src.ops.batching import broadcast_rows
 
 _FORBIDDEN = -707.0  # the logarithm of a step that is not allowed: TensorFlow's, so hopeless labels cost the same

@@ -57,6 +57,11 @@ divide = binary(
     "divide", lambda g, y: g / y, _divide_dy, tf_name="RealDiv",
     names=("divide",), doc="x / y, elementwise.", hazards=("division",),
 )  # fmt: skip
+divide_no_nan = binary(
+    "divide_no_nan", lambda g, y, xp: xp.divide_no_nan(g, y), lambda g, y, out, xp: -g * xp.divide_no_nan(out, y),
+    tf_name="DivNoNan", kinds="fc", kernel=elementwise.divide_no_nan,
+    names=("math.divide_no_nan",), doc="x / y, and 0 where y is 0.",
+)  # fmt: skip
 negative = unary(
     "negative", lambda g: -g, tf_name="Neg", kinds="fci",
     names=("negative", "math.negative"), doc="-x.", example=("tf.negative([1.0, -2.0])", "[-1.  2.]"), nan_free=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradtape._src.arrays.shared import random as shared
 from gradtape._src.core.dispatch import primitive
+from gradtape._src.ops import special as special  # digamma, of a rule
 from gradtape._src.ops.index import take_batch
 
 

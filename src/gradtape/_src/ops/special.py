@@ -106,14 +106,8 @@ gelu_tanh_slope = unary(
     doc="The derivative of gelu_tanh.", category="activation",
 )  # fmt: skip
 
+
 # -- products and quotients that are 0 where a factor is -------------------------------------------------------------
-divide_no_nan = binary(
-    "divide_no_nan", lambda g, y, xp: xp.divide_no_nan(g, y), lambda g, y, out, xp: -g * xp.divide_no_nan(out, y),
-    tf_name="DivNoNan", kinds="fc", kernel=elementwise.divide_no_nan,
-    names=("math.divide_no_nan",), doc="x / y, and 0 where y is 0.",
-)  # fmt: skip
-
-
 def _is_nonzero(x: Any, xp: Any) -> Any:
     """1, or 0 where x is 0: the slope of x f(y) by x is f(y), and TensorFlow counts it as 0 at x = 0, whatever y is."""
     x = xp.stop_gradient(x)

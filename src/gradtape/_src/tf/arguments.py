@@ -412,3 +412,11 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
 def dtype_or(dtype: Any, otherwise: DType) -> DType:
     """A dtype argument, or what stands for None."""
     return otherwise if dtype is None else as_dtype(dtype)
+
+
+def scan_axis(axis: Any, rank: int, op: str) -> int:
+    """The axis of a scan as a non-negative int."""
+    at = integer(axis, op)
+    if not -rank <= at < rank:
+        raise errors.refused_value(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op)
+    return at + rank if at < 0 else at

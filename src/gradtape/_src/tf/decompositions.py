@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -1138,3 +1139,7 @@ def _dot(x: Tensor, y: Tensor) -> Tensor:
 
 def _as_column(x: Tensor) -> Tensor:
     return array.reshape(x, shape=(*x.array.shape, 1))
+
+
+experimental = ModuleType("gradtape._src.tf.linalg.experimental", "Iterative solvers.")
+experimental.conjugate_gradient = conjugate_gradient  # type: ignore[attr-defined]

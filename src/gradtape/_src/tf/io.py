@@ -17,6 +17,7 @@ from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.atomic import named_errors, open_to_read, write
 from gradtape._src.interrupts import contextmanager
+from gradtape._src.lazy_names import getattr_of, homes_of
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import as_int, flag, integer, shape_of, truth
 from gradtape._src.tf.array import cast, saturate_cast
@@ -498,41 +499,18 @@ def decode_raw(
 
 
 # -- records: loaded when they are first used ------------------------------------------------------------------------
-_LAZY = {
-    "FixedLenFeature": "parsing",
-    "FixedLenSequenceFeature": "parsing",
-    "RaggedFeature": "sequences",
-    "SparseFeature": "sequences",
-    "TFRecordOptions": "parsing",
-    "TFRecordWriter": "parsing",
-    "VarLenFeature": "parsing",
-    "decode_base64": "text_records",
-    "decode_compressed": "records",
-    "decode_csv": "text_records",
-    "decode_json_example": "records",
-    "deserialize_many_sparse": "parsing",
-    "encode_base64": "text_records",
-    "gfile": "gfile",
-    "parse_example": "parsing",
-    "parse_sequence_example": "sequences",
-    "parse_single_example": "parsing",
-    "parse_single_sequence_example": "sequences",
-    "parse_tensor": "parsing",
-    "serialize_many_sparse": "parsing",
-    "serialize_sparse": "parsing",
-    "serialize_tensor": "parsing",
-}
-"""Name -> its module in `gradtape._src.tf`."""
-
-
-def _load(name: str) -> Any:
-    if name in _LAZY:
-        if name == "gfile":
-            return importlib.import_module("gradtape.io.gfile")  # a module of its own, which Python keeps
-        found = globals()[name] = getattr(importlib.import_module(f"gradtape._src.tf.{_LAZY[name]}"), name)
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+_LAZY = homes_of(
+    (
+        "tf.parsing",
+        "FixedLenFeature FixedLenSequenceFeature TFRecordOptions TFRecordWriter VarLenFeature "
+        "deserialize_many_sparse parse_example parse_single_example parse_tensor serialize_many_sparse "
+        "serialize_sparse serialize_tensor",
+    ),
+    ("tf.records", "decode_compressed decode_json_example"),
+    ("tf.sequences", "RaggedFeature SparseFeature parse_sequence_example parse_single_sequence_example"),
+    ("tf.text_records", "decode_base64 decode_csv encode_base64"),
+)
+_LAZY["gfile"] = "gradtape.io.gfile:"
 
 if TYPE_CHECKING:
     from gradtape._src.tf import gfile as gfile
@@ -566,7 +544,7 @@ if TYPE_CHECKING:
         encode_base64 as encode_base64,
     )
 else:  # a type checker would take every misspelled name for one that is loaded on first use
-    __getattr__ = _load
+    __getattr__ = getattr_of(__name__, _LAZY)
 
 
 def __dir__() -> list[str]:

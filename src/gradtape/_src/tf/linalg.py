@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Sequence
 from math import prod
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,57 +16,17 @@ from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.lazy_names import getattr_of, homes_of
 from gradtape._src.ops import array, linalg, math, reduce
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math as tfmath
 from gradtape._src.tf.arguments import axes_of, axis_of, flag, integer, integers, static, truth
 from gradtape._src.tf.array import cast, eye as eye, transpose
-from gradtape._src.tf.decompositions import (
-    band_part as band_part,
-    banded_triangular_solve as banded_triangular_solve,
-    cholesky as cholesky,
-    cholesky_solve as cholesky_solve,
-    conjugate_gradient as _conjugate_gradient,
-    cross as cross,
-    det as det,
-    diag as diag,
-    diag_part as diag_part,
-    eig as eig,
-    eigh as eigh,
-    eigh_tridiagonal as eigh_tridiagonal,
-    eigvals as eigvals,
-    eigvalsh as eigvalsh,
-    expm as expm,
-    inv as inv,
-    logdet as logdet,
-    logm as logm,
-    lstsq as lstsq,
-    lu as lu,
-    lu_matrix_inverse as lu_matrix_inverse,
-    lu_reconstruct as lu_reconstruct,
-    lu_solve as lu_solve,
-    matrix_rank as matrix_rank,
-    pinv as pinv,
-    qr as qr,
-    set_diag as set_diag,
-    slogdet as slogdet,
-    solve as solve,
-    sqrtm as sqrtm,
-    svd as svd,
-    tensor_diag as tensor_diag,
-    tensor_diag_part as tensor_diag_part,
-    trace as trace,
-    triangular_solve as triangular_solve,
-    tridiagonal_matmul as tridiagonal_matmul,
-    tridiagonal_solve as tridiagonal_solve,
-)
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 l2_normalize = tfmath.l2_normalize
-experimental = ModuleType(f"{__name__}.experimental", "Iterative solvers.")
-experimental.conjugate_gradient = _conjugate_gradient  # type: ignore[attr-defined]
 
 
 def matmul(
@@ -331,6 +289,8 @@ def _matrix_norm(x: Tensor, ord: Any, axes: tuple[int, int], keep: bool) -> Tens
         return array.reshape(result, shape=shape)
     if ord == 2:
         others = tuple(i for i in range(len(x.array.shape)) if i not in axes)
+        from gradtape._src.tf.decompositions import svd
+
         values = svd(array.transpose(x, perm=(*others, *axes)), compute_uv=False)
         largest = reduce.max_(values, axis=(len(others),), keepdims=False)
         return array.reshape(largest, shape=shape)
@@ -381,37 +341,72 @@ def _sum_of_squares(x: Tensor) -> Tensor:
     return reduce.sum_(x * x, axis=tuple(range(len(x.array.shape))), keepdims=False)
 
 
-# -- operators: loaded when they are first used ------------------------------------------------------------------------
-_LAZY = {
-    "LinearOperator": "linear_operator",
-    "LinearOperatorAdjoint": "linear_operator",
-    "LinearOperatorComposition": "linear_operator",
-    "LinearOperatorFullMatrix": "linear_operator",
-    "LinearOperatorInversion": "linear_operator",
-    "LinearOperatorLowerTriangular": "linear_operator",
-    "LinearOperatorBlockDiag": "linear_operators",
-    "LinearOperatorDiag": "linear_operators",
-    "LinearOperatorHouseholder": "linear_operators",
-    "LinearOperatorIdentity": "linear_operators",
-    "LinearOperatorKronecker": "linear_operators",
-    "LinearOperatorLowRankUpdate": "linear_operators",
-    "LinearOperatorPermutation": "linear_operators",
-    "LinearOperatorScaledIdentity": "linear_operators",
-    "LinearOperatorToeplitz": "linear_operators",
-    "LinearOperatorTridiag": "linear_operators",
-    "LinearOperatorZeros": "linear_operators",
-}
-"""Name -> its module in `gradtape._src.tf`."""
+# -- operators and decompositions: loaded when they are first used -----------------------------------------------------
+_LAZY = homes_of(
+    (
+        "tf.linear_operator",
+        "LinearOperator LinearOperatorAdjoint LinearOperatorComposition LinearOperatorFullMatrix "
+        "LinearOperatorInversion LinearOperatorLowerTriangular",
+    ),
+    (
+        "tf.linear_operators",
+        "LinearOperatorBlockDiag LinearOperatorDiag LinearOperatorHouseholder LinearOperatorIdentity "
+        "LinearOperatorKronecker LinearOperatorLowRankUpdate LinearOperatorPermutation "
+        "LinearOperatorScaledIdentity LinearOperatorToeplitz LinearOperatorTridiag LinearOperatorZeros",
+    ),
+)
+"""What `gradtape.linalg` loads on first use, too."""
 
-
-def _load(name: str) -> Any:
-    if name in _LAZY:
-        found = globals()[name] = getattr(importlib.import_module(f"gradtape._src.tf.{_LAZY[name]}"), name)
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+_HOMES = homes_of(
+    (
+        "tf.decompositions",
+        "band_part banded_triangular_solve cholesky cholesky_solve cross det diag diag_part eig eigh "
+        "eigh_tridiagonal eigvals eigvalsh experimental expm inv logdet logm lstsq lu lu_matrix_inverse "
+        "lu_reconstruct lu_solve matrix_rank pinv qr set_diag slogdet solve sqrtm svd tensor_diag tensor_diag_part "
+        "trace triangular_solve tridiagonal_matmul tridiagonal_solve",
+    ),
+)
 
 if TYPE_CHECKING:
+    from gradtape._src.tf.decompositions import (
+        band_part as band_part,
+        banded_triangular_solve as banded_triangular_solve,
+        cholesky as cholesky,
+        cholesky_solve as cholesky_solve,
+        cross as cross,
+        det as det,
+        diag as diag,
+        diag_part as diag_part,
+        eig as eig,
+        eigh as eigh,
+        eigh_tridiagonal as eigh_tridiagonal,
+        eigvals as eigvals,
+        eigvalsh as eigvalsh,
+        experimental as experimental,
+        expm as expm,
+        inv as inv,
+        logdet as logdet,
+        logm as logm,
+        lstsq as lstsq,
+        lu as lu,
+        lu_matrix_inverse as lu_matrix_inverse,
+        lu_reconstruct as lu_reconstruct,
+        lu_solve as lu_solve,
+        matrix_rank as matrix_rank,
+        pinv as pinv,
+        qr as qr,
+        set_diag as set_diag,
+        slogdet as slogdet,
+        solve as solve,
+        sqrtm as sqrtm,
+        svd as svd,
+        tensor_diag as tensor_diag,
+        tensor_diag_part as tensor_diag_part,
+        trace as trace,
+        triangular_solve as triangular_solve,
+        tridiagonal_matmul as tridiagonal_matmul,
+        tridiagonal_solve as tridiagonal_solve,
+    )
     from gradtape._src.tf.linear_operator import (
         LinearOperator as LinearOperator,
         LinearOperatorAdjoint as LinearOperatorAdjoint,
@@ -434,7 +429,7 @@ if TYPE_CHECKING:
         LinearOperatorZeros as LinearOperatorZeros,
     )
 else:  # a type checker would take every misspelled name for one that is loaded on first use
-    __getattr__ = _load
+    __getattr__ = getattr_of(__name__, _LAZY | _HOMES)
 
 
 # -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------

@@ -15,70 +15,14 @@ from gradtape._src.core.composites import NotDenseError, call_on_composites, dis
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.indexed_slices import IndexedSlices, map_values
+from gradtape._src.lazy_names import getattr_of, homes_of
 from gradtape._src.literals import cannot_convert
 from gradtape._src.ops import array, index, math, nn, operators, reduce, segment
 from gradtape._src.ops.operators import no_zeros
 from gradtape._src.ops.sparse_tensor import SparseTensor, map_values as map_sparse
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import axes_of, axis_of, extent, flag, integer, static, truth
+from gradtape._src.tf.arguments import axes_of, axis_of, extent, flag, integer, scan_axis, static, truth
 from gradtape._src.tf.array import cast
-from gradtape._src.tf.indexing import (
-    bincount as bincount,
-    confusion_matrix as confusion_matrix,
-    invert_permutation as invert_permutation,
-    is_non_decreasing as is_non_decreasing,
-    is_strictly_increasing as is_strictly_increasing,
-)
-from gradtape._src.tf.ranking import (
-    approx_max_k as approx_max_k,
-    approx_min_k as approx_min_k,
-    in_top_k as in_top_k,
-    top_k as top_k,
-)
-from gradtape._src.tf.segments import (
-    accumulate_n as accumulate_n,
-    cumulative_logsumexp as cumulative_logsumexp,
-    scan_axis,
-    segment_max as segment_max,
-    segment_mean as segment_mean,
-    segment_min as segment_min,
-    segment_prod as segment_prod,
-    segment_sum as segment_sum,
-    unsorted_segment_max as unsorted_segment_max,
-    unsorted_segment_mean as unsorted_segment_mean,
-    unsorted_segment_min as unsorted_segment_min,
-    unsorted_segment_prod as unsorted_segment_prod,
-    unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
-    unsorted_segment_sum as unsorted_segment_sum,
-)
-from gradtape._src.tf.special import (
-    bessel_i0 as bessel_i0,
-    bessel_i0e as bessel_i0e,
-    bessel_i1 as bessel_i1,
-    bessel_i1e as bessel_i1e,
-    betainc as betainc,
-    digamma as digamma,
-    divide_no_nan as divide_no_nan,
-    erf as erf,
-    erfc as erfc,
-    erfcinv as erfcinv,
-    erfinv as erfinv,
-    igamma as igamma,
-    igammac as igammac,
-    lbeta as lbeta,
-    lgamma as lgamma,
-    ndtri as ndtri,
-    nextafter as nextafter,
-    polygamma as polygamma,
-    reciprocal_no_nan as reciprocal_no_nan,
-    softsign as softsign,
-    special as special,
-    truncatediv as truncatediv,
-    xdivy as xdivy,
-    xlog1py as xlog1py,
-    xlogy as xlogy,
-    zeta as zeta,
-)
 
 if TYPE_CHECKING:
     from gradtape._src.typing import Reduction, TensorLike
@@ -577,6 +521,85 @@ def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Te
     for c in coeffs:
         total = total * x + c
     return total
+
+
+# -- functions that are loaded when they are first used ----------------------------------------------------------------
+_HOMES = homes_of(
+    ("tf.indexing", "bincount confusion_matrix invert_permutation is_non_decreasing is_strictly_increasing"),
+    ("tf.ranking", "approx_max_k approx_min_k in_top_k top_k"),
+    (
+        "tf.segments",
+        "accumulate_n cumulative_logsumexp segment_max segment_mean segment_min segment_prod segment_sum "
+        "unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod "
+        "unsorted_segment_sqrt_n unsorted_segment_sum",
+    ),
+    (
+        "tf.special",
+        "bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc digamma divide_no_nan erf erfc erfcinv erfinv igamma "
+        "igammac lbeta lgamma ndtri nextafter polygamma reciprocal_no_nan softsign special truncatediv xdivy "
+        "xlog1py xlogy zeta",
+    ),
+)
+
+if TYPE_CHECKING:
+    from gradtape._src.tf.indexing import (
+        bincount as bincount,
+        confusion_matrix as confusion_matrix,
+        invert_permutation as invert_permutation,
+        is_non_decreasing as is_non_decreasing,
+        is_strictly_increasing as is_strictly_increasing,
+    )
+    from gradtape._src.tf.ranking import (
+        approx_max_k as approx_max_k,
+        approx_min_k as approx_min_k,
+        in_top_k as in_top_k,
+        top_k as top_k,
+    )
+    from gradtape._src.tf.segments import (
+        accumulate_n as accumulate_n,
+        cumulative_logsumexp as cumulative_logsumexp,
+        segment_max as segment_max,
+        segment_mean as segment_mean,
+        segment_min as segment_min,
+        segment_prod as segment_prod,
+        segment_sum as segment_sum,
+        unsorted_segment_max as unsorted_segment_max,
+        unsorted_segment_mean as unsorted_segment_mean,
+        unsorted_segment_min as unsorted_segment_min,
+        unsorted_segment_prod as unsorted_segment_prod,
+        unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
+        unsorted_segment_sum as unsorted_segment_sum,
+    )
+    from gradtape._src.tf.special import (
+        bessel_i0 as bessel_i0,
+        bessel_i0e as bessel_i0e,
+        bessel_i1 as bessel_i1,
+        bessel_i1e as bessel_i1e,
+        betainc as betainc,
+        digamma as digamma,
+        divide_no_nan as divide_no_nan,
+        erf as erf,
+        erfc as erfc,
+        erfcinv as erfcinv,
+        erfinv as erfinv,
+        igamma as igamma,
+        igammac as igammac,
+        lbeta as lbeta,
+        lgamma as lgamma,
+        ndtri as ndtri,
+        nextafter as nextafter,
+        polygamma as polygamma,
+        reciprocal_no_nan as reciprocal_no_nan,
+        softsign as softsign,
+        special as special,
+        truncatediv as truncatediv,
+        xdivy as xdivy,
+        xlog1py as xlog1py,
+        xlogy as xlogy,
+        zeta as zeta,
+    )
+else:  # a type checker would take every misspelled name for one that is loaded on first use
+    __getattr__ = getattr_of(__name__, _HOMES)
 
 
 # -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------

@@ -18,7 +18,7 @@ from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.ops import array, index, math, segment
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import Axes, flag, integer, integers
+from gradtape._src.tf.arguments import Axes, flag, integer, integers, scan_axis
 from gradtape._src.tf.array import cast
 
 if TYPE_CHECKING:
@@ -322,14 +322,6 @@ def cumulative_logsumexp(
         reverse=flag(reverse, "reverse"),
     )
     return result
-
-
-def scan_axis(axis: Any, rank: int, op: str) -> int:
-    """The axis of a scan as a non-negative int."""
-    at = integer(axis, op)
-    if not -rank <= at < rank:
-        raise errors.refused_value(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op)
-    return at + rank if at < 0 else at
 
 
 def accumulate_n(inputs: TensorLike, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:

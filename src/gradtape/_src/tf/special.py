@@ -159,7 +159,7 @@ def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
     if x.array.dtype.kind in "iu":
         wide = np.dtype(np.float64 if x.array.dtype.itemsize > 2 else np.float32)
         x, y = (wrap(t.array.astype(wide)) for t in (x, y))
-    result: Tensor = ops.divide_no_nan(x, y)
+    result: Tensor = math.divide_no_nan(x, y)
     return result
 
 
@@ -173,7 +173,7 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     x = operand(x)
     if x.array.dtype.kind in "iub":
         raise errors.unsupported_dtype("DivNoNan", x.dtype)
-    result: Tensor = ops.divide_no_nan(operand(1, x.dtype), x)
+    result: Tensor = math.divide_no_nan(operand(1, x.dtype), x)
     return result
 
 

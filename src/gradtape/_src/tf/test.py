@@ -13,6 +13,7 @@ from gradtape._src import devices
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import dtype_of
 from gradtape._src.inspect.gradient_tape import GradientTape
+from gradtape._src.lazy_names import getattr_of, homes_of
 from gradtape._src.tensor import Tensor
 
 _DELTA = 1.0 / 1024  # a power of two is added without rounding
@@ -150,19 +151,12 @@ def is_built_with_xla() -> bool:
 
 
 # -- test cases: loaded when they are first used, as `unittest` is -----------------------------------------------------
-_LAZY = frozenset({
-    "Benchmark", "TestCase", "assert_equal_graph_def", "disable_with_predicate", "main", "with_eager_op_as_function",
-})  # fmt: skip
-
-
-def _load(name: str) -> Any:
-    if name in _LAZY:
-        from gradtape._src.tf import test_case
-
-        found = globals()[name] = getattr(test_case, name)
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+_LAZY = homes_of(
+    (
+        "tf.test_case",
+        "Benchmark TestCase assert_equal_graph_def disable_with_predicate main with_eager_op_as_function",
+    )
+)
 
 if TYPE_CHECKING:
     from gradtape._src.tf.test_case import (
@@ -174,7 +168,7 @@ if TYPE_CHECKING:
         with_eager_op_as_function as with_eager_op_as_function,
     )
 else:  # a type checker would take every misspelled name for one that is loaded on first use
-    __getattr__ = _load
+    __getattr__ = getattr_of(__name__, _LAZY)
 
 
 def __dir__() -> list[str]:
