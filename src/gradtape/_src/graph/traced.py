@@ -248,9 +248,10 @@ class Traced:
             if graph.root is not self.graph.root:
                 graph.include(self.graph.root)
             inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
-            if self._changing and self.graph.outer is None:  # `switch`, `scan` and `while_loop` store it themselves
-                for variable in reversed(self._changing):
-                    store(bound(variable, passed), inside.pop())
+            for variable in reversed(self._changing):
+                value = inside.pop()
+                if self.graph.outer is None:  # `switch`, `scan` and `while_loop` have it among their results
+                    store(bound(variable, passed), value)
             return inside
         changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
         on_numpy = program.is_on_numpy(host, passed)
