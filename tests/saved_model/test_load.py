@@ -47,6 +47,18 @@ def test_model(check, name):
     assert not known
 
 
+@pytest.mark.parametrize("name", ["control_flow", "custom_gradient", "nested", "structured", "vocabulary"])
+def test_a_model_saved_again_is_the_same(check, name, tmp_path):
+    pytest.importorskip("jax")
+    loaded = tf.saved_model.load(str(MODELS / name))
+    tf.saved_model.save(loaded, str(tmp_path / name), signatures=loaded.signatures)
+    for ending in ("json", "npz"):
+        shutil.copy(MODELS / f"{name}.{ending}", tmp_path)
+    problems, parts, _ = check.check(tmp_path / f"{name}.json")
+    assert not problems
+    assert parts > 10
+
+
 @pytest.fixture
 def affine():
     return tf.saved_model.load(str(MODELS / "affine"))

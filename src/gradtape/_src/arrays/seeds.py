@@ -29,7 +29,9 @@ Pair = tuple[int, int]
 
 
 def pair_of(seed: Any, op_seed: Any) -> Pair | None:
-    """The seeds of one op, from the global one and its own. None: no seed anywhere."""
+    """The seeds of one op, from the global one and its own, which may be both. None: no seed anywhere."""
+    if type(op_seed) is tuple:
+        return op_seed
     if seed is None and op_seed is None:
         return None
     pair = _DEFAULT_SEED if seed is None else _truncated(seed, "seed"), _truncated(op_seed, "seed2")

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 _PHILOX = 1
 
 
-def _seed(seed: int, seed2: int) -> int | None:
-    """The seed of an op: two zeros mean none."""
-    return None if not seed and not seed2 else seed2 or seed
+def _seed(seed: int, seed2: int) -> tuple[int, int] | None:
+    """The seeds of an op, whatever the global one is: two zeros mean none."""
+    return None if not seed and not seed2 else (seed, seed2)
 
 
 def _key_counter_alg(seed: Any) -> tuple[Tensor, Tensor, Tensor]:

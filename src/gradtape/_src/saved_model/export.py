@@ -18,7 +18,7 @@ from gradtape._src.arrays.dimensions import (
 from gradtape._src.arrays.symbolic import NeedsEagerError, dimensions_as_values
 from gradtape._src.autodiff.arguments import UnconnectedGradients
 from gradtape._src.conversion import convert
-from gradtape._src.dtypes import DType, dtype_of
+from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.function.concrete import ConcreteFunction, is_text
 from gradtape._src.function.eager import EagerFunction
 from gradtape._src.function.function import Function
@@ -26,6 +26,7 @@ from gradtape._src.function.staged import GraphOp, is_symbolic
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.interrupts import contextmanager, is_interrupt
 from gradtape._src.saved_model import programs
+from gradtape._src.saved_model.messages import texts
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import StreamState, Variable
@@ -50,15 +51,15 @@ class Exported(NamedTuple):
 
     `stored` is what gradtape runs again. `backward` takes the inputs and the cotangents of floating results, and gives
     the cotangents of floating inputs; None where there is no derivative. `arguments` are the numbers of the function's
-    values that it takes first, then come the values of `variables`. Its results are those of the function, then the new
-    values of `assigned`.
+    values that it takes first, or constants; then come the values of `variables`. Its results are those of the
+    function, then the new values of `assigned`.
     """
 
     module: bytes
     version: int
     stored: bytes
     backward: bytes | None
-    arguments: list[int]
+    arguments: list[Any]
     variables: list[Variable]
     inputs: list[Value]
     outputs: list[Value]
@@ -104,6 +105,15 @@ class Body(NamedTuple):
     @property
     def variables(self) -> list[Variable]:
         """All variables, each once: the order of the handles that a function takes."""
+        return [each for each in self._stored if not isinstance(each, StreamState)]
+
+    @property
+    def streams(self) -> list[StreamState]:
+        """The states of random ops, each once: a call draws them."""
+        return [each for each in self._stored if isinstance(each, StreamState)]
+
+    @property
+    def _stored(self) -> list[Variable]:
         found = [v for step in self.programs for v in (*step.exported.variables, *step.exported.assigned)]
         return list({id(variable): variable for variable in found}.values())
 
@@ -138,7 +148,8 @@ def exported(concrete: ConcreteFunction, has_assets: bool = False) -> tuple[Conc
     With `has_assets` it is traced anew: it may use the path of an asset, which is another one when the file is loaded.
     """
     ops: list[GraphOp] = []
-    needs_ops = isinstance(concrete, EagerFunction) or concrete.is_for_each_size or concrete.traced.plain.needs_numpy
+    needs_ops = isinstance(concrete, EagerFunction) or concrete.is_for_each_size
+    needs_ops = needs_ops or concrete.traced.plain.needs_numpy or concrete.traced.plain.has_effects
     if needs_ops or has_assets:
         try:
             concrete, ops = _staged(concrete)
@@ -188,7 +199,9 @@ class _Exporter:
             if computed:
                 steps.append(self._program(computed, there, updates=False))
             inputs = {name: self._reference(each) for name, each in op.inputs.items()}
-            steps.append(Op(op.name, inputs, op.attrs, list(range(there, there + len(op.results)))))
+            results = list(range(there, there + len(op.results)))
+            is_program = op.name == "XlaCallModule"
+            steps.append(_loaded(op, inputs["args"], results) if is_program else Op(op.name, inputs, op.attrs, results))
             there += len(op.results)
         leaves = [leaf for leaf in nest.flatten(self.concrete.template, expand_composites=True) if leaf is not None]
         computed = [leaf for leaf in leaves if not self._is_given(leaf)]
@@ -237,6 +250,22 @@ class _Exporter:
         return type(traced)(traced.graph, traced.trace, inputs, outputs)
 
 
+def _loaded(op: GraphOp, arguments: list[Any], results: list[int]) -> Program:
+    """A program of a loaded model, which a function calls."""
+    program: programs.StoredProgram = op.attrs["program"]
+    modules = [each[1][-1] for each in program.orders]
+    given, found = ([_stored_value(each) for each in texts(program.orders[0], number)] for number in (2, 3))
+    backward = modules[1] if len(modules) > 1 else None
+    exported = Exported(modules[0], program.version, program.data, backward, arguments, [], given, found, [])
+    return Program(exported, results)
+
+
+def _stored_value(text: str) -> Value:
+    dtype, _, shape = text.partition("|")
+    sizes = [int(n) if n.isdecimal() else None for n in shape.split(",")] if shape else []
+    return Value(as_dtype(dtype), TensorShape(sizes))
+
+
 def _with_sizes(given: list[Tensor], used: set[int]) -> set[int]:
     """The numbers of inputs with those that say the sizes of dimensions which no other one says."""
     wanted = set(used)
@@ -255,7 +284,7 @@ def _needed(steps: list[Program | Op], results: list[Any]) -> list[Program | Op]
     kept: list[Program | Op] = []
     for step in reversed(steps):
         if isinstance(step, Program):
-            used.update(step.exported.arguments)
+            used.update(each for each in step.exported.arguments if isinstance(each, int))
         elif used.isdisjoint(step.results):
             continue
         else:
@@ -284,13 +313,12 @@ def _exported(level: Level, arguments: list[int], variables: list[Variable]) -> 
 def _check(traced: Traced, name: str) -> None:
     program = traced.plain
     _, _, passed, supplies = program.plan
-    draws = any(type(feed.value) is StreamState for feed in program.feeds)
-    if program.has_effects or passed or supplies or draws:
+    if program.has_effects or passed or supplies:
         raise errors.UnimplementedError(
             None,
             None,
-            f"The function {name!r} cannot be saved: it draws random numbers, calls Python or takes variables, and a "
-            "SavedModel of gradtape holds pure programs. Take random numbers from tf.random.stateless_*.",
+            f"The function {name!r} cannot be saved: it calls Python or takes variables, and a SavedModel of gradtape "
+            "holds programs alone.",
         )
 
 
@@ -333,9 +361,15 @@ def _program_for(level: Level, may_be_empty: str) -> Any:
     numbers = {("argument", number): slot for slot, number in places}
     numbers |= {("variable", id(program.feeds[slot].value)): slot for slot, _, _ in variables}
     constants = program.constants_for_xla()
+    taken = {id(each) for each in level.inputs}
+    others = [
+        (slot, program.feeds[slot].value) for slot, _, _ in variables if id(program.feeds[slot].value) not in taken
+    ]
 
     def call(*arrays: Any) -> Any:
         given = list(constants)
+        for slot, other in others:  # a vjp names all variables of the trace: on these no result depends
+            given[slot] = jax.numpy.zeros(other.shape.as_list(), other.dtype.numpy_dtype)
         for each, array in zip(level.inputs, arrays, strict=True):
             slot = numbers.get(("variable", id(each)) if isinstance(each, Variable) else ("argument", each))
             if slot is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gradtape._src.saved_model.interpreter import GraphFunction
+    from gradtape._src.saved_model.messages import ConcreteFunction as SavedConcreteFunction
 
 SPECS = (TensorSpec, RaggedTensorSpec, SparseTensorSpec)
 
@@ -30,20 +31,25 @@ class ConcreteFunction:
     """
 
     def __init__(
-        self, function: GraphFunction, input_signature: Any, output_signature: Any, bound: Callable[[], list[Any]]
+        self, function: GraphFunction, saved: SavedConcreteFunction, captures: Callable[[], list[Any]]
     ) -> None:
+        input_signature = structure(saved.input_signature)
         if not isinstance(input_signature, tuple) or len(input_signature) != 2:
             raise ValueError(f"The function {function.name!r} has no signature of its inputs.")
-        self._function, self._bound = function, bound
+        self.function, self.saved, self.captures = function, saved, captures
         self.structured_input_signature = input_signature
-        self.structured_outputs = output_signature
-        self._keywords: list[str] | None = None
-        self._positional = 0
+        self.structured_outputs = structure(saved.output_signature)
+        self.keywords: list[str] | None = None
+        self.positional = 0
+
+    def _bound(self) -> list[Any]:
+        """What it captures, as its graph takes it."""
+        return [graph_input(each) for each in self.captures()]
 
     @property
     def name(self) -> str:
         """The name of the function in the file."""
-        return self._function.name
+        return self.function.name
 
     @property
     def captured_inputs(self) -> list[Any]:
@@ -63,14 +69,14 @@ class ConcreteFunction:
     @property
     def has_stored_programs(self) -> bool:
         """Whether it runs programs that gradtape has saved, instead of ops."""
-        return self._function.has_stored_programs
+        return self.function.has_stored_programs
 
     def take_keywords(self, keywords: list[str], positional: int) -> None:
         """Let calls name the flat inputs: as signatures do."""
-        self._keywords, self._positional = keywords, positional
+        self.keywords, self.positional = keywords, positional
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._keywords is not None:
+        if self.keywords is not None:
             return self.call_flat(self._named(args, kwargs))
         found = tensors_of(self.structured_input_signature, (args, kwargs), convertible=True)
         if found is None:
@@ -82,10 +88,10 @@ class ConcreteFunction:
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         """The flat inputs of a call that names them."""
-        keywords = self._keywords or []
-        if len(args) > self._positional:
+        keywords = self.keywords or []
+        if len(args) > self.positional:
             raise TypeError(
-                f"signature_wrapper({', '.join(keywords)}) takes {self._positional} positional arguments, "
+                f"signature_wrapper({', '.join(keywords)}) takes {self.positional} positional arguments, "
                 f"got {len(args)}."
             )
         given = dict(zip(keywords, args, strict=False))
@@ -109,11 +115,16 @@ class ConcreteFunction:
 
     def call_flat(self, tensors: list[Any]) -> Any:
         """Call with flat inputs."""
-        results = iter(self._function(*tensors, *self._bound()))
+        results = iter(self.function(*tensors, *self._bound()))
         return _packed(self.structured_outputs, results)
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.name} {self.structured_input_signature} -> {self.structured_outputs}>"
+
+
+def graph_input(value: Any) -> Any:
+    """What a graph takes for an object that it captures: the handle of a table, the path of an asset."""
+    return value.graph_input() if hasattr(value, "graph_input") else value
 
 
 def _checked(spec: Any, value: Any, name: str) -> Tensor:
@@ -202,10 +213,14 @@ def _packed(expected: Any, values: Iterator[Any]) -> Any:
 
 # -- functions with several traces -----------------------------------------------------------------------------------
 class FunctionSpec(NamedTuple):
-    """What Python knew of a function: its parameters, and its `input_signature` (None if it had none)."""
+    """What Python knew of a function: its parameters, and its `input_signature` (None if it had none).
+
+    `data` is the message.
+    """
 
     parameters: inspect.Signature
     input_signature: Any
+    data: bytes
 
     @classmethod
     def read(cls, data: bytes) -> FunctionSpec | None:
@@ -214,7 +229,7 @@ class FunctionSpec(NamedTuple):
         if 1 not in message:
             return None
         signature = structure(message[5][-1]) if 5 in message else None
-        return cls(_parameters(structure(message[1][-1])), signature)
+        return cls(_parameters(structure(message[1][-1])), signature, data)
 
 
 def _parameters(spec: Any) -> inspect.Signature:
@@ -244,20 +259,20 @@ class RestoredFunction:
 
     def __init__(self, name: str, spec: FunctionSpec | None, concrete: list[ConcreteFunction]) -> None:
         self.__name__ = name
-        self._spec, self.concrete_functions = spec, concrete
+        self.spec, self.concrete_functions = spec, concrete
         if spec is not None:
             self.__signature__ = spec.parameters
 
     @property
     def input_signature(self) -> Any:
         """The signature that the function was declared with, or None."""
-        return None if self._spec is None else self._spec.input_signature
+        return None if self.spec is None else self.spec.input_signature
 
     def _canonical(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """Arguments as (positional, keyword-only), with defaults."""
-        if self._spec is None:
+        if self.spec is None:
             return args, kwargs
-        bound = self._spec.parameters.bind(*args, **kwargs)
+        bound = self.spec.parameters.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
 

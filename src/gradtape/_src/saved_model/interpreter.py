@@ -10,6 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src import errors
+from gradtape._src.arrays.seeds import OpStreams, drawing_from
 from gradtape._src.autodiff.custom_gradient import custom_gradient
 from gradtape._src.conversion import convert
 from gradtape._src.dtypes import as_dtype
@@ -47,12 +48,29 @@ class Plan(NamedTuple):
     results: list[Source]
 
 
+class Captured(NamedTuple):
+    """A tensor that a gradient captures: its name in the function that computes it."""
+
+    tensor: str
+    function: str
+
+
+class RegisteredGradient(NamedTuple):
+    """The gradient function of a custom-gradient op: its name, what it captures, and its signatures in the file."""
+
+    name: str
+    bound: Callable[[], list[Any]]
+    input_signature: bytes
+    output_signature: bytes
+
+
 class Library:
     """The functions of a SavedModel's graph, and the definitions of its ops."""
 
     def __init__(self, graph: Graph, ops: dict[str, OpDefinition], path: str) -> None:
         self.graph, self.ops, self.path = graph, ops, path
         self.gradients: dict[str, Callable[..., Any]] = {}
+        self.registered: dict[str, RegisteredGradient] = {}
         self.captures: dict[str, list[str]] = {}
         self._functions: dict[str, GraphFunction] = {}
 
@@ -133,7 +151,7 @@ class Planner:
                 raise self._damaged(f"its output {output.name!r} comes from no node")
             results.append(self.source(definition.results[output.name]))
         captured = [self.flat_source(name) for name in self.library.captures.get(self.function.name, [])]
-        wanted = [source.node for source in (*results, *captured)] + list(definition.control_results)
+        wanted = [source.node for source in (*results, *captured)] + list(definition.control_results.values())
         return Plan([self._step(self.nodes[name]) for name in self._ordered(wanted)], results)
 
     def _ordered(self, wanted: Sequence[str]) -> list[str]:
@@ -224,7 +242,7 @@ class Planner:
                 raise self._damaged(f"the constant {node.name!r} has no value")
             return Step(node.name, [], lambda inputs, values: [value])
         if node.op == "XlaCallModule" and ATTR in node.attrs:
-            program = StoredProgram(self._attr(node, ATTR))
+            program = StoredProgram(self._attr(node, ATTR), self._attr(node, "version"))
             return Step(node.name, sources, lambda inputs, values: list(program(inputs)))
         op = raw_op(node.op)
         if op is None:
@@ -238,6 +256,8 @@ class Planner:
         def run(inputs: list[Any], values: dict[str, list[Any]]) -> list[Any]:
             return _flat(op.definition, op.run([_grouped(inputs, group) for group in groups], attrs))
 
+        if "seed2" in attrs:
+            return Step(node.name, sources, _drawing(run))
         return Step(node.name, sources, connecting(run, node.op, attrs) if node.op in CONTROL_FLOW else run)
 
     def _attrs(self, node: Node, op: RawOp) -> dict[str, Any]:
@@ -329,6 +349,17 @@ class Planner:
 
     def _damaged(self, why: str) -> ValueError:
         return ValueError(f"The function {self.function.name!r} of {self.library.path} is damaged: {why}.")
+
+
+def _drawing(run: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """A random op that reads a stream of its own, on from call to call."""
+    streams = OpStreams()
+
+    def draw(inputs: list[Any], values: dict[str, list[Any]]) -> list[Any]:
+        with drawing_from(streams):
+            return run(inputs, values)
+
+    return draw
 
 
 def _grouped(inputs: list[Any], group: int | tuple[int, int]) -> Any:

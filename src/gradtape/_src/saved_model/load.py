@@ -21,8 +21,9 @@ from gradtape._src.saved_model.functions import (
     FunctionSpec,
     RestoredFunction,
     bare_arguments,
+    graph_input,
 )
-from gradtape._src.saved_model.interpreter import Library
+from gradtape._src.saved_model.interpreter import Captured, Library, RegisteredGradient
 from gradtape._src.saved_model.messages import (
     MetaGraph,
     SavedObject,
@@ -98,6 +99,10 @@ class Asset:
             return found
         return constant(self.path)
 
+    def graph_input(self) -> Tensor:
+        """What a graph takes for it."""
+        return self.asset_path
+
     def _trackable_children(self) -> dict[str, Any]:
         return {}
 
@@ -106,6 +111,13 @@ class Resource(UserObject):
     """A table of a SavedModel: `resource_handle` is the table itself."""
 
     resource_handle: Any = None
+
+    def graph_input(self) -> Any:
+        """What a graph takes for it."""
+        return self.resource_handle
+
+    def _trackable_children(self) -> dict[str, Any]:
+        return {name: part for name, part in attributes_of(self).items() if name != "resource_handle"}
 
 
 class LoadOptions:
@@ -292,10 +304,7 @@ class Loader:
             raise ValueError(f"there is no concrete function {name!r}")
         saved = self.meta.functions[name]
         found = ConcreteFunction(
-            self.library.function(name),
-            structure(saved.input_signature),
-            structure(saved.output_signature),
-            functools.partial(self._bound, saved.bound_inputs),
+            self.library.function(name), saved, functools.partial(self._captures, saved.bound_inputs)
         )
         if shared:
             self._concrete_functions[name] = found
@@ -305,40 +314,37 @@ class Loader:
     def _concrete_functions(self) -> dict[str, ConcreteFunction]:
         return {}
 
-    def _bound(self, nodes: list[int]) -> list[Any]:
-        """The objects that a function captures, as its graph takes them."""
-        return [_handle(self._object(node)) for node in nodes]
-
     def _register_gradients(self) -> None:
         """The functions that are gradients of custom-gradient ops, and the tensors of forward functions they need."""
         for kind, name in self.meta.graph.gradients.items():
             if name not in self.meta.functions:
                 continue
             saved = self.meta.functions[name]
-            for node in saved.bound_inputs:
-                captured = self._captured(node)
-                if captured is not None:
-                    self.library.captures.setdefault(captured[1], []).append(captured[0])
-            self.library.gradients[kind] = functools.partial(self._gradient, name)
+            bound = functools.partial(self._captures, saved.bound_inputs)
+            for each in bound():
+                if isinstance(each, Captured):
+                    self.library.captures.setdefault(each.function, []).append(each.tensor)
+            self.library.registered[kind] = RegisteredGradient(
+                name, bound, saved.input_signature, saved.output_signature
+            )
+            self.library.gradients[kind] = functools.partial(self._gradient, kind)
 
-    def _captured(self, node: int) -> tuple[str, str] | None:
-        """Of a captured tensor its name, and the function that computes it."""
-        self._object(node)
-        saved = self.meta.objects[node]
-        if saved.kind != "captured_tensor":
-            return None
-        return text(saved.message, 1), text(saved.message, 2)
+    def _captures(self, nodes: list[int]) -> list[Any]:
+        """The objects that a function captures; tensors of forward functions as their names."""
+        found = []
+        for node in nodes:
+            value, saved = self._object(node), self.meta.objects[node]
+            is_tensor = saved.kind == "captured_tensor"
+            found.append(Captured(text(saved.message, 1), text(saved.message, 2)) if is_tensor else value)
+        return found
 
-    def _gradient(self, name: str, lookup: Any, *cotangents: Any) -> list[Any]:
+    def _gradient(self, kind: str, lookup: Any, *cotangents: Any) -> list[Any]:
         """Call the gradient function of a custom-gradient op."""
-        saved = self.meta.functions[name]
-        bound = []
-        for node in saved.bound_inputs:
-            captured = self._captured(node)
-            bound.append(_handle(self._object(node)) if captured is None else lookup(captured[0]))
-        function = self.library.function(name)
+        gradient = self.library.registered[kind]
+        bound = [lookup(each.tensor) if isinstance(each, Captured) else graph_input(each) for each in gradient.bound()]
+        function = self.library.function(gradient.name)
         flat = iter(function(*cotangents[: len(function.arguments) - len(bound)], *bound))
-        expected = structure(saved.output_signature)
+        expected = structure(gradient.output_signature)
         outputs = list(expected) if isinstance(expected, (list, tuple)) else [expected]
         return [next(flat) if isinstance(each, SPECS) else None for each in outputs]
 
@@ -376,16 +382,9 @@ class Loader:
                 vars(each)["_initialize"]()
 
 
-def _handle(value: Any) -> Any:
-    """What a graph gets for an object that it captures."""
-    if isinstance(value, Resource):
-        return value.resource_handle
-    return value.asset_path if isinstance(value, Asset) else value
-
-
 def _short(names: list[str]) -> str:
-    """The Python name of a function, from `__inference_NAME_123`."""
+    """The Python name of a function, from `__inference_NAME_123` or `__inference_NAME_copy_123`."""
     if not names:
         return "function"
     words = names[0].removeprefix("__inference_")
-    return words.rpartition("_")[0] or words
+    return words.rpartition("_")[0].removesuffix("_copy") or words

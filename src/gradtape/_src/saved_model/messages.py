@@ -155,12 +155,13 @@ class Arg(NamedTuple):
 
 
 class OpDefinition(NamedTuple):
-    """An OpDef: of an op, or the signature of a function."""
+    """An OpDef: of an op, or the signature of a function; `data` is the message."""
 
     name: str
     inputs: tuple[Arg, ...]
     outputs: tuple[Arg, ...]
     defaults: dict[str, bytes]
+    data: bytes
 
     def __str__(self) -> str:
         def words(args: tuple[Arg, ...]) -> str:
@@ -170,12 +171,13 @@ class OpDefinition(NamedTuple):
 
 
 class FunctionDefinition(NamedTuple):
-    """A FunctionDef."""
+    """A FunctionDef; `attrs` are fields that only matter when the function is saved again."""
 
     signature: OpDefinition
     nodes: dict[str, Node]
     results: dict[str, str]
-    control_results: tuple[str, ...]
+    control_results: dict[str, str]
+    attrs: list[tuple[int, bytes]]
 
 
 class Graph(NamedTuple):
@@ -212,16 +214,17 @@ def op_definition(data: bytes) -> OpDefinition:
         if 3 in found:
             defaults[text(found, 1)] = _bytes(found, 3)
     inputs, outputs = (tuple(_arg(each) for each in message.get(number, [])) for number in (2, 3))
-    return OpDefinition(text(message, 1), inputs, outputs, defaults)
+    return OpDefinition(text(message, 1), inputs, outputs, defaults, data)
 
 
 def _function(data: bytes) -> FunctionDefinition:
     message = read(data)
     nodes = [_node(each) for each in message.get(3, [])]
     results = {name: value.decode() for name, value in mapping(message, 4).items()}
-    control = tuple(value.decode() for value in mapping(message, 6).values())
+    control = {name: value.decode() for name, value in mapping(message, 6).items()}
     signature = op_definition(_bytes(message, 1))
-    return FunctionDefinition(signature, {node.name: node for node in nodes}, results, control)
+    attrs = [(number, each) for number in (5, 7, 8) for each in message.get(number, [])]
+    return FunctionDefinition(signature, {node.name: node for node in nodes}, results, control, attrs)
 
 
 def graph_of(data: bytes) -> Graph:

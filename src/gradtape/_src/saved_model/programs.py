@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays.dimensions import is_dimension
-from gradtape._src.arrays.symbolic import is_known
+from gradtape._src.arrays.graph_ops import collector
+from gradtape._src.arrays.symbolic import current_graph, is_known
 from gradtape._src.autodiff.custom_gradient import custom_gradient
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import as_dtype, dtype_of
@@ -90,11 +91,12 @@ def _restored(message: Fields) -> Any:
 class StoredProgram:
     """A program of a SavedModel: it takes and returns lists of tensors, and is differentiable."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, version: int) -> None:
         message = _opened(data)
-        self._results = integer(message, 4)
-        self._orders = [read(each) for each in message.get(1, [])]
-        if not self._orders or any(1 not in each for each in self._orders):
+        self.data, self.version = data, version
+        self.results = integer(message, 4)
+        self.orders = [read(each) for each in message.get(1, [])]
+        if not self.orders or any(1 not in each for each in self.orders):
             raise ValueError("a program is missing")
         self._made: dict[int, Any] = {}
 
@@ -102,15 +104,34 @@ class StoredProgram:
         tensors = [convert(each) for each in inputs]
         if all(map(is_known, tensors)):
             return self.run(tensors, 0)
+        ops = collector()
+        if ops is not None and current_graph() is ops.graph:
+            found: list[Tensor] = ops.add(
+                "XlaCallModule", {"args": tensors}, {"program": self}, self._results_for(tensors)
+            )
+            return found
         found = py_function(lambda *xs: self.run(list(xs), 0), tensors, self._specs(tensors))
         return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def _results_for(self, tensors: list[Tensor]) -> list[tuple[list[Any], Any]]:
+        """Shapes and dtypes of the results; a size that is none of an input's depends on values (None)."""
+        sizes: dict[str, Any] = {}
+        for each, tensor in zip(texts(self.orders[0], 2), tensors, strict=True):
+            names = each.partition("|")[2].split(",") if tensor.array.shape else []
+            sizes.update(zip(names, tensor.array.shape, strict=True))
+        found = []
+        for each in texts(self.orders[0], 3):
+            dtype, _, shape = each.partition("|")
+            names = shape.split(",") if shape else []
+            found.append(([int(n) if n.isdecimal() else sizes.get(n) for n in names], as_dtype(dtype)))
+        return found
 
     def _specs(self, tensors: list[Tensor]) -> list[Any]:
         """The dtypes and, where the inputs have known shapes, the shapes of the results."""
         import jax
 
         if any(is_dimension(n) for each in tensors for n in each.array.shape):
-            return [as_dtype(each.partition("|")[0]) for each in texts(self._orders[0], 3)]
+            return [as_dtype(each.partition("|")[0]) for each in texts(self.orders[0], 3)]
         given = [jax.ShapeDtypeStruct(each.array.shape, each.array.dtype) for each in tensors]
         found = jax.eval_shape(self._compiled(0), *given)
         return [TensorSpec(each.shape, dtype_of(np.empty(0, each.dtype))) for each in found]
@@ -123,12 +144,12 @@ class StoredProgram:
             results = [wrap(np.asarray(out)) for out in self._compiled(order)(*(np.asarray(x.array) for x in xs))]
 
             def vjp(*g: Any) -> Any:
-                if order + 1 >= len(self._orders):
+                if order + 1 >= len(self.orders):
                     raise LookupError(
                         f"The derivative of order {order + 1} was not saved with the model: gradtape saves two, or "
                         "fewer where a program cannot be differentiated."
                     )
-                count = len(results) if order else self._results  # then come new values of variables
+                count = len(results) if order else self.results  # then come new values of variables
                 pairs = list(zip(g, results, strict=True))[:count]
                 cotangents = [each for each, out in pairs if is_differentiable(out.array.dtype)]
                 found = iter(self.run([*map(convert, xs), *map(convert, cotangents)], order + 1))
@@ -144,5 +165,5 @@ class StoredProgram:
 
         configure()
         if order not in self._made:
-            self._made[order] = jax.jit(_restored(self._orders[order]).call)
+            self._made[order] = jax.jit(_restored(self.orders[order]).call)
         return self._made[order]

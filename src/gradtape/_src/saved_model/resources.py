@@ -152,8 +152,18 @@ def is_table(value: Any) -> bool:
 INIT = "init_all"
 
 
-def outer_nodes(tables: list[tuple[str, SavedTable]], assets: Assets, numbers: dict[int, int]) -> list[Message]:
-    """Nodes that make tables, fill them, and keep the paths of assets; `numbers` has the file of each asset by its id.
+class OuterTable(NamedTuple):
+    """A table of the outer graph: the node that makes its handle, the function that fills it, and what that takes."""
+
+    name: str
+    node: Message
+    initializer: str | None
+    inputs: list[str]
+    types: list[int]
+
+
+def outer_nodes(tables: list[OuterTable], assets: Assets) -> list[Message]:
+    """Nodes that make tables, fill them, and keep the paths of assets.
 
     A session feeds the paths to the op that initializes the graph, and to no other.
     """
@@ -165,14 +175,11 @@ def outer_nodes(tables: list[tuple[str, SavedTable]], assets: Assets, numbers: d
         nodes.append(writing.node(f"asset_{i}_assign", "AssignVariableOp", [f"asset_{i}_variable", f"asset_{i}"], kind))
         nodes.append(writing.node(f"asset_{i}_path", "ReadVariableOp", [f"asset_{i}_variable"], kind))
         controls.append(f"asset_{i}_assign")
-    for name, table in tables:
-        nodes.append(table.node(name))
-        inputs, types = [name], [writing.RESOURCE]
-        if table.asset is not None:
-            inputs.append(f"asset_{numbers[id(table.asset)]}")
-            types.append(writing.STRING)
-        nodes.append(writing.call(f"{name}_fill", table.initializer, inputs, types, [3]))
-        controls.append(f"{name}_fill")
+    for table in tables:
+        nodes.append(table.node)
+        if table.initializer is not None:
+            nodes.append(writing.call(f"{table.name}_fill", table.initializer, table.inputs, table.types, [3]))
+            controls.append(f"{table.name}_fill")
     nodes.append(writing.node(INIT, "NoOp", [f"^{each}" for each in controls], {}))
     return nodes
 

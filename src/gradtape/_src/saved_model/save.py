@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from collections import namedtuple
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,16 +20,19 @@ from gradtape._src import errors, nest
 from gradtape._src.checkpoint.tracking import GRAPH, VALUE, Found, described, is_trackable, objects_below
 from gradtape._src.dtypes import int32, resource
 from gradtape._src.formats import tensor_bundle
-from gradtape._src.formats.protobuf import Message, encode
+from gradtape._src.formats.protobuf import Message, decode, encode
 from gradtape._src.function.concrete import ConcreteFunction
-from gradtape._src.function.eager import EagerFunction
-from gradtape._src.function.function import BoundFunction, Function
+from gradtape._src.function.function import Function
 from gradtape._src.saved_model import writing
+from gradtape._src.saved_model.copying import CopiedGradient, Copies
 from gradtape._src.saved_model.export import exported
 from gradtape._src.saved_model.functions import ConcreteFunction as LoadedFunction, RestoredFunction
-from gradtape._src.saved_model.load import FILE, VARIABLES, Asset
-from gradtape._src.saved_model.resources import RESOURCES, Assets, SavedTable, init_parts, outer_nodes
+from gradtape._src.saved_model.interpreter import Captured
+from gradtape._src.saved_model.load import FILE, VARIABLES, Asset, Resource, SignatureMap
+from gradtape._src.saved_model.resources import RESOURCES, Assets, OuterTable, SavedTable, init_parts, outer_nodes
+from gradtape._src.saved_model.signatures import CONCRETE, FUNCTIONS, chosen, named_inputs, named_outputs, traces
 from gradtape._src.shape import TensorShape, TensorSpec
+from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
 
 FINGERPRINT = "fingerprint.pb"
@@ -63,7 +67,7 @@ class SavedFunction(NamedTuple):
     """A concrete function in the file, and what it captures: variables, tables, assets."""
 
     name: str
-    concrete: ConcreteFunction
+    concrete: Any
     captured: list[Any]
     outputs: Any
 
@@ -119,6 +123,7 @@ class Saver:
         self.numbers = {id(each.value): i for i, each in enumerate(self.found)}
         self.objects: list[Message] = []
         self.children: list[list[tuple[str, int]]] = [list(each.parts.items()) for each in self.found]
+        self.children[0] = [each for each in self.children[0] if each[0] != "signatures"]  # made anew
         self.functions: dict[int, SavedFunction] = {}
         self.library: list[Message] = []
         self.signatures: dict[str, str] = {}
@@ -127,15 +132,22 @@ class Saver:
         self.gradients: list[tuple[str, writing.Gradient]] = []
         self.assets = Assets()
         self.tables: dict[int, SavedTable] = {}
+        self.copies = Copies()
+        self.constants: dict[int, tuple[str, Tensor]] = {}
+        self.kept: list[Any] = []  # functions, which are numbered by their ids
         for each in self.found:
             self.objects.append(self._object(each))
         self._add_tables()
         declared = self._add_functions()
-        self._add_signatures(_chosen(obj, signatures, declared))
+        self._add_signatures(chosen(obj, signatures, declared))
 
     # -- objects -----------------------------------------------------------------------------------------------------
     def _object(self, found: Found) -> Message:
         value = found.value
+        if isinstance(value, Resource):
+            return [(10, [])]
+        if isinstance(value, SignatureMap):
+            return _user_object("signature_map")
         if isinstance(value, Asset):
             return [(5, [(1, self.assets.number(value) or None)])]
         if isinstance(value, RESOURCES):
@@ -150,7 +162,7 @@ class Saver:
             ])]  # fmt: skip
         kind = "trackable_list_wrapper" if isinstance(value, list) else "_generic_user_object"
         kind = "trackable_tuple_wrapper" if isinstance(value, tuple) else kind
-        return _user_object("trackable_dict_wrapper" if isinstance(value, dict) else kind)
+        return _user_object("trackable_dict_wrapper" if isinstance(value, Mapping) else kind)
 
     def _add(self, message: Message) -> int:
         self.objects.append(message)
@@ -181,17 +193,58 @@ class Saver:
         """Add the functions of all objects; those of the root that have an input_signature are returned."""
         declared = []
         for owner in range(len(self.found)):
-            for name, function in _functions_of(self.found[owner].value).items():
-                saved = [self.function(each) for each in _traces(function)]
-                names: Message = [(1, writing.text(each.name)) for each in saved]
-                number = self._add([(6, [*names, (2, _function_spec(function))])])
-                self.children[owner].append((name, number))
-                if owner == 0 and function.input_signature is not None:
+            value = self.found[owner].value
+            for name, function in _functions_of(value).items():
+                self.children[owner].append((name, self._function_object(function)))
+                if owner == 0 and getattr(function, "input_signature", None) is not None:
                     declared.append(function)
+            if isinstance(value, (list, tuple)):
+                self.children[owner].sort(key=lambda child: int(child[0]))
         return declared
 
-    def function(self, concrete: ConcreteFunction) -> SavedFunction:
+    def _function_object(self, function: Any) -> int:
+        """The number of a function, or of a concrete one, which is added once."""
+        if id(function) not in self.numbers:
+            if isinstance(function, CONCRETE):
+                message = self._bare(self.function(function))
+            else:
+                saved = [self.function(each) for each in traces(function)]
+                message = [(6, [*((1, writing.text(each.name)) for each in saved), (2, _function_spec(function))])]
+            self.numbers[id(function)] = self._add(message)
+            self.kept.append(function)
+        return self.numbers[id(function)]
+
+    def _bare(self, saved: SavedFunction) -> Message:
+        """A concrete function without a Python function around it: its inputs have names."""
+        names = getattr(saved.concrete, "keywords", None)
+        positional = saved.concrete.positional if names else 0
+        if not names:
+            names = list(named_inputs(saved.name, saved.concrete))
+            positional = len(names)
+        named: Message = [(2, writing.text(each)) for each in names]
+        return [(8, [(1, writing.text(saved.name)), *named, (3, positional or None)])]
+
+    def _copied(self, concrete: LoadedFunction) -> SavedFunction:
+        """A function of a loaded model: its graph is copied, with what it captures."""
+        name = self.copies.function(concrete.function.library, concrete.name)
+        captured = concrete.captures()
+        for gradient in self.copies.gradients:
+            self._add_constants([each for each in gradient.bound if not isinstance(each, Captured)])
+        self._add_constants(captured)
+        self._check_tracked(concrete.name, captured)
+        return SavedFunction(name, concrete, captured, concrete.structured_outputs)
+
+    def _add_constants(self, captured: list[Any]) -> None:
+        """Add the tensors that loaded functions capture."""
+        for each in captured:
+            if isinstance(each, Tensor) and id(each) not in self.numbers:
+                self.constants[id(each)] = (f"constant_{len(self.constants)}", each)
+                self.numbers[id(each)] = self._add([(9, [(1, writing.text(self.constants[id(each)][0]))])])
+
+    def function(self, concrete: Any) -> SavedFunction:
         """A concrete function, added to the library once."""
+        if id(concrete) not in self.functions and isinstance(concrete, LoadedFunction):
+            self.functions[id(concrete)] = self._copied(concrete)
         if id(concrete) not in self.functions and any(shape.rank is None for shape in concrete.declared_shapes):
             self.functions[id(concrete)] = self._for_each_rank(concrete)
         if id(concrete) not in self.functions:
@@ -260,9 +313,9 @@ class Saver:
     def _wrapper(self, key: str, saved: SavedFunction) -> tuple[str, list[str]]:
         """A function with named inputs and a dictionary of results around another one: its name, and theirs."""
         concrete = saved.concrete
-        specs = _named_inputs(key, concrete)
+        specs = named_inputs(key, concrete)
         order = sorted(specs)
-        results = _named_outputs(key, saved.outputs)
+        results = named_outputs(key, saved.outputs)
         name = f"__inference_signature_wrapper_{concrete.name}_{len(self.library)}"
         handles = [f"captured_{i}" for i in range(len(saved.captured))]
         kinds = [writing.handle_type(each) for each in saved.captured]
@@ -307,11 +360,14 @@ class Saver:
             file.write(encode(_fingerprint(data)))
 
     def _meta_graph(self) -> Message:
-        info: Message = [(2, [(1, writing.program_op())]), (4, b"serve"), (5, b"2.21.0"), (7, 1)]
+        copied = [data for name, data in self.copies.ops.items() if name != "XlaCallModule"]
+        ops: Message = [(1, each) for each in [writing.program_op(), *copied]]
+        info: Message = [(2, ops), (4, b"serve"), (5, b"2.21.0"), (7, 1)]
         nodes, signatures, saver = self._outer_graph()
-        library: Message = [(1, each) for each in self.library]
-        for _, each in self.gradients:
-            library.append((3, [(1, writing.text(each.name)), (2, writing.text(each.kind))]))
+        library: Message = [(1, each) for each in [*self.library, *self.copies.functions]]
+        named = [(each.name, each.kind) for _, each in self.gradients]
+        named += [(each.name, each.kind) for each in self.copies.gradients]
+        library += [(3, [(1, writing.text(name)), (2, writing.text(kind))]) for name, kind in named]
         graph: Message = [*((1, each) for each in nodes), (2, library), (4, _VERSIONS)]
         objects: Message = []
         for message, children in zip(self.objects, self.children, strict=True):
@@ -319,27 +375,36 @@ class Saver:
             objects.append((1, [*refs, *message]))
         functions = self._concrete_functions()
         for name, made in self.gradients:
-            bound = []
-            for tensor in made.captured:  # after all others, as nothing else refers to them
-                bound.append((2, len(objects)))
-                objects.append((1, [(12, [(1, writing.text(tensor)), (2, writing.text(name))])]))
-            inputs = writing.structured(((None, *made.inputs), {}))
-            functions[made.name] = [*bound, (3, inputs), (4, writing.structured(made.outputs))]
+            inputs = encode(writing.structured(((None, *made.inputs), {})))
+            captured = [Captured(tensor, name) for tensor in made.captured]
+            found = CopiedGradient(made.name, made.kind, captured, inputs, encode(writing.structured(made.outputs)))
+            functions[made.name] = self._gradient(found, objects)
+        functions |= {each.name: self._gradient(each, objects) for each in self.copies.gradients}
         objects += [writing.entry(2, name, entry) for name, entry in functions.items()]
         return [(1, info), (2, graph), *saver, *signatures, *self.assets.file_defs(), (7, objects)]
+
+    def _gradient(self, gradient: CopiedGradient, objects: Message) -> Message:
+        """A gradient function; tensors that it captures become objects after all others, as only it refers to them."""
+        bound: Message = []
+        for each in gradient.bound:
+            if isinstance(each, Captured):
+                bound.append((2, len(objects)))
+                objects.append((1, [(12, [(1, writing.text(each.tensor)), (2, writing.text(each.function))])]))
+            else:
+                bound.append((2, self.numbers[id(each)]))
+        return [*bound, (3, gradient.input_signature), (4, gradient.output_signature)]
 
     def _outer_graph(self) -> tuple[list[Message], Message, Message]:
         """Nodes, signatures and saver with which a session, as servers have one, restores variables and runs."""
         variables = [(f"variable_{i}", each) for i, each in enumerate(self.found) if isinstance(each.value, Variable)]
         handles = {id(each.value): name for name, each in variables}
         nodes = [writing.handle(name, each.value.dtype.as_datatype_enum, each.value.shape) for name, each in variables]
+        nodes += [writing.constant(name, value) for name, value in self.constants.values()]
+        handles |= {key: name for key, (name, _) in self.constants.items()}
         signatures: Message = []
-        if self.tables or self.assets.names:
-            tables = [(f"table_{i}", table) for i, table in enumerate(self.tables.values())]
-            handles |= {id(table.table): name for name, table in tables}
-            files = {id(each): self.assets.number(each) for each in self._assets()}
-            handles |= {key: f"asset_{number}_path" for key, number in files.items()}
-            nodes += outer_nodes(tables, self.assets, files)
+        tables = self._outer_tables(handles)
+        if tables or self.assets.names:
+            nodes += outer_nodes(tables, self.assets)
             signatures += init_parts()
         for key, name in self.signatures.items():
             (_, specs), outputs, saved = self.wrappers[name]
@@ -350,6 +415,34 @@ class Saver:
             return nodes, signatures, []
         return [*nodes, *_saver_nodes(variables)], signatures, _SAVER
 
+    def _outer_tables(self, handles: dict[int, str]) -> list[OuterTable]:
+        """Tables for the outer graph; their handles, and the paths of assets, are added to those of variables."""
+        files = {id(each): self.assets.number(each) for each in self._assets()}
+        made = []
+        for i, table in enumerate(self.tables.values()):
+            handles[id(table.table)] = name = f"table_{i}"
+            path = [] if table.asset is None else [f"asset_{files[id(table.asset)]}"]
+            kinds = [writing.RESOURCE, *[writing.STRING for _ in path]]
+            made.append(OuterTable(name, table.node(name), table.initializer, [name, *path], kinds))
+        loaded = [each.value for each in self.found if isinstance(each.value, Resource)]
+        handles |= {id(each): f"loaded_table_{i}" for i, each in enumerate(loaded)}
+        paths = {key: f"asset_{number}" for key, number in files.items()}
+        for each in loaded:
+            create, fill = (self._one_trace(each, name) for name in ("_create_resource", "_initialize"))
+            name = handles[id(each)]
+            node = writing.call(name, "" if create is None else create.name, [], [], [writing.RESOURCE])
+            taken = [] if fill is None else fill.captured
+            inputs = [paths.get(id(one)) or handles[id(one)] for one in taken]
+            kinds = [writing.handle_type(one) for one in taken]
+            made.append(OuterTable(name, node, None if fill is None else fill.name, inputs, kinds))
+        handles |= {key: f"{name}_path" for key, name in paths.items()}
+        return made
+
+    def _one_trace(self, table: Resource, name: str) -> SavedFunction | None:
+        """The function that creates or fills a loaded table."""
+        function = vars(table).get(name)
+        return None if function is None else self.function(traces(function)[0])
+
     def _assets(self) -> list[Asset]:
         """The assets among the objects, and those of tables."""
         own = [table.asset for table in self.tables.values() if table.asset is not None]
@@ -358,6 +451,11 @@ class Saver:
     def _concrete_functions(self) -> dict[str, Message]:
         found = {}
         for saved in self.functions.values():
+            if isinstance(saved.concrete, LoadedFunction):
+                stored = saved.concrete.saved
+                bound: Message = [(2, self.numbers[id(each)]) for each in saved.captured]
+                found[saved.name] = [*bound, (3, stored.input_signature), (4, stored.output_signature)]
+                continue
             signature = saved.concrete.structured_input_signature
             found[saved.name] = self._concrete(saved.captured, signature, saved.outputs)
         for name, (inputs, outputs, saved) in self.wrappers.items():
@@ -429,30 +527,19 @@ def _user_object(kind: str) -> Message:
 
 
 def _functions_of(value: Any) -> dict[str, Any]:
-    """The functions of an object by name: attributes, and methods of its class."""
-    if isinstance(value, (list, tuple, dict, Variable)):
+    """The functions of an object by name: attributes, methods of its class, items of a container."""
+    if isinstance(value, Variable):
         return {}
+    if isinstance(value, (list, tuple, Mapping)):
+        items = value.items() if isinstance(value, Mapping) else enumerate(value)
+        return {str(name): each for name, each in items if isinstance(each, (*FUNCTIONS, *CONCRETE))}
     found = {}
     for name in sorted({*dir(type(value)), *getattr(value, "__dict__", {})}):
         declared = vars(value).get(name) if hasattr(value, "__dict__") else None
         inherited = next((vars(kind)[name] for kind in type(value).__mro__ if name in vars(kind)), None)
-        if isinstance(declared, (RestoredFunction, LoadedFunction)):
-            raise errors.UnimplementedError(
-                None,
-                None,
-                f"The function {name!r} was loaded from a SavedModel, and loaded functions are not saved again: call "
-                "it in a tf.function of your own, or copy the folder.",
-            )
-        if isinstance(declared, (Function, BoundFunction)) or isinstance(inherited, Function):
-            found[name] = getattr(value, name)
+        if isinstance(declared, (*FUNCTIONS, *CONCRETE)) or isinstance(inherited, Function):
+            found[name] = getattr(value, name) if declared is None else declared
     return found
-
-
-def _traces(function: Any) -> list[ConcreteFunction]:
-    """The concrete functions of a function; one with an input_signature has one."""
-    if function.input_signature is not None:
-        return [function.get_concrete_function()]
-    return list(function.traces())
 
 
 _FULL_ARG_SPEC: Any = cast("Any", namedtuple)(
@@ -461,6 +548,8 @@ _FULL_ARG_SPEC: Any = cast("Any", namedtuple)(
 
 
 def _function_spec(function: Any) -> Message:
+    if isinstance(function, RestoredFunction):
+        return [] if function.spec is None else decode(function.spec.data)
     parameters = list(function.function_type.parameters.values())
     of = {each: [p for p in parameters if p.kind == each] for each in {p.kind for p in parameters}}
     plain = [*of.get(0, []), *of.get(1, [])]
@@ -484,78 +573,3 @@ _NO_ARGUMENTS: Message = [
     (5, writing.structured(None)),
 ]
 """The FunctionSpec of a function without parameters."""
-
-
-# -- signatures ------------------------------------------------------------------------------------------------------
-def _chosen(obj: Any, signatures: Any, declared: list[Any]) -> dict[str, ConcreteFunction]:
-    """The signatures by name."""
-    if signatures is None:
-        own = getattr(obj, "_default_save_signature", None)  # of a Keras model
-        if own is not None:
-            return {"serving_default": own.get_concrete_function()}
-        fitting = [each for each in declared if _can_be_signature(each)]
-        return {"serving_default": fitting[0].get_concrete_function()} if len(fitting) == 1 else {}
-    if not isinstance(signatures, dict):
-        signatures = {"serving_default": signatures}
-    found = {}
-    for key, function in signatures.items():
-        if isinstance(function, ConcreteFunction):
-            found[key] = function
-        elif isinstance(function, (Function, BoundFunction)):
-            traces = _traces(function)
-            if len(traces) != 1:
-                raise ValueError(
-                    f"The function for the signature {key!r} has {len(traces)} traces. Give it an input_signature, or "
-                    "pass what function.get_concrete_function(...) returns."
-                )
-            found[key] = traces[0]
-        else:
-            raise ValueError(
-                f"Expected a TensorFlow function for which to generate a signature, but got {function}. Only "
-                "`tf.functions` with an input signature or concrete functions can be used as a signature."
-            )
-    return found
-
-
-def _can_be_signature(function: Any) -> bool:
-    """Whether a function has results, and all that it takes and gives are tensors."""
-    concrete = function.get_concrete_function()
-    if isinstance(concrete, EagerFunction):
-        concrete = exported(concrete)[0]
-    try:
-        _named_inputs("", concrete)
-        return bool(_named_outputs("", concrete.structured_outputs))
-    except ValueError:
-        return False
-
-
-def _named_inputs(key: str, concrete: ConcreteFunction) -> dict[str, TensorSpec]:
-    """The inputs of a signature by name, in the order of the function's."""
-    args, kwargs = concrete.structured_input_signature
-    found: dict[str, TensorSpec] = {}
-    for i, spec in enumerate(nest.flatten((args, kwargs))):
-        if not isinstance(spec, TensorSpec):
-            raise ValueError(f"The signature {key!r} takes {spec!r}: signatures take tensors only.")
-        name = spec.name or f"args_{i}"
-        if name in found:
-            raise ValueError(f"Got non-unique argument names in SavedModel signature function: {name!r} twice.")
-        found[name] = TensorSpec(spec.shape, spec.dtype, name)
-    return found
-
-
-def _named_outputs(key: str, outputs: Any) -> dict[str, TensorSpec]:
-    """The results of a signature by name, in the order of the function's."""
-    if isinstance(outputs, dict):
-        named = {str(name): outputs[name] for name in sorted(outputs)}
-    elif isinstance(outputs, (list, tuple)):
-        named = {f"output_{i}": each for i, each in enumerate(outputs)}
-    else:
-        named = {"output_0": outputs}
-    for name, spec in named.items():
-        if not isinstance(spec, TensorSpec):
-            raise ValueError(
-                f"Got a non-Tensor value {spec!r} for key {name!r} in the output of the function used to generate the "
-                f"SavedModel signature {key!r}. Outputs for functions used as signatures must be a single Tensor, a "
-                "sequence of Tensors, or a dictionary from string to Tensor."
-            )
-    return {name: TensorSpec(spec.shape, spec.dtype, name) for name, spec in named.items()}

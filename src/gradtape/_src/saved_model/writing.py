@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape._src.conversion import wrap
 from gradtape._src.dtypes import DType
 from gradtape._src.formats.protobuf import Fixed64, Message
 from gradtape._src.raw_ops.definition import definition
@@ -15,10 +16,12 @@ from gradtape._src.saved_model.export import Body, Exported, Op, Program, Value
 from gradtape._src.saved_model.programs import ATTR, GRADIENT
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable
+from gradtape._src.variable import StreamState, Variable
 
 RESOURCE = 20
 """The number of the type of handles."""
+
+_INT32, _INT64 = 3, 9
 
 STRING = 7
 """The number of the type of texts."""
@@ -109,6 +112,7 @@ class _Writer:
         self.controls: list[str] = []
         self.gradients: list[Gradient] = []
         self.reads: dict[int, str] = {}
+        self.stored: dict[int, str] = {}  # what has the values of variables and states
 
     def function(self) -> Message:
         """The FunctionDef: inputs, handles of variables, then those of objects."""
@@ -116,6 +120,8 @@ class _Writer:
         for variable in body.variables:
             if any(variable is each for step in body.programs for each in step.exported.variables):
                 self._read(variable)
+        for state in body.streams:
+            self._draw(state)
         for step in body.steps:
             self._program(step) if isinstance(step, Program) else self._op(step)
         results = {}
@@ -135,6 +141,21 @@ class _Writer:
         kind = {"dtype": type_attr(variable.dtype.as_datatype_enum)}
         self.nodes.append(node(name, "ReadVariableOp", [self.handles[id(variable)]], kind))
         self.reads[id(variable)] = name
+        self.stored[id(variable)] = f"{name}:value:0"
+
+    def _draw(self, state: StreamState) -> None:
+        """A new state for the stream of a random op: by an op with its seeds, which goes on from call to call."""
+        name = f"stream_{len(self.stored)}"
+        bounds = [wrap(np.array(each, np.int64)) for each in (-(2**63), 2**63 - 1)]
+        given = [constant(f"{name}_shape", wrap(np.array([3], np.int32)))]
+        given += [constant(f"{name}_{word}", bound) for word, bound in zip(("low", "high"), bounds, strict=True)]
+        first, second = state.seeds_of_op or (0, 0)
+        attrs: dict[str, Message] = {"seed": [(3, first)], "seed2": [(3, second)]}
+        attrs |= {"Tout": type_attr(_INT64), "T": type_attr(_INT32)}
+        sources = [f"{name}_{word}:output:0" for word in ("shape", "low", "high")]
+        self.nodes += [*given, node(name, "RandomUniformInt", sources, attrs)]
+        self.controls.append(name)
+        self.stored[id(state)] = f"{name}:output:0"
 
     def _source(self, value: Any) -> str:
         """The node that gives a value; a constant gets one."""
@@ -192,13 +213,15 @@ class _Writer:
     def _program(self, step: Program) -> None:
         found, number = step.exported, sum(each.startswith("program") for each in self.controls)
         name = f"program_{number}"
-        reads = [self.reads[id(variable)] for variable in found.variables]
-        given = [*(self.values[i] for i in found.arguments), *(f"{each}:value:0" for each in reads)]
+        stored = [self.stored[id(variable)] for variable in found.variables]
+        given = [*(self._source(each) for each in found.arguments), *stored]
         attrs = {ATTR: [(2, found.stored)]}
         self.nodes.append(call_module(name, found.module, found.version, given, found.inputs, found.outputs, attrs))
         self.controls.append(name)
         count = len(step.results)
         for i, variable in enumerate(found.assigned):
+            if isinstance(variable, StreamState):
+                continue
             kind = {"dtype": type_attr(variable.dtype.as_datatype_enum)}
             waits = [f"^{each}" for each in self.reads.values()]
             origin = [self.handles[id(variable)], f"{name}:output:{count + i}", *waits]
@@ -206,7 +229,10 @@ class _Writer:
             self.controls.append(f"assign_{i}")
         for i, result in enumerate(self._tied(name, found, given)):
             self.values[step.results[i]] = result
-        captured = [*(self.flat[i] for i in found.arguments), *(f"{each}:0" for each in reads)]
+            self.flat[step.results[i]] = _flat(result)
+        numbers = [each if isinstance(each, int) else None for each in found.arguments]
+        flat = [_flat(source) if i is None else self.flat[i] for i, source in zip(numbers, given, strict=False)]
+        captured = [*flat, *map(_flat, stored)]
         if found.backward is not None:
             self.gradients.append(_gradient(f"{self.name}_{name}", found, found.backward, captured))
 
@@ -227,12 +253,20 @@ class _Writer:
         return sources
 
 
+def _flat(source: str) -> str:
+    """An output of a node with one output argument, as captured tensors are named."""
+    name, _, place = source.split(":")
+    return f"{name}:{place}"
+
+
 _TYPES = frozenset({"string", "resource", "variant", "bool", "int32", "int64", "float32", "float64", "uint8"})
 """Types of inputs that are no attrs."""
 
 
 def handle_type(value: Any) -> int:
-    """The type of what a function takes for an object: a handle, or the path of an asset."""
+    """The type of what a function takes for an object: a handle, the path of an asset, a constant."""
+    if isinstance(value, Tensor):
+        return value.dtype.as_datatype_enum
     return STRING if hasattr(value, "asset_path") else RESOURCE
 
 

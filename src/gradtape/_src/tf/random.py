@@ -67,7 +67,9 @@ def get_seed(op_seed: Any) -> tuple[int | None, int | None]:
 
 
 def _op_seed(seed: Any) -> Any:
-    """An op's seed: a number, of which a fraction is cut off when it is used."""
+    """An op's seed: a number, of which a fraction is cut off when it is used; of a raw op a pair of numbers."""
+    if type(seed) is tuple:
+        return seed
     plain = static(seed) if isinstance(seed, (Tensor, Variable)) else seed
     if isinstance(plain, np.ndarray) and not plain.ndim and plain.dtype.kind in "iuf":
         plain = plain.item()
@@ -114,10 +116,14 @@ class _OpSource:
         graph = current_graph()
         if graph is None:
             return _seeds.stream(op, self._seed, blocks)
-        state = graph.op_state(lambda: StreamState(*start_of(_pair_within(graph, self._seed))))
+        state = graph.op_state(lambda: _stream_state(_pair_within(graph, self._seed)))
         before = peek(state).array
         store(state, _run("advanced_state", before, _count(blocks), each=1))
         return _run("stream_of_state", before)
+
+
+def _stream_state(pair: Any) -> StreamState:
+    return StreamState(*start_of(pair), pair)
 
 
 def _pair_within(graph: Any, op_seed: Any) -> Any:

@@ -20,7 +20,8 @@ from gradtape._src.variable.variable import Creations, Variable, VariableView, a
 class StreamState(Variable):
     """How far a random op of a compiled function has read its stream: a variable that its program alone knows."""
 
-    def __init__(self, key: int, counter: int) -> None:
+    def __init__(self, key: int, counter: int, seeds_of_op: tuple[int, int] | None = None) -> None:
+        self.seeds_of_op = seeds_of_op  # None: there is no seed, and the start is any
         self._start = np.array([counter % 2**64, counter >> 64, key], np.uint64).view(np.int64)
         with tracing(None), creating(Creations(None)):
             super().__init__(self._start.copy(), trainable=False, name="stream")
