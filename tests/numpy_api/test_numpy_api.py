@@ -50,6 +50,20 @@ def test_integers_become_float64():
     assert n.round(np.float32([1.26]), 1).dtype == tf.float32
 
 
+@pytest.mark.parametrize("dtype", [tf.float32, tf.int32, "float32", np.float32, np.dtype("int64"), float, int])
+def test_dtypes_by_all_their_names(dtype):
+    """Python's `float` and `int` are NumPy's, tf.float32 is itself, though it compares equal to `float`."""
+    n = tf.experimental.numpy
+    expected = dtype.as_numpy_dtype if isinstance(dtype, tf.DType) else dtype
+    for name, arguments in {"zeros": ([2],), "ones": ([2],), "empty": ([2],), "eye": (2,), "identity": (2,),
+                            "full": ([2], 1), "zeros_like": ([1, 2],), "ones_like": ([1, 2],), "array": ([1, 2],),
+                            "asarray": ([1, 2],), "arange": (3,), "tri": (2,),
+                            "sum": ([1, 2],), "prod": ([1, 2],), "mean": ([1, 2],), "cumsum": ([1, 2],),
+                            "nansum": ([1, 2],), "trace": ([[1, 2], [3, 4]],)}.items():  # fmt: skip
+        found = getattr(n, name)(*arguments, dtype=dtype)
+        assert found.dtype.as_numpy_dtype == np.dtype(expected), name
+
+
 def test_every_name_is_there():
     names = set(dir(tf.experimental.numpy))
     assert len([name for name in names if not name.startswith("_")]) == 229
@@ -101,6 +115,15 @@ PROGRAMS = {
         assert m[:, [0, 2]].tolist() == [[0, 2], [3, 5]] and m[[1, 0], [2, -3]].tolist() == [5, 0]
         assert m[[True, False]].tolist() == [[0, 1, 2]] and m[m > 2].tolist() == [3, 4, 5]
         assert m[1, [0, 1]].tolist() == [3, 4]
+        import numpy as np
+        a = np.arange(120).reshape(2, 3, 4, 5)
+        x, one = tf.constant(a), tf.constant(1)
+        every = slice(None)
+        keys = [((0, 1), (1, 2)), (every, (0, 1), (1, 2)), ((0, 1), every, (1, 2)), (one, [0, 1]), (range(2), one)]
+        keys += [(every, one, [1, 2]), (Ellipsis, (0, 1)), (None, (0, 1)), (every, range(1, 3)), (one, one, (0, 3))]
+        for key in keys:
+            expected = a[tuple(int(part) if part is one else part for part in key)]
+            assert x[key].tolist() == expected.tolist(), key
         with tf.GradientTape() as tape:
             tape.watch(f)
             y = (f * i).reshape(2, 1)[[0, 1, 1]]

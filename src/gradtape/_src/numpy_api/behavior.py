@@ -93,9 +93,14 @@ def _get_item(self: Tensor, key: Any) -> Tensor:
 
 
 def _is_positions(part: Any) -> bool:
-    if isinstance(part, (list, np.ndarray)):
+    if isinstance(part, (list, tuple, range, np.ndarray)):
         return True
     return isinstance(part, (Tensor, Variable)) and bool(part.shape.rank)
+
+
+def _is_position(part: Any) -> bool:
+    """Whether a part is one position: its axis is gone afterwards."""
+    return isinstance(part, (int, np.integer)) or (isinstance(part, (Tensor, Variable)) and part.shape.rank == 0)
 
 
 def _picked(x: Tensor, parts: list[Any]) -> Tensor:
@@ -104,13 +109,13 @@ def _picked(x: Tensor, parts: list[Any]) -> Tensor:
     axes, lists, axis = [], [], 0
     for part in parts:
         if _is_positions(part):
-            places = tensor(part)
+            places = tensor(list(part) if isinstance(part, range) else part)
             places = array.where(places)[:, 0] if places.dtype.is_bool and places.shape.rank == 1 else places
             if places.dtype.is_bool:
                 return get_item(x, places)
             axes.append(axis)
             lists.append(cast(places, "int64"))
-        if not isinstance(part, (int, np.integer)):
+        if not _is_position(part):
             axis += 1
     x = get_item(x, plain)
     lengths = [sizes(x)[each] for each in axes]

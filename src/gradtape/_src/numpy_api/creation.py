@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.numpy_api.types import default_dtype, floating, numpy_result_type, promoted, sizes, tensor
+from gradtape._src.numpy_api.types import (
+    default_dtype,
+    floating,
+    numpy_result_type,
+    promoted,
+    sizes,
+    tensor,
+    wanted_dtype,
+)
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array as tf_array, decompositions, math, shaping
 from gradtape._src.tf.array import cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-def _dtype(dtype: Any) -> Any:
-    """A dtype argument: Python's `float` and `int` are NumPy's defaults."""
-    return default_dtype(dtype) if dtype in (builtins.float, builtins.int, builtins.complex) else as_dtype(dtype)
 
 
 def _shape(shape: Any) -> list[int]:
@@ -34,7 +36,7 @@ def array(val: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
     tf.float64
     """
     if dtype is not None:
-        dtype = _dtype(dtype)
+        dtype = wanted_dtype(dtype)
     found = tensor(val, dtype)
     if copy and found is val:
         found = tf_array.identity(found)
@@ -82,7 +84,7 @@ def zeros(shape: Any, dtype: Any = float) -> Tensor:
     >>> tf.experimental.numpy.zeros(2).numpy()
     array([0., 0.])
     """
-    return tf_array.zeros(_shape(shape), _dtype(dtype))
+    return tf_array.zeros(_shape(shape), wanted_dtype(dtype))
 
 
 def ones(shape: Any, dtype: Any = float) -> Tensor:
@@ -92,7 +94,7 @@ def ones(shape: Any, dtype: Any = float) -> Tensor:
     >>> tf.experimental.numpy.ones((2,)).numpy()
     array([1., 1.])
     """
-    return tf_array.ones(_shape(shape), _dtype(dtype))
+    return tf_array.ones(_shape(shape), wanted_dtype(dtype))
 
 
 def empty(shape: Any, dtype: Any = float) -> Tensor:
@@ -117,7 +119,7 @@ def zeros_like(a: Any, dtype: Any = None) -> Tensor:
     >>> tf.experimental.numpy.zeros_like([1, 2]).numpy()
     array([0, 0])
     """
-    return tf_array.zeros_like(tensor(a), None if dtype is None else _dtype(dtype))
+    return tf_array.zeros_like(tensor(a), None if dtype is None else wanted_dtype(dtype))
 
 
 def ones_like(a: Any, dtype: Any = None) -> Tensor:
@@ -127,7 +129,7 @@ def ones_like(a: Any, dtype: Any = None) -> Tensor:
     >>> tf.experimental.numpy.ones_like([1.0]).numpy()
     array([1.])
     """
-    return tf_array.ones_like(tensor(a), None if dtype is None else _dtype(dtype))
+    return tf_array.ones_like(tensor(a), None if dtype is None else wanted_dtype(dtype))
 
 
 def empty_like(a: Any, dtype: Any = None) -> Tensor:
@@ -149,7 +151,7 @@ def full_like(
             f"Non-standard orders, subok=False and shape are not supported. Received: {order!r}, {subok!r}, {shape!r}"
         )
     like = tensor(a)
-    value = tensor(fill_value, like.dtype if dtype is None else _dtype(dtype))
+    value = tensor(fill_value, like.dtype if dtype is None else wanted_dtype(dtype))
     return tf_array.broadcast_to(value, tf_array.shape(like))
 
 
@@ -160,7 +162,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
     >>> tf.experimental.numpy.eye(2, 3, k=1).numpy().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    return tf_array.constant(np.eye(N, M, k), _dtype(dtype))
+    return tf_array.constant(np.eye(N, M, k), wanted_dtype(dtype))
 
 
 def identity(n: int, dtype: Any = float) -> Tensor:
@@ -181,7 +183,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     >>> tf.experimental.numpy.tri(2).numpy().tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    return tf_array.constant(np.tri(N, M, k), _dtype(float if dtype is None else dtype))
+    return tf_array.constant(np.tri(N, M, k), wanted_dtype(float if dtype is None else dtype))
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
@@ -193,7 +195,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     """
     if not np.ndim(step) and not isinstance(step, Tensor) and not step:
         raise ValueError("Argument `step` must be nonzero. Received: step=0")
-    wanted = as_dtype(numpy_result_type(*(v for v in (start, stop, step) if v is not None)) if dtype is None else dtype)
+    known = [value for value in (start, stop, step) if value is not None]
+    wanted = as_dtype(numpy_result_type(*known) if dtype is None else wanted_dtype(dtype))
     low, high = (0, start) if stop is None else (start, stop)
     low, high, by = (tensor(v, wanted) for v in (low, high, step))
     return tf_array.range(low, high, by)
@@ -225,7 +228,7 @@ def linspace(
         found = tf_array.linspace(low, high, num, axis=axis)
     else:
         found = tf_array.linspace(low, high - step, num, axis=axis)
-    found = found if dtype is None else cast(found, _dtype(dtype))
+    found = found if dtype is None else cast(found, wanted_dtype(dtype))
     return (found, step) if retstep else found
 
 
@@ -240,7 +243,7 @@ def logspace(
     """
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     found = math.pow(tf_array.cast(base, exponents.dtype), exponents)
-    return found if dtype is None else cast(found, _dtype(dtype))
+    return found if dtype is None else cast(found, wanted_dtype(dtype))
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
@@ -251,7 +254,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     array([1., 2., 4., 8.])
     """
     low, high = (floating(x) for x in promoted(start, stop))
-    wanted = low.dtype if dtype is None else as_dtype(_dtype(dtype))
+    wanted = low.dtype if dtype is None else wanted_dtype(dtype)
     negative = math.logical_and(low < 0, high < 0)
     sign = tf_array.where(negative, -tf_array.ones_like(low), tf_array.ones_like(low))
     logs = linspace(math.log(low * sign), math.log(high * sign), num, endpoint, dtype=None, axis=axis)

@@ -10,7 +10,15 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.numpy_api.shapes import moveaxis, ravel
-from gradtape._src.numpy_api.types import default_dtype, floating, promoted, sizes, tensor
+from gradtape._src.numpy_api.types import (
+    default_dtype,
+    floating,
+    numpy_result_type,
+    promoted,
+    sizes,
+    tensor,
+    wanted_dtype,
+)
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array, bitwise as tf_bitwise, linalg, math as tf_math, special
 from gradtape._src.tf.array import cast
@@ -393,7 +401,7 @@ def array_equal(a1: Any, a2: Any) -> Tensor:
 def _widened(x: Tensor, dtype: Any, to_float: bool = False) -> Tensor:
     """What a sum adds: small integers as int64 (uint64), in a mean floating numbers."""
     if dtype is not None:
-        return cast(x, as_dtype(dtype))
+        return cast(x, wanted_dtype(dtype))
     if to_float:
         return floating(x)
     if x.dtype.is_bool or (x.dtype.is_integer and x.dtype.size < default_dtype(int).itemsize):
@@ -500,13 +508,13 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int 
     if out is not None:
         raise ValueError("Setting out is not supported.")
     given = tensor(a)
-    x = floating(given) if dtype is None else cast(given, as_dtype(np.result_type(given.dtype.numpy_dtype, dtype)))
+    x = floating(given) if dtype is None else cast(given, as_dtype(numpy_result_type(given, wanted_dtype(dtype))))
     deviation = x - tf_math.reduce_mean(x, axis, True)
     squares = tf_math.real(deviation * tf_math.conj(deviation)) if x.dtype.is_complex else tf_math.square(deviation)
     total = tf_math.reduce_sum(squares, axis, bool(keepdims))
     number = cast(array.size(x), total.dtype) / cast(array.size(total), total.dtype)
     found = total / (number - ddof)
-    return found if dtype is None else cast(found, as_dtype(dtype))
+    return found if dtype is None else cast(found, wanted_dtype(dtype))
 
 
 def std(a: Any, axis: Any = None, keepdims: Any = None) -> Tensor:

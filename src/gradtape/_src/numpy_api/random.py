@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.numpy_api.types import default_dtype, tensor
+from gradtape._src.numpy_api.types import default_dtype, tensor, wanted_dtype
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array, random as tf_random
 from gradtape._src.tf.array import cast
@@ -97,7 +97,7 @@ def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = None) -> 
     >>> tf.experimental.numpy.random.randint(0, 5, (10,)).shape
     TensorShape([10])
     """
-    wanted = as_dtype(default_dtype(int) if dtype is None else dtype)
+    wanted = wanted_dtype(int if dtype is None else dtype)
     if wanted.name not in ("int32", "int64"):
         raise ValueError(
             f"Argument `dtype` got an invalid value {dtype}. Only those convertible to int32 and int64 are supported."

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape._src.dtypes import as_dtype
-from gradtape._src.numpy_api.types import promoted, sizes, tensor
+from gradtape._src.numpy_api.types import promoted, sizes, tensor, wanted_dtype
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array as tf_array, decompositions, math, shaping
 from gradtape._src.tf.array import cast
@@ -532,7 +531,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     5
     """
     x = tensor(a)
-    return math.reduce_sum(diagonal(x if dtype is None else cast(x, as_dtype(dtype)), offset, axis1, axis2), -1)
+    return math.reduce_sum(diagonal(x if dtype is None else cast(x, wanted_dtype(dtype)), offset, axis1, axis2), -1)
 
 
 def _band(m: Any, k: int, upper: bool) -> Tensor:

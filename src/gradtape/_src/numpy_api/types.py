@@ -71,6 +71,13 @@ def default_dtype(kind: type) -> np.dtype[Any]:
     return np.dtype(_NARROW.get(found.name, found.name)) if _preferences["float32"] else found
 
 
+def wanted_dtype(dtype: Any) -> DType:
+    """A dtype argument: Python's `float`, `int` and `complex` are NumPy's defaults, others what they are to tensors."""
+    if isinstance(dtype, type) and dtype in (float, int, complex):
+        return as_dtype(default_dtype(dtype))
+    return as_dtype(dtype)
+
+
 def is_weak(value: object) -> bool:
     """Whether a value is a Python number, which takes the dtype of arrays beside it."""
     return isinstance(value, (int, float, complex)) and not hasattr(value, "dtype")
