@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 
 import numpy as np
@@ -188,3 +189,29 @@ def test_concrete_functions_take_tensors_in_their_order():
         concrete(one, (five, 3.0))
     with pytest.raises(tf.errors.InvalidArgumentError, match="expected to be a float tensor but is a int32"):
         concrete(one, tf.constant(5))
+
+
+def test_decorated_before_the_first_call():
+    """`_decorate` is private in TensorFlow, and what Sonnet calls."""
+
+    class Scaled:
+        @tf.function
+        def forward(self, x, *, factor=2.0):
+            return x * factor
+
+    def plus_one(method):
+        @functools.wraps(method)
+        def call(self, *args, **kwargs):
+            return method(self, *args, **kwargs) + 1.0
+
+        return call
+
+    vars(Scaled)["forward"]._decorate(plus_one)
+    scaled = Scaled()
+    assert isinstance(scaled.forward, type(tf.function(plus_one)))
+    assert float(scaled.forward(tf.constant(3.0))) == 7.0
+    assert float(scaled.forward(tf.constant(3.0), factor=3.0)) == 10.0
+    square = tf.function(lambda x: x * x)
+    square(tf.constant(2.0))
+    with pytest.raises(ValueError, match="cannot be decorated after they have been traced"):
+        square._decorate(plus_one)

@@ -430,3 +430,19 @@ def test_a_function_that_runs_eagerly_takes_calls_after_specifications():
         1.0
     ]
     assert f(tf.constant([-1.0, 2.0])).numpy().tolist() == [2.0]
+
+
+@pytest.mark.parametrize("autograph", [True, False])
+def test_an_error_of_the_code_for_an_unknown_dimension(autograph):
+    def check(x):
+        if not x.shape.is_fully_defined():
+            raise ValueError(f"The size must be known: {x.shape}")
+
+    @tf.function(autograph=autograph)
+    def program(x):
+        check(x)
+        return x + 1.0
+
+    with pytest.raises(ValueError, match=r"The size must be known: \(None, 2\)"):
+        program.get_concrete_function(tf.TensorSpec([None, 2]))
+    assert program.get_concrete_function(tf.TensorSpec([3, 2]))(tf.ones([3, 2])).shape == [3, 2]

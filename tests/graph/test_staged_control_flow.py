@@ -439,3 +439,43 @@ def test_conjugate_gradients_in_a_function():
     for eager, compiled in zip(*found, strict=True):
         np.testing.assert_allclose(compiled, eager, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(found[1][1], np.linalg.solve(a.numpy(), b.numpy().T).T, rtol=1e-4, atol=1e-5)
+
+
+def _assigned_in_a_branch(v, m):
+    tf.cond(tf.reduce_sum(m) > 0, lambda: v.assign(m), lambda: v.read_value())
+
+
+def _assigned_in_a_loop(v, m):
+    tf.while_loop(lambda i: i < 2, lambda i: (v.assign(m), i + 1)[1:], [tf.constant(0)])
+
+
+def _assigned_in_a_scan(v, m):
+    tf.scan(lambda total, x: (v.assign(m), total + x)[1], tf.ones([3]), 0.0)
+
+
+def _assigned_what_a_branch_chose(v, m):
+    chosen = tf.cond(m[0] > 0, lambda: m, v.read_value)
+    tf.cond(m[0] > 0, lambda: v.assign(chosen), lambda: v.read_value())
+
+
+@pytest.mark.parametrize(
+    "assign", [_assigned_in_a_branch, _assigned_in_a_loop, _assigned_in_a_scan, _assigned_what_a_branch_chose]
+)
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_value_from_outside_is_assigned_inside(assign, jit_compile):
+    """As it is, without an op in the branch or the body that computes with it."""
+    v, x = tf.Variable([1.0, 2.0]), tf.Variable([3.0, 4.0])
+
+    @tf.function(jit_compile=jit_compile)
+    def program():
+        m = x * 2.0
+        assign(v, m)
+        return v.read_value() * 3.0
+
+    with tf.GradientTape() as tape:
+        y = program()
+    assert y.numpy().tolist() == [18.0, 24.0]
+    assert v.numpy().tolist() == [6.0, 8.0]
+    by_x, by_v = tape.gradient(y, [x, v])
+    assert by_x is None
+    assert by_v.numpy().tolist() == [3.0, 3.0]

@@ -171,3 +171,18 @@ def test_copies(copied):
     assert twin.same is twin.b
     twin.b.assign(9.0)
     assert float(m.b) == 1.0
+
+
+def test_trainable_variables_do_not_need_variables():
+    class Closed(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.n = tf.Variable(1.0), tf.Variable(0, trainable=False)
+
+        @property
+        def variables(self):
+            raise RuntimeError("not yet")
+
+    module = Closed()
+    assert module.trainable_variables == (module.w,)
+    assert module.non_trainable_variables == (module.n,)

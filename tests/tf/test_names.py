@@ -148,3 +148,33 @@ def test_the_context_says_where_code_runs():
     assert context.executing_eagerly()
     assert context.device_spec.device_type == "CPU"
     assert context.num_gpus() == 0
+
+
+def test_a_creator_returns_an_object_of_a_subclass():
+    """Its `__init__` does not run a second time, with the arguments of tf.Variable."""
+
+    class Kept(tf.Variable):
+        def __init__(self, value, flag):
+            self.kept, self.flag = value, flag
+
+        dtype = property(lambda self: self.kept.dtype)
+
+    tf.register_tensor_conversion_function(Kept, lambda value, dtype=None, name=None, as_ref=False: value.kept)
+    with tf.variable_creator_scope(lambda next_creator, **kwargs: Kept(tf.constant(kwargs["initial_value"]), "made")):
+        made = tf.Variable(2.0, name="v")
+    assert type(made) is Kept
+    assert made.flag == "made"
+    assert float(tf.cast(made, tf.float64)) == 2.0
+    assert float(tf.square(made)) == 4.0
+    direct = Kept(tf.constant(1.0), flag="direct")
+    assert direct.flag == "direct"
+    with pytest.raises(TypeError, match="flag"):
+        Kept(tf.constant(1.0))
+
+
+def test_references_have_an_order():
+    references = [tf.constant(float(i)).ref() for i in range(5)]
+    assert sorted(references) == sorted(references, key=lambda r: id(r.deref()))
+    assert (references[0] < references[1]) != (references[0] > references[1])
+    with pytest.raises(TypeError, match="Cannot compare wrapped object with unwrapped object"):
+        _ = references[0] < 3

@@ -164,3 +164,10 @@ def test_main_runs_tests_and_benchmarks(tmp_path):
 
 def test_it_is_a_test_case_of_unittest():
     assert issubclass(tf.test.TestCase, unittest.TestCase)
+
+
+def test_functions_within_lists_are_values():
+    case, function = tf.test.TestCase(), lambda x: x
+    case.assertAllEqual([function, function], (function,) * 2)
+    with pytest.raises(AssertionError):
+        case.assertAllEqual([function], [len])

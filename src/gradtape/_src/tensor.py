@@ -62,10 +62,21 @@ class Reference:
         """The object this reference stands for."""
         return self._wrapped
 
-    def __eq__(self, other: object) -> bool:
+    def _other(self, other: object) -> Any:
+        """What another reference wraps."""
         if not isinstance(other, Reference):
             raise TypeError(f"Cannot compare wrapped object with unwrapped object. Received {type(other).__name__}.")
-        return self._wrapped is other._wrapped
+        return other._wrapped
+
+    def __eq__(self, other: object) -> bool:
+        return self._wrapped is self._other(other)
+
+    def __lt__(self, other: object) -> bool:
+        """References have an order, so that they can be keys of structures, which are sorted."""
+        return id(self._wrapped) < id(self._other(other))
+
+    def __gt__(self, other: object) -> bool:
+        return id(self._wrapped) > id(self._other(other))
 
     def __hash__(self) -> int:
         return id(self._wrapped)

@@ -71,6 +71,13 @@ class Function:
         self._made_tracer: Tracer | None = None
         self._retracings = 0  # how many of the last calls had to be traced, without one between them that had not
 
+    def _decorate(self, decorator: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Put what a decorator makes of the Python function in its place; libraries do so before the first call."""
+        if self._functions or self._made_tracer is not None:
+            raise ValueError("Functions cannot be decorated after they have been traced.")
+        self._python_function = decorator(self._python_function)
+        self._signature = Signature(self._python_function, self._signature.declared)
+
     # -- what it is --------------------------------------------------------------------------------------------------
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -384,6 +391,11 @@ class BoundFunction:
 
     def __init__(self, function: Function, instance: Any) -> None:
         self._function, self.__self__ = function, instance
+
+    @property
+    def __class__(self) -> Any:
+        """Programs tell by `isinstance(method, type(tf.function(f)))` that a method is compiled."""
+        return Function
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BoundFunction) and other._function is self._function

@@ -5,7 +5,8 @@ where two calls differ. While the Python code runs such a dimension is a variabl
 `tf.shape` gives a value of the program. XLA then compiles for each size that is met, without running the code again.
 
 What cannot be traced like that (code that needs the number, arrays of different unknown lengths that meet) is traced
-for each size: the same results, more traces.
+for each size: the same results, more traces. A `ValueError` that the code itself raises for a `TensorSpec`, since a
+dimension is None, is the caller's, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -133,7 +134,10 @@ class ShapePolymorphicTraces:
                 return function
         found: ConcreteFunction | None = None
         if all(d.rank is not None for d in declared):
-            found = self._traced(arguments, group, candidates(tensors, declared))
+            problems: list[BaseException] = []
+            found = self._traced(arguments, group, candidates(tensors, declared), problems)
+            if problems and found is None and _is_raised_by_program(problems[0]):
+                raise problems[0]
         if found is None:
             found = self._for_each_size(arguments)
             found.declare_shapes(declared)
@@ -160,9 +164,13 @@ class ShapePolymorphicTraces:
         return self._groups.setdefault((*key[:front], *kinds), _Group())
 
     def _traced(
-        self, arguments: Arguments, group: _Group, candidates: Iterator[Patterns]
+        self,
+        arguments: Arguments,
+        group: _Group,
+        candidates: Iterator[Patterns],
+        problems: list[BaseException] | None = None,
     ) -> ShapePolymorphicFunction | None:
-        """The function for the first of the patterns with which the code can be traced."""
+        """The function for the first of the patterns with which the code can be traced; `problems` of the others."""
         tracer = self._tracer
         for patterns in candidates:
             count = tracer.count
@@ -174,12 +182,26 @@ class ShapePolymorphicTraces:
                 tracer.count = count
                 if not isinstance(error, NeedsEagerError) and is_interrupt(error):
                     raise
+                if problems is not None:
+                    problems.append(error)
                 continue
             function.patterns = patterns
             if not function.graph.transient:
                 group.functions.insert(0, function)
             return function
         return None
+
+
+_LIBRARIES = frozenset({__name__.partition(".")[0], "numpy", "jax", "keras"})
+
+
+def _is_raised_by_program(error: BaseException) -> bool:
+    """Whether the code of the program raised a ValueError, and not what it calls."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return type(error) is ValueError and trace is not None and where.partition(".")[0] not in _LIBRARIES
 
 
 def candidates(tensors: Sequence[Tensor], declared: Sequence[TensorShape]) -> Iterator[Patterns]:

@@ -154,7 +154,7 @@ def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | N
         over: Any = map_values if isinstance(x, IndexedSlices) else map_sparse
         return over(lambda t: cast(t, wanted), x)
     try:
-        tensor = convert(x) if not isinstance(x, Variable) else read(x)
+        tensor = convert(x)
     except NotDenseError:
         return call_on_composites("cast", cast, (x, dtype), {})
     if tensor.dtype == wanted:

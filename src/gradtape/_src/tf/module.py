@@ -57,12 +57,12 @@ class Module:
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
         """The variables that are trainable."""
-        return tuple(v for v in self.variables if v.trainable)
+        return tuple(self._flatten(predicate=lambda value: isinstance(value, Variable) and value.trainable))
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
         """The variables that are not trainable."""
-        return tuple(v for v in self.variables if not v.trainable)
+        return tuple(self._flatten(predicate=lambda value: isinstance(value, Variable) and not value.trainable))
 
     @property
     def submodules(self) -> tuple[Module, ...]:

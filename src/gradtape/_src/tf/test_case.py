@@ -191,7 +191,7 @@ class TestCase(Assertions):
         if isinstance(value, IndexedSlicesValue):
             raise self.failureException("IndexedSlices are no array: use tf.convert_to_tensor.")
         if isinstance(value, (list, tuple)):
-            value = [self._array(item) if not isinstance(item, (str, bytes)) else item for item in value]
+            value = [item if isinstance(item, (str, bytes)) or callable(item) else self._array(item) for item in value]
         return value if isinstance(value, ndarray) else np.array(value)
 
     def _compared(self, a: Any, b: Any, same: Callable[[ndarray, ndarray], Any], what: str, msg: Any) -> None:

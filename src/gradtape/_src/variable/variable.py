@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -77,7 +78,23 @@ def creating(creations: Creations) -> setting[Creations | None]:
 
 variable_maker: ContextVar[Callable[..., Any] | None] = ContextVar("gradtape_variable_maker", default=None)
 """What `tf.Variable(...)` calls in the place of creating a plain variable: the scope of a distribution strategy sets
-it. What it returns is finished, and its class has an `__init__` that does nothing."""
+it. What it returns is finished."""
+
+_made: ContextVar[Any] = ContextVar("gradtape_made_variable", default=None)
+"""What a maker has returned just now: Python calls its `__init__` with the arguments of `tf.Variable(...)`."""
+
+
+def _unless_made(init: Callable[..., None]) -> Callable[..., None]:
+    """The `__init__` of a subclass; for an object that a maker has finished it does nothing."""
+
+    @functools.wraps(init)
+    def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
+        if _made.get() is self:
+            _made.set(None)
+        else:
+            init(self, *args, **kwargs)
+
+    return initialise
 
 
 class VariableSynchronization(Enum):
@@ -130,11 +147,17 @@ class Variable(IndexedUpdates, Operators):
     storage: Storage
     uid: int
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _unless_made(vars(cls)["__init__"])  # type: ignore[method-assign]
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if cls is Variable:
             make = variable_maker.get()
             if make is not None:
                 made: Self = make(*args, **kwargs)
+                _made.set(made if isinstance(made, Variable) and type(made) is not Variable else None)
                 return made
         return object.__new__(cls)
 

@@ -76,7 +76,7 @@ class Block:
     def reading(self, variable: Variable) -> Tensor:
         """What a variable is at the end of the block."""
         with tracing(self.graph), stack.use_recorders((self.trace,)):
-            return state_in(variable, self.graph).reading
+            return self._own(state_in(variable, self.graph).reading)
 
     def traced(self, outputs: Sequence[Tensor]) -> Traced:
         """The block as a function of its inputs, with these outputs."""
