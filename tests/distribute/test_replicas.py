@@ -350,3 +350,8 @@ def test_a_model_with_copies_is_exported(two, tmp_path):
     x = np.array([[1.0, 2.0]], np.float32)
     (found,) = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"](tf.constant(x)).values()
     np.testing.assert_allclose(found, model(x), rtol=1e-6)
+
+
+def test_unwrap_is_the_first_name_of_local_results():
+    strategy = tf.distribute.get_strategy()
+    assert [float(x) for x in strategy.unwrap(tf.constant(1.0))] == [1.0]

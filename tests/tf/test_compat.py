@@ -204,3 +204,14 @@ def test_control_dependencies():
     assert log == [1, 2]
     with tf.control_dependencies(None):
         pass
+
+
+def test_the_structure_of_what_xla_compiles():
+    def compiled(function):
+        found = tf.xla.experimental.compile(function, [tf.constant(1.0)])
+        return tf.nest.map_structure(float, found)
+
+    assert compiled(lambda x: x) == [1.0]
+    assert compiled(lambda x: (x, x + 1.0)) == [1.0, 2.0]
+    assert compiled(lambda x: {"b": x, "a": x + 1.0}) == {"a": 2.0, "b": 1.0}
+    assert compiled(lambda x: (x, [x + 1.0])) == (1.0, [2.0])

@@ -465,3 +465,29 @@ def test_size_in_any_dtype_of_numbers(dtype):
 def test_size_is_no_text():
     with pytest.raises(TypeError, match="Cannot convert 6 to EagerTensor of dtype string"):
         tf.size(tf.ones([2, 3]), tf.string)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda n: tf.tile(tf.ones([1, 2]), [n, 1]), [2, 2]),
+        (lambda n: tf.reshape(tf.ones([4]), [n, -1]), [2, 2]),
+        (lambda n: tf.fill([n, 1], 3.0), [2, 1]),
+        (lambda n: tf.broadcast_to(1.0, [n, 2]), [2, 2]),
+        (lambda n: tf.pad(tf.ones([2, 2]), [[n, 1], [0, 0]]), [5, 2]),
+        (lambda n: tf.transpose(tf.ones([2, 3]), [n - 1, 0]), [3, 2]),
+        (lambda n: tf.reduce_sum(tf.ones([2, 3]), [n - 1]), [2]),
+    ],
+)
+def test_floating_point_tensors_in_lists_of_sizes_are_cast(function, shape, compiled):
+    """As TensorFlow does where the dtype of a list is int32 by default; the tensor alone is refused."""
+    run = tf.function(function) if compiled else function
+    assert run(tf.constant(2.0)).shape == shape
+
+
+def test_a_floating_point_tensor_of_sizes_is_refused():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Tmultiples"):
+        tf.tile(tf.ones([1]), tf.constant([2.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Tindices"):
+        tf.gather(tf.ones([2]), [tf.constant(1.0), 0])

@@ -192,6 +192,8 @@ class Strategy:
         """The values of the replicas in this process, as a tuple."""
         return local_structures(value, self.extended.local_replicas)
 
+    unwrap = experimental_local_results  # its first name
+
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """What a function returns for each replica, as a `PerReplica`.
 

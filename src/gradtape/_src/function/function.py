@@ -393,7 +393,7 @@ class BoundFunction:
         self._function, self.__self__ = function, instance
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # type: ignore[misc]
         """Programs tell by `isinstance(method, type(tf.function(f)))` that a method is compiled."""
         return Function
 

@@ -25,6 +25,7 @@ from gradtape._src.conversion import (
 )
 from gradtape._src.dtypes import DType, as_dtype, int32
 from gradtape._src.literals import cannot_convert
+from gradtape._src.ops import array
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 
@@ -48,14 +49,14 @@ def static(value: Any) -> Any:
 
 def _numbers(tensor: Tensor) -> Any:
     if not is_known(tensor):
-        array = tensor.array
+        symbol = tensor.array
         if (
-            type(array) is Symbolic
+            type(symbol) is Symbolic
             and allows_dynamic_shapes()
-            and array.dtype.kind in "iu"
-            and _has_known_length(array)
+            and symbol.dtype.kind in "iu"
+            and _has_known_length(symbol)
         ):
-            return sizes_from(array)
+            return sizes_from(symbol)
         raise only_eager(
             errors.OperatorNotAllowedInGraphError(
                 f"An argument that decides about shapes must be known while a tf.function is traced, but {tensor!r} is "
@@ -88,6 +89,8 @@ def integers(value: Any, op: str, attr: str = "Tidx", *, fixed: bool = False) ->
     if isinstance(value, (list, tuple)) and any(is_dimension(v) for v in value):
         return value
     if isinstance(value, (list, tuple)) and holds_tensor(value):
+        if attr in _INT32_BY_DEFAULT and not fixed:
+            value = [_as_int32(v) for v in value]
         found = [integers(v, op, attr, fixed=fixed) for v in value]
         return [n.item() if isinstance(n, np.ndarray) and n.dtype == object and not n.ndim else n for n in found]
     if is_dimension(value):
@@ -103,6 +106,17 @@ def integers(value: Any, op: str, attr: str = "Tidx", *, fixed: bool = False) ->
             raise errors.unsupported_dtype(op, dtype, "int32, int64", attr)
         return static(value)
     return _plain_integers(value, op, attr, fixed)
+
+
+_INT32_BY_DEFAULT = frozenset({"Tdim", "Tidx", "Tmultiples", "Tpaddings", "Tperm", "Tshape", "index_type"})
+"""Attributes that TensorFlow sets to int32 where a list has no dtype: it casts the tensors in the list."""
+
+
+def _as_int32(value: Any) -> Any:
+    """A floating-point tensor of a list of sizes, cast; anything else as it is."""
+    if isinstance(value, Tensor) and value.dtype.is_floating:
+        return array.astype(value, dtype=np.dtype(np.int32), source=value.array.dtype)
+    return value
 
 
 def _plain_integers(value: Any, op: str, attr: str, fixed: bool) -> np.ndarray:

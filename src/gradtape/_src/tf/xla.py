@@ -14,8 +14,8 @@ from gradtape._src.interrupts import contextmanager
 __all__ = ["compile", "jit_scope"]
 
 
-def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> list[Any]:
-    """Compile a function and call it; its results, in a list.
+def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> Any:
+    """Compile a function and call it; its results, in a list, or in their structure if they are nested.
 
     Args:
       computation: A function of tensors.
@@ -27,7 +27,10 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     """
     compiled = function(computation, jit_compile=True)
     results = compiled(*[convert(x) for x in inputs or ()])
-    return [] if results is None else list(nest.flatten(results))
+    if results is None:
+        return []
+    is_flat = not nest.is_nested(results) or not (isinstance(results, dict) or any(map(nest.is_nested, results)))
+    return list(nest.flatten(results)) if is_flat else results
 
 
 @contextmanager
