@@ -137,6 +137,9 @@ LIBRARIES = {
                 "tests/workflow/interfaces/run",
             ),
         ),
+        _library(
+            "tensorflow-probability", "0.25.0", needs=("absl-py", "six", "decorator", "cloudpickle", "gast", "dm-tree")
+        ),
         _library("deepxde", "1.15.0", needs=("scikit-learn", "scikit-optimize", "scipy", "matplotlib")),
         _library("keras-tuner", "1.4.8", needs=("kt-legacy", "six", "grpcio", "protobuf", "requests", "scikit-learn")),
         _library("keras-rs", "0.4.0"),

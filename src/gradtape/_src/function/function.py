@@ -392,8 +392,8 @@ class BoundFunction:
     def __init__(self, function: Function, instance: Any) -> None:
         self._function, self.__self__ = function, instance
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         """Programs tell by `isinstance(method, type(tf.function(f)))` that a method is compiled."""
         return Function
 
